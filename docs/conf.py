@@ -1,9 +1,11 @@
 """Sphinx builds the documentation: python -m sphinx -W docs build/docs
 
-The pages are Markdown. The handbook of metrics and the API page are written from the registry of the package when a
-build starts, so that they cannot fall behind it.
+The pages are Markdown. The handbook of metrics and the pages of the API are written from the package when a build
+starts, so that they cannot fall behind it. The picture of a report on the first page is taken when a build ends,
+where Playwright and Chromium are there; else it is the one of the repository.
 """
 
+import inspect
 import re
 import sys
 import tomllib
@@ -12,7 +14,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-import recdf as rd  # noqa: E402 (after the path is set)
+sys.path.insert(0, str(HERE))
+
+import draw_report  # noqa: E402 (after the path is set)
+
+import recdf as rd  # noqa: E402
+from recdf.inputs.options import OPTIONS  # noqa: E402
 
 project = "recdf"
 author = "the recdf developers"
@@ -24,12 +31,23 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_generated"]
 html_theme = "pydata_sphinx_theme"
 html_title = "recdf"
-html_sidebars = {"*": []}  # pages without pages below them need no empty column beside them
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+templates_path = ["_templates"]
+html_sidebars = {"**": ["site-nav.html"]}  # the whole site, with the pages of the part that is open
 html_show_sourcelink = False
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_context = {"default_mode": "auto"}  # without it, the theme complains of "Got invalid theme mode" on every page
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "navbar_center": ["doors.html"],
+    "navbar_persistent": ["search-button"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+}
 myst_heading_anchors = 3
 default_role = "code"  # single backquotes in docstrings
 add_module_names = False
+toc_object_entries = False  # the headings of a page say the same names
 autodoc_typehints = "none"  # the types stand in the docstrings, in words
 napoleon_google_docstring = False
 napoleon_custom_sections = ["Formula"]
@@ -48,27 +66,61 @@ FAMILIES = {
 }
 
 
+NAMES_TABLE = (".. list-table::", "   :class: names", "   :widths: 38 62", "")
+
+
 def write_pages(app):
     """Write the pages that follow from the package."""
     write_handbook(HERE / "handbook")
-    write_api(HERE / "_generated")
+    write_api(HERE / "_generated", HERE / "reference")
 
 
 def write_handbook(folder):
-    """One page a family of metrics, and a page that lists the families."""
+    """One page a family of metrics, one of the options that all share, and a page that lists them."""
     folder.mkdir(exist_ok=True)
     names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
     metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
     if unknown := {metric.family for metric in metrics} - FAMILIES.keys():
         raise ValueError(f"FAMILIES of docs/conf.py does not say what the metrics of {', '.join(sorted(unknown))} are")
-    for family in FAMILIES:
-        lines = [*heading(family.capitalize(), "="), FAMILIES[family], ""]
-        for metric in (one for one in metrics if one.family == family):
+    listed = [*NAMES_TABLE]
+    for family, words in FAMILIES.items():
+        own = [metric for metric in metrics if metric.family == family]
+        shared = "``**options`` are the :doc:`options` of all metrics."
+        lines = [*heading(family.capitalize(), "="), words, "", shared, ""]
+        for metric in own:
             lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
-            lines += [f".. autofunction:: recdf.{metric.name}", "   :no-index-entry:", ""]
+            lines += [f".. autofunction:: recdf.{metric.name}{own_signature(metric)}", "   :no-index-entry:", ""]
         write(folder / f"{family}.rst", lines)
-    index = [*heading("Metric handbook", "="), "One page a family, written from the package.", ""]
-    write(folder / "index.rst", [*index, ".. toctree::", "   :maxdepth: 2", "", *(f"   {name}" for name in FAMILIES)])
+        links = ", ".join(f"``{metric.name}``" for metric in own)
+        listed += [f"   * - :doc:`{family.capitalize()} <{family}>`", f"     - {words.partition(': ')[2]} {links}"]
+    write(folder / "options.rst", options_page())
+    words = """One page a family, written from the package. :doc:`../metrics` says which one to take, and :doc:`options`
+what all of them take beside their own parameters."""
+    index = [*heading("Metric handbook", "="), words, "", *listed, ""]
+    pages = ["../metrics", *FAMILIES, "options"]
+    write(folder / "index.rst", [*index, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages)])
+
+
+def own_signature(metric):
+    """The signature of a metric without what all metrics share."""
+    parts, keyword_only = [], False
+    for name, one in inspect.signature(metric).parameters.items():
+        if name in OPTIONS:
+            continue
+        if one.kind is one.KEYWORD_ONLY and not keyword_only:
+            parts, keyword_only = [*parts, "*"], True
+        parts.append(name if one.default is one.empty else f"{name}={one.default!r}")
+    return f"({', '.join([*parts, '**options'])})"
+
+
+def options_page():
+    """The options of every metric, of `evaluate` and of the tables of diagnostics, once."""
+    words = """What every metric takes, and ``rd.evaluate``, ``rd.check`` and the tables of ``rd.diagnostics`` too.
+Each is a keyword. :doc:`../own_frames` shows most of them at work."""
+    lines = [*heading("Options", "="), words, ""]
+    for name, option in OPTIONS.items():
+        lines += [f"``{name}`` : default ``{option.default!r}``", f"   {plain(option.doc)}", ""]
+    return lines
 
 
 def facts(metric, names):
@@ -84,35 +136,61 @@ def facts(metric, names):
     return [*found, ""] if found else []
 
 
-def write_api(folder):
-    """Directives for every public name that is not a metric: first the top, then each namespace."""
+SPACES = {
+    "recdf": "What most analyses need. The metrics stand here too; the :doc:`handbook <handbook/index>` has them.",
+    "experiments": "From per-user tables to a decision: join, compare, correct, plan.",
+    "ope": "Off-policy: what a policy that did not run would have earned.",
+    "logs": "Raw logs to the two tables of an evaluation.",
+    "diagnostics": "Why a number is what it is, and whether it may be believed.",
+    "plot": "Pictures of tables (extra ``recdf[plot]``). The :doc:`gallery <gallery>` shows them.",
+    "spark": "Tables of Spark, evaluated where they are. See :doc:`engines`.",
+    "dask": "Frames of Dask, evaluated where they are. See :doc:`engines`.",
+}
+
+
+def write_api(lists, folder):
+    """A page for every public function and class, grouped by the namespace in which users find it."""
+    lists.mkdir(exist_ok=True)
     folder.mkdir(exist_ok=True)
-    kinds = {"Functions": [], "Classes": [], "Errors and warnings": []}
-    for name in rd.__all__:
-        thing = getattr(rd, name)
-        if not isinstance(thing, rd.Metric):
-            kinds[kind_of(thing)].append(directive(thing, f"recdf.{name}"))
-    errors = kinds.pop("Errors and warnings")
-    for space in ("experiments", "ope", "logs", "diagnostics"):
-        names = [name for name in getattr(rd, space).__all__ if name not in rd.__all__]
-        kinds[f"rd.{space}"] = [directive(getattr(getattr(rd, space), name), f"recdf.{space}.{name}") for name in names]
-    lines = []
-    for title, directives in {**kinds, "Errors and warnings": errors}.items():
-        lines += [*heading(title, "-"), *(line for one in directives for line in (one, ""))]
-    write(folder / "api.rst", lines)
+    lines, errors, written = [], [], set()
+    for space, words in SPACES.items():
+        held = rd if space == "recdf" else getattr(rd, space)
+        lines += [*heading("rd" if held is rd else f"rd.{space}", "-"), words, "", *NAMES_TABLE]
+        pages = []
+        for name in held.__all__:
+            thing = getattr(held, name)
+            at_the_top = held is not rd and name in rd.__all__ and thing is getattr(rd, name)
+            if isinstance(thing, rd.Metric) or at_the_top:
+                continue
+            if isinstance(thing, type) and issubclass(thing, Exception):
+                errors += [f".. autoexception:: recdf.{name}", ""]
+                continue
+            if callable(thing):
+                shown = f"rd.{name}" if held is rd else f"rd.{space}.{name}"
+                pages.append(f"{shown[3:]}")
+                write(folder / f"{pages[-1]}.rst", function_page(shown, thing, getattr(held, "__name__", "recdf")))
+                first = (inspect.getdoc(thing) or "").partition("\n")[0]
+                lines += [f"   * - :doc:`{shown} <reference/{pages[-1]}>`", f"     - {plain(first)}"]
+        lines += ["", ".. toctree::", "   :hidden:", "", *(f"   rd.{page} <reference/{page}>" for page in pages), ""]
+        written |= {f"{page}.rst" for page in pages}
+    for old in folder.glob("*.rst"):  # of a name that is gone
+        if old.name not in written:
+            old.unlink()
+    write(lists / "api.rst", [*lines, *heading("Errors and warnings", "-"), *errors])
 
 
-def kind_of(thing):
-    """The part of the page in which a name stands."""
-    if not isinstance(thing, type):
-        return "Functions"
-    return "Errors and warnings" if issubclass(thing, Exception) else "Classes"
+def function_page(shown, thing, module):
+    """The page of one function, class or picture."""
+    name = shown.rpartition(".")[2]
+    words = ".. autoclass:: {}\n   :members:" if isinstance(thing, type) else ".. autofunction:: {}"
+    return [*heading(shown, "="), words.format(f"{module}.{name}"), ""]
 
 
-def directive(thing, name):
-    """What autodoc reads for one name."""
-    words = {"Functions": ".. autofunction:: {}", "Classes": ".. autoclass:: {}\n   :members:"}
-    return words.get(kind_of(thing), ".. autoexception:: {}").format(name)
+def plain(text):
+    """A sentence of a docstring as reStructuredText."""
+    lines = text.split("\n")
+    escape(None, "", "", None, None, lines)
+    return " ".join(" ".join(lines).split())
 
 
 def heading(text, under):
@@ -136,6 +214,14 @@ def escape(app, what, name, obj, options, lines):
             lines[number] = "".join(prose)
 
 
+def shoot(app, failed):
+    """Take the picture of the first page from a report of this build."""
+    target = Path(app.outdir) / "_images" / "report.png"
+    if failed is None and app.builder.format == "html" and target.exists():
+        draw_report.first_screen(target)
+
+
 def setup(app):
+    app.connect("build-finished", shoot)
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", escape, priority=400)  # before napoleon reads the sections

@@ -45,10 +45,8 @@ def add_evaluate(commands: Any) -> None:
     )
     files = _add_files(command)
     for name, one in SIDE_TABLES.items():
-        if one.shape == "features":  # columns of the catalogue may be named in place of a file
-            add_arguments(files, {f"--{name} FILE or COLUMN ...": one.flag})
-        elif name != "items":  # a file of `check` too
-            add_arguments(files, {f"--{name} FILE": one.flag})
+        if name != "items":  # a file of `check` too
+            add_arguments(files, {f"--{name} {one.usage}": one.flag})
     add_arguments(files, {
         "--allow-empty": "evaluate files without rows, or without a common user or item; else exit code 1",
         "--stream":
@@ -99,7 +97,7 @@ def _evaluate(given: argparse.Namespace) -> None:
     _settle(given)
     started = time.perf_counter()
     options = given_options(given)
-    names = [name for name, one in SIDE_TABLES.items() if one.shape != "features"]
+    names = [name for name, one in SIDE_TABLES.items() if one.usage == "FILE"]
     paths = {name: path for name in names if (path := getattr(given, name)) is not None}
     populations = OPTIONS["users"].constraint.values
     if options.get("users", "true") not in populations:

@@ -93,7 +93,7 @@ def compare_conventions(
     for name in ("by", "like"):
         if options.get(name) is not None:
             raise OptionError(f"compare_conventions takes no {name}=")
-    Call.of(compare_conventions, options)  # checks their names and values
+    Call.from_arguments(compare_conventions, options)  # checks their names and values
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
         raise OptionError("conventions is empty; name at least one")

@@ -20,11 +20,10 @@ from ..inputs.accepted import OptionArguments
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import first_rows
 from ..inputs.options import as_columns, says_as, takes_options
+from ..inputs.sorting import spans
 from ..matching.counts import ListCounts
-from ..matching.grouping import spans
 from ..matching.hits import ratio
 from ..matching.lists import Matched
-from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
 from ..metrics.per_user import label_frame
 
@@ -33,7 +32,7 @@ __all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 def _call(function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
     """Return the call of a function, and `pred` as a frame, which gives the labels at the end."""
-    call = Call.of(function, options, Given(items=items))
+    call = Call.from_arguments(function, {**options, "items": items})
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
@@ -243,7 +242,7 @@ def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_co
     everywhere = matched.item[np.sort(spans(matched.start, lists.n_shown))]
     labels, codes = [], np.empty(0, np.int32)
     if matched.sides.has("items"):
-        catalogue = matched.sides.catalogue
+        catalogue = matched.sides.items
         codes = catalogue.codes
         labels.append(catalogue.frame[item_col].take(catalogue.row_of_first[codes]))
     others = pd.unique(everywhere)

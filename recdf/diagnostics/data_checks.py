@@ -17,7 +17,6 @@ from ..inputs.order_hints import argument_of, hints_of
 from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.true_and_pred import broken_of_true, gains, order_source, read_relevance, relevance_source
 from ..matching.lists import Matched
-from ..matching.side_tables.given import Given
 from ..metrics.call import Call, check_k
 from ..progress import Progress
 from ..tables.findings import Severity
@@ -74,7 +73,7 @@ def check(
                              finding severity  count  share examples
     0  lists without recommendations  warning      1    0.5      'v'
     """
-    shared = Call.of(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
+    shared = Call.from_arguments(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
     k = check_k(k)
     true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
@@ -125,7 +124,8 @@ def _forgiving(options: Options) -> Options:
 def _forgiving_match(data: Data, items: pd.DataFrame | None) -> Matched:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecdfWarning)
-        return Call(_forgiving(data.options), given=Given(items=items)).match(data.true, data.pred)
+        given = {} if items is None else {"items": items}
+        return Call(_forgiving(data.options), given=given).match(data.true, data.pred)
 
 
 # ---------------------------------------------------------------------------------------------- numbers
@@ -215,7 +215,7 @@ def _is_label(series: pd.Series) -> bool:
 
 def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report items of both frames that the catalogue does not have."""
-    inside = matched.sides.catalogue.inside
+    inside = matched.sides.items.inside
     for role, codes, rows, frame in (
         ("pred", matched.item, matched.rows, data.pred),
         ("true", matched.true_lists.item, matched.true_lists.rows, data.true),

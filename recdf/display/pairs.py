@@ -18,7 +18,8 @@ from ..evaluation.summary import unit_codes
 from ..experiments.choices import Better, Correction
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.where_both import temper
-from ..experiments.decide.verdict import Families, read_together
+from ..experiments.decide.verdict import read_together
+from ..experiments.settings import Settings
 from .given_tables import confidence_of, direction_word, rows_by
 
 __all__: list[str] = []
@@ -138,7 +139,7 @@ def _one_family(
         plain.append(bare)
     table = pd.concat(plain, ignore_index=True)
     unadjusted = table["reject"].to_numpy(dtype=bool)
-    read_together(table, Families(correction, None, 1 - confidence), "two-sided")
+    read_together(table, Settings(correction=correction, confidence=confidence))
     lost = unadjusted & ~table["reject"].to_numpy(dtype=bool) & ~table["verdict"].str.startswith("check").to_numpy()
     table["verdict"] = np.where(lost, "no difference shown", table["verdict"].to_numpy(dtype=object))
     temper(table, better)

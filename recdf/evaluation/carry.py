@@ -6,41 +6,20 @@ Contract: a carried column has one value per list, in the dtype that it has in `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, DataError, OptionError
-from ..inputs.constraints import check_value
+from ..errors import DataError
 from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes
-from ..inputs.options import Options, as_columns
-from ..matching.grouping import spans
+from ..inputs.sorting import spans
 from ..matching.lists import Matched
+from ..metrics.call import CarryRule
 from ..metrics.per_user import label_frame
-
-CarryRule = Literal["constant", "first", "last", "min", "max"]
-
-Carry = str | Sequence[str] | Mapping[str, CarryRule] | None
-
-
-def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, CarryRule]:
-    """Return the rule of each column to carry. `taken` are names that a result already has for its own columns."""
-    if carry is None:
-        return {}
-    rules: dict[str, CarryRule] = (
-        dict(carry) if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
-    )
-    for name, rule in rules.items():
-        check_value(f"carry[{name!r}]", rule, CarryRule)
-        if name in (*as_columns(options.by), *as_columns(options.user_col)):
-            raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
-        if name in ("n_true", "n_pred", options.weight_name, *taken):
-            raise ColumnError(f"the column {name!r} of pred has the name of a result column; rename it")
-    return rules
 
 
 def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, CarryRule]) -> dict[str, pd.Series]:

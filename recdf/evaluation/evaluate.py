@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Unpack
 
-from ..inputs.accepted import OptionArguments
-from ..inputs.options import takes_options
-from ..matching.side_tables.given import Given
-from ..metrics.call import Call
 from ..metrics.metric import Metric
-from ..metrics.strings import parse
-from .carry import Carry, carry_rules
+from .evaluate_arguments import EvaluateArguments, call_of, takes_evaluate_arguments
 from .finish import finish
 from .part import Part, measure
 from .result import Evaluation
@@ -20,22 +14,13 @@ from .result import Evaluation
 __all__ = ["evaluate"]
 
 
-@takes_options
+@takes_evaluate_arguments
 def evaluate(
     true: Any,
     pred: Any,
     metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
     k: int | Sequence[int] = 10,
-    *,
-    items: Any = None,
-    log: Any = None,
-    aspects: Any = None,
-    features: Any = None,
-    base: Any = None,
-    popular: Any = None,
-    item_by: str | None = None,
-    carry: Carry = None,
-    **options: Unpack[OptionArguments],
+    **arguments: Unpack[EvaluateArguments],
 ) -> Evaluation:
     """Evaluate recommendations: one row per list and one row per metric.
 
@@ -45,33 +30,8 @@ def evaluate(
         One row per (list key, item) that is relevant or judged. It may be None if no metric needs it.
     pred : DataFrame, mapping or Arrow stream
         One row per (list key, item) that was recommended, with a score, a rank, or in row order.
-    metrics : str, Metric, list of them, or mapping of own names to them
-        Metrics such as "ndcg@10", "ndcg" (at every `k`) or "mapr(normalizer=achievable)@20".
-    k : int or list of int, default 10
-        Cut-offs of the metrics whose string has none.
-    items : DataFrame, list, Series or Index, optional
-        Catalogue: one row per item that could have been shown; with `value_col` also the items' values.
-    log : DataFrame, mapping or Arrow stream, optional
-        Past interactions, one row per (user, item), with those columns of the list key that it has.
-    aspects : mapping or DataFrame, optional
-        User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.
-    features : str, list of str, DataFrame, Series, mapping or callable, optional
-        What items are compared by: columns of `items`, or a frame indexed by item, or
-        a similarity of two arrays of positions in `items`.
-    base : DataFrame, mapping or Arrow stream, optional
-        A baseline's recommendations, in the columns of `pred`.
-    popular : list, Series, Index or DataFrame, optional
-        Items that everybody knows.
-    item_by : str, optional
-        Column of `items` with the groups of each item. The summary then also holds each accuracy metric within each
-        group: the metric of the same lists, with only those rows of `true` whose item is in the group. The population
-        follows from these rows too. In rows about all items the column is null. An item of several groups (`A|B`)
-        counts in each of them.
-    carry : str, list of str or mapping, optional
-        Columns of `pred` to copy into `per_user`, between the key and `n_true`, such as the time and the variant of a
-        visit. A column must be constant within each list, unless a mapping such as `{"time": "min"}` says how to reduce
-        it: "first" and "last" by rank, "min" or "max". It keeps its dtype and is null for lists that `pred` does not
-        have.
+    {metrics}
+    {side_tables}
     {options}
 
     Returns
@@ -103,9 +63,5 @@ def evaluate(
     2   recall  1   0.25  2
     3   recall  3   0.50  2
     """
-    given = Given(items=items, log=log, aspects=aspects, features=features, base=base, popular=popular)
-    call = Call.of(evaluate, options, given)
-    requests = parse(metrics, k, call.options)
-    call = call.asking(requests, true, item_by)
-    call = replace(call, carry=carry_rules(carry, call.options, call.columns))
+    call = call_of(evaluate, metrics, k, arguments, true)
     return finish(call, measure(call, Part(true, pred)))

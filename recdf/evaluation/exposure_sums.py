@@ -7,8 +7,8 @@ the log. At the end each metric is computed once, from the sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from ..inputs.ids import read_ids
 from ..inputs.options import Options
 from ..matching.counts import Counts, ListCounts, Over, Sum
 from ..matching.lists import Matched
-from ..matching.side_tables.given import Given, read_sides
+from ..matching.side_tables.records import CODERS, read_sides
 from ..matching.side_tables.sides import Sides
 from ..metrics.compute import naming
 from ..metrics.record import Request
@@ -144,15 +144,16 @@ def _distinct(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     return codes, place[codes]
 
 
-def counts_of(sums: ExposureSums, options: Options, given: Given) -> Callable[[int | None, int], Counts]:
+def counts_of(sums: ExposureSums, options: Options, given: Mapping[str, Any]) -> Callable[[int | None, int], Counts]:
     """Return the counts of all parts by k and `by` value; labels are coded together with the side tables' items."""
-    doors = read_sides(replace(given, base=None), options)  # no metric of exposure reads a baseline
+    # No metric of exposure reads a baseline.
+    doors = read_sides({name: table for name, table in given.items() if name != "base"}, options)
     roles: tuple[Role, ...] = ("true", "pred")
     ids = [read_ids(series_of_arrow(sums.labels[role]), f"{role}[{options.item_col!r}]") for role in roles]
     items = encode([*ids, *doors.item_ids.values()])
     coded = [column.all() for column in items.columns]
     side_codes = dict(zip(doors.item_ids, coded[2:], strict=True))
-    sides = Sides(doors, side_codes, items, None, None)
+    sides = Sides(CODERS, doors, side_codes, items, None, None)
     code = {"true": coded[0], "pred": coded[1], "log": side_codes.get("log")}
 
     def counts(k: int | None, by: int) -> Counts:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, EngineError, IdTypeError, OptionError, RecdfError
 from ..matching.overlap import no_lists
-from ..matching.side_tables.given import read_sides
+from ..matching.side_tables.records import read_sides
 from ..metrics.call import Call
 from ..metrics.per_user import per_user_frame
 from .by_of_lists import warn_of_by

@@ -76,7 +76,7 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
     refused = [one for one in accuracy if "candidates" in one.metric.needs and options.judged_only]
     if refused:
         raise OptionError(f"{refused[0].columns[0]} within groups of items needs items=, not judged_only")
-    labels = matched.sides.catalogue.labels(item_by)
+    labels = matched.sides.items.labels(item_by)
     moments = []
     for group in range(len(labels.names) if accuracy else 0):
         inside = np.zeros(matched.n_items, bool)
@@ -96,7 +96,7 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
 
 def without_group(matched: Matched, item_by: str) -> dict[str, int]:
     """Return the number of rows of `true` whose item is in no group, also of a part that has rows and no lists."""
-    labels = matched.sides.catalogue.labels(item_by)
+    labels = matched.sides.items.labels(item_by)
     return {f"true_without_{item_by}": int(np.count_nonzero(labels.length[matched.true_lists.item] == 0))}
 
 

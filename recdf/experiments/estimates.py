@@ -78,7 +78,7 @@ def residuals(units: Units, found: ArmsEstimate) -> tuple[Floats, Floats]:
         if not found.how:
             return parts
         return both(lambda z, side: z - found.theta * linearise(*side.past[:2])[1], parts, units.sides)
-    return found.values if units.strata is None else both(_within, found.values, units.strata.codes)
+    return found.values if units.strata is None else both(_within, found.values, units.strata[0])
 
 
 def _within(values: Floats, stratum: Codes) -> Floats:
@@ -108,13 +108,13 @@ def _cuped(units: Units, raw: tuple[Arm, Arm]) -> ArmsEstimate:
 def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Arm]) -> ArmsEstimate:
     """Lin's regression on all covariates, with the strata as dummies."""
     if units.strata is not None:
-        n_strata = len(units.strata.weights)
+        n_strata = len(units.strata[1])
         if n_strata * sum(units.n) > MOST_DUMMIES:
             raise OptionError(
                 f"strata has {n_strata:,} levels; beside covariates each is a column of {sum(units.n):,} rows, which "
                 "does not fit in memory: merge strata, or leave out one of strata= and covariates="
             )
-        designs = both(lambda x, codes: np.hstack([np.eye(n_strata)[codes][:, 1:], x]), designs, units.strata.codes)
+        designs = both(lambda x, codes: np.hstack([np.eye(n_strata)[codes][:, 1:], x]), designs, units.strata[0])
     columns = varying_columns(*designs)
     designs = both(lambda x: x[:, columns], designs)
     together = np.concatenate(designs)

@@ -117,6 +117,12 @@ def distinct_codes(codes: Codes, span: int) -> Codes:
     return np.flatnonzero(present)
 
 
+def count_distinct(cell: Codes, n_cells: int, unit: Codes, n_units: int) -> Codes:
+    """How many distinct units each cell has; repeated rows of a unit count once."""
+    once = distinct_codes(cell * n_units + unit, n_cells * n_units) // max(n_units, 1)
+    return np.bincount(once, minlength=n_cells)
+
+
 def column_codes(frame: pd.DataFrame, role: str, name: str) -> tuple[Codes, int]:
     """Code one column by the order of its values; nulls and values that cannot be compared raise."""
     codes, labels = group_codes(frame, role, [name])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,7 @@ class ExperimentRows:
     labels if there are no segments). `users` is None if no key is known.
     """
 
+    data: pd.DataFrame
     variants: pd.Series
     variant: Codes
     groups: pd.DataFrame
@@ -40,10 +40,6 @@ class ExperimentRows:
     # Code of the unit that rows may repeat, None where they have a cluster or nothing names a larger unit.
     repeated: Codes | None = None
     guessed: bool = False  # a column of any name looks like that unit
-
-    @property
-    def names(self) -> list[Any]:
-        return list(self.variants.tolist())
 
     def arm(self, group: int, variant: int) -> Codes:
         """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on that of the rows."""
@@ -79,7 +75,9 @@ def read_experiment_rows(
     cells = split(group * len(labels) + variant, len(groups) * len(labels))
     used = {variant_col, *by_cols, *strata}
     unit = (None, False) if cluster else _larger_unit(data, as_columns(user_col), used, variant)
-    return ExperimentRows(labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells, *unit)
+    return ExperimentRows(
+        data, labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells, *unit,
+    )  # fmt: skip
 
 
 def _larger_unit(

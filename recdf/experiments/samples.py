@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,21 +20,6 @@ from .experiment_columns import Codes, Floats, Mask, MetricColumns, metric_specs
 __all__: list[str] = []
 
 
-class Covariate(NamedTuple):
-    """A pre-period column, or a pair of columns for the covariate of a ratio."""
-
-    num: Floats
-    den: Floats | None = None
-    name: str = ""
-
-    @property
-    def missing(self) -> Mask:
-        return np.isnan(self.num) if self.den is None else np.isnan(self.num) | np.isnan(self.den)
-
-    def take(self, rows: Codes | slice) -> Covariate:
-        return self._replace(num=self.num[rows], den=None if self.den is None else self.den[rows])
-
-
 @dataclass(frozen=True)
 class MetricRows:
     """One metric over all rows.
@@ -45,17 +30,12 @@ class MetricRows:
     """
 
     name: str
-    num: Floats
-    den: Floats | None = None
-    covariates: tuple[Covariate, ...] = ()
+    sample: Sample
+    covariates: dict[str, Sample]
     defined: Mask | None = None
     null: Mask | None = None
     cap: float = np.nan
     ratio: bool = False
-
-    @property
-    def sample(self) -> Sample:
-        return Sample(self.num, self.den)
 
     def kept(self, rows: Codes) -> Codes:
         """The rows that count."""
@@ -63,9 +43,6 @@ class MetricRows:
 
     def n_null(self, rows: Codes) -> int:
         return 0 if self.null is None else int(self.null[rows].sum())
-
-    def take(self, rows: Codes) -> Sample:
-        return self.sample.each(lambda one: one[rows])
 
 
 def subset(name: str, chosen: str | Collection[str] | None, specs: Mapping[str, Any]) -> list[str]:
@@ -145,40 +122,25 @@ def read_metrics(
                 'are worth (evaluate with undefined="zero")'
             )
         dropped = null | empty
-        xs = tuple(
-            Covariate(values(a), None if b is None else values(b), a if b is None else f"{a}/{b}")
+        xs = {
+            a if b is None else f"{a}/{b}": Sample(values(a), None if b is None else values(b))
             for a, b in covariates.get(name, ())
-        )
+        }
         numbers, limit = values(num), np.nan
         if name in caps and not dropped.all():
             limit = float(np.quantile(numbers[~dropped], caps[name]))
             numbers = np.minimum(numbers, limit)
+        sample = Sample(numbers, denominator)
         if weight is not None:
-            numbers, denominator, xs = _weighted_rows(numbers, denominator, xs, weight)
-        metrics.append(
-            MetricRows(
-                name,
-                numbers,
-                denominator,
-                xs,
-                ~dropped if dropped.any() else None,
-                null if null.any() else None,
-                limit,
-                den is not None,
-            )
-        )
+            sample, xs = weighted(sample, weight), {of: weighted(x, weight) for of, x in xs.items()}
+        defined, nulls = ~dropped if dropped.any() else None, null if null.any() else None
+        metrics.append(MetricRows(name, sample, xs, defined, nulls, limit, den is not None))
     return metrics
 
 
-def _weighted_rows(
-    num: Floats, den: Floats | None, covariates: tuple[Covariate, ...], weight: Floats
-) -> tuple[Floats, Floats, tuple[Covariate, ...]]:
-    """Multiply numerators and denominators by the weights; a mean has the denominator 1."""
-
-    def times(values: Floats | None) -> Floats:
-        return weight if values is None else weight * values
-
-    return times(num), times(den), tuple(one._replace(num=times(one.num), den=times(one.den)) for one in covariates)
+def weighted(sample: Sample, weight: Floats) -> Sample:
+    """Numerators and denominators times the weights; a mean has the denominator 1."""
+    return Sample(weight * sample.num, weight if sample.den is None else weight * sample.den)
 
 
 def _denominator(values: Floats, role: str, name: str) -> Floats:
@@ -214,16 +176,10 @@ def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -
     return dict(cap)
 
 
-def fill(covariate: Covariate, missing: Mask) -> Covariate:
+def without_gaps(covariate: Sample) -> Sample:
     """The covariate with the mean of all units in place of what is missing."""
-    if not missing.any():
-        return covariate
-
-    def filled(values: Floats) -> Floats:
-        return np.where(missing, values[~missing].mean() if not missing.all() else 0.0, values)
-
-    den = None if covariate.den is None else filled(covariate.den)
-    return covariate._replace(num=filled(covariate.num), den=den)
+    known = ~covariate.missing
+    return covariate.each(lambda values: np.where(known, values, values[known].mean() if known.any() else 0.0))
 
 
 def sum_by(sample: Sample, clusters: Codes) -> Sample:

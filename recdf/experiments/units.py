@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,9 +10,9 @@ import pandas as pd
 from ..errors import DataError
 from ..stats.arms import Sample, both
 from ..stats.shares import equal_shares_test
-from .experiment_columns import Codes, Floats, Mask, some_keys
+from .experiment_columns import Codes, Floats, some_keys
 from .experiment_rows import ExperimentRows
-from .samples import Covariate, MetricRows, fill, sum_by
+from .samples import MetricRows, sum_by, without_gaps
 
 __all__: list[str] = []
 
@@ -21,20 +20,16 @@ __all__: list[str] = []
 UNEQUAL = 0.01
 
 
-class Strata(NamedTuple):
-    """Stratum 0..H−1 of every unit of both arms, and the strata's shares W_h."""
-
-    codes: tuple[Codes, Codes]
-    weights: Floats
-
-
 @dataclass(frozen=True)
 class Units:
-    """Both arms of one metric. One covariate is in the samples (CUPED), several are columns of `designs`."""
+    """Both arms of one metric. One covariate is in the samples (CUPED), several are columns of `designs`.
+
+    `strata` are the stratum 0..H−1 of every unit of both arms, and the strata's shares W_h.
+    """
 
     sides: tuple[Sample, Sample]
     designs: tuple[Floats, Floats] | None
-    strata: Strata | None
+    strata: tuple[tuple[Codes, Codes], Floats] | None
     clustered: bool
     n_dropped: tuple[int, int]
     n_covariate_missing: int
@@ -54,34 +49,32 @@ def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRo
     """The units of a metric in the rows of both arms; `resampled` ones are adjusted by one covariate at most."""
     kept = metric.kept(arms[0]), metric.kept(arms[1])
     n = len(kept[0]), len(kept[1])
-    warnings: list[str] = []
-    covariates, n_missing = _covariates_of_arms(metric, kept, warnings)
+    sides = both(metric.sample.take, kept)
+    covariates = [one.take(np.concatenate(kept)) for one in metric.covariates.values()]
+    n_missing = int(np.logical_or.reduce([one.missing for one in covariates]).sum()) if covariates else 0
+    # A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would turn
+    # the missing values into an effect, so it is left out.
+    reasons = [not_used(one, n) for one in covariates]
+    warnings = list(dict.fromkeys(filter(None, reasons)))
+    covariates = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
     strata = _strata(data.strata, kept, metric)
-    missing = [one.missing for one in covariates]
-    filled = [fill(one, gaps) for one, gaps in zip(covariates, missing, strict=True)]
-    regression = metric.den is None and data.clusters is None and not resampled
-    sides = both(metric.take, kept)
+    gaps = any(one.missing.any() for one in covariates)
+    regression = sides[0].den is None and data.clusters is None and not resampled
     designs = None
-    if regression and (len(filled) > 1 or any(gaps.any() for gaps in missing) or (filled and strata is not None)):
-        designs = _designs(filled, missing, n[0])
-    elif filled:
-        x = both(filled[0].take, (slice(n[0]), slice(n[0], None)))
-        sides = both(lambda side, own: Sample(side.num, side.den, own.num, own.den), sides, x)
+    if regression and (len(covariates) > 1 or gaps or (covariates and strata is not None)):
+        designs = _designs(covariates, n[0])
+    elif covariates:
+        x = without_gaps(covariates[0])
+        past = x.take(slice(n[0])), x.take(slice(n[0], None))
+        sides = both(lambda side, own: Sample(side.num, side.den, own.num, own.den), sides, past)
     if data.clusters is not None:
         if np.isin(data.clusters[kept[0]], data.clusters[kept[1]]).any():
             warnings.append("shared_clusters")
         sides = both(sum_by, sides, both(data.clusters.__getitem__, kept))
     if differ(both(metric.n_null, arms), both(len, arms)):
         warnings.append("unequal_missing")
-    return Units(
-        sides,
-        designs,
-        strata,
-        data.clusters is not None,
-        (len(arms[0]) - n[0], len(arms[1]) - n[1]),
-        n_missing,
-        tuple(warnings),
-    )
+    n_dropped = len(arms[0]) - n[0], len(arms[1]) - n[1]
+    return Units(sides, designs, strata, data.clusters is not None, n_dropped, n_missing, tuple(warnings))
 
 
 def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
@@ -89,24 +82,7 @@ def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
     return some != (0, 0) and min(of) > 0 and equal_shares_test(some, of)[1] < UNEQUAL
 
 
-def _covariates_of_arms(
-    metric: MetricRows, kept: tuple[Codes, Codes], warnings: list[str]
-) -> tuple[list[Covariate], int]:
-    """Covariates over both arms, the control first, and how many users lack any of them.
-
-    A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would
-    turn the missing values into an effect, so it is left out.
-    """
-    rows = np.concatenate(kept)
-    taken = [one.take(rows) for one in metric.covariates]
-    gaps = [one.missing for one in taken]
-    n_missing = int(np.logical_or.reduce(gaps).sum()) if gaps else 0
-    reasons = [not_used(one, both(len, kept)) for one in taken]
-    warnings += dict.fromkeys(filter(None, reasons))
-    return [one for one, reason in zip(taken, reasons, strict=True) if not reason], n_missing
-
-
-def not_used(covariate: Covariate, n: tuple[int, int]) -> str:
+def not_used(covariate: Sample, n: tuple[int, int]) -> str:
     """Why a covariate of both arms, the control first, is left out, or nothing."""
     gaps, den = covariate.missing, covariate.den
     if differ((int(gaps[: n[0]].sum()), int(gaps[n[0] :].sum())), n):
@@ -115,16 +91,19 @@ def not_used(covariate: Covariate, n: tuple[int, int]) -> str:
     return "" if den is None or (den[: n[0]].any() and den[n[0] :].any()) else "no_covariate"
 
 
-def _designs(filled: list[Covariate], missing: list[Mask], n_control: int) -> tuple[Floats, Floats]:
-    """Values of all covariates, and an indicator for each that has gaps, as columns."""
+def _designs(covariates: list[Sample], n_control: int) -> tuple[Floats, Floats]:
+    """Values of all covariates of both arms, and an indicator for each that has gaps, as columns."""
+    filled = map(without_gaps, covariates)
     with np.errstate(divide="ignore", invalid="ignore"):
         columns = [one.num if one.den is None else np.nan_to_num(one.num / one.den) for one in filled]
-    columns += [gaps.astype(np.float64) for gaps in missing if gaps.any()]
+    columns += [one.missing.astype(np.float64) for one in covariates if one.missing.any()]
     together = np.column_stack(columns)
     return together[:n_control], together[n_control:]
 
 
-def _strata(stratum: tuple[Codes, pd.DataFrame] | None, kept: tuple[Codes, Codes], metric: MetricRows) -> Strata | None:
+def _strata(
+    stratum: tuple[Codes, pd.DataFrame] | None, kept: tuple[Codes, Codes], metric: MetricRows
+) -> tuple[tuple[Codes, Codes], Floats] | None:
     """Strata of both arms; one with fewer than 2 users in an arm raises."""
     if stratum is None:
         return None
@@ -139,4 +118,4 @@ def _strata(stratum: tuple[Codes, pd.DataFrame] | None, kept: tuple[Codes, Codes
             f"{int(few.sum()):,} of {len(present):,} strata have fewer than 2 users in an arm "
             f"for metric {metric.name!r} ({shown}); merge strata, or leave those users out"
         )
-    return Strata((in_c, in_t), counts.sum(axis=0) / counts.sum())
+    return (in_c, in_t), counts.sum(axis=0) / counts.sum()

@@ -52,6 +52,8 @@ class Coded:
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         codes = self.values[rows]
+        if codes.dtype == np.int16:  # a difference may not fit into it
+            codes = codes.astype(np.int32)
         if self.low:
             out = np.empty(len(codes), np.int32)
             codes = np.subtract(codes, codes.dtype.type(self.low), out=out, casting="unsafe")
@@ -191,10 +193,12 @@ def _encode_leaves(leaves: list[IdColumn]) -> IdCodes:
         return IdCodes([], 0)
     arrays = [leaf.values for leaf in leaves]
     if all(isinstance(array, pa.ChunkedArray) for array in arrays):
-        if len({array.type for array in arrays}) > 1:  # strings that UTF-8 cannot encode are bytes
-            arrays = [array.cast(pa.large_binary()) for array in arrays]
         numbers = read_digits(arrays)
-        return _encode_arrow(arrays) if numbers is None else encode_integers(numbers)
+        if numbers is not None:
+            return encode_integers(numbers)
+        text = all(pa.types.is_string(array.type) or pa.types.is_large_string(array.type) for array in arrays)
+        wide = pa.large_string() if text else pa.large_binary()  # strings that UTF-8 cannot encode are bytes
+        return _encode_arrow([array.cast(wide) for array in arrays])
     if any(isinstance(array, pa.ChunkedArray) or array.dtype.kind == "O" for array in arrays):
         return _encode_hashed([np.asarray(array, dtype=object) for array in arrays])
     if any(array.dtype.kind == "M" for array in arrays):

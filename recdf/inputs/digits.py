@@ -31,6 +31,11 @@ DIGITS_AT_ONCE, PIECE_ROWS = 2**14, 2**18
 # A column that is not of this form mostly shows it in its first rows, of which there are this many.
 FIRST_ROWS = 1000
 
+# The dtype in which strings and bytes of each type say where they begin.
+OFFSET_DTYPES: dict[Any, Any] = {
+    pa.string(): np.int32, pa.binary(): np.int32, pa.large_string(): np.int64, pa.large_binary(): np.int64
+}  # fmt: skip
+
 LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
 HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
 SIXES = np.uint64(0x0606060606060606)  # added to a digit, they carry into the high half if it is above 9
@@ -122,9 +127,9 @@ def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings] | None:
             if not len(chunk):
                 continue
             _, offsets, data = chunk.buffers()
-            if chunk.null_count or data is None or chunk.type not in (pa.large_string(), pa.large_binary()):
+            if chunk.null_count or data is None or chunk.type not in OFFSET_DTYPES:
                 return None
-            edges = np.frombuffer(offsets, np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
+            edges = np.frombuffer(offsets, OFFSET_DTYPES[chunk.type])[chunk.offset : chunk.offset + len(chunk) + 1]
             here = int(edges[1] - edges[0])
             if not here or here != (length or here) or edges[-1] - edges[0] != here * len(chunk):
                 return None

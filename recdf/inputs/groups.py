@@ -6,6 +6,7 @@ Contract: codes are 0..n−1 in the order of the labels. Null labels and labels 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,21 @@ import pandas as pd
 from ..errors import DataError, NullKeyError, examples
 from .frames import column
 from .ids import check_labels
+from .sorting import order_of_codes
 
 __all__ = ["Codes", "close_ranks", "first_rows", "group_codes", "split"]
 
 Codes = npt.NDArray[np.int64]
+
+# So many rows are looked at together.
+COMPARED_ROWS = 2**18
+
+
+class CodeColumn(Protocol):
+    """Codes that are read by slices of rows: an array, or a `codes.Coded`, which computes them then."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice, /) -> np.ndarray: ...
 
 
 def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[Codes, pd.DataFrame]:
@@ -57,15 +69,16 @@ def close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
     return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(present)
 
 
-def first_rows(codes: Codes, n: int) -> Codes:
-    """Row of the first appearance of every code."""
-    first = np.empty(n, np.int64)
-    # Of several values for one position the last is kept, so the rows go in from the end.
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
+def first_rows(codes: CodeColumn, n: int) -> Codes:
+    """Row of the first appearance of every code below n; -1 for a code that no row has."""
+    first = np.full(n, -1, np.int64)
+    for above in range(0, len(codes), COMPARED_ROWS):
+        part = codes[above : above + COMPARED_ROWS]
+        new = np.flatnonzero(first.take(part) < 0)
+        first[part[new][::-1]] = new[::-1] + above  # numpy keeps the last assignment: the first row
     return first
 
 
 def split(codes: Codes, n: int) -> list[Codes]:
     """Row positions of every group, in row order."""
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(codes, minlength=n))[:-1])
+    return np.split(order_of_codes(codes, n), np.cumsum(np.bincount(codes, minlength=n))[:-1])

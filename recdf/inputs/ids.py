@@ -23,8 +23,8 @@ from ..errors import IdTypeError, examples
 class IdColumn:
     """One id column as an array, without its pandas dtype.
 
-    `values` is an int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or bytes.
-    Where there is a `dictionary`, `values` are positions in it. `null` marks nulls; it is None if there are none.
+    `values` is an int16, int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or
+    bytes. Where there is a `dictionary`, they are positions in it. `null` marks nulls; it is None if there are none.
     """
 
     where: str
@@ -68,9 +68,11 @@ class IdColumn:
 
 
 def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
-    """Take rows of an array. Arrow would first join all chunks of strings, which ascending rows do not need."""
+    """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit into one."""
+    order = None
     if not (rows[1:] >= rows[:-1]).all():
-        return array.take(pa.array(rows))
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
     start = np.cumsum([0, *map(len, array.chunks)])
     edges = pairwise(np.searchsorted(rows, start).tolist())
     parts = [
@@ -78,7 +80,8 @@ def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
         for chunk, first, (a, z) in zip(array.chunks, start[:-1], edges, strict=True)
         if a < z
     ]
-    return pa.chunked_array(parts, array.type)
+    found = pa.chunked_array(parts, array.type)
+    return found if order is None else found.take(pa.array(np.argsort(order)))
 
 
 def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
@@ -228,6 +231,8 @@ def is_nested(dtype: Any) -> bool:
 
 
 def _nulls(series: pd.Series) -> np.ndarray | None:
+    if isinstance(series.dtype, pd.ArrowDtype) and not _ids_to_arrow(series).null_count:
+        return None  # without an array of bools
     null = series.isna().to_numpy(dtype=bool)
     return null if null.any() else None
 
@@ -246,8 +251,8 @@ def _integer_ids(series: pd.Series, where: str) -> IdColumn:
     name = str(series.dtype).lower().removesuffix("[pyarrow]")
     unsigned = name == "uint64"
     fill: dict[str, Any] = {} if null is None else {"na_value": 0}
-    # int32 stays, since a copy of a long column would take memory and time. Other integers become int64.
-    values = series.to_numpy(dtype=np.dtype(name) if name in ("int32", "uint64") else np.int64, **fill)
+    # These stay, since a copy of a long column would take memory and time. Other integers become int64.
+    values = series.to_numpy(dtype=np.dtype(name) if name in ("int16", "int32", "uint64") else np.int64, **fill)
     if unsigned and (not len(values) or values.max() <= np.iinfo(np.int64).max):
         values = values.astype(np.int64)
     return IdColumn(where, "integer", values, null)
@@ -285,7 +290,6 @@ def _ids_to_arrow(series: pd.Series) -> Any:
 def _arrow_ids(series: pd.Series, where: str) -> IdColumn:
     array = _ids_to_arrow(series)
     text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
-    array = array.cast(pa.large_string() if text else pa.large_binary())
     null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
     return IdColumn(where, "string" if text else "bytes", array, null)
 

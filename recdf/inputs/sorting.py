@@ -1,23 +1,37 @@
-"""Stable sorting of rows by several integer keys, faster than `numpy.lexsort` where the keys are short.
+"""Sorting of rows: by several keys, by small codes, and within lists; runs of equal rows, and lists side by side.
 
-Contract: `stable_order` returns row numbers in ascending order of the keys; rows that are equal in all keys keep their
-order. The keys are arrays of integers of any width, or of floats without NaN.
+Contract: every order is stable: rows that are equal in all keys keep their order. Keys are packed into integers
+together with the place of the row, since numpy sorts plain integers several times faster than it sorts positions.
+`stable_order` sorts a table by several integer keys, `order_of_codes` by one small code, and `rank_within` sorts each
+list of a table, where list i has the rows `start[i]:start[i + 1]`. Time is linear in the number of rows, times the
+logarithm of the length of what is sorted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 # A packed number has 63 bits, so that it stays positive as int64.
 PACKED_BITS = 63
 # This many rows are processed at a time, since temporary arrays of all rows would cost memory.
 SORTED_AT_ONCE = 2**19
 
+# Arrow sorts integers of up to so many bits by counting, which takes linear time.
+COUNTED_BITS = 12
+
+# A matrix whose rows are sorted has about so many cells, so that it stays in a processor's cache.
+MATRIX_CELLS = 2**18
+
 
 def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """Return row numbers (int64) in ascending order of `keys`, the first key first; equal rows keep their order.
+    """Return row numbers (int64) in ascending order of `keys`, the first key first.
+
+    The keys are arrays of integers of any width, or of floats without NaN.
 
     Keys are sorted from the last to the first. As many of them as fit are packed into one integer together with the
     place of the row, so that a plain sort, which need not be stable, gives a stable order:
@@ -107,3 +121,166 @@ def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
     if len(heads) < n:
         code = np.repeat(code, np.diff(np.append(heads, n)))
     return code, int(number[-1]) + 1 if len(number) else 0
+
+
+# ------------------------------------------------------------------------------------ within lists
+
+
+def at(values: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
+    """Return values[rows]: a view for a slice, and otherwise by `take`, which is faster than indexing."""
+    return values[rows] if isinstance(rows, slice) else values.take(rows)
+
+
+def spans(start: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Concatenate the ranges start[i] .. start[i] + length[i] - 1."""
+    before = np.cumsum(length) - length
+    total = int(length.sum())
+    rows = np.repeat((start - before).astype(np.int32), length)
+    rows += np.arange(total, dtype=np.int32)
+    return rows
+
+
+def offsets(length: np.ndarray) -> np.ndarray:
+    """Return where consecutive lists of these lengths start, and where the last one ends."""
+    start = np.zeros(len(length) + 1, np.int64)
+    np.cumsum(length, out=start[1:])
+    return start
+
+
+def order_of_codes(codes: np.ndarray, n: int) -> np.ndarray:
+    """Return the positions that sort integers from 0 to n - 1; equal integers keep their order."""
+    if n <= 2**COUNTED_BITS:
+        order: np.ndarray = pc.sort_indices(pa.array(codes)).to_numpy()
+        return order.view(np.int64)  # old numpy takes no uint64 as index
+    if n <= 2**16:
+        return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")  # numpy uses radix sort for 16 bits
+    order = order_of_codes(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
+    high = (codes >> COUNTED_BITS).take(order)
+    return order.take(order_of_codes(high, ((n - 1) >> COUNTED_BITS) + 1))
+
+
+def rank_within(key: np.ndarray, start: np.ndarray, descending: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the places that order each list by `key` (int64, uint64 or float64), and `key` in that order.
+
+    NaN comes last and equal numbers keep their order. The result is None if the lists are in order already.
+
+    Each number is packed into an integer whose lowest bits are its place in the list. Sorting these integers is stable,
+    and faster than sorting positions. Packing can cut off low bits of a number; lists that this puts in a wrong order
+    are sorted again.
+    """
+    if len(key) < 2:
+        return None
+    beyond = np.less if descending else np.greater
+    heads = start[(start > 0) & (start < len(key))]
+    if _falls(key, heads, beyond) is None:
+        return None
+    length = np.diff(start)
+    base = np.repeat(start[:-1], length)
+    place_bits = (1 << (int(length.max()) - 1).bit_length()) - 1
+    packed = _as_integers(key, place_bits, descending)
+    place = np.arange(len(key))
+    place -= base
+    packed |= place
+    sort_within(packed, start)
+    packed &= place_bits
+    packed += base
+    ordered = key.take(packed)
+    wrong = _falls(ordered, heads, beyond)
+    if wrong is not None:
+        lists = distinct(np.searchsorted(start, np.flatnonzero(wrong), side="right") - 1)
+        rows = spans(start[lists], length[lists])
+        flip = np.invert if key.dtype.kind in "iu" else np.negative
+        own = flip(key.take(rows)) if descending else key.take(rows)
+        packed[rows] = rows.take(np.lexsort((own, base.take(rows))))
+        ordered[rows] = key.take(packed.take(rows))
+    return packed, ordered
+
+
+def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray | None:
+    """Tell for each row but the last whether it must come after the next row of its list; None if no row must."""
+    falls = beyond(key[:-1], key[1:])
+    if key.dtype.kind == "f":
+        falls |= np.isnan(key[:-1]) & ~np.isnan(key[1:])
+    falls[heads - 1] = False
+    return falls if falls.any() else None
+
+
+def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarray:
+    """Return int64 numbers that sort as `key` does; their lowest bits, those set in `place_bits`, are free.
+
+    | number: all of it if it is a small integer, else its high bits | place in the list |
+      high bits                                                          low bits
+    """
+    if key.dtype.kind == "f":
+        whole = (key + 0.0).view(np.int64)  # adding 0.0 turns -0.0 into 0.0
+        negative = whole >> 63
+        negative &= np.iinfo(np.int64).max  # for negative floats, larger bits mean a smaller number
+        whole ^= negative
+    else:
+        low, high = int(key.min()), int(key.max())
+        if (high - low + 1) * (place_bits + 1) <= 2**63:
+            above_low: np.ndarray = key.dtype.type(high) - key if descending else key - key.dtype.type(low)
+            narrow = above_low.view(np.int64)
+            narrow *= place_bits + 1
+            return narrow
+        whole = key.view(np.int64) ^ (np.iinfo(np.int64).min if key.dtype.kind == "u" else 0)
+    if descending:
+        np.invert(whole, out=whole)
+    if key.dtype.kind == "f" and np.isnan(key.min()):
+        whole[np.isnan(key)] = np.iinfo(np.int64).max
+    whole &= ~place_bits
+    return whole
+
+
+def sort_within(key: np.ndarray, start: np.ndarray) -> None:
+    """Sort int64 numbers within each list, in place. The number 2**63 - 1 may occur only as a list's largest."""
+    length = np.diff(start)
+    for lists in alike(length):
+        first, width = lists[0], int(length[lists].max())
+        if width < 2:
+            continue
+        if (length[lists] == width).all() and lists[-1] - first + 1 == len(lists):
+            # Consecutive lists of one length already form a matrix, so they are sorted without a copy.
+            key[start[first] : start[first] + len(lists) * width].reshape(-1, width).sort(axis=1)
+            continue
+        matrix = windows(key, start[lists], width)
+        inside = np.arange(width) < length[lists, None]
+        np.copyto(matrix, np.iinfo(np.int64).max, where=~inside)
+        matrix.sort(axis=1)
+        key[spans(start[lists], length[lists])] = matrix[inside]
+
+
+def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
+    """Copy values[start[i]:start[i] + width] into row i; cells past the end of `values` hold arbitrary numbers."""
+    last = len(values) - width
+    # A view in which the `width` values from each position on are one item, so that they are copied as a whole.
+    window: np.ndarray = np.ndarray(last + 1, f"V{values.itemsize * width}", values, strides=values.strides)
+    rows: np.ndarray = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
+    over = np.flatnonzero(start > last)
+    if len(over):
+        rows[over] = values.take(start[over, None] + np.arange(width), mode="clip")
+    return rows
+
+
+def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield list numbers in groups of similar length: none is over twice as long as another, or all have at most 1 row.
+
+    Lists have one length per argument, and a group is similar in each of them. Its lists, side by side as the rows of a
+    matrix, take about `MATRIX_CELLS` cells.
+    """
+    exponents = [_exponents(int(one.max(initial=0))).take(one) for one in length]
+    sizes = exponents[0]
+    for exponent in exponents[1:]:
+        sizes = sizes << np.uint16(5) | exponent
+    order = order_of_codes(sizes, 32 ** len(length))
+    sizes = sizes[order]
+    for first, last in pairwise([*run_heads([sizes]).tolist(), len(sizes)]):
+        cells = sum(1 << int(exponent[order[first]]) for exponent in exponents)
+        step = max(MATRIX_CELLS // cells, 1)
+        for i in range(first, last, step):
+            yield order[i : min(i + step, last)]
+
+
+def _exponents(longest: int) -> np.ndarray:
+    """Return for every length n up to `longest` the least e with n <= 2**e."""
+    return np.frexp(np.maximum(np.arange(longest + 1) - 1, 0))[1].astype(np.uint16)

@@ -7,23 +7,34 @@ rows are distributed, in linear time, to blocks of neighbouring codes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
-from ..inputs.sorting import run_heads
+from ..inputs.groups import CodeColumn
+from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.threads import each, rows_at_a_time
-from .grouping import offsets, order_of_codes, spans
 
-# A block has about so many rows (lists are not split), and so many rows are distributed to the blocks at a time. Both
-# numbers are smaller where there are many threads.
-BLOCK_ROWS = 2**19
-DEALT_ROWS = 2**19
+# A block has about so many rows, or fewer where there are many threads; lists are not split.
+BLOCK_ROWS = 2**18
+
+# So many rows are distributed at a time. Their places among each other fit into 16 bits.
+DEALT_ROWS = 2**16
+
+# Where there are more blocks, more rows are distributed at a time.
+MOST_RUNS = 128
+
+# The values of about so many rows are distributed to blocks at a time, in at most so many groups of blocks: each group
+# reads the whole table.
+GROUP_ROWS = 2**21
+MOST_GROUPS = 4
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -46,17 +57,25 @@ class Block:
         return found
 
 
-class Column(Protocol):
-    """A column that gives the values of a slice of its rows: an array, or a `codes.Coded`, which computes them then."""
+@dataclass(frozen=True)
+class Blocks:
+    """The `n` blocks of a table, in groups: the values of one group of blocks are distributed at a time.
 
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice, /) -> np.ndarray: ...
+    Nothing is kept from one call of `each` to the next, since few metrics need the blocks twice.
+    """
+
+    n: int
+    groups: Callable[[], Iterable[Sequence[Callable[[], Block]]]]
+
+    def each(self, function: Callable[[Block], Made]) -> list[Made]:
+        """Make every block and call the function for it, by several threads; return the results in order."""
+        return [found for group in self.groups() for found in each(lambda make: function(make()), group)]
 
 
 def list_blocks(
-    code: Column, heads: np.ndarray | None, n_rows: int, n_codes: int, columns: Sequence[Column]
-) -> list[Callable[[], Block]]:
-    """Return functions that each make one block; together the blocks hold every list. Rows of code -1 are left out.
+    code: CodeColumn, heads: np.ndarray | None, n_rows: int, n_codes: int, columns: Sequence[CodeColumn]
+) -> Blocks:
+    """Return the blocks, which together hold every list. Rows of code -1 are left out.
 
     Codes are below `n_codes`. `heads`, if given, are the first rows of runs of equal codes, and `code` then has one
     entry per run.
@@ -79,14 +98,15 @@ def _all_differ(code: np.ndarray) -> bool:
     return int(np.count_nonzero(seen)) == len(code)
 
 
-def _standing(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> list[Callable[[], Block]]:
+def _standing(code: np.ndarray, start: np.ndarray, columns: Sequence[CodeColumn]) -> Blocks:
     block_rows = rows_at_a_time(BLOCK_ROWS)
     cuts = np.searchsorted(start[:-1], np.arange(block_rows, start[-1], block_rows))
     edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(code))]).tolist(), len(code)]
-    return [partial(_stood, code[a:z], start[a : z + 1], columns) for a, z in pairwise(edges)]
+    makes = [partial(_stood, code[a:z], start[a : z + 1], columns) for a, z in pairwise(edges)]
+    return Blocks(len(makes), lambda: [makes])
 
 
-def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> Block:
+def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[CodeColumn]) -> Block:
     rows = slice(int(start[0]), int(start[-1]))
     values = [column[rows] for column in columns]
     inside = code >= 0
@@ -97,46 +117,97 @@ def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[Column]) -> Bl
     return Block(code[inside], offsets(length), row, [value.take(row - rows.start) for value in values])
 
 
-def _dealt(code: Column, n_codes: int, columns: Sequence[Column]) -> list[Callable[[], Block]]:
+def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blocks:
     """Distribute the rows to blocks by the high bits of their codes; each block then sorts its rows by the low bits.
 
-    The values are distributed with their rows. They are read in the order of the table, which is fast; to gather them
-    later, block by block, would wait for memory at every row.
+    Every chunk of rows sorts its rows by block, and keeps their places in the chunk. The values are distributed later,
+    for some blocks at a time, so that only the values of these are in memory twice.
     """
-    block_rows, dealt_rows = rows_at_a_time(BLOCK_ROWS), rows_at_a_time(DEALT_ROWS)
+    block_rows = rows_at_a_time(BLOCK_ROWS)
     # A block gets as many codes as have about `block_rows` rows.
     shift = max((block_rows * n_codes // max(len(code), 1)).bit_length() - 1, 0)
     shift = min(shift, (n_codes - 1).bit_length())
     n_blocks = ((n_codes - 1) >> shift) + 1
     if n_blocks == 1:
-        return [partial(_sorted_all, code, n_codes, columns)]
-    row, low = np.empty(len(code), np.int32), np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
-    dealt = [np.empty(len(code), column[:0].dtype) for column in columns]
+        return Blocks(1, lambda: [[partial(_sorted_all, code, n_codes, columns)]])
+    # A block gets a run of rows of each chunk. Where there are many blocks, these runs would be short in small chunks.
+    chunk_rows = DEALT_ROWS if n_blocks <= MOST_RUNS else block_rows
+    step = max(GROUP_ROWS // block_rows, -(-n_blocks // MOST_GROUPS))
+
+    def groups() -> Iterator[list[Callable[[], Block]]]:
+        dealt = _deal(code, n_blocks, chunk_rows, shift, columns)
+        for first in range(0, n_blocks, step):
+            yield dealt.group(first, min(first + step, n_blocks))
+
+    return Blocks(n_blocks, groups)
+
+
+def _deal(code: CodeColumn, n_blocks: int, chunk_rows: int, shift: int, columns: Sequence[CodeColumn]) -> _Dealt:
+    """Sort the rows of every chunk by block."""
+    place = np.empty(len(code), np.uint16 if chunk_rows <= 2**16 else np.int32)
+    low = np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
 
     def deal(first: int) -> np.ndarray:
-        part = slice(first, min(first + dealt_rows, len(code)))
+        part = slice(first, min(first + chunk_rows, len(code)))
         codes = code[part]
         high = codes >> shift
         if high.min(initial=0) < 0:
             high[high < 0] = n_blocks  # rows of code -1 go to one more block, which nothing reads
         order = order_of_codes(high, n_blocks + 1)
-        np.add(order, first, out=row[part], casting="unsafe")
+        place[part] = order
         low[part] = (codes & (2**shift - 1)).astype(low.dtype).take(order)
-        for column, values in zip(columns, dealt, strict=True):
-            column[part].take(order, out=values[part], mode="clip")  # in this mode numpy writes without a buffer
         return first + offsets(np.bincount(high, minlength=n_blocks + 1))
 
-    edges = np.stack(each(deal, range(0, len(code), dealt_rows)))
-
-    def make(i: int) -> Block:
-        runs = [slice(a, z) for a, z in edges[:, i : i + 2].tolist()]
-        rows, codes, *values = (np.concatenate([array[run] for run in runs]) for array in (row, low, *dealt))
-        return _sorted(rows, codes, 2**shift, i << shift, values)
-
-    return [partial(make, i) for i in range(n_blocks)]
+    edges = np.stack(each(deal, range(0, len(code), chunk_rows)))
+    return _Dealt(place, low, edges, chunk_rows, shift, columns)
 
 
-def _sorted_all(code: Column, n_codes: int, columns: Sequence[Column]) -> Block:
+@dataclass(frozen=True)
+class _Dealt:
+    """Rows in chunks of `chunk_rows`, each sorted by block: those of block i begin at edges[chunk, i].
+
+    `place` : where each row stands in its chunk · `low` : the `shift` low bits of its code.
+    """
+
+    place: np.ndarray
+    low: np.ndarray
+    edges: np.ndarray
+    chunk_rows: int
+    shift: int
+    columns: Sequence[CodeColumn]
+
+    def group(self, first: int, last: int) -> list[Callable[[], Block]]:
+        """Return functions that make the blocks from `first` to `last` - 1, whose values are distributed here.
+
+        The values are read in the order of the table, which is fast; to gather them block by block would wait for
+        memory at every row.
+        """
+        begin, end = self.edges[:, first], self.edges[:, last]
+        to = offsets(end - begin)
+        values = [np.empty(to[-1], column[:0].dtype) for column in self.columns]
+
+        def fill(chunk: int) -> None:
+            rows = slice(chunk * self.chunk_rows, (chunk + 1) * self.chunk_rows)
+            places = self.place[begin[chunk] : end[chunk]]
+            for column, filled in zip(self.columns, values, strict=True):
+                filled[to[chunk] : to[chunk + 1]] = column[rows].take(places)
+
+        each(fill, range(len(begin)))
+
+        def make(i: int) -> Block:
+            edges = self.edges[:, i : i + 2]
+            runs = [slice(a, z) for a, z in edges.tolist()]
+            place, codes = (np.concatenate([array[run] for run in runs]) for array in (self.place, self.low))
+            rows = np.repeat(np.arange(len(runs), dtype=np.int32) * self.chunk_rows, np.diff(edges).ravel())
+            rows += place
+            moved = [slice(a, z) for a, z in (edges - begin[:, None] + to[:-1, None]).tolist()]
+            of_block = [np.concatenate([array[run] for run in moved]) for array in values]
+            return _sorted(rows, codes, 2**self.shift, i << self.shift, of_block)
+
+        return [partial(make, i) for i in range(first, last)]
+
+
+def _sorted_all(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Block:
     codes, values = code[:], [column[:] for column in columns]
     if codes.min(initial=0) >= 0:
         return _sorted(None, codes, n_codes, 0, values)

@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, NoReturn
 import numpy as np
 
 from ..errors import OptionError
+from ..inputs.sorting import spans
 from ..inputs.sums import exact_sums
-from .grouping import spans
 from .lists import Lists, Matched
 from .side_tables.sides import Sides
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..errors import IdTypeError
 from ..inputs.codes import Coded, encode_keys
+from ..inputs.groups import first_rows
 from ..inputs.ids import IdColumn, read_by, take_rows
 from ..inputs.options import Options, as_columns
 from ..inputs.threads import each
@@ -65,7 +66,7 @@ def encode_by(
         present, labels = first_seen.all(), known
     else:
         (codes,), n = encode_keys([at_heads(table.by, heads)])
-        first = first_row_or_none(codes, n)
+        first = first_rows(codes, n)
         present = np.flatnonzero(first >= 0)
         present = present[np.argsort(first[present])]
         rows = first[present] if heads is None else heads[first[present]]
@@ -73,16 +74,6 @@ def encode_by(
     place = np.zeros(n, np.int32)
     place[present] = np.arange(len(present))
     return codes.mapped(place), labels
-
-
-def first_row_or_none(codes: Coded, n: int) -> np.ndarray:
-    """Return the first row of each code below n; -1 for a code that no row has."""
-    first = np.full(n, -1, np.int64)
-    for above in range(0, len(codes), HEAD_ROWS):
-        part = codes[above : above + HEAD_ROWS]
-        new = np.flatnonzero(first.take(part) < 0)
-        first[part[new][::-1]] = new[::-1] + above  # numpy keeps the last assignment: the first row
-    return first
 
 
 @dataclass(frozen=True)

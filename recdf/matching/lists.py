@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
+from ..inputs.sorting import offsets, rank_within
 from ..inputs.sums import exact_sums
 from ..inputs.true_and_pred import Order
-from .grouping import offsets, rank_within
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap
 from .pred_lists import PredLists
@@ -353,7 +353,7 @@ class Lists:
             return self.n_judged
         if not matched.sides.has("items"):
             raise OptionError("needs items= (the catalogue) or judged_only=True")
-        catalogue = matched.sides.catalogue
+        catalogue = matched.sides.items
         for role, codes in (("pred", matched.item), ("true", matched.true_lists.item)):
             outside = np.unique(codes[~catalogue.inside[codes]])
             if len(outside):

@@ -18,6 +18,7 @@ import pandas as pd
 from ..errors import ColumnError, OptionError
 from ..inputs.codes import Coded, IdCodes, encode, encode_keys
 from ..inputs.frames import as_frame, column, read_order
+from ..inputs.groups import first_rows
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.order_hints import Hints, hints_of, is_rank
@@ -40,7 +41,6 @@ from .list_keys import (
     ListCodes,
     at_heads,
     encode_by,
-    first_row_or_none,
     key_frame,
     key_run_heads,
     place_of,
@@ -53,7 +53,8 @@ from .overlap import Overlap, compared, samples_of
 from .pred_lists import PredLists
 from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.baseline import base_lists
-from .side_tables.given import NOTHING, Doors, Given, read_sides
+from .side_tables.doors import Doors
+from .side_tables.records import CODERS, read_sides
 from .side_tables.sides import Sides
 from .true_lists import TrueByKey, TrueLists
 from .values import Rating, item_values, responses_of
@@ -66,7 +67,7 @@ def match(
     true: Any,
     pred: Any,
     options: Options,
-    given: Given = NOTHING,
+    given: Mapping[str, Any] | None = None,
     by_values: pd.DataFrame | None = None,
     part: bool = False,
     findings: dict[str, BrokenRows] | None = None,
@@ -78,7 +79,7 @@ def match(
     wrong with the rows of each frame; `RowsRefused` then stands for the error, which the caller raises for all parts.
     """
     keep_freed_memory()
-    rows = _read_true_and_pred(true, pred, options, given, findings)
+    rows = _read_true_and_pred(true, pred, options, given or {}, findings)
     codes = _coded(rows, by_values)
     ranked = _rank_lists(rows, codes)
     return _matched(rows, codes, ranked, compare=not part)
@@ -104,7 +105,7 @@ class _Rows:
 
 
 def _read_true_and_pred(
-    true: Any, pred: Any, options: Options, given: Given, findings: dict[str, BrokenRows] | None
+    true: Any, pred: Any, options: Options, given: Mapping[str, Any], findings: dict[str, BrokenRows] | None
 ) -> _Rows:
     true_frame, pred_frame, options = _both_frames(true, pred, options)
     in_true = by_in_true(true_frame, options)
@@ -178,7 +179,7 @@ class _Codes:
 
 
 def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
-    base = rows.doors.tables.get("base")
+    base = rows.doors["base"].table if "base" in rows.doors else None
     true_heads, pred_heads = key_run_heads(rows.true.keys), key_run_heads(rows.pred.keys + rows.pred.by)
     key_columns = [at_heads(rows.true.keys, true_heads), at_heads(rows.pred.keys, pred_heads)]
     key_columns += [] if rows.users is None else [rows.users[1]]
@@ -256,8 +257,8 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     of_pair = np.repeat(of_list, pred.n_pairs)
     judged = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
     side_codes = {name: coded.all() for name, coded in codes.side_items.items()}
-    catalogue = rows.doors.catalogue
-    sides = Sides(rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
+    catalogue = rows.doors.get("items")
+    sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
     return Matched(
@@ -307,7 +308,7 @@ def _first_row_of_lists(
             first[of_list] = rows.pred.frame_rows(ranked.pred.first)
         else:
             assert codes.users_key is not None
-            first = first_row_or_none(codes.users_key, codes.n_keys).take(key)
+            first = first_rows(codes.users_key, codes.n_keys).take(key)
         found[role] = first
     return found
 
@@ -340,7 +341,7 @@ def _labels_of_lists(rows: _Rows, codes: _Codes, ranked: _RankedLists, key: np.n
 
 def _base(rows: _Rows, codes: _Codes, key: np.ndarray) -> Any:
     """Return the lists of the baseline, if there is one."""
-    table = rows.doors.tables.get("base")
+    table = rows.doors["base"].table if "base" in rows.doors else None
     if table is None or codes.base_key is None:
         return None
     return base_lists(table, codes.base_key, codes.side_items["base"], codes.items, key, codes.n_keys, rows.options)

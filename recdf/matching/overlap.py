@@ -29,7 +29,7 @@ from ..inputs.codes import Coded, IdCodes
 from ..inputs.ids import IdColumn
 from ..inputs.options import Options
 from ..inputs.order_hints import argument_of
-from .grouping import spans
+from ..inputs.sorting import spans
 from .pred_lists import PredLists
 
 

@@ -6,7 +6,7 @@ place are computed again, by the same steps, when something reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,10 +14,9 @@ import numpy as np
 
 from ..inputs.codes import IdCodes
 from ..inputs.options import Options
-from ..inputs.threads import each
+from ..inputs.sorting import offsets
 from ..inputs.true_and_pred import ReadRows
-from .blocks import Block
-from .grouping import offsets
+from .blocks import Block, Blocks
 from .ranked import Ranked, joined, rank_pred, refuse_duplicates, refuse_ties, settle_pairs, tied_rows
 from .true_lists import TrueByKey
 
@@ -58,11 +57,11 @@ class PredLists:
     """
 
     def __init__(
-        self, table: ReadRows, blocks: Sequence[Callable[[], Block]], items: IdCodes, true: TrueByKey, options: Options
+        self, table: ReadRows, blocks: Blocks, items: IdCodes, true: TrueByKey, options: Options
     ) -> None:
         self._table, self._blocks, self._items = table, blocks, items
         self._true, self._options = true, options
-        parts = each(self._measured, blocks)
+        parts = blocks.each(self._measured)
         refuse_ties(table, parts_of(parts, "tied"), sum(part.n_tied for part in parts), options)
         self.counts: dict[str, int] = {}
         for part in parts:
@@ -85,11 +84,11 @@ class PredLists:
     def __len__(self) -> int:
         return int(self.start[-1])
 
-    def _ranked(self, make: Callable[[], Block]) -> Ranked:
-        return rank_pred(self._table, make(), self._items, self._options)
+    def _ranked(self, block: Block) -> Ranked:
+        return rank_pred(self._table, block, self._items, self._options)
 
-    def _measured(self, make: Callable[[], Block]) -> _Found:
-        ranked = self._ranked(make)
+    def _measured(self, block: Block) -> _Found:
+        ranked = self._ranked(block)
         pairs = self._true.pair(ranked, self._items.n)
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
@@ -110,7 +109,7 @@ class PredLists:
             n_tied=len(tied),
             repeated=repeated,
             settled=lists is not ranked,
-            lists=lists if len(self._blocks) == 1 else None,
+            lists=lists if self._blocks.n == 1 else None,
         )
 
     @cached_property
@@ -119,15 +118,15 @@ class PredLists:
         if self._one_block is not None:
             return self._one_block
 
-        def again(make: Callable[[], Block]) -> Ranked:
-            lists = self._ranked(make)
+        def again(block: Block) -> Ranked:
+            lists = self._ranked(block)
             return (
                 settle_pairs(lists, self._true.pair(lists, self._items.n), self._true.gain, self._options)[0]
                 if self._settled
                 else lists
             )
 
-        return joined(each(again, self._blocks))
+        return joined(self._blocks.each(again))
 
     @property
     def item(self) -> np.ndarray:

@@ -7,7 +7,7 @@ function works on one block of lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -15,13 +15,13 @@ import numpy as np
 
 from ..errors import DuplicateError, TieError
 from ..inputs.codes import Coded, IdCodes
+from ..inputs.groups import CodeColumn
 from ..inputs.options import Options
-from ..inputs.sorting import distinct
-from ..inputs.threads import each
+from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
 from ..inputs.true_and_pred import ReadRows
-from .blocks import Block, Column, list_blocks
-from .grouping import Pairs, at, offsets, pair_within, rank_within, sort_within, spans
+from .blocks import Block, Blocks, list_blocks
 from .item_weights import refuse_two_propensities
+from .pairing import Pairs, pair_within
 
 
 @dataclass(frozen=True)
@@ -154,11 +154,11 @@ def rank_true(
     number = [gain] if len(gain) and np.ptp(gain) > 0 else []
     blocks = list_blocks(key, heads, len(table), n_keys, [items.columns[0], *number])
 
-    def rank(make: Callable[[], Block]) -> tuple[Ranked, Pairs]:
-        lists = _rank_block(make(), descending=True)
+    def rank(block: Block) -> tuple[Ranked, Pairs]:
+        lists = _rank_block(block, descending=True)
         return lists, repeats(lists, items.n)  # among equal gains the first row is kept
 
-    found = each(rank, blocks)
+    found = blocks.each(rank)
     lists = joined([part for part, _ in found])
     above = offsets(np.array([len(part.item) for part, _ in found]))
     first, repeat = (
@@ -202,10 +202,8 @@ def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> 
     raise TieError(f'pred has {n:,} items with the score of the item before them, first in list {where}; ties="raise"')
 
 
-def pred_blocks(
-    table: ReadRows, code: Column, heads: np.ndarray | None, n_codes: int, item: Coded
-) -> list[Callable[[], Block]]:
-    """Return functions that make the blocks of recommended lists which `rank_pred` takes."""
+def pred_blocks(table: ReadRows, code: CodeColumn, heads: np.ndarray | None, n_codes: int, item: Coded) -> Blocks:
+    """Return the blocks of recommended lists which `rank_pred` takes."""
     number = [] if table.number is None else [table.number]
     return list_blocks(code, heads, len(table), n_codes, [item, *number])
 

@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from .grouping import Pairs, offsets
+from ..inputs.sorting import offsets
 from .hits import HitArrays, Hits
 from .list_keys import split_codes
+from .pairing import Pairs
 from .ranked import Ranked, pair
 
 

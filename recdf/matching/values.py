@@ -14,11 +14,11 @@ import pandas as pd
 from ..errors import DataError, examples
 from ..inputs.codes import IdCodes
 from ..inputs.frames import column, read_values
-from ..inputs.ids import IdColumn
 from ..inputs.options import Options
 from ..inputs.true_and_pred import ReadRows
 from .pred_lists import PredLists
 from .ranked import Ranked
+from .side_tables.doors import Door
 
 # Columns of `true` that say what users did with an item.
 RESPONSES = ("clicks", "purchases")
@@ -72,7 +72,7 @@ def item_values(
     pred_rows: ReadRows,
     true_lists: Ranked,
     pred_lists: PredLists,
-    catalogue: tuple[pd.DataFrame, IdColumn] | None,
+    catalogue: Door | None,
     items: IdCodes,
     options: Options,
 ) -> Values | None:
@@ -81,12 +81,12 @@ def item_values(
     if name is None:
         return None
     of_item = None
-    if catalogue is not None and name in catalogue[0].columns:
+    if catalogue is not None and name in catalogue.frame.columns:
         codes = items.codes[2]
         if len(pd.unique(codes)) < len(codes):
             raise DataError(f"items has {len(codes) - len(pd.unique(codes)):,} repeated ids; expected one row per item")
         of_item = np.full(items.n, np.nan)
-        of_item[codes] = read_values(catalogue[0], name, "items")
+        of_item[codes] = read_values(catalogue.frame, name, "items")
     found = []
     for table, lists in ((pred_rows, pred_lists), (true_rows, true_lists)):
         if name in table.frame.columns:

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
-from ..inputs.constraints import Constraint, a_number
-from ..inputs.options import Options, check_shared
+from ..inputs.constraints import Constraint, a_number, check_value
+from ..inputs.options import Options, as_columns, check_shared
 from ..inputs.row_rules import BrokenRows
 from ..matching.lists import Matched
 from ..matching.match import match
 from ..matching.overlap import Overlap, no_lists, warn, warn_of_columns
-from ..matching.side_tables.given import NOTHING, Given
 from ..matching.side_tables.records import SIDES
 from .record import Request
 from .unknown import unknown_counts, warn_of_unknown
+
+CarryRule = Literal["constant", "first", "last", "min", "max"]
+# Columns of `pred` that are copied into the per-user table, and how each is reduced to one value per list.
+Carry = str | Sequence[str] | Mapping[str, CarryRule] | None
 
 # What a metric may need beyond `pred`, and the argument that gives it.
 NEEDS = {
@@ -45,30 +48,44 @@ class Call:
 
     options: Options
     requests: tuple[Request, ...] = ()
-    given: Given = NOTHING
+    given: Mapping[str, Any] = field(default_factory=dict)
     item_by: str | None = None
-    carry: Mapping[str, Any] = field(default_factory=dict)
+    carry: Mapping[str, CarryRule] = field(default_factory=dict)
     files: Mapping[str, dict[str, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, function: Callable[..., Any], options: Mapping[str, Any], given: Given = NOTHING) -> Call:
-        """Check the names and values of the options that the function was called with."""
+    def from_arguments(
+        cls,
+        function: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        true: Any = None,
+        requests: Callable[[Options], Sequence[Request]] = lambda options: (),
+    ) -> Call:
+        """Check the arguments of a function that takes `true` and `pred`.
+
+        `arguments` are its shared options, side tables, `item_by` and `carry`, by name. `requests` makes the metrics
+        that it is to compute.
+        """
+        given = {name: value for name, value in arguments.items() if name in SIDES and value is not None}
+        options = {name: value for name, value in arguments.items() if name not in (*SIDES, "item_by", "carry")}
         check_shared(options, function)
-        return cls(Options.of(dict(options)), given=given)
+        call = cls(Options.of(options), given=given)
+        call = call.asking(requests(call.options), true, arguments.get("item_by"))
+        return replace(call, carry=carry_rules(arguments.get("carry"), call.options, call.columns))
 
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
         """Return the call with these requests; raises if an argument that one of them needs is missing."""
-        if item_by is not None and not self.given.has("items"):
+        if item_by is not None and "items" not in self.given:
             raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
         for request in requests:
             there = {
-                **{name: self.given.has(name) for name in SIDES},
+                **{name: name in self.given for name in SIDES},
                 "true": true is not None,
                 "value": self.options.value_col is not None,
-                "candidates": self.given.has("items") or self.options.judged_only,
+                "candidates": "items" in self.given or self.options.judged_only,
                 # A similarity of positions in the catalogue needs no features beside it.
-                "features": self.given.has("features")
-                or (self.given.has("items") and callable(request.params.get("similarity"))),
+                "features": "features" in self.given
+                or ("items" in self.given and callable(request.params.get("similarity"))),
             }
             for need in request.metric.needs:
                 if not there[need]:
@@ -147,6 +164,21 @@ class Call:
         raises the error for the rows that `findings` refuse.
         """
         return match(true, pred, self.options, self.given, by_values, not whole, findings)
+
+
+def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, CarryRule]:
+    """Return the rule of each column to carry. `taken` are names that a result already has for its own columns."""
+    if carry is None:
+        return {}
+    carry = carry if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
+    rules: dict[str, CarryRule] = dict(carry)
+    for name, rule in rules.items():
+        check_value(f"carry[{name!r}]", rule, CarryRule)
+        if name in (*as_columns(options.by), *as_columns(options.user_col)):
+            raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
+        if name in ("n_true", "n_pred", options.weight_name, *taken):
+            raise ColumnError(f"the column {name!r} of pred has the name of a result column; rename it")
+    return rules
 
 
 def _refuse_propensities(request: Request) -> None:

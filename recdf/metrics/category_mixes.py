@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..inputs.sorting import spans
 from ..inputs.sums import exact_sums
-from ..matching.grouping import spans
 from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
 from ..matching.side_tables.log import LogCodes

@@ -212,7 +212,7 @@ def categories(
     >>> rd.categories({"u": ["a", "b"], "v": ["a", "c"]}, k=2, items=items)
     0.75
     """
-    labels = lists.sides.catalogue.labels(category_col, separator)
+    labels = lists.sides.items.labels(category_col, separator)
     found = np.zeros(len(lists))
     for block, shown, _ in mixes(lists, labels):
         found[block] = np.count_nonzero(shown, axis=1)
@@ -245,7 +245,7 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
     >>> rd.category_entropy({"u": ["a", "b"], "v": ["a", "c"]}, k=2, items=items)
     0.5
     """
-    labels = lists.sides.catalogue.labels(category_col, separator)
+    labels = lists.sides.items.labels(category_col, separator)
     found = np.zeros(len(lists))
     for block, shown, _ in mixes(lists, labels):
         q = ratio(shown, _ordered_sums(shown)[:, None])
@@ -308,7 +308,7 @@ def calibration(
     >>> rd.calibration({"u": ["a", "c"]}, {"u": ["b", "c"]}, k=2, items=items)
     0.0
     """
-    labels = lists.sides.catalogue.labels(category_col, separator)
+    labels = lists.sides.items.labels(category_col, separator)
     found = np.zeros(len(lists))
     for block, shown, past in mixes(lists, labels, lists.sides.log):
         p, q = (ratio(mix, _ordered_sums(mix)[:, None]) for mix in (past, shown))

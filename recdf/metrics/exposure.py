@@ -35,7 +35,7 @@ def coverage(counts: Counts) -> float:
     >>> rd.coverage([1, 2, 3, 4], {"u": [1, 2], "v": [2, 5]})
     0.5
     """
-    catalogue = counts.sides.catalogue
+    catalogue = counts.sides.items
     return _divided(np.count_nonzero(counts.shown[catalogue.codes]), len(catalogue.codes))
 
 
@@ -90,7 +90,7 @@ def gini(counts: Counts) -> float:
     >>> rd.gini([1, 2, 3, 4], {"u": [1, 2], "v": [3, 4]})
     0.0
     """
-    catalogue = counts.sides.catalogue
+    catalogue = counts.sides.items
     shown = np.sort(counts.shown[catalogue.codes])
     n = len(shown)
     return _divided(((2 * np.arange(1, n + 1) - n - 1) * shown).sum(), n * int(shown.sum()))
@@ -135,7 +135,7 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
         return value
     there = counts.shown > 0
     if counts.sides.has("items"):
-        there = there | counts.sides.catalogue.inside
+        there = there | counts.sides.items.inside
     return _divided(value, np.log2(np.count_nonzero(there)))
 
 

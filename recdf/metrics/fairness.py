@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import renamed
+from ..inputs.sorting import offsets
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
-from ..matching.grouping import offsets
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
@@ -62,7 +62,7 @@ def exposure_share(
     >>> rd.exposure_share({"u": ["a", "b"], "v": ["c", "a"]}, k=2, items=items, discount="none")
     {'own': 0.75, 'partner': 0.25}
     """
-    labels = counts.sides.catalogue.labels(group_col)
+    labels = counts.sides.items.labels(group_col)
     exposure = np.where(labels.length > 0, counts.exposure(discount), 0.0)
     share = ratio(_by_group(labels, exposure), exact_sums(exposure))
     return dict(zip(labels.names.tolist(), share.tolist(), strict=True))
@@ -115,7 +115,7 @@ def exposure_ratio(
     >>> rd.exposure_ratio({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, k=1, items=items)
     {'own': 2.0, 'partner': 0.0}
     """
-    labels = counts.sides.catalogue.labels(group_col)
+    labels = counts.sides.items.labels(group_col)
     grouped = labels.length > 0
     exposure = np.where(grouped, counts.exposure(discount), 0.0)
     if relative_to == "relevance":
@@ -131,7 +131,7 @@ def exposure_ratio(
 def _item_groups(counts: Counts, group_col: str | None, head: float) -> Labels:
     """Return the groups of a column of `items`. Without one, return the head and the tail of the log."""
     if group_col is not None:
-        return counts.sides.catalogue.labels(group_col)
+        return counts.sides.items.labels(group_col)
     tail = ~counts.sides.log.head(head)
     return Labels(pd.Index(["head", "tail"]), offsets(np.ones(len(tail), np.int64)), tail.astype(np.int64))
 
@@ -226,7 +226,7 @@ def pop_rsp(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
     0.3333
     """
     labels, log = _item_groups(counts, group_col, head), counts.sides.log
-    inside = counts.sides.catalogue.inside if counts.sides.has("items") else log.count("events") > 0
+    inside = counts.sides.items.inside if counts.sides.has("items") else log.count("events") > 0
     pairs = np.where(inside, counts.n_lists - counts.had, 0)
     return _relative_spread(ratio(_by_group(labels, np.where(inside, counts.new, 0)), _by_group(labels, pairs)))
 

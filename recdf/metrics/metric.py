@@ -14,12 +14,10 @@ import pandas as pd
 from ..errors import OptionError, in_new_words, valid
 from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
-from ..matching.side_tables.given import Given
-from ..matching.side_tables.records import SIDES
 from .call import Call, check_k
 from .compute import compute, compute_counts, mean, settle_undefined
 from .per_user import per_user_frame
-from .record import Kernel, MetricRecord, show
+from .record import Kernel, MetricRecord, Request, show
 
 __all__ = ["METRICS", "Metric", "metric", "metrics_table"]
 
@@ -47,15 +45,16 @@ class Metric(MetricRecord, ABC):
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""
         given = self._bind(args, kwargs)
-        shared = Options.of({name: value for name, value in given.items() if name in NAMES})
         params = {name: value for name, value in given.items() if name in self.defaults}
         k = given.get("k", self.default_k)
         whole = k is None and self.default_k is None
-        request = self.request(params, check_k(k) if self.cut and not whole else None, shared)
-        taken = {*self.arguments, *self.sides}
-        sides = Given(**{name: value for name, value in given.items() if name in SIDES and name in taken})
-        true = given.get("true")
-        return Call(shared, given=sides).asking([request], true), true, given["pred"]
+        taken, true = {*self.arguments, *self.sides, *NAMES} - {"true", "pred"}, given.get("true")
+        arguments = {name: value for name, value in given.items() if name in taken}
+
+        def requests(options: Options) -> list[Request]:
+            return [self.request(params, check_k(k) if self.cut and not whole else None, options)]
+
+        return Call.from_arguments(self, arguments, true, requests), true, given["pred"]
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Arguments by name, as Python binds them."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..errors import renamed
 from ..inputs.constraints import Natural
-from ..matching.grouping import pair_within
 from ..matching.hits import ratio
 from ..matching.lists import Lists
+from ..matching.pairing import pair_within
 from ..matching.side_tables.log import Head
 from .diversity import SimilarityArgument
 from .metric import metric

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 
 from ..errors import OptionError
+from ..inputs.sorting import offsets
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts, ListCounts, Sum
-from ..matching.grouping import offsets
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric

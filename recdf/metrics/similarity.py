@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..matching.grouping import spans
+from ..inputs.sorting import spans
 from ..matching.lists import Lists
 from ..matching.side_tables.features import FeatureTable, Similarity, called
 

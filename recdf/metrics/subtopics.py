@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..inputs.sorting import offsets, spans
 from ..inputs.sums import exact_sums
-from ..matching.grouping import offsets, spans
 from ..matching.lists import Lists, Matched
 from ..matching.side_tables.aspects import Aspects
 

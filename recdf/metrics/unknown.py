@@ -37,7 +37,7 @@ class Counted(NamedTuple):
 
 
 def _items(matched: Matched, params: Params) -> Any:
-    return np.logical_not(matched.sides.catalogue.inside[matched.item])
+    return np.logical_not(matched.sides.items.inside[matched.item])
 
 
 def _log(matched: Matched, params: Params) -> Any:
@@ -54,7 +54,7 @@ def _known_features(matched: Matched, params: Params) -> Any:
 
 def _without(column: str) -> Callable[[Matched, Params], Any]:
     def flags(matched: Matched, params: Params) -> Any:
-        labels = matched.sides.catalogue.labels(params[column], params.get("separator", "|"))
+        labels = matched.sides.items.labels(params[column], params.get("separator", "|"))
         return np.equal(labels.length, 0)[matched.item]
 
     return flags

@@ -17,12 +17,12 @@ from .estimate_value import check_weights, ope_estimate
 from .estimators import Interaction
 from .flags import FLAGS, Evidence, find_flags, trust
 from .importance_weights import effective_numbers, weight_numbers
-from .influence import Estimates, Fitted, clustered_error, estimate_values, fit, influence_sums
+from .influence import Estimates, clustered_error, estimate_values
 from .log_columns import Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
-from .plan import Plan, Ranges, model_columns, read_plan, read_requests
-from .read_log import LogArrays, LogColumns, read_log
-from .rows import Bools, IntCodes
+from .plan import Plan, model_columns, read_requests
+from .read_log import LogArrays, read_log
+from .rows import IntCodes
 from .slates import SlateKind
 
 __all__ = ["ope_compare"]
@@ -115,18 +115,17 @@ def ope_compare(
     """
     frame = log_frame(log)
     requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
-    plan = read_plan(requests, confidence, "delta", Ranges(None, None), (2, 0))
     if not as_columns(cluster) and not as_columns(slate_col):
         raise OptionError("cluster=None and slate_col=None: name the key by which the rows of the targets are paired")
-    columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, weight_col, None,
+    plan = Plan(
+        requests, reward_col, propensity_col, target_col, position_col, weight_col, None,
         *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
-        propensity_kind, ragged == "as_logged",
+        propensity_kind, ragged == "as_logged", confidence,
     )  # fmt: skip
     groups = split_groups(frame, [by], ("baseline", *COMPARED_TARGET_COLUMNS))
     labels = groups.labels[by].tolist()
     pairs = _target_pairs(labels, baseline)
-    arrays = read_log(frame, columns)
+    arrays = read_log(frame, plan)
     targets = [_target(arrays, some, plan) for some in groups.rows]
     rows = []
     for first, second in pairs:
@@ -137,12 +136,9 @@ def ope_compare(
 
 
 class _Target(NamedTuple):
-    """One target policy: its values, their influence per cluster, and what its flags follow from."""
+    """One target policy: its values with their influence per cluster, its rows, and its flags by request."""
 
-    fitted: Fitted
     estimates: Estimates
-    sums: Floats
-    present: Bools
     counts: IntCodes
     rewards: Floats
     n_rows: int
@@ -170,10 +166,8 @@ def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
         raise OptionError("estimators of several interactions cannot be compared in one call; call once for each")
     rows = log.rows(some, requests[0].interaction, closed=False)
     weights = weight_numbers(rows)
-    check_weights(rows, weights, plan, log.columns)
-    fitted = fit(rows, requests)
+    check_weights(rows, weights, plan)
     estimates = estimate_values(rows, requests)
-    sums, present = influence_sums(rows, requests, fitted)
     flags, model_z = [], model_mismatch_z(rows)
     for request, one in zip(plan.requests, estimates.rows, strict=False):
         effective = effective_numbers(rows, request.estimator.rule, request.clip)
@@ -182,7 +176,7 @@ def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
     counts = np.bincount(codes, minlength=rows.n_codes)
     rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
     constant = weights.constant_reward is not None
-    return _Target(fitted, estimates, sums, present, counts, rewards, len(rows), rows.n_units, flags, constant)
+    return _Target(estimates, counts, rewards, len(rows), rows.n_units, flags, constant)
 
 
 def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
@@ -197,12 +191,14 @@ def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
 
 
 def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> Record:
-    psi = second.sums[1 + j] - first.sums[1 + j]
-    n_clusters = int(np.count_nonzero(first.present))
-    se = float(clustered_error(np.array([psi @ psi]), n_clusters, first.fitted.log.units)[0])
+    one, other = first.estimates, second.estimates
+    if one.sums is None or other.sums is None:
+        raise ValueError("targets are paired by their clusters")
+    psi = other.sums[1 + j] - one.sums[1 + j]
+    se = float(clustered_error(np.array([psi @ psi]), one.n_clusters, one.fitted.log.units)[0])
     if first.constant or second.constant:  # rewards that do not vary tell nothing of the error
         se = np.nan
-    base, value = first.fitted.values[j], second.fitted.values[j]
+    base, value = one.fitted.values[j], other.fitted.values[j]
     diff, half = value - base, NormalDist().inv_cdf((1 + plan.confidence) / 2) * se
     flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]
     request = plan.requests[j]
@@ -218,7 +214,7 @@ def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> R
         "rel_diff": diff / base if base else np.nan,
         "n_rows": first.n_rows,
         "n_units": first.n_units,
-        "n_clusters": n_clusters,
+        "n_clusters": one.n_clusters,
         "confidence": plan.confidence,
         "flags": ", ".join(flags),
         "trust": trust(flags, base, diff - half, diff + half, "delta"),

@@ -11,15 +11,15 @@ import pandas as pd
 from ..errors import DataError, renamed
 from ..inputs.options import as_columns
 from ..progress import Progress
-from .estimators import EstimatorRequest, Interaction
-from .flags import Evidence, IntervalKind, find_flags, trust
+from .estimators import EstimatorRequest, Interaction, IntervalKind
+from .flags import Evidence, find_flags, trust
 from .importance_weights import EffectiveNumbers, WeightNumbers, effective_numbers, weight_numbers
 from .influence import Estimates, estimate_values
 from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals, without_variation
 from .log_columns import ByGroups, Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
-from .plan import Plan, Ranges, check_bounded, model_columns, read_plan, read_range, read_requests
-from .read_log import LogArrays, LogColumns, read_log
+from .plan import Plan, model_columns, read_range, read_requests
+from .read_log import LogArrays, read_log
 from .rows import IntCodes, LogGroup
 from .slates import SlateKind
 
@@ -212,21 +212,19 @@ def ope_estimate(
     1     snips    6.0           3.75  2.25  do not use: few rewards
     """
     frame = log_frame(log)
-    ranges = Ranges(read_range("reward_range", reward_range), read_range("weight_range", weight_range))
+    ranges = read_range("reward_range", reward_range), read_range("weight_range", weight_range)
     requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
-    plan = read_plan(requests, confidence, interval, ranges, (n_resamples, seed))
-    columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, weight_col, slate_propensity_col,
+    plan = Plan(
+        requests, reward_col, propensity_col, target_col, position_col, weight_col, slate_propensity_col,
         *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
-        propensity_kind, ragged == "as_logged", ranges.reward, interval == "bootstrap",
+        propensity_kind, ragged == "as_logged", confidence, interval, *ranges, n_resamples, seed,
     )  # fmt: skip
-    check_bounded(plan, columns)
     groups = split_groups(frame, by, ESTIMATE_COLUMNS)
-    arrays = read_log(frame, columns, as_columns(by))
+    arrays = read_log(frame, plan, as_columns(by))
     found = []
     with Progress(len(groups.rows), "ope_estimate", progress) as shown:
         for g in range(len(groups.rows)):
-            found.append(_named_group(arrays, groups, g, plan))
+            found.append(_named_group(arrays, groups, g))
             shown.add()
     return beside_groups(groups.labels, found, ESTIMATE_COLUMNS)
 
@@ -234,23 +232,23 @@ def ope_estimate(
 # -------------------------------------------------------------------------------------------- one group
 
 
-def _named_group(log: LogArrays, groups: ByGroups, g: int, plan: Plan) -> list[Record]:
+def _named_group(log: LogArrays, groups: ByGroups, g: int) -> list[Record]:
     """Rows of one group; an error says which group it is about."""
     try:
-        return group_rows(log, groups.rows[g], plan)
+        return group_rows(log, groups.rows[g])
     except DataError as error:
         label = ", ".join(f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items())
         raise DataError(f"{label}: {error}" if label else str(error)) from None
 
 
-def group_rows(log: LogArrays, some: IntCodes | None, plan: Plan) -> list[Record]:
+def group_rows(log: LogArrays, some: IntCodes | None) -> list[Record]:
     """Rows of the result of one group, in the order of the requests."""
-    found: dict[EstimatorRequest, Record] = {}
+    plan, found = log.plan, dict[EstimatorRequest, Record]()
     for interaction in dict.fromkeys(request.interaction for request in plan.requests):
         asked = [request for request in plan.all_requests if request.interaction == interaction]
         rows = log.rows(some, interaction)
         weights = weight_numbers(rows)
-        check_weights(rows, weights, plan, log.columns)
+        check_weights(rows, weights, plan)
         estimates = estimate_values(rows, asked)
         intervals = find_intervals(rows, asked, estimates, plan)
         effective: dict[object, EffectiveNumbers] = {}
@@ -266,9 +264,9 @@ def group_rows(log: LogArrays, some: IntCodes | None, plan: Plan) -> list[Record
     return [found[request] for request in plan.requests]
 
 
-def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan, columns: LogColumns) -> None:
+def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:
     """Refuse rows from which nothing can be estimated, and weights outside the range that was given."""
-    target = f"log[{columns.target!r}]"
+    target = f"log[{plan.target!r}]"
     if not weights.n_matched:
         raise DataError(
             f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy shows; "
@@ -288,7 +286,7 @@ def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan, columns: L
         outside = int(np.count_nonzero((rows.weight < low - slack) | (rows.weight > high + slack)))
         if outside:
             raise DataError(
-                f"{target}/log[{columns.propensity!r}] is outside weight_range=({low:g}, {high:g}) in {outside:,} rows "
+                f"{target}/log[{plan.propensity!r}] is outside weight_range=({low:g}, {high:g}) in {outside:,} rows "
                 f"(from {rows.weight.min():g} to {weights.max:g}); widen the range"
             )
 

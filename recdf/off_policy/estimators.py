@@ -14,6 +14,7 @@ from ..errors import OptionError, closest
 from ..stats.numbers import Floats
 
 Interaction = Literal["independent", "cascade", "standard"]
+IntervalKind = Literal["delta", "bootstrap", "bounded"]
 
 # What happens to a weight above the clip: it is cut to the clip, the row falls back on the reward model, or the
 # weight shrinks smoothly. "model" uses no weight at all.

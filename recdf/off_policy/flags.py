@@ -8,14 +8,12 @@ docs/off_policy.md shows the measurement.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from .estimators import EstimatorRequest
+from .estimators import EstimatorRequest, IntervalKind
 from .importance_weights import EffectiveNumbers, WeightNumbers
 from .influence import Estimates, ValueEstimate
 from .read_log import LogArrays
-
-IntervalKind = Literal["delta", "bootstrap", "bounded"]
 
 FEW_REWARDS = 100
 LOW_ESS = 300
@@ -101,7 +99,7 @@ def find_flags(found: Evidence) -> list[str]:
         "unsupported": testable and z < UNSUPPORTED_Z,
         "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
         "model_mismatch": testable and found.request.estimator.uses_q and abs(found.model_z) > MODEL_Z,
-        "few_clusters": bool(found.log.columns.cluster) and found.estimates.n_clusters < FEW_CLUSTERS,
+        "few_clusters": bool(found.log.plan.cluster) and found.estimates.n_clusters < FEW_CLUSTERS,
         "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE
         or abs(found.estimate.skewness) > SKEWED_WEIGHTS,
         "clip_bias": moved > CLIP_BIAS * found.estimate.se,

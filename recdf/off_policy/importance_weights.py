@@ -113,44 +113,35 @@ def weight_numbers(rows: LogGroup) -> WeightNumbers:
         smallest, largest = min(smallest, float(weight.min())), max(largest, float(weight.max()))
         matched += int(np.count_nonzero(weight))
     mean = total / count
-    z = cluster_z = _worst_z(mean - 1, _row_errors(rows, mean, count))
+    z = cluster_z = _worst_z(mean - 1, _mean_errors(rows, mean, count, by_cluster=False))
     # Where the rows do not reject the mean, clusters do not either, so their sums are not needed.
     if rows.cluster is not None and abs(z) > CLUSTERS_ARE_ASKED_ABOVE:
-        cluster_z = _worst_z(mean - 1, _cluster_errors(rows, mean, count))
+        cluster_z = _worst_z(mean - 1, _mean_errors(rows, mean, count, by_cluster=True))
     return WeightNumbers(
         float(total.sum() / count.sum()), largest, z, cluster_z, matched, smallest == 1.0 and largest == 1.0,
         rows.constant_reward(),
     )  # fmt: skip
 
 
-def _row_errors(rows: LogGroup, mean: Floats, count: Floats) -> Floats:
-    """Standard error of the mean weight per position, of independent rows."""
-    square, n = np.zeros(rows.n_positions), np.zeros(rows.n_positions)
-    for piece in rows.pieces():
-        psi = rows.weighted(rows.weight[piece] - rows.at_position(mean, piece), piece)
-        square += rows.position_sums(psi * psi, piece)
-        n += rows.position_sums(np.ones(len(psi)), piece)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt(n / (n - 1) * square) / count
-
-
-def _cluster_errors(rows: LogGroup, mean: Floats, count: Floats) -> Floats:
-    """Standard error of the mean weight per position, of independent clusters."""
-    if rows.cluster is None:
-        return _row_errors(rows, mean, count)
+def _mean_errors(rows: LogGroup, mean: Floats, count: Floats, by_cluster: bool) -> Floats:
+    """Standard error of the mean weight per position, of independent rows or of independent clusters."""
     k = rows.n_positions
-    sums = np.zeros(k * rows.n_codes)
+    square, n, sums = np.zeros(k), np.zeros(k), np.zeros(k * rows.n_codes if by_cluster else 0)
     for piece in rows.pieces():
         psi = rows.weighted(rows.weight[piece] - rows.at_position(mean, piece), piece)
+        if rows.cluster is None or not by_cluster:
+            square += rows.position_sums(psi * psi, piece)
+            n += rows.position_sums(np.ones(len(psi)), piece)
+            continue
         codes = rows.cluster[piece].astype(np.intp, copy=False)
         if rows.position is not None:
             codes = rows.position[piece].astype(np.intp, copy=False) * rows.n_codes + codes
         sums += np.bincount(codes, psi, len(sums))
-    per_cluster = sums.reshape(k, rows.n_codes)
-    used = np.count_nonzero(per_cluster.any(axis=0))
+    if by_cluster:
+        per_cluster = sums.reshape(k, rows.n_codes)
+        n, square = np.full(k, np.count_nonzero(per_cluster.any(axis=0))), (per_cluster**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        se: Floats = np.sqrt(np.divide(used, used - 1) * (per_cluster**2).sum(axis=1)) / count
-    return se
+        return np.asarray(np.sqrt(n / (n - 1) * square) / count)
 
 
 def _worst_z(above: Floats, se: Floats) -> float:

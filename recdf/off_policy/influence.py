@@ -63,8 +63,13 @@ class Estimates(NamedTuple):
     """All estimates of one group of rows."""
 
     rows: list[ValueEstimate]
-    logging_value: float
+    fitted: Fitted
     n_clusters: int
+    sums: Floats | None  # influence values per cluster code: of the logging policy, then of every request
+
+    @property
+    def logging_value(self) -> float:
+        return self.fitted.logging_value
 
 
 def sum_log(rows: LogGroup) -> LogTotals:
@@ -126,6 +131,7 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
     # Array 0 is the logging policy. Each request has three deviations: its own, that of its lift, and that of what
     # clipping changed.
     pairs = [(1 + j, other) for j, whole in enumerate(full) for other in (None, 0, 1 + whole)]
+    sums = None
     if rows.cluster is None:
         squares, powers, n_clusters = np.zeros(len(pairs)), np.zeros((len(requests), 2)), len(rows)
         for piece in rows.pieces():
@@ -149,8 +155,9 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
             )
             for j in range(len(requests))
         ],
-        logging,
+        found,
         n_clusters,
+        sums,
     )
 
 
@@ -213,7 +220,8 @@ def _influences(rows: LogGroup, requests: Sequence[EstimatorRequest], found: Fit
         _influence(rows, request, totals, found.log, value, piece)
         for request, totals, value in zip(requests, found.totals, found.values, strict=True)
     ]
-    return [_logging_influence(rows, found.logging_value, piece), *own]
+    logging = _reward(rows, piece) - _per_unit(rows, found.logging_value, piece)
+    return [rows.weighted(logging, piece), *own]
 
 
 def _reward(rows: LogGroup, piece: slice) -> Floats:
@@ -242,10 +250,6 @@ def _influence(
     else:
         psi = g * error - per_unit
     return rows.weighted(psi if model is None else psi + model, piece)
-
-
-def _logging_influence(rows: LogGroup, logging: float, piece: slice) -> Floats:
-    return rows.weighted(_reward(rows, piece) - _per_unit(rows, logging, piece), piece)
 
 
 def _per_unit(rows: LogGroup, value: float, piece: slice) -> Floats | float:

@@ -62,25 +62,17 @@ class _Places(NamedTuple):
     base: int | None
 
 
-class _ClusterSums(NamedTuple):
-    """Sums per cluster: the units, the rewards, the rows per position, then what the requests need."""
-
-    columns: list[Floats]
-    rows: list[int]
-    requests: list[_Places]
-
-
 def bootstrap_intervals(
     rows: LogGroup, requests: Sequence[EstimatorRequest], confidence: float, n_resamples: int, seed: int
 ) -> list[Interval]:
     """Percentile intervals; every replicate draws whole clusters."""
-    sums = _cluster_sums(rows, requests)
-    drawn = poisson_sums(sums.columns, n_resamples, seed)
+    columns, of_rows, asked = _cluster_sums(rows, requests)
+    drawn = poisson_sums(columns, n_resamples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
         logging = drawn[:, 1] / drawn[:, 0]
         values = [
-            _replicates(drawn, request, places, sums.rows)
-            for request, places in zip(requests, sums.requests, strict=True)
+            _replicates(drawn, request, places, of_rows)
+            for request, places in zip(requests, asked, strict=True)
         ]
     tail = (1 - confidence) / 2
     found = []
@@ -108,8 +100,13 @@ def _replicates(drawn: Floats, request: EstimatorRequest, places: _Places, rows:
     return total / units
 
 
-def _cluster_sums(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> _ClusterSums:
-    """Sums per cluster. Rows without clusters have no ids, so they are put in the order of their own values."""
+def _cluster_sums(
+    rows: LogGroup, requests: Sequence[EstimatorRequest]
+) -> tuple[list[Floats], list[int], list[_Places]]:
+    """Sums per cluster of the units, the rewards, the rows per position and what the requests need, and their places.
+
+    Rows without clusters have no ids, so they are put in the order of their own values.
+    """
     everything = slice(0, len(rows))
     reward = rows.reward.astype(np.float64, copy=False)
     columns = [rows.unit_weights(everything), rows.weighted(reward, everything)]
@@ -139,7 +136,7 @@ def _cluster_sums(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> _Clus
         model = rows.q_target if uses_q else None
         base = None if model is None else add("base", rows.weighted(model, everything), False)[0]
         asked.append(_Places(gain, weight, base))
-    return _ClusterSums(_per_cluster(rows, columns), per_position, asked)
+    return _per_cluster(rows, columns), per_position, asked
 
 
 def _per_cluster(rows: LogGroup, columns: list[Floats]) -> list[Floats]:

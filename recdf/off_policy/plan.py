@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import OptionError
 from ..inputs.constraints import NATURAL, SHARE, a_number, check_value, one_of
 from .bounded import ValueRange
-from .estimators import ESTIMATORS, EstimatorRequest, Interaction, find_estimator
-from .flags import IntervalKind
-from .read_log import LogColumns
+from .estimators import ESTIMATORS, EstimatorRequest, Interaction, IntervalKind, find_estimator
 from .slates import SlateKind, check_kind
 
 RAGGED = ("raise", "as_logged")
@@ -21,15 +19,49 @@ RAGGED = ("raise", "as_logged")
 
 @dataclass(frozen=True)
 class Plan:
-    """What one call asks of every group, checked."""
+    """What one call asks, checked: which column of a log holds what, how its rows belong together, what is estimated.
 
-    requests: tuple[EstimatorRequest, ...]
-    confidence: float
-    interval: IntervalKind
-    reward_range: ValueRange | None
-    weight_range: ValueRange | None
-    n_resamples: int
-    seed: int
+    Weights outside `weight_range` are an error, and so are rewards outside `reward_range`.
+    """
+
+    requests: tuple[EstimatorRequest, ...] = ()
+    reward: str = "reward"
+    propensity: str = "propensity"
+    target: str = "target_propensity"
+    position: str = "position"
+    sample_weight: str | None = None
+    slate_propensity: str | None = None
+    q_logged: str | None = None
+    q_target: str | None = None
+    unit: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
+    kind: SlateKind = "item"
+    ragged: bool = False
+    confidence: float = 0.95
+    interval: IntervalKind = "delta"
+    reward_range: ValueRange | None = None
+    weight_range: ValueRange | None = None
+    n_resamples: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_value("interval", self.interval, IntervalKind)
+        check_value("confidence", self.confidence, SHARE)
+        check_value("n_resamples", self.n_resamples, a_number(2, whole=True))
+        check_value("seed", self.seed, NATURAL)
+        if self.interval == "bounded":
+            self._check_bounded()
+
+    def _check_bounded(self) -> None:
+        """Refuse what the bounded interval is not defined for."""
+        for name, given in (("reward_range", self.reward_range), ("weight_range", self.weight_range)):
+            if given is None:
+                raise OptionError(f"interval='bounded' needs {name}=(lowest, highest), seen or not")
+        for request in self.requests:
+            if request.estimator.name not in ("ips", "snips") or request.clip is not None:
+                raise OptionError(f"interval='bounded' is for ips and snips without a clip, not {request.label!r}")
+        if self.unit or self.sample_weight is not None:
+            raise OptionError("interval='bounded' takes neither slates nor sample weights; use delta or bootstrap")
 
     @property
     def all_requests(self) -> tuple[EstimatorRequest, ...]:
@@ -44,13 +76,6 @@ class Plan:
             if request.clip is not None and not there:
                 found.append(whole)
         return tuple(found)
-
-
-class Ranges(NamedTuple):
-    """Possible rewards and weights, as far as they were given."""
-
-    reward: ValueRange | None
-    weight: ValueRange | None
 
 
 def read_range(name: str, given: Any) -> ValueRange | None:
@@ -130,32 +155,3 @@ def model_columns(
             "a reward model at the logged item and on average under the target policy (reward_table makes them)"
         )
     return q_logged, q_target
-
-
-def read_plan(
-    requests: tuple[EstimatorRequest, ...],
-    confidence: Any,
-    interval: IntervalKind,
-    ranges: Ranges,
-    resampling: tuple[Any, Any],
-) -> Plan:
-    """Return the checked plan of a call."""
-    check_value("interval", interval, IntervalKind)
-    check_value("confidence", confidence, SHARE)
-    check_value("n_resamples", resampling[0], a_number(2, whole=True))
-    check_value("seed", resampling[1], NATURAL)
-    return Plan(requests, float(confidence), interval, *ranges, int(resampling[0]), int(resampling[1]))
-
-
-def check_bounded(plan: Plan, columns: LogColumns) -> None:
-    """Refuse what the bounded interval is not defined for."""
-    if plan.interval != "bounded":
-        return
-    for name, given in (("reward_range", plan.reward_range), ("weight_range", plan.weight_range)):
-        if given is None:
-            raise OptionError(f"interval='bounded' needs {name}=(lowest, highest), seen or not")
-    for request in plan.requests:
-        if request.estimator.name not in ("ips", "snips") or request.clip is not None:
-            raise OptionError(f"interval='bounded' is for ips and snips without a clip, not {request.label!r}")
-    if columns.unit or columns.sample_weight is not None:
-        raise OptionError("interval='bounded' takes neither slates nor sample weights; use delta or bootstrap")

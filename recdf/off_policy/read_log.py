@@ -20,10 +20,10 @@ from ..inputs.frames import column
 from ..stats.numbers import Floats
 from .estimators import Interaction
 from .log_columns import SUM_ROUNDING, Keys, log_key_codes, read_floats, read_probabilities, repeats_users
+from .plan import Plan
 from .rows import IntCodes, LogGroup
 from .slates import (
     Layout,
-    SlateKind,
     check_per_slate,
     check_products,
     check_slate_product,
@@ -44,30 +44,10 @@ NO_UNIT = "pass slate_col=None if every row is a decision of its own"
 
 
 @dataclass(frozen=True)
-class LogColumns:
-    """Which column of a log holds what, and how its rows belong together."""
-
-    reward: str = "reward"
-    propensity: str = "propensity"
-    target: str = "target_propensity"
-    position: str = "position"
-    sample_weight: str | None = None
-    slate_propensity: str | None = None
-    q_logged: str | None = None
-    q_target: str | None = None
-    unit: tuple[str, ...] = ()
-    cluster: tuple[str, ...] = ()
-    kind: SlateKind = "item"
-    ragged: bool = False
-    reward_range: tuple[float, float] | None = None
-    ordered: bool = False
-
-
-@dataclass(frozen=True)
 class LogArrays:
     """The columns of a log as arrays in the order of its rows."""
 
-    columns: LogColumns
+    plan: Plan
     propensity: Floats
     target: Floats
     reward: npt.NDArray[np.floating | np.integer]
@@ -105,7 +85,8 @@ class LogArrays:
         self, keys: tuple[Keys, Keys], some: IntCodes | None, interaction: Interaction, closed: bool
     ) -> LogGroup:
         unit, position = keys
-        order = _slate_order(_rows_taken(unit.codes, some), _rows_taken(position.codes, some), position.n)
+        key = _rows_taken(unit.codes, some).astype(np.int64) * position.n + _rows_taken(position.codes, some)
+        order = None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
         rows = order if some is None or order is None else some[order]
         rows = some if order is None else rows
         layout = layout_of(_rows_taken(unit.codes, rows))
@@ -117,11 +98,11 @@ class LogArrays:
         cluster, n_codes = _close(unit if self.cluster is None else self.cluster, rows, closed)
         if cluster is not None and (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
             raise DataError(
-                f"a unit of log[{', '.join(map(repr, self.columns.unit))}] has rows of several clusters "
-                f"(cluster={list(self.columns.cluster)}); expected one cluster per unit"
+                f"a unit of log[{', '.join(map(repr, self.plan.unit))}] has rows of several clusters "
+                f"(cluster={list(self.plan.cluster)}); expected one cluster per unit"
             )
         return LogGroup(
-            _usable(slate_weights(ratio, layout, interaction, self.columns.kind)),
+            _usable(slate_weights(ratio, layout, interaction, self.plan.kind)),
             _rows_taken(self.reward, rows),
             sample_weight=self._unit_sample_weight(rows, layout),
             position=place,
@@ -141,7 +122,7 @@ class LogArrays:
             )
         present, place = np.unique(position, return_inverse=True)
         full = (layout.lengths == len(present)).all()
-        if not full and not self.columns.ragged:
+        if not full and not self.plan.ragged:
             lengths = layout.lengths
             shortest, longest = int(lengths.min()), int(lengths.max())
             found = f"{shortest} to {longest} rows" if shortest < longest else f"{longest} of {len(present)} positions"
@@ -152,87 +133,88 @@ class LogArrays:
         return place
 
     def _check_slates(self, logged: Floats, target: Floats, rows: IntCodes | None, layout: Layout) -> None:
-        columns = self.columns
-        where = f"log[{columns.propensity!r}]"
-        check_per_slate(logged, target, layout, columns.kind, where)
-        check_products(logged, layout, columns.kind, where)
-        check_products(target, layout, columns.kind, f"log[{columns.target!r}]")
+        plan = self.plan
+        where = f"log[{plan.propensity!r}]"
+        check_per_slate(logged, target, layout, plan.kind, where)
+        check_products(logged, layout, plan.kind, where)
+        check_products(target, layout, plan.kind, f"log[{plan.target!r}]")
         slate = _rows_taken(self.slate_propensity, rows)
         if slate is not None:
-            if columns.kind != "conditional":
+            if plan.kind != "conditional":
                 raise OptionError("slate_propensity_col checks propensity_kind='conditional' alone; leave it out")
-            check_slate_product(logged, slate, layout, (where, f"log[{columns.slate_propensity!r}]"))
+            check_slate_product(logged, slate, layout, (where, f"log[{plan.slate_propensity!r}]"))
 
     def _unit_sample_weight(self, rows: IntCodes | None, layout: Layout) -> Floats | None:
         weight = _rows_taken(self.sample_weight, rows)
         if weight is not None and (weight[1:] != weight[:-1])[~layout.first[1:]].any():
             raise DataError(
-                f"log[{self.columns.sample_weight!r}] differs between the rows of a unit; slates are kept or dropped "
+                f"log[{self.plan.sample_weight!r}] differs between the rows of a unit; slates are kept or dropped "
                 "whole, so expected one value per unit"
             )
         return weight
 
 
-def read_log(frame: pd.DataFrame, columns: LogColumns, by: Sequence[str] = ()) -> LogArrays:
+def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArrays:
     """Read and check the columns of a log; `by` are those of the groups in which users may have several rows."""
-    _check_columns(frame, columns)
+    _check_columns(frame, plan)
     propensity = read_probabilities(
-        frame, columns.propensity, zero=False, what="a logged item was shown, so its probability was above 0"
+        frame, plan.propensity, zero=False, what="a logged item was shown, so its probability was above 0"
     )
-    target = read_probabilities(frame, columns.target, zero=True, what="the target policy's probability of the item")
-    reward = read_floats(frame, columns.reward)
+    target = read_probabilities(frame, plan.target, zero=True, what="the target policy's probability of the item")
+    reward = read_floats(frame, plan.reward)
     largest = max(abs(float(reward.min())), abs(float(reward.max())))
     if largest > LARGEST_REWARD:
         raise DataError(
-            f"log[{columns.reward!r}] holds rewards up to {largest:.3g} in size; expected at most {LARGEST_REWARD:g}, "
+            f"log[{plan.reward!r}] holds rewards up to {largest:.3g} in size; expected at most {LARGEST_REWARD:g}, "
             "whose powers are still numbers"
         )
-    if columns.reward_range is not None:
-        low, high = columns.reward_range
+    if plan.reward_range is not None:
+        low, high = plan.reward_range
         outside = int(np.count_nonzero((reward < low) | (reward > high)))
         if outside:
             raise DataError(
-                f"log[{columns.reward!r}] is outside reward_range=({low:g}, {high:g}) in {outside:,} of "
+                f"log[{plan.reward!r}] is outside reward_range=({low:g}, {high:g}) in {outside:,} of "
                 f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
             )
-    unit = log_key_codes(frame, columns.unit, "slate_col", NO_UNIT, ordered=columns.ordered) if columns.unit else None
+    ordered = plan.interval == "bootstrap"  # whose weights depend on the order of the clusters
+    unit = log_key_codes(frame, plan.unit, "slate_col", NO_UNIT, ordered=ordered) if plan.unit else None
     cluster = (
-        log_key_codes(frame, columns.cluster, "cluster", NO_CLUSTER, ordered=columns.ordered)
-        if columns.cluster
+        log_key_codes(frame, plan.cluster, "cluster", NO_CLUSTER, ordered=ordered)
+        if plan.cluster
         else None
     )
     pa.default_memory_pool().release_unused()  # the tables of string ids, before the weights take memory
-    slate = columns.slate_propensity
+    slate = plan.slate_propensity
     return LogArrays(
-        columns,
+        plan,
         propensity,
         target,
         reward,
-        _model_column(frame, columns.q_logged),
-        _model_column(frame, columns.q_target),
-        _sample_weight(frame, columns.sample_weight),
+        _model_column(frame, plan.q_logged),
+        _model_column(frame, plan.q_target),
+        _sample_weight(frame, plan.sample_weight),
         None if slate is None else read_probabilities(frame, slate, zero=False, what="the probability of the slate"),
         unit,
-        None if unit is None else _position(frame, columns.position),
+        None if unit is None else _position(frame, plan.position),
         cluster,
         cluster is None and unit is None and repeats_users(frame, by),
     )
 
 
-def _check_columns(frame: pd.DataFrame, columns: LogColumns) -> None:
+def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     """Refuse absent columns, and one column in two roles.
 
     No column of another role is suggested in place of an absent one, because the estimate would be wrong in silence.
     """
-    roles = {"reward_col": columns.reward, "propensity_col": columns.propensity, "target_col": columns.target}
+    roles = {"reward_col": plan.reward, "propensity_col": plan.propensity, "target_col": plan.target}
     for one, other in combinations(roles, 2):
         if roles[one] == roles[other]:
             raise OptionError(
-                f"{one} and {other} are both {roles[one]!r}; expected two columns. For {columns.target!r}, "
+                f"{one} and {other} are both {roles[one]!r}; expected two columns. For {plan.target!r}, "
                 f"{WRITE_TARGET}"
             )
-    models = (columns.q_logged, columns.q_target)
-    taken = {*roles.values(), *models, columns.sample_weight, "target_propensity", "q_logged", "q_target"}
+    models = (plan.q_logged, plan.q_target)
+    taken = {*roles.values(), *models, plan.sample_weight, "target_propensity", "q_logged", "q_target"}
     for argument, name in roles.items():
         # The target has no usual other name: what looks like one is a propensity.
         free = [other for other in frame.columns if other not in taken] if argument != "target_col" else []
@@ -241,7 +223,7 @@ def _check_columns(frame: pd.DataFrame, columns: LogColumns) -> None:
         except ColumnError as error:
             hint = WRITE_TARGET if argument == "target_col" else "name the column that holds it"
             raise ColumnError(f"{error} ({argument}={name!r}; {hint})") from None
-    for optional in (*models, columns.sample_weight):
+    for optional in (*models, plan.sample_weight):
         if optional is not None:
             column(frame, optional, "log", suggest=())
 
@@ -288,12 +270,6 @@ def _close(key: Keys | None, some: IntCodes | None, closed: bool) -> tuple[IntCo
         return codes, key.n
     present, anew = np.unique(codes, return_inverse=True)
     return anew, len(present)
-
-
-def _slate_order(unit: IntCodes, position: IntCodes, n_positions: int) -> IntCodes | None:
-    """Order of the rows by unit and position; None where they stand so."""
-    key = unit.astype(np.int64) * n_positions + position
-    return None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
 
 
 def _usable(weight: Floats) -> Floats:

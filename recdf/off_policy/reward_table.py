@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -116,11 +116,10 @@ def reward_table(
     context = [
         name for name in offered.columns if name in frame.columns and name not in (names[0], target_col, reward_col)
     ]
-    model = _fit_cells(frame, offered, names, context, fold, folds, reward, float(prior))
-    expected = _expected_reward(model, target, context)
-    _warn_of_missing_mass(expected[1])
-    result = frame.reset_index(drop=True)
-    return result.assign(q_logged=model.logged, q_target=expected[0], target_mass=expected[1])
+    logged, of_row, pairs = _fit_cells(frame, offered, names, context, fold, folds, reward, float(prior))
+    expected, mass = _expected_reward(of_row, pairs, target, context)
+    _warn_of_missing_mass(mass)
+    return frame.reset_index(drop=True).assign(q_logged=logged, q_target=expected, target_mass=mass)
 
 
 def _warn_of_missing_mass(mass: Floats) -> None:
@@ -147,16 +146,6 @@ def _check_reward_options(frame: pd.DataFrame, names: list[str], prior: Any, fol
         raise DataError(f"log already has a column {there[0]!r}; drop or rename it, so that it is not overwritten")
 
 
-class _Fitted(NamedTuple):
-    """Predictions: of every row, and for every pair of a distinct context of the log and one of its candidates."""
-
-    logged: Floats
-    row_context: IntCodes
-    pair_context: IntCodes
-    pair_candidate: IntCodes
-    pair_value: Floats
-
-
 def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> IntCodes:
     """Fold of every row: keys in the order of their ids are dealt to the folds one after the other."""
     if folds == 1:
@@ -171,8 +160,12 @@ def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> IntCodes:
 def _fit_cells(
     frame: pd.DataFrame, offered: pd.DataFrame, names: list[str], context: list[str],
     fold: IntCodes, folds: int, reward: Floats, prior: float,
-) -> _Fitted:  # fmt: skip
-    """Fit cells per fold and predict. Cells are coded over the log and its candidates together."""
+) -> tuple[Floats, IntCodes, pd.DataFrame]:  # fmt: skip
+    """Fit cells per fold and predict. Cells are coded over the log and its candidates together.
+
+    Returns the prediction and the context of every row, and pairs of a context of the log and one of its candidates
+    with their predictions.
+    """
     item = names[0]
     column(offered, item, "candidates")
     check_kinds([read_ids(frame[item], f"log[{item!r}]"), read_ids(offered[item], f"candidates[{item!r}]")])
@@ -191,13 +184,8 @@ def _fit_cells(
     cell = cells.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
     n_cells = int(cell.max()) + 1
     predicted = _smoothed(cell[: len(frame)], n_cells, fold, folds, reward, prior)
-    return _Fitted(
-        predicted[fold, cell[: len(frame)]],
-        row_context,
-        pairs["context row"].to_numpy(),
-        pairs["candidate row"].to_numpy(),
-        predicted[pairs[""].to_numpy(), cell[len(frame) :]],
-    )
+    value = predicted[pairs[""].to_numpy(), cell[len(frame) :]]
+    return predicted[fold, cell[: len(frame)]], row_context, pairs.assign(**{"predicted reward": value})
 
 
 def _smoothed(cell: IntCodes, n_cells: int, fold: IntCodes, folds: int, reward: Floats, prior: float) -> Floats:
@@ -213,19 +201,21 @@ def _smoothed(cell: IntCodes, n_cells: int, fold: IntCodes, folds: int, reward: 
     return np.asarray((total + prior * mean) / (n + prior))
 
 
-def _expected_reward(model: _Fitted, target: Floats, context: list[str]) -> tuple[Floats, Floats]:
+def _expected_reward(
+    of_row: IntCodes, pairs: pd.DataFrame, target: Floats, context: list[str]
+) -> tuple[Floats, Floats]:
     """Per row of the log: Σ π·q over its candidates, and Σ π."""
-    share = target[model.pair_candidate]
-    n = int(model.row_context.max()) + 1
-    mass = np.bincount(model.pair_context, share, n).astype(np.float64, copy=False)
-    value = np.bincount(model.pair_context, share * model.pair_value, n).astype(np.float64, copy=False)
+    of_pair, share = pairs["context row"].to_numpy(), target[pairs["candidate row"].to_numpy()]
+    n = int(of_row.max()) + 1
+    mass = np.bincount(of_pair, share, n).astype(np.float64, copy=False)
+    value = np.bincount(of_pair, share * pairs["predicted reward"].to_numpy(), n).astype(np.float64, copy=False)
     what = f"candidates of one {', '.join(context)}" if context else "candidates"
     if (mass > 1 + SUM_ROUNDING).any():
         raise DataError(
             f"probabilities of the {what} sum to more than 1 in {np.count_nonzero(mass > 1 + SUM_ROUNDING):,} cases "
             f"(up to {mass.max():.6g}); give the columns of the log that say for which rows a candidate is"
         )
-    none = np.bincount(model.pair_context, minlength=n)[model.row_context] == 0
+    none = np.bincount(of_pair, minlength=n)[of_row] == 0
     if none.any():
         raise DataError(
             f"{np.count_nonzero(none):,} of {len(none):,} rows of log have no candidate with their "
@@ -233,4 +223,4 @@ def _expected_reward(model: _Fitted, target: Floats, context: list[str]) -> tupl
         )
     if not (mass > 0).any():
         raise DataError("all probabilities of the candidates are 0; nothing can be estimated")
-    return value[model.row_context], mass[model.row_context]
+    return value[of_row], mass[of_row]

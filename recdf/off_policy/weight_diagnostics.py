@@ -17,8 +17,8 @@ from .importance_weights import effective_numbers, weight_numbers
 from .influence import estimate_values
 from .intervals import delta_intervals, without_variation
 from .log_columns import Record, beside_groups, log_frame, split_groups
-from .plan import Plan, Ranges, read_plan, read_requests
-from .read_log import LogArrays, LogColumns, read_log
+from .plan import Plan, read_requests
+from .read_log import LogArrays, read_log
 from .rows import IntCodes
 from .slates import SlateKind
 
@@ -105,21 +105,20 @@ def ope_diagnostics(
     if as_columns(slate_col) and interaction is None:
         raise OptionError("slate_col= makes slates; say interaction='independent', 'cascade' or 'standard'")
     requests = read_requests("ips", None, interaction, as_columns(slate_col), propensity_kind, ragged)
-    plan = read_plan(requests, 0.95, "delta", Ranges(None, None), (2, 0))
-    columns = LogColumns(
-        reward_col, propensity_col, target_col, position_col, weight_col, unit=tuple(as_columns(slate_col)),
+    plan = Plan(
+        requests, reward_col, propensity_col, target_col, position_col, weight_col, unit=tuple(as_columns(slate_col)),
         cluster=tuple(as_columns(cluster)), kind=propensity_kind, ragged=ragged == "as_logged",
     )  # fmt: skip
     groups = split_groups(frame, by, WEIGHT_COLUMNS)
-    arrays = read_log(frame, columns, as_columns(by))
-    return beside_groups(groups.labels, [[_diagnose(arrays, some, plan)] for some in groups.rows], WEIGHT_COLUMNS)
+    arrays = read_log(frame, plan, as_columns(by))
+    return beside_groups(groups.labels, [[_diagnose(arrays, some)] for some in groups.rows], WEIGHT_COLUMNS)
 
 
-def _diagnose(log: LogArrays, some: IntCodes | None, plan: Plan) -> Record:
-    request = plan.requests[0]
+def _diagnose(log: LogArrays, some: IntCodes | None) -> Record:
+    plan, request = log.plan, log.plan.requests[0]
     rows = log.rows(some, request.interaction)
     weights, effective = weight_numbers(rows), effective_numbers(rows, "cap", None)
-    check_weights(rows, weights, plan, log.columns)
+    check_weights(rows, weights, log.plan)
     found = estimate_values(rows, plan.requests)
     evidence = Evidence(log, request, found, found.rows[0], weights, effective, 0.0)
     limits = without_variation(delta_intervals(found, plan.confidence)[0], weights.constant_reward, False)

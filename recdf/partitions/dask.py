@@ -11,10 +11,11 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, MissingExtraError
+from ..evaluation.evaluate_arguments import EvaluateArguments
 from ..inputs.options import as_columns
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_arguments import EvaluateArguments, not_a_frame, takes_evaluate_options
+from .engine_arguments import not_a_frame, takes_engine_arguments
 from .engine_methods import OnBucket, OnChunk, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import decoded
@@ -32,7 +33,7 @@ def __dir__() -> list[str]:
 HOLDS = "a Dask frame holds"  # for messages
 
 
-@takes_evaluate_options("Dask")
+@takes_engine_arguments("Dask")
 def evaluate(
     true: Any,
     pred: Any,
@@ -48,7 +49,8 @@ def evaluate(
     ----------
     true, pred : dask.dataframe.DataFrame
         The same columns as for `rd.evaluate`. `true` may be None if no metric needs it.
-    {arguments}
+    {metrics}
+    {side_tables}
     partitions : int, optional
         Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
         the number of partitions of the frame that has more of them.

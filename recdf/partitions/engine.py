@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import pandas as pd
@@ -21,13 +22,13 @@ import pyarrow as pa
 
 from ..evaluation.carry import nullable
 from ..evaluation.evaluate import evaluate
+from ..evaluation.evaluate_arguments import call_of
 from ..evaluation.part import PartResult
 from ..inputs.constraints import a_number, check_value
-from ..inputs.options import NAMES, check_names
-from ..matching.side_tables.given import as_frames
-from ..matching.side_tables.records import SIDE_TABLES
+from ..inputs.options import check_names
+from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
-from .engine_arguments import call_of, no_order, refuse_ties_by_row
+from .engine_arguments import no_order, refuse_ties_by_row
 from .engine_errors import watched
 from .engine_methods import Engine, EngineFrame, EngineRows, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
@@ -100,7 +101,8 @@ def evaluate_frames(
 def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
     """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    check_names(asked.options, ["k", *asked.own, *SIDE_TABLES, "item_by", "carry", *NAMES], what)
+    by_name = [name for name, one in signature(evaluate).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    check_names(asked.options, ["k", *asked.own, *by_name], what)
     options = {name: engine.local(value) for name, value in asked.options.items()}
     call = call_of(evaluate, asked.metrics, asked.k, options, true)
     refuse_ties_by_row(call.options, asked.options, engine.name)

@@ -1,38 +1,17 @@
-"""The arguments that files and engines share with `evaluate`: how calls take them, and what an engine refuses."""
+"""The arguments of an engine: how its `evaluate` shows them, and what it refuses."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection
-from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
 from ..errors import OptionError
-from ..evaluation.carry import Carry, carry_rules
-from ..evaluation.evaluate import evaluate
-from ..inputs.accepted import OptionArguments
-from ..inputs.options import DESCRIPTION, NAMES, Options
+from ..evaluation.evaluate_arguments import EngineFunction, takes_evaluate_arguments
+from ..inputs.options import Options
 from ..inputs.order_hints import argument_of, hints_of
-from ..matching.side_tables.given import Given
-from ..matching.side_tables.records import SIDE_TABLES
-from ..metrics.call import Call
-from ..metrics.strings import parse
-
-
-class EvaluateArguments(OptionArguments, total=False):
-    """Side tables, `item_by`, `carry` and the shared options as keyword arguments. Side tables may be engine frames."""
-
-    items: Any
-    log: Any
-    aspects: Any
-    features: Any
-    base: Any
-    popular: Any
-    item_by: str | None
-    carry: Carry
-
 
 ENGINE_PACKAGES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
@@ -84,15 +63,6 @@ def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
     )
 
 
-def call_of(function: Callable[..., Any], metrics: Any, k: Any, options: dict[str, Any], true: Any) -> Call:
-    """Check the arguments of a function that takes `EvaluateArguments`, and return the call."""
-    given = Given(**{name: options.pop(name, None) for name in SIDE_TABLES})
-    item_by, carry = options.pop("item_by", None), options.pop("carry", None)
-    call = Call.of(function, options, given)
-    call = call.asking(parse(metrics, k, call.options), true, item_by)
-    return replace(call, carry=carry_rules(carry, call.options, call.columns))
-
-
 # What the docstrings of all engines say about results.
 RESULTS = """\
 Returns
@@ -117,31 +87,8 @@ Use it where the data are in {name} already, or do not fit in the memory of one 
 fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For parquet files on one machine,
 `rd.evaluate_parquet` needs no cluster."""
 
-EngineFunction = TypeVar("EngineFunction", bound=Callable[..., Any])
 
-
-def takes_evaluate_options(engine: str = "") -> Callable[[EngineFunction], EngineFunction]:
-    """Show the arguments of `evaluate` in the signature and the docstring of a function for files or for an engine."""
-    doc = inspect.getdoc(evaluate) or ""
-    arguments = doc[doc.index("metrics : str") : doc.index(DESCRIPTION[:20])].rstrip()
-    if engine:
-        arguments = arguments.replace("items : DataFrame, list", f"items : DataFrame (of pandas or {engine}), list")
-    texts = {
-        "{arguments}": arguments,
-        "{side_tables}": arguments[arguments.index("items : ") :],
-        "{options}": DESCRIPTION,
-        "{results}": RESULTS.format(name=engine, extra=engine.lower()),
-    }
-
-    def shown(function: EngineFunction) -> EngineFunction:
-        known, signature = inspect.signature(evaluate).parameters, inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        more = [known[name] for name in (*SIDE_TABLES, "item_by", "carry", *NAMES)]
-        function.__signature__ = signature.replace(parameters=own + more)  # type: ignore[attr-defined]
-        text = inspect.getdoc(function) or ""
-        for word, meaning in texts.items():
-            text = text.replace(word, meaning)
-        function.__doc__ = text
-        return function
-
-    return shown
+def takes_engine_arguments(name: str) -> Callable[[EngineFunction], EngineFunction]:
+    """Show the arguments of `evaluate`, and what an engine returns, on the `evaluate` of an engine."""
+    results = RESULTS.format(name=name, extra=name.lower())
+    return partial(takes_evaluate_arguments, engine=name, results=results)

@@ -1,7 +1,7 @@
 """`evaluate_parquet` evaluates files that may be larger than memory. Its result is that of `evaluate`.
 
 Contract: files that fit are read whole, by several threads, and measured as one part. Other files are dealt to parts on
-disk (`files_run`). Both paths read only the columns that the call needs (`local.FileLabels`).
+disk (`files_run`). Both paths read only the columns that the call needs (`needed.NeededOfFiles`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from ..evaluation.evaluate_arguments import EvaluateArguments, call_of, takes_evaluate_arguments
 from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
-from ..matching.side_tables.given import as_frames
+from ..matching.side_tables.records import as_frames
 from ..metrics.metric import Metric
 from ..progress import Progress
-from .engine_arguments import EvaluateArguments, call_of, takes_evaluate_options
 from .files_run import evaluate_dealt
-from .local import FileLabels
+from .needed import NeededOfFiles
 from .results import StoredEvaluation
 from .sizes import memory_bytes, sizes
 from .source import Source
@@ -32,7 +32,7 @@ from .whole_columns import measure_whole
 __all__ = ["evaluate_parquet"]
 
 
-@takes_evaluate_options()
+@takes_evaluate_arguments
 def evaluate_parquet(
     true_path: Any,
     pred_path: Any,
@@ -44,7 +44,7 @@ def evaluate_parquet(
     buckets: int | None = None,
     progress: bool | None = None,
     overwrite: bool = False,
-    **options: Unpack[EvaluateArguments],
+    **arguments: Unpack[EvaluateArguments],
 ) -> Evaluation:
     """Evaluate parquet files that may be larger than memory; the tables are those of `evaluate` for the whole frames.
 
@@ -119,7 +119,7 @@ def evaluate_parquet(
     >>> stored == rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
     True
     """
-    call = call_of(evaluate_parquet, metrics, k, dict(options), true_path)
+    call = call_of(evaluate_parquet, metrics, k, arguments, true_path)
     limit, how = memory_bytes(memory_limit), sizes()
     check_value("buckets", buckets, either(POSITIVE, NONE))
     folder = None if out is None else local_path(out)
@@ -128,14 +128,14 @@ def evaluate_parquet(
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
         call = replace(call, given=as_frames(call.given, call.options))  # made once here, since every part reads them
         true, pred = (Source(path, role, how.read_rows) for path, role in ((true_path, "true"), (pred_path, "pred")))
-        files = FileLabels.of(replace(call, files={"true": true.read, "pred": pred.read}), true, pred)
-        row_bytes = {role: one.row_bytes(files.needed.schemas[role].names) for role, one in files.sources.items()}
+        files = NeededOfFiles.of_files(replace(call, files={"true": true.read, "pred": pred.read}), true, pred)
+        row_bytes = {role: one.row_bytes(files.schemas[role].names) for role, one in files.sources.items()}
         n_bytes = sum(one.n_rows * row_bytes[role] for role, one in files.sources.items())
         whole = n_bytes * how.whole_copies <= limit if buckets is None else buckets == 1
         passes = 1 if whole else 2
         shown = stack.enter_context(Progress(passes * files.n_rows, "evaluate_parquet", progress))
         if whole:
-            result = finish(files.needed.call, measure_whole(files, shown, how.together_rows))
+            result = finish(files.call, measure_whole(files, shown, how.together_rows))
             if staging is None:
                 return result
             written = write_files(staging, [result.per_user], result.summary, result.spec)

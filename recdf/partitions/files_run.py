@@ -27,7 +27,8 @@ from ..inputs.threads import n_threads
 from ..inputs.true_and_pred import read_true
 from ..matching.overlap import Overlap
 from ..progress import Progress
-from .local import ROW, FileLabels, FilesEngine, Memory
+from .local import FilesEngine, Memory
+from .needed import ROW, NeededOfFiles
 from .packed import Packing
 from .results import PLACE, Results
 from .run import Run
@@ -41,15 +42,16 @@ class FilesRun(Run[Any]):
     """One call on files that are dealt to buckets."""
 
     engine: FilesEngine
+    needed: NeededOfFiles
 
-    def __init__(self, engine: FilesEngine, files: FileLabels, n_buckets: int, sizes: Sizes) -> None:
-        population = files.needed.call.options.population.frames
+    def __init__(self, engine: FilesEngine, files: NeededOfFiles, n_buckets: int, sizes: Sizes) -> None:
+        population = files.call.options.population.frames
         schemas = {
             role: schema.append(pa.field(ROW, pa.int64())) if role in population else schema
-            for role, schema in files.needed.schemas.items()
+            for role, schema in files.schemas.items()
         }
-        super().__init__(engine, files.sources, replace(files.needed, schemas=schemas), n_buckets)
-        self.files, self.sizes = files, sizes
+        super().__init__(engine, files.sources, replace(files, schemas=schemas), n_buckets)
+        self.sizes = sizes
         # `by` value × span + row orders the lists of the result, since `span` is larger than any row number.
         self.span = files.n_rows + 1 + (0 if self.needed.given is None else len(self.needed.given))
         self.some_without_pred = False  # whether `pred` lacks lists of the population
@@ -68,7 +70,7 @@ class FilesRun(Run[Any]):
             return summary, spec, write_files(folder, self._blocks(results), summary, spec)
 
     def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
-        narrow = {ROW, *self.files.ids["true"], *self.needed.by}
+        narrow = {ROW, *self.needed.ids["true"], *self.needed.by}
         return replace(super()._packing(keys, schema), narrow=frozenset(narrow))
 
     def _compared(self, overlap: Overlap) -> Overlap:
@@ -149,7 +151,7 @@ class FilesRun(Run[Any]):
         found = {role: np.append(tables[role][ROW], 0).take(places) for role, places in first.items()}
         if len(found) == 1:
             return found.popitem()[1]
-        return np.where(first["true"] >= 0, found["true"], self.files.sources["true"].n_rows + found["pred"])
+        return np.where(first["true"] >= 0, found["true"], self.needed.sources["true"].n_rows + found["pred"])
 
     def _blocks(self, results: Results) -> Iterator[pd.DataFrame]:
         """Yield the rows of `per_user` in their order."""
@@ -158,16 +160,16 @@ class FilesRun(Run[Any]):
             place = block[PLACE].to_numpy()
             labels = [self.by_frame.take(place // self.span).reset_index(drop=True)] if self.needed.by else []
             if given is None:
-                labels.append(self.files.keys(block.select(keys), self.heads))
+                labels.append(self.needed.key_labels(block.select(keys), self.heads))
             else:
                 labels.append(given[keys].take(place % self.span).reset_index(drop=True))
-            carried = self.files.carried(block, self.some_without_pred)
+            carried = self.needed.carried(block, self.some_without_pred)
             numbers = block.select(call.result_columns).to_pandas()
             yield pd.concat([*labels, carried, numbers], axis=1)
 
 
 def evaluate_dealt(
-    files: FileLabels,
+    files: NeededOfFiles,
     folder: Path,
     limit: int,
     buckets: int | None,

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError
-from ..evaluation.carry import check_carried
+from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, OptionError
+from ..evaluation.carry import check_carried, nullable
 from ..evaluation.exposure_sums import common_type
 from ..evaluation.item_groups import check_item_by
 from ..evaluation.summary import SUMMARY
@@ -24,10 +24,14 @@ from ..inputs.ids import IdColumn, read_ids
 from ..inputs.options import as_columns
 from ..inputs.order_hints import hints_of
 from ..inputs.true_and_pred import Order, by_in_true, order_source, read_users, relevance_source
-from ..matching.side_tables.given import Doors, read_sides
+from ..matching.side_tables.doors import Doors
+from ..matching.side_tables.records import read_sides
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
-from .source import frame_of_arrow
+from .results import PLACE
+from .source import Source, frame_of_arrow
+
+ROW = "__row__"  # column with the number of each row in its files; the lists are ordered by these numbers
 
 Schemas = Mapping[str, pa.Schema]
 
@@ -47,7 +51,7 @@ class Needed:
     given: pd.DataFrame | None
 
     @classmethod
-    def of(cls, call: Call, schemas: Schemas) -> Needed:
+    def of(cls, call: Call, schemas: Schemas) -> Self:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
         options, empty = call.options, {role: _without_rows(schema) for role, schema in schemas.items()}
         with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows
@@ -57,8 +61,8 @@ class Needed:
         for name, rule in call.carry.items():
             check_carried(column(empty["pred"], name, "pred"), rule)
         doors = read_sides(call.given, options)  # side tables with checked columns and ids
-        if call.item_by is not None and doors.catalogue is not None:
-            check_item_by(call.item_by, as_columns(options.by), doors.catalogue[0])
+        if call.item_by is not None:
+            check_item_by(call.item_by, as_columns(options.by), doors["items"].frame)
         order = order_source(empty["pred"], options)
         relevance = relevance_source(empty["true"], options) if "true" in empty else None
         given = options.population.given
@@ -120,6 +124,86 @@ class Needed:
         return [*found, [*items, *read_sides(self.call.given, self.call.options).item_ids.values()]]
 
 
+@dataclass(frozen=True)
+class NeededOfFiles(Needed):
+    """What a call reads of files; `sources` are those of both frames."""
+
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @classmethod
+    def of_files(cls, call: Call, true: Source, pred: Source) -> NeededOfFiles:
+        """Check the columns of both frames."""
+        sources = {"true": true, "pred": pred}
+        needed = cls.of(call, {role: source.schema for role, source in sources.items()})
+        ids = [*needed.keys, call.options.item_col]
+        taken = [name for name in (*needed.by, *ids) if name in (ROW, PLACE)]
+        if taken:
+            raise ColumnError(f"{taken[0]!r} names a column that evaluate_parquet adds to the rows; rename it")
+        _check_periods(ids, sources)
+        for name, rule in call.carry.items():
+            if rule in ("min", "max") and pa.types.is_dictionary(pred.files_schema.field(name).type):
+                raise OptionError(
+                    f"carry[{name!r}]={rule!r}: pred[{name!r}] holds categories, whose order is not known when files "
+                    'are read in parts; store the column as strings or numbers, or take "first" or "last"'
+                )
+        return replace(needed, sources=sources)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(source.n_rows for source in self.sources.values())
+
+    @property
+    def ids(self) -> dict[str, set[str]]:
+        """The columns that hold ids, by role. Their types may change on the way, but not their values."""
+        keys = {*self.keys, self.call.options.item_col}
+        return {"true": keys, "pred": {*keys, *self.by} - set(self.call.carry)}
+
+    def carried(self, table: pa.Table, some_without_pred: bool) -> pd.DataFrame:
+        """Return the carried columns of some lists.
+
+        `some_without_pred` says that the population has lists that `pred` lacks. These have no carried value, so
+        integers and bools take pandas' nullable dtypes. They do so in every block of rows, so that all blocks have the
+        same dtypes.
+        """
+        pred, table = self.sources["pred"], table.select(list(self.call.carry))
+        if not table.num_columns:
+            return pd.DataFrame(index=range(len(table)))
+        found, likes = pred.as_pandas(table), pred.as_pandas(table.slice(0, 0))
+        for name in likes.columns if some_without_pred else []:
+            dtype: Any = nullable(likes[name]).dtype
+            if dtype != likes[name].dtype:
+                found[name] = pd.Series(dtype.__from_arrow__(table[name]))
+        return found
+
+    def key_labels(self, keys: pa.Table, heads: Mapping[str, pa.Table]) -> pd.DataFrame:
+        """Return key columns in the dtypes of the frame that the population is taken from.
+
+        `heads` are some rows of each frame. They are empty only if the frame is empty.
+        """
+        roles = self.call.options.population.frames
+        if len(roles) == 1:
+            return self.sources[roles[0]].as_pandas(keys)
+        likes = [self.sources[role].as_pandas(heads[role].select(self.keys)) for role in roles]
+        likes = [like for like in likes if len(like)] or likes[:1]  # `evaluate` also leaves out empty frames
+        frame: pd.DataFrame = keys.to_pandas()
+        source = self.sources[roles[0]]
+        for name in source.periods.keys() & frame.columns:  # pandas would read their integers as dates
+            frame[name] = source.as_pandas(keys.select([name]))[name]
+        return frame.astype(pd.concat(likes).dtypes.to_dict())
+
+
+def _check_periods(names: list[str], sources: Mapping[str, Source]) -> None:
+    """Raise if periods have different frequencies. Files store them as integers, which may be equal by chance."""
+    for name in names:
+        kinds = {role: source.periods.get(name) for role, source in sources.items()}
+        if len(set(kinds.values())) > 1:
+            said = " and ".join(
+                f"{role}[{name!r}] holds " + ("no periods" if kind is None else f"periods of frequency {kind}")
+                for role, kind in kinds.items()
+            )
+            raise IdTypeError(f"{said}; they can never match. Convert one of them, e.g. with .dt.asfreq")
+
+
 def _without_rows(schema: pa.Schema) -> pd.DataFrame:
     """Return a frame with these columns. Numbers have dtypes of numpy, with which very many columns cost little."""
     numbers = {kind for kind in schema.types if pa.types.is_integer(kind) or pa.types.is_floating(kind)}
@@ -168,7 +252,7 @@ def _read_names(
         "pred": [*as_columns(options.by), *keys, order["column"], *unused, *call.carry],
     }
     if options.value_col is not None:
-        of_items = doors.catalogue is not None and options.value_col in doors.catalogue[0].columns
+        of_items = "items" in doors and options.value_col in doors["items"].frame.columns
         for role, frame in reversed(list(empty.items())):
             if not of_items:
                 column(frame, options.value_col, role)  # raises an error that lists the existing columns

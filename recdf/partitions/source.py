@@ -91,9 +91,14 @@ class Source:
             yield pa.concat_tables(held).combine_chunks()
 
     def row_bytes(self, names: Sequence[str]) -> float:
-        """Estimate how many bytes a row takes in memory, from the first rows of the files. The result is never 0."""
-        some = next(self.batches(names, 1), None)
-        return 8 + (some.nbytes / len(some) if some is not None and len(some) else 0)
+        """Estimate how many bytes a row takes in memory, the strings from the first rows. The result is never 0."""
+        fixed, names = 0.0, list(names)
+        for field in self.fields(names):
+            if pa.types.is_primitive(field.type):
+                fixed += field.type.bit_width / 8
+                names.remove(field.name)
+        some = next(self.batches(names, 1), None) if names else None
+        return 8 + fixed + (some.nbytes / len(some) if some is not None and len(some) else 0)
 
     def _pieces(self, names: Sequence[str]) -> Iterator[pa.Table]:
         import pyarrow.parquet as pq

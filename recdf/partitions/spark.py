@@ -19,9 +19,10 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
+from ..evaluation.evaluate_arguments import EvaluateArguments
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_arguments import EvaluateArguments, not_a_frame, takes_evaluate_options
+from .engine_arguments import not_a_frame, takes_engine_arguments
 from .engine_errors import engine_error, reword
 from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
@@ -46,7 +47,7 @@ ADVICE = {
 SPARK_ARGUMENTS = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
-@takes_evaluate_options("Spark")
+@takes_engine_arguments("Spark")
 def evaluate(
     true: Any,
     pred: Any,
@@ -65,7 +66,8 @@ def evaluate(
         The same columns as for `rd.evaluate`. Frames of Spark Connect are taken too. `true` may be None if no metric
         needs it. The rows of a Spark frame have no order, so `pred` needs a score or a rank, `ties="row"` is refused,
         and the summary has the `by` values in ascending order.
-    {arguments}
+    {metrics}
+    {side_tables}
     partitions : int, optional
         Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
         `spark.sql.shuffle.partitions`. A million rows of `pred` in a bucket is a good size.

@@ -17,12 +17,15 @@ import pyarrow.compute as pc
 from ..evaluation.part import Part, PartResult, measure
 from ..inputs.threads import each, rows_at_a_time
 from ..progress import Progress
-from .local import FileLabels
+from .needed import NeededOfFiles
 from .source import Source, frame_of_arrow, labels_as
 from .work import rows_table
 
 # Most writers of parquet give up a dictionary at DICTIONARY_BYTES. A position in it takes up to POSITION_BYTES.
 DICTIONARY_BYTES, POSITION_BYTES = 2**20, 3
+
+# So many numbers are decoded at a time before they are copied to the array of their column.
+COPIED_ROWS = 2**15
 
 # When files are read whole, ids that are strings stay positions in the dictionary of their row group.
 POSITIONS = pa.dictionary(pa.int32(), pa.large_string())
@@ -49,31 +52,31 @@ class _ColumnPiece(NamedTuple):
     placed: bool
 
 
-def measure_whole(files: FileLabels, progress: Progress, together_rows: int) -> PartResult:
+def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) -> PartResult:
     """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
-    needed, sources = files.needed, files.sources
+    sources = files.sources
     tables = {
-        role: _WholeRead(source, together_rows).table(needed.schemas[role].names, files.ids[role])
+        role: _WholeRead(source, together_rows).table(files.schemas[role].names, files.ids[role])
         for role, source in sources.items()
     }
     progress.add(files.n_rows)
-    found = measure(needed.call, Part(frame_of_arrow(tables["true"]), frame_of_arrow(tables["pred"])))
+    found = measure(files.call, Part(frame_of_arrow(tables["true"]), frame_of_arrow(tables["pred"])))
     if found.measured is None:
         return found
     by = found.measured.by
-    if needed.by:
+    if files.by:
         kinds = sources["pred"].schema
-        columns = {name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in needed.by}
+        columns = {name: labels_as(pa.array(by[name].array), kinds.field(name).type) for name in files.by}
         by = sources["pred"].as_pandas(pa.table(columns))
     ((bucket, rows),) = found.rows.items()
     # The first row, in the types of the files.
     heads = {role: table.slice(0, 1).cast(sources[role].fields(table.column_names)) for role, table in tables.items()}
-    keys = [] if needed.given is not None else list(needed.key_fields)
-    labels = rows_table(rows, pa.schema([*keys, *(needed.other_fields.field(name) for name in needed.call.carry)]))
+    keys = [] if files.given is not None else list(files.key_fields)
+    labels = rows_table(rows, pa.schema([*keys, *(files.other_fields.field(name) for name in files.call.carry)]))
     carried = files.carried(labels, bool((rows.columns["n_pred"] == 0).any()))
     rows = replace(
         rows,
-        keys=files.keys(labels.select(needed.keys), heads) if keys else rows.keys,
+        keys=files.key_labels(labels.select(files.keys), heads) if keys else rows.keys,
         by=by,
         carried={name: carried[name] for name in carried.columns},
     )
@@ -91,8 +94,8 @@ class _WholeRead:
         """Read some columns of all files in several threads, one column of some row groups at a time.
 
         In the columns `ids`, strings that parquet stores as dictionaries become positions in a dictionary. An id is
-        then looked up once in each row group instead of once in each row. Integers that fit become int32. Most columns
-        are written to one array as they are read, so that they are in memory only once.
+        then looked up once in each row group instead of once in each row. Integers get as narrow as
+        16 bits. Most columns are written to one array as they are read, so that they are in memory only once.
         """
         arrays = {name: np.empty(self.source.n_rows, kind) for name, kind in self._array_kinds(names, ids).items()}
         groups = self._row_groups()
@@ -109,9 +112,8 @@ class _WholeRead:
         found: dict[str, Any] = {}
         for name in set(names).difference(self.source.folder_columns):
             kind = self.source.schema.field(name).type
-            if kind in (pa.int32(), pa.int64(), pa.float64()):
-                narrow = name in ids and kind == pa.int64() and self._is_narrow(name)
-                found[name] = np.int32 if narrow else kind.to_pandas_dtype()
+            if kind in (pa.int32(), pa.int64(), pa.float64()) and not self._has_nulls(name):
+                found[name] = self._narrowest(name, kind) if name in ids else kind.to_pandas_dtype()
             elif name in ids and kind in TEXT and self._is_dictionary(name):
                 found[name] = np.int32
         return found
@@ -129,10 +131,15 @@ class _WholeRead:
                 for number in range(fragment.metadata.num_row_groups):
                     yield fragment.metadata.row_group(number).column(places[name])
 
-    def _is_narrow(self, name: str) -> bool:
-        """Tell whether the smallest and the largest integers that the files name fit into 32 bits."""
-        found = [column.statistics for column in self._stored_columns(name)]
-        return all(one is not None and one.has_min_max and _fit(one.min, one.max) for one in found)
+    def _has_nulls(self, name: str) -> bool:
+        return any(one.statistics is not None and one.statistics.null_count for one in self._stored_columns(name))
+
+    def _narrowest(self, name: str, kind: pa.DataType) -> Any:
+        """Return the narrowest dtype for the smallest and the largest integers that the files name."""
+        found, own = [column.statistics for column in self._stored_columns(name)], kind.to_pandas_dtype()
+        if pa.types.is_floating(kind) or not all(one is not None and one.has_min_max for one in found):
+            return own
+        return next((one for one in (np.int16, np.int32) if all(_fit(some.min, some.max, one) for some in found)), own)
 
     def _is_dictionary(self, name: str) -> bool:
         """Tell whether a column of strings is stored as positions in dictionaries.
@@ -164,26 +171,35 @@ class _WholeRead:
         """Read one column of some row groups. Write it to its rows of `array` if that can hold it."""
         import pyarrow.parquet as pq
 
-        fragment = self.source.fragments[group.file]
+        fragment, kind = self.source.fragments[group.file], self.source.schema.field(name).type
         known, stored = self.source.stored(fragment, [name])
         if not stored:
-            return _ColumnPiece(
-                [pa.repeat(pa.scalar(known[name], self.source.schema.field(name).type), group.n_rows)], False
-            )
+            return _ColumnPiece([pa.repeat(pa.scalar(known[name], kind), group.n_rows)], False)
         # Positions in a dictionary are read only where there is an array for them.
-        texts = stored if array is not None and self.source.schema.field(name).type in TEXT else []
+        texts = stored if array is not None and kind in TEXT else []
+        how = {"columns": stored, "use_threads": False}
         with pq.ParquetFile(fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True) as file:
-            column = file.read_row_groups(group.numbers, columns=stored, use_threads=False)[name]
-        if array is None or column.null_count:
+            if array is not None and not texts and self._copied(file, group, array, kind, how):
+                return _ColumnPiece([pa.array(array[group.rows])], True)
+            column = file.read_row_groups(group.numbers, **how)[name]
+        if array is None or not texts or column.null_count:
             return _ColumnPiece(column.chunks, False)
-        if texts:
-            return _placed_positions(column, array, group.first)
-        narrow = column.type == pa.int64() and array.dtype == np.int32
-        fits = not narrow or _fit(*pc.min_max(column).as_py().values())  # what the files say may be wrong
-        if column.type != self.source.schema.field(name).type or not fits:
-            return _ColumnPiece(column.chunks, False)
-        np.concatenate([chunk.to_numpy() for chunk in column.chunks], out=array[group.rows])
-        return _ColumnPiece([pa.array(array[group.rows])], True)
+        return _placed_positions(column, array, group.first)
+
+    def _copied(self, file: Any, group: _RowGroups, array: np.ndarray, kind: pa.DataType, how: dict[str, Any]) -> bool:
+        """Copy numbers to their rows of the array, a few at a time; False if one is null or does not fit."""
+        first = group.first
+        for batch in file.iter_batches(COPIED_ROWS, row_groups=group.numbers, **how):
+            column = batch.column(0)
+            narrow = array.itemsize * 8 < kind.bit_width
+            if column.null_count or column.type != kind:
+                return False
+            low_high = pc.min_max(column).as_py() if narrow else {}
+            if narrow and not _fit(low_high["min"], low_high["max"], array.dtype):  # what the files say may be wrong
+                return False
+            array[first : first + len(column)] = column.to_numpy()
+            first += len(column)
+        return True
 
     def _column(self, name: str, pieces: list[_ColumnPiece], array: np.ndarray | None) -> pa.ChunkedArray:
         """Join what was read of one column, in the same type in all files."""
@@ -209,9 +225,9 @@ class _WholeRead:
         )
 
 
-def _fit(low: int | None, high: int | None) -> bool:
-    """Tell whether integers from `low` to `high` fit into 32 bits; None stands for no integers."""
-    return low is None or high is None or (low >= -(2**31) and high < 2**31)
+def _fit(low: int | None, high: int | None, kind: Any) -> bool:
+    """Tell whether integers from `low` to `high` fit into a dtype; None stands for no integers."""
+    return low is None or high is None or (low >= np.iinfo(kind).min and high <= np.iinfo(kind).max)
 
 
 def _placed_positions(column: pa.ChunkedArray, array: np.ndarray, first: int) -> _ColumnPiece:

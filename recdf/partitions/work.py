@@ -24,9 +24,9 @@ from ..evaluation.part_arrow import from_arrow, to_arrow
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
+from ..inputs.sorting import spans
 from ..inputs.threads import limited
 from ..inputs.true_and_pred import gains, read_relevance
-from ..matching.grouping import spans
 from ..matching.list_keys import key_labels
 from .engine_errors import in_bucket
 from .packed import CELL, cast_table, distinct_rows, known_rows, of_cell, of_cells, to_cells

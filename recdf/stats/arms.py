@@ -36,6 +36,15 @@ class Sample(NamedTuple):
             raise ValueError("the sample has no covariate")
         return Sample(self.x_num, self.x_den)
 
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        """The units without a value."""
+        return np.isnan(self.num) if self.den is None else np.isnan(self.num) | np.isnan(self.den)
+
+    def take(self, units: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Sample:
+        """Some of the units."""
+        return self.each(lambda values: values[units])
+
     def each(self, function: Callable[[Floats], Floats]) -> Sample:
         """A function of every array that there is."""
         return Sample(*(None if one is None else function(one) for one in self))  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 
@@ -49,16 +48,11 @@ def exact_sign_flip_p(values: Floats, alternative: Alternative) -> float:
     return float((sign_flip_p(sums[:, None], observed, alternative)[0] * (len(sums) + 1) - 1) / len(sums))
 
 
-class SignedRanks(NamedTuple):
-    """Wilcoxon's statistic and p, and whether the ranks of positive differences are the larger sum."""
+def wilcoxon(diff: Floats, alternative: Alternative) -> dict[str, float | bool]:
+    """Return Wilcoxon's signed-rank statistic and p by the normal approximation; zeros are dropped (SciPy).
 
-    statistic: float
-    p_value: float
-    ranks_higher: bool
-
-
-def wilcoxon(diff: Floats, alternative: Alternative) -> SignedRanks:
-    """Return Wilcoxon's signed-rank statistic and p by the normal approximation; zeros are dropped (SciPy)."""
+    `ranks_higher` says whether the ranks of positive differences are the larger sum.
+    """
     stats = scipy_module("stats")
     with warnings.catch_warnings():
         # Below 10 differences SciPy warns of the approximation, although it was requested here.
@@ -67,4 +61,5 @@ def wilcoxon(diff: Floats, alternative: Alternative) -> SignedRanks:
         # With "greater" the statistic is the sum of the ranks of positive differences.
         ranks_up = float(stats.wilcoxon(diff, alternative="greater", method="approx").statistic)
     n = int((diff != 0).sum())
-    return SignedRanks(float(found.statistic), float(found.pvalue), ranks_up > n * (n + 1) / 4)
+    higher = ranks_up > n * (n + 1) / 4
+    return {"statistic": float(found.statistic), "p_value": float(found.pvalue), "ranks_higher": higher}

@@ -125,7 +125,7 @@ def test_time_and_variant_on_the_way_to_an_experiment():
 
 def test_parts_that_are_joined():
     """Columns that were carried in two parts stand by their lists, whatever order the parts were added in."""
-    call = replace(Call.of(rd.evaluate, {}), carry={"time": "constant", "visit": "constant"})
+    call = replace(Call.from_arguments(rd.evaluate, {}), carry={"time": "constant", "visit": "constant"})
     call = replace(call, requests=tuple(parse("mrr@2", 2, call.options)))
     parts = [
         measure(call, Part(TRUE[of(TRUE)], PRED[of(PRED)], frozenset({number}), whole=False))

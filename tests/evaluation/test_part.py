@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recdf as rd
+from recdf.evaluation import evaluate_arguments
 from recdf.evaluation.finish import checked, finish, finish_summary
 from recdf.evaluation.part import Failure, Part, PartResult, measure
 from recdf.evaluation.part_arrow import SCHEMA, from_arrow, to_arrow
-from recdf.matching.side_tables.given import Given
-from recdf.metrics.call import Call
-from recdf.metrics.strings import parse
 
 USERS, ITEMS = 9, 8
 WEIGHTS = {user: [1.0, 0.25, 0.0][user % 3] for user in range(USERS)}
@@ -82,8 +80,8 @@ def cases(draw):
 
 
 def call_of(options, metrics, true, item_by=None, sides=SIDES):
-    call = Call.of(rd.evaluate, {"null_keys": "drop", **options}, Given(**sides))
-    return call.asking(parse(metrics, [2, 5], call.options), true, item_by)
+    arguments = {"null_keys": "drop", **options, **sides, "item_by": item_by}
+    return evaluate_arguments.call_of(rd.evaluate, metrics, [2, 5], arguments, true)
 
 
 def parts_of(call, true, pred, bucket, order):
@@ -314,8 +312,7 @@ def test_the_rows_of_a_whole_population_do_not_cross():
 def test_items_of_every_kind_are_added_by_their_label(items):
     pred = pd.DataFrame({"user_id": [0, 1, 1], "item_id": pd.Series(items).take([0, 0, 1]).reset_index(drop=True)})
     true = pred.iloc[:1]
-    call = Call.of(rd.evaluate, {"users": "pred", "duplicates": "keep"})
-    call = call.asking(parse("hhi", 5, call.options), true)
+    call = evaluate_arguments.call_of(rd.evaluate, "hhi", 5, {"users": "pred", "duplicates": "keep"}, true)
     parts = [[frame[frame["user_id"] == i] for frame in (true, pred)] for i in range(2)]
     results = [measure(call, Part(*frames, frozenset({i}), whole=False)) for i, frames in enumerate(parts)]
     results = [from_arrow(to_arrow(one)) for one in results]

@@ -54,7 +54,11 @@ def test_other_strings_are_left_to_arrow(chunks):
 def test_columns_of_two_lengths_are_left_to_arrow():
     assert read_digits([column(["u01"]), column(["u1"])]) is None
     assert read_digits([column(["u01"]), column([None, "u01"])]) is None
-    assert read_digits([pa.chunked_array([["u01"]], pa.string())]) is None  # offsets of 32 bits
+
+
+def test_offsets_of_32_and_64_bits():
+    narrow = pa.chunked_array([["u07", "u01"], ["u11", "u02"]], pa.string())
+    assert [found.tolist() for found in read_digits([narrow[1:], column(["u05"])])] == [[1, 11, 2], [5]]
 
 
 def test_slices_and_words_at_the_end_of_a_buffer():

@@ -25,8 +25,7 @@ def by_code(codes):
 def lists_of(made):
     """code -> rows of all blocks, and how many of these are slices."""
     found, slices = {}, 0
-    for make in made:
-        block = make()
+    for block in made.each(lambda block: block):
         slices += isinstance(block.row, slice)
         rows = np.arange(block.row.start, block.row.stop) if isinstance(block.row, slice) else block.row
         assert block.start[0] == 0
@@ -73,8 +72,8 @@ def test_blocks_of_neighbouring_codes(small):
     """Every block has about as many rows as it may, whatever the order of the rows."""
     codes = np.random.default_rng(0).permutation(np.repeat(np.arange(64), 4))
     made = list_blocks(codes, None, len(codes), 64, [])
-    assert len(made) == 64
-    monotone = [make().code.tolist() for make in made]
+    assert made.n == 64
+    monotone = made.each(lambda block: block.code.tolist())
     assert monotone == [[code] for code in range(64)]
 
 
@@ -86,8 +85,20 @@ def test_lists_that_stand_together_are_blocks_as_they_are(codes, small):
     found, slices = lists_of(made)
     assert found == by_code(codes)
     if -1 not in codes:
-        assert slices == len(made)
-    assert len(made) == 1 + sum(a // 4 != z // 4 for a, z in pairwise(heads))
+        assert slices == made.n
+    assert made.n == 1 + sum(a // 4 != z // 4 for a, z in pairwise(heads))
+
+
+@pytest.mark.parametrize("most_runs", [1, 10**6])
+def test_small_and_large_chunks_deal_alike(monkeypatch, most_runs):
+    """In groups of four blocks and more; every call makes the same blocks again."""
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 2**12)
+    monkeypatch.setattr(blocks, "GROUP_ROWS", 2**13)
+    monkeypatch.setattr(blocks, "MOST_RUNS", most_runs)
+    codes = np.random.default_rng(0).integers(-1, 5000, 200_000)
+    made = list_blocks(codes, None, len(codes), 5000, values(len(codes)))
+    assert made.n > 20
+    assert lists_of(made)[0] == lists_of(made)[0] == by_code(codes.tolist())
 
 
 def test_runs_of_a_code_that_comes_back_are_dealt(small):

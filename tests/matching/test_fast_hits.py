@@ -7,8 +7,10 @@ from matching.watched import N_ITEMS, Watch, assert_same, refuse, result, shuffl
 
 import recdf as rd
 from recdf.evaluation import value_moments
-from recdf.matching import grouping, ranked
-from recdf.matching.grouping import offsets, pair_within, rank_within
+from recdf.inputs import sorting
+from recdf.inputs.sorting import offsets, rank_within
+from recdf.matching import pairing, ranked
+from recdf.matching.pairing import pair_within
 
 # ------------------------------------------------------------------------------------------- hits and statistics
 
@@ -16,13 +18,13 @@ from recdf.matching.grouping import offsets, pair_within, rank_within
 @pytest.mark.parametrize("cells", [1, 64, 2**18])
 def test_pairs_in_one_matrix_and_in_many(frames, cells, monkeypatch):
     fast = result(*frames)
-    monkeypatch.setattr(grouping, "MATRIX_CELLS", cells)
+    monkeypatch.setattr(sorting, "MATRIX_CELLS", cells)
     assert_same(result(*frames), fast)
 
 
 def test_runs_are_looked_for_only_where_an_item_stands_twice(frames, monkeypatch):
     true, pred = frames
-    watch = Watch(monkeypatch, grouping, "_in_runs")
+    watch = Watch(monkeypatch, pairing, "_in_runs")
     fast = result(true, pred)
     assert not watch.calls
     with pytest.warns(rd.DuplicateWarning):
@@ -34,7 +36,7 @@ def test_runs_are_looked_for_only_where_an_item_stands_twice(frames, monkeypatch
 @pytest.mark.parametrize("n_items", [2**29 - 4, 2**29 - 3, 2**31 - 9])
 def test_pairs_are_found_where_four_bytes_no_longer_hold_their_keys(n_items, monkeypatch):
     """Three bits for a place and its side leave 29 for the item; four columns end in numbers beyond all items."""
-    monkeypatch.setattr(grouping, "ROW_CELLS", 4)
+    monkeypatch.setattr(pairing, "ROW_CELLS", 4)
     item = np.array([5, n_items - 1, 7], np.int32)
     found = pair_within(item, np.array([0]), np.array([3]), item, np.array([1]), np.array([1]), n_items)
     assert [array.tolist() for array in vars(found).values()] == [[1], [1], [1], [], []]
@@ -44,7 +46,7 @@ def test_pairs_are_found_where_four_bytes_no_longer_hold_their_keys(n_items, mon
 def test_keys_of_pairs_of_four_and_of_eight_bytes_give_the_same(frames, change, monkeypatch):
     given = [change(frame) for frame in frames]
     fast = result(*given)
-    monkeypatch.setattr(grouping, "NARROW_BITS", 0)
+    monkeypatch.setattr(pairing, "NARROW_BITS", 0)
     assert_same(result(*given), fast)
 
 
@@ -60,7 +62,7 @@ def test_short_lists_that_share_a_row_give_the_same(n_pred, cells, monkeypatch):
     true = true.drop_duplicates()
     fast = result(true, pred)
     assert fast.per_user["recall@20"].gt(0).any()
-    monkeypatch.setattr(grouping, "ROW_CELLS", cells)
+    monkeypatch.setattr(pairing, "ROW_CELLS", cells)
     assert_same(result(true, pred), fast)
 
 
@@ -70,20 +72,20 @@ def test_ranks_in_one_matrix_and_in_many(frames, cells, monkeypatch):
     ragged = shuffled(pred.drop(index=pred.index[pred.index % 7 < pred["user_id"] % 5]))
     ragged["score"] = ragged["score"].round(1)
     fast = result(true, ragged)
-    monkeypatch.setattr(grouping, "MATRIX_CELLS", cells)
+    monkeypatch.setattr(sorting, "MATRIX_CELLS", cells)
     assert_same(result(true, ragged), fast)
 
 
 def test_lists_of_one_length_need_no_padding(monkeypatch):
     key = np.random.default_rng(1).integers(-99, 99, 32)
     even, one_by_one = key.copy(), [np.sort(part) for part in np.split(key, 4)]
-    refuse(monkeypatch, grouping, "windows")
-    grouping.sort_within(even, offsets(np.full(4, 8)))
+    refuse(monkeypatch, sorting, "windows")
+    sorting.sort_within(even, offsets(np.full(4, 8)))
     np.testing.assert_array_equal(even, np.concatenate(one_by_one))
 
 
 def test_only_lists_in_which_the_last_digits_matter_are_ordered_again(monkeypatch):
-    watch = Watch(monkeypatch, grouping.np, "lexsort")
+    watch = Watch(monkeypatch, sorting.np, "lexsort")
     close = np.array([1.0, 1.0 + 2**-52, 0.2, 0.1, 0.3, 0.2])
     places, ordered = rank_within(close, np.array([0, 2, 3, 6]), descending=True)
     assert places.tolist() == [1, 0, 2, 4, 5, 3]

@@ -23,9 +23,9 @@ from matching.watched import (
 
 import recdf as rd
 from recdf.inputs import ids
+from recdf.inputs.sorting import rank_within
 from recdf.matching import blocks, ranked
 from recdf.matching import list_keys as keys
-from recdf.matching.grouping import rank_within
 
 # ------------------------------------------------------------------------------------- grouped and ranked input
 

@@ -2,13 +2,13 @@
 
 import dataclasses
 import pickle
+from functools import partial
 
 import pandas as pd
 import pytest
 
 import recdf as rd
 from recdf.matching.lists import Matched
-from recdf.matching.side_tables.given import Given
 from recdf.metrics import call as calling
 from recdf.metrics.call import Call
 from recdf.metrics.metric import ListMetric
@@ -22,8 +22,7 @@ PRED = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "x", "y"]})
 
 
 def asked(metrics, **options):
-    call = Call.of(rd.evaluate, options)
-    return call.asking(parse(metrics, 10, call.options), TRUE)
+    return Call.from_arguments(rd.evaluate, options, TRUE, partial(parse, metrics, 10))
 
 
 def test_a_call_is_frozen():
@@ -33,8 +32,9 @@ def test_a_call_is_frozen():
 
 def test_a_pickled_call_gives_the_same_answers():
     log = pd.DataFrame({"user_id": [1], "item_id": ["x"]})
-    call = Call.of(rd.evaluate, {"ties": "worst", "like": "rectools"}, Given(log=log))
-    call = call.asking(parse(["mapr(normalizer=achievable)@2", "unseen@2", "hhi@2"], 10, call.options), TRUE)
+    arguments = {"ties": "worst", "like": "rectools", "log": log}
+    requests = partial(parse, ["mapr(normalizer=achievable)@2", "unseen@2", "hhi@2"], 10)
+    call = Call.from_arguments(rd.evaluate, arguments, TRUE, requests)
     again = pickle.loads(pickle.dumps(call))
     assert [one.definition for one in again.requests] == [one.definition for one in call.requests]
     assert again.options == call.options

@@ -145,7 +145,7 @@ def test_a_user_written_metric_of_exposure():
     @rd.metric(per="item", arguments=("items", "pred"), k=None, bounds=(0, None))
     def never_shown(counts):
         """Items never shown; smaller is better."""
-        return np.count_nonzero(counts.shown[counts.sides.catalogue.codes] == 0)
+        return np.count_nonzero(counts.shown[counts.sides.items.codes] == 0)
 
     summary = rd.evaluate(None, {1: [1]}, "never_shown@5", items=[1, 2, 3], users="pred").summary
     assert summary["value"].tolist() == [2.0]

@@ -10,7 +10,8 @@ from off_policy.logs import bandit_log
 import recdf as rd
 from recdf.off_policy.flags import FLAGS, MEANINGS, trust
 from recdf.off_policy.model_check import model_mismatch_z
-from recdf.off_policy.read_log import LogColumns, read_log
+from recdf.off_policy.plan import Plan
+from recdf.off_policy.read_log import read_log
 
 
 def even_log(n, rewards=None, users=None, weight=1.0):
@@ -238,7 +239,7 @@ def test_model_mismatch(change, flagged):
 @pytest.mark.parametrize("kept", [None, "kept"])
 def test_size_of_a_model_mismatch(cluster, kept):
     log = model_log(60).assign(kept=lambda log: 1.0 + np.arange(60) % 3)
-    columns = LogColumns(
+    plan = Plan(
         sample_weight=kept, q_logged="q_logged", q_target="q_target", cluster=() if cluster is None else (cluster,)
     )
     log["q_target"] = np.linspace(0.1, 0.3, 60)
@@ -248,5 +249,5 @@ def test_size_of_a_model_mismatch(cluster, kept):
     psi = w * (log["q_logged"] - logged) / w.sum() - s * (log["q_target"] - target) / s.sum()
     sums = psi.groupby(log["user_id"] if cluster else np.arange(60)).sum()
     se = math.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum())
-    found = model_mismatch_z(read_log(log, columns).rows(None, None))
+    found = model_mismatch_z(read_log(log, plan).rows(None, None))
     assert found == pytest.approx((logged - target) / se)

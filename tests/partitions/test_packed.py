@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 
 import recdf as rd
-from recdf.matching.side_tables.given import Given
-from recdf.metrics.call import Call
-from recdf.metrics.strings import parse
+from recdf.evaluation.evaluate_arguments import call_of
 from recdf.partitions.packed import CELL_BYTES, PACKED, Packing, add_in_pairs, bucket_of, narrowed, of_cells, to_cells
 from recdf.partitions.shipped import MOST_OPENED, Inline, Shared, digest_of_bytes, opened, to_bytes
 
@@ -103,8 +101,8 @@ del rd.METRICS["uses_a_helper"]  # tests of all metrics must not find it
 
 def test_a_call_is_opened_once_and_its_own_metrics_come_by_value():
     pytest.importorskip("cloudpickle")
-    call = Call.of(rd.evaluate, {}, Given(items=pd.DataFrame({"item_id": [1]})))
-    call = call.asking(parse([uses_a_helper, "ndcg"], 5, call.options), True)
+    items = pd.DataFrame({"item_id": [1]})
+    call = call_of(rd.evaluate, [uses_a_helper, "ndcg"], 5, {"items": items}, True)
     data = to_bytes(Shared(call))
     handle = Inline(digest_of_bytes(data), data)
     shared = opened(handle)

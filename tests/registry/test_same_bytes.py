@@ -136,7 +136,7 @@ def test_one_number_for_a_metric_is_that_of_the_summary():
 def test_summarize_of_shuffled_lists():
     result = quietly(rd.evaluate, tables()["true"], tables()["pred"], ["ndcg", "recall"], 7, by="model")
     joined = result.per_user.assign(shop=result.per_user["user_id"].str[-1], w=result.per_user["n_true"] / 7)
-    for options in ({}, {"unit": "user_id"}, {"weight_col": "w"}):
+    for options in ({}, {"unit_col": "user_id"}, {"weight_col": "w"}):
         tidy = [
             rd.summarize(rows, by=["model", "shop"], **options).set_index(["model", "shop", "metric"]).sort_index()
             for rows in (joined, joined.sample(frac=1, random_state=1))

@@ -154,7 +154,7 @@ def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> tuple[lis
     samples, n_units = [], []
     for metric in metrics:
         own = slice(None) if metric.defined is None else metric.defined[rows]
-        sample, of = metric.take(rows[own]), unit[own]
+        sample, of = metric.sample.take(rows[own]), unit[own]
         if metric.defined is not None or n < len(rows):
             den = np.ones(len(of)) if sample.den is None else sample.den
             sample = Sample(*(exact_sums(values, of, n) for values in (sample.num, den)))

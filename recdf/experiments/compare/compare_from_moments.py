@@ -14,26 +14,25 @@ from ...inputs.options import check_names, says_as
 from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
 from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
-from ..decide.sample_ratio import UnitCounts, check_sample_ratio
-from ..decide.verdict import Families, directions
+from ..decide.sample_ratio import Arms, UnitCounts, check_sample_ratio
+from ..decide.verdict import directions
 from ..estimates import ArmsEstimate
 from ..samples import subset
+from ..settings import Settings, check_together, which_tests
 from ..units import differ
 from .compare_variants import compare_variants
 from .two_sample import (
     SKEWED_SAMPLES,
     TINY,
-    Pair,
     Row,
-    Settings,
-    check_settings,
     compare_pair,
+    first_row,
     measured_means,
     no_share,
-    which_tests,
-)
+    without_estimate,
+)  # fmt: skip
 from .variant_moments import GIVE_ROWS, MomentTable, read_moments
-from .variant_table import Arms, compare_each, decide
+from .variant_table import compare_each, decide
 
 __all__ = ["compare_variants_from_moments"]
 
@@ -143,24 +142,21 @@ def compare_variants_from_moments(
     tests = which_tests(test, specs)
     for one in sorted({*tests.values()} - {"t", "proportion"}):
         raise OptionError(f"test={one!r} needs one row per user, and moments are sums over users; {GIVE_ROWS}")
-    settings = Settings(alternative, confidence, sequential_n, relative=relative, tests=tests)
-    check_settings(settings, correction)
     decisive = subset("primary", primary, specs)
+    settings = Settings(
+        tests, alternative, confidence, correction, family, decisive, sequential_n=sequential_n, relative=relative
+    )
+    check_together(settings)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     _check_shares(table, settings)
     arms = Arms.of(table.groups, table.variants, control, "moments")
-    variants = table.variants.tolist()
-    ratio = check_sample_ratio(expected, health, table.groups, variants, lambda: _users_of_moments(table, health))
+    ratio = check_sample_ratio(expected, health, arms, lambda: _users_of_moments(table, health))
 
     def compare_both(group: int, treatment: int) -> list[Row]:
-        pairs = (
-            _pair_of_moments(table, metric, group, (arms.control, treatment), settings) for metric in range(len(specs))
-        )
-        return [compare_pair(pair, settings)[0] for pair in pairs]
+        variants = arms.control, treatment
+        return [_row_of_moments(table, metric, group, variants, settings) for metric in range(len(specs))]
 
-    tested = compare_each(arms, compare_both)
-    families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, ratio, families, better, settings)
+    return decide(arms, compare_each(arms, compare_both), ratio, better, settings)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:
@@ -202,10 +198,10 @@ def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> UnitCo
     return UnitCounts(users, users[0] if len(users) == 1 else None)
 
 
-def _pair_of_moments(
+def _row_of_moments(
     table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings
-) -> Pair:
-    """Estimate both arms of a metric, the control first, unless there is nothing to estimate."""
+) -> Row:
+    """Compare both arms of a metric, the control first, unless there is nothing to estimate."""
     moments = both(lambda variant: table.at(group, variant, metric), variants)
     n = both(lambda one: int(one.n), moments)
     n_null = both(lambda variant: float(table.n_null[group, variant, metric]), variants)
@@ -213,18 +209,13 @@ def _pair_of_moments(
     if not np.isnan(n_null).any():
         n_null = both(int, n_null)
         warnings = ("unequal_missing",) if differ(n_null, both(lambda *some: sum(some), n, n_null)) else ()
-    name, problem = table.metrics[metric], ""
-    if min(n) < 2:
-        problem = "too_few_users"
-    elif any(one.largest >= HUGE or np.isnan(one.var) for one in moments):
-        problem = "huge_values"
-    means = both(lambda one: float(one.mean), moments)
-    if problem:
-        return Pair(name, n, n_null, means, problem, warnings=warnings)
+    row = first_row(table.metrics[metric], settings, n, n_null, warnings)
+    huge = any(one.largest >= HUGE or np.isnan(one.var) for one in moments)
+    if problem := "too_few_users" if min(n) < 2 else "huge_values" if huge else "":
+        return without_estimate(row, problem, both(lambda one: one.mean, moments))
     arms, no_values = both(arm_of_moments, moments), (np.empty(0), np.empty(0))
-    cautions = () if settings.tests[name] == "proportion" else _moment_cautions(*moments)
-    found = ArmsEstimate(arms, arms, no_values)
-    return Pair(name, n, n_null, means, found=found, warnings=warnings, cautions=cautions)
+    cautions = () if settings.tests[row["metric"]] == "proportion" else _moment_cautions(*moments)
+    return compare_pair(row, ArmsEstimate(arms, arms, no_values), settings, cautions)[0]
 
 
 def _moment_cautions(control: Moments, treatment: Moments) -> tuple[str, ...]:

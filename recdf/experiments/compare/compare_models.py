@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, renamed
-from ...inputs.constraints import NATURAL, POSITIVE, SHARE, a_number
+from ...inputs.constraints import a_number
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
-from ...tables.comparisons import Comparison
 from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value, in_new_word, new_word
-from ..decide.verdict import Families, adjusted_columns, directions, model_verdicts, read_together
+from ..decide.verdict import adjusted_columns, directions, model_verdicts, read_together
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
-from .paired import RESAMPLED, PairSettings, paired_resamples, paired_test
+from ..settings import Settings
+from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
 
@@ -174,10 +175,10 @@ def compare_models(
     """
     test = check_test("test", test, PairTest)
     missing = in_new_word("missing", missing)
-    check_value("missing", missing, PairMissing)
-    check_value("alternative", alternative, Alternative)
-    check_value("correction", correction, Correction)
-    alpha = 1 - check_value("confidence", confidence, SHARE)
+    settings = Settings(
+        alternative=alternative, confidence=confidence, correction=correction, family=family, n_resamples=n_resamples,
+        seed=seed, missing=missing,
+    )  # fmt: skip
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
@@ -185,8 +186,7 @@ def compare_models(
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
     keys += units
     names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
-    counts = check_value("n_resamples", n_resamples, POSITIVE), check_value("seed", seed, NATURAL)
-    settings = PairSettings(test, missing, alternative, confidence, *counts, _margins(margin, names))
+    settings = replace(settings, tests=dict.fromkeys(names, test), margins=_margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
         warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
@@ -195,27 +195,16 @@ def compare_models(
     pairs = _model_pairs(runs.models, baseline)
     steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
     with Progress(steps, "compare_models", progress) as shown:
-        result = _table(_compare_model_pairs(names, runs, pairs, settings, shown), runs, settings)
+        result = _compare_model_pairs(names, runs, pairs, settings, shown)
     if missing == "zero":
         _refuse_zeros(result, better)
-    families = Families(correction, family, alpha)
-    read_together(result, families, alternative)
-    result["p_equivalence_adj"], equivalent = adjusted_columns(result, families, p_col="p_equivalence")
+    read_together(result, settings)
+    result["p_equivalence_adj"], equivalent = adjusted_columns(result, settings, p_col="p_equivalence")
     ranks = result["ranks_higher"].to_numpy() if test == "wilcoxon" else None
     verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
     result["verdict"] = pd.Series(verdicts, dtype=str)
     temper(result, better)
-    result["confidence"] = confidence
-    result = result[MODEL_RESULT_COLUMNS]
-    result.attrs["recdf_comparison"] = {
-        "kind": "models",
-        "by": [],
-        "confidence": confidence,
-        "alternative": alternative,
-        "correction": correction,
-        "family": as_columns(family),
-    }
-    return Comparison.of(result)
+    return settings.compared(result, MODEL_RESULT_COLUMNS, "models")
 
 
 MODEL_RESULT_COLUMNS = [
@@ -248,35 +237,38 @@ def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
 
 
 def _compare_model_pairs(
-    names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: PairSettings, progress: Progress
-) -> list[dict[str, Any]]:
+    names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: Settings, progress: Progress
+) -> pd.DataFrame:
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
     waiting: list[tuple[dict[str, Any], Sums]] = []
+    test = settings.tests[names[0]]
+
+    def resample() -> None:
+        found = paired_resamples([sums for _, sums in waiting], test, settings)
+        for (row, _), numbers in zip(waiting, found, strict=True):
+            row.update(numbers)
+        waiting.clear()
+
     for name in names:
         for row, sums in _compare_pairs(name, pairs, runs, settings):
             rows.append(row)
-            if settings.test in RESAMPLED and row["se"] > 0:
+            if test in RESAMPLED and row["se"] > 0:
                 waiting.append((row, sums))
             # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
             if len(waiting) == PAIRS_AT_ONCE:
-                _resample(waiting, settings)
+                resample()
                 progress.add()
-        if settings.test not in RESAMPLED:
+        if test not in RESAMPLED:
             progress.add()
-    _resample(waiting, settings)
-    return rows
-
-
-def _table(rows: list[dict[str, Any]], runs: Runs, settings: PairSettings) -> pd.DataFrame:
+    if waiting:
+        resample()
     result = pd.DataFrame(rows)
     for column in ("baseline", "model"):
         result[column] = pd.Series([runs.models[i] for i in result[column]])
-    result["test"] = settings.test
-    result["n_resamples"] = result["n_resamples"].astype("Int64")
-    used = settings.seed if settings.test in RESAMPLED else pd.NA
-    result["seed"] = pd.array([used] * len(result), dtype="Int64")
-    return result
+    used = settings.seed if test in RESAMPLED else pd.NA
+    result = result.astype({"n_resamples": "Int64"})
+    return result.assign(test=test, seed=pd.array([used] * len(result), dtype="Int64"))
 
 
 def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[str]) -> list[str]:
@@ -307,17 +299,8 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
     return {name: float(value) for name, value in margins.items()}
 
 
-def _resample(waiting: list[tuple[dict[str, Any], Sums]], settings: PairSettings) -> None:
-    """Fill the rows that wait for their resamples, and empty the list."""
-    if waiting:
-        found = paired_resamples([sums for _, sums in waiting], settings)
-        for (row, _), numbers in zip(waiting, found, strict=True):
-            row.update(numbers)
-        waiting.clear()
-
-
 def _compare_pairs(
-    metric: str, pairs: list[tuple[int, int]], runs: Runs, settings: PairSettings
+    metric: str, pairs: list[tuple[int, int]], runs: Runs, settings: Settings
 ) -> Iterator[tuple[dict[str, Any], Sums]]:
     """Row and units' sums of differences of every pair for one metric."""
     table = runs.table(metric)
@@ -347,7 +330,7 @@ def _compare_pairs(
             "mean_model": means[1],
             **(NONE_LACKING if has is None else where_both(base, model, (has[b], has[m]), runs)),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **paired_test(own, settings, settings.margins.get(metric), of_own, runs.repeated),
+            **paired_test(own, metric, settings, of_own, runs.repeated),
         }
         if settings.missing == "drop" and any(only):  # the models themselves select the lists that both have
             row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))

@@ -11,17 +11,19 @@ from ...errors import OptionError, renamed
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
+from ...stats.arms import Sample
 from ...stats.shares import is_binary
 from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check_value, new_word
 from ..decide.balance import measured_late, shares_change, unbalanced
-from ..decide.sample_ratio import KnownUsers, check_sample_ratio, count_units
-from ..decide.verdict import Families, directions
+from ..decide.sample_ratio import Arms, check_sample_ratio, count_units
+from ..decide.verdict import directions
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
 from ..experiment_rows import read_experiment_rows
-from ..samples import Covariate, MetricRows, covariate_specs, read_metrics, subset
-from .two_sample import VARIANT_RESULT_COLUMNS, Row, Settings, check_settings, measured_means, no_share, which_tests
-from .user_pairs import compare_arms
-from .variant_table import Arms, compare_each, decide
+from ..samples import MetricRows, covariate_specs, read_metrics, subset
+from ..settings import Settings, check_together, which_tests
+from .arms_of_users import compare_arms
+from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
+from .variant_table import compare_each, decide
 
 __all__ = ["compare_variants"]
 
@@ -220,9 +222,11 @@ def compare_variants(
     """
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
-    tests = which_tests(test, specs)
-    settings = Settings(alternative, confidence, sequential_n, n_resamples, seed, relative, tests)
-    check_settings(settings, correction, strata, cluster, covariates)
+    settings = Settings(
+        which_tests(test, specs), alternative, confidence, correction, family, subset("primary", primary, specs),
+        n_resamples, seed, sequential_n, relative,
+    )  # fmt: skip
+    check_together(settings, strata, cluster, covariates)
     check_value("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
         other = "strata=" if strata is not None else 'test="proportion"'
@@ -231,15 +235,13 @@ def compare_variants(
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
-    decisive = subset("primary", primary, specs)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
     _check_metrics(columns, settings, strata, cluster)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     arms = Arms.of(rows.groups, rows.variants, control, "data")
-    known = KnownUsers(data, rows)
-    ratio = check_sample_ratio(expected, health, rows.groups, rows.names, lambda: count_units(rows), known)
-    weight = None if weight_col is None else Covariate(read_weight(data, "data", weight_col), name=weight_col)
+    ratio = check_sample_ratio(expected, health, arms, lambda: count_units(rows), rows)
+    weight = {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
     found, balance = unbalanced(columns, weight, rows, arms.control)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
@@ -251,9 +253,8 @@ def compare_variants(
             shown.add()
             return compared
 
-        tested = compare_each(arms, test_both)
-    families = Families(correction, family, 1 - confidence, decisive)
-    return decide(tested, ratio, families, better, settings, found, balance)
+        table = compare_each(arms, test_both)
+    return decide(arms, table, ratio, better, settings, found, balance)
 
 
 def _check_metrics(
@@ -261,14 +262,14 @@ def _check_metrics(
 ) -> None:
     """Refuse metrics that an option is not for."""
     for metric in metrics:
-        if strata is not None and metric.den is not None:
+        if strata is not None and metric.sample.den is not None:
             raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
-        if len(metric.covariates) > 1 and metric.den is not None:
+        if len(metric.covariates) > 1 and metric.sample.den is not None:
             raise OptionError(f"covariates of {metric.name!r} are several; weight_col= takes one")
         if len(metric.covariates) > 1 and (settings.tests[metric.name] == "bootstrap" or cluster is not None):
             where = "cluster=" if cluster is not None else 'test="bootstrap"'
             raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")
         if settings.tests[metric.name] == "proportion":
-            known = metric.num if metric.defined is None else metric.num[metric.defined]
-            if metric.den is not None or not is_binary(known):
+            known = metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
+            if metric.sample.den is not None or not is_binary(known):
                 raise no_share(metric.name)

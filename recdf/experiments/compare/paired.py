@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,9 @@ from ...stats.moments import HUGE, moments_of
 from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
 from ...stats.student import equivalence_p
-from ..choices import Alternative, PairMissing, PairTest
 from ..experiment_columns import Floats
+from ..settings import Settings
+from .two_sample import but
 
 __all__: list[str] = []
 
@@ -36,36 +35,14 @@ SKEWED_PAIRS = 0.14
 FEW_LISTS_CARRY = 30
 
 
-@dataclass(frozen=True)
-class PairSettings:
-    """Options of a comparison that every pair needs."""
-
-    test: PairTest
-    missing: PairMissing
-    alternative: Alternative
-    confidence: float
-    n_resamples: int
-    seed: int
-    margins: Mapping[str, float]
-
-
 # Numbers of a pair that are null where nothing is tested; those of a resampling test are null until it is made.
 PAIRED_NUMBERS = (
-    "diff",
-    "se",
-    "ci_low",
-    "ci_high",
-    "d_z",
-    "statistic",
-    "df",
-    "p_value",
-    "p_equivalence",
-    "n_resamples",
-)
+    "diff", "se", "ci_low", "ci_high", "d_z", "statistic", "df", "p_value", "p_equivalence", "n_resamples",
+)  # fmt: skip
 
 
 def paired_test(
-    sums: Floats, settings: PairSettings, margin: float | None, weights: Floats | None = None, repeated: bool = False
+    sums: Floats, metric: str, settings: Settings, weights: Floats | None = None, repeated: bool = False
 ) -> dict[str, Any]:
     """Statistics of the units' sums of differences; `weights` are what the sum of each unit is divided by.
 
@@ -75,27 +52,27 @@ def paired_test(
     wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
     row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
-    named = ["wilcoxon_not_mean"] if settings.test == "wilcoxon" else []
-    named += ["repeated_units"] if repeated else []
+    test, margin = settings.tests[metric], settings.margins.get(metric)
+    row["warning"] = "; ".join(["wilcoxon_not_mean"] * (test == "wilcoxon") + ["repeated_units"] * repeated)
     if len(d) < 2:
-        return row | {"diff": float(d[0]) if len(d) else np.nan, "warning": "; ".join([*named, "too_few_users"])}
+        return but(row, "too_few_users", diff=d[0] if len(d) else np.nan)
     if max(d.max(), -d.min()) >= HUGE:
-        return row | {"warning": "; ".join([*named, "huge_values"])}
+        return but(row, "huge_values")
     units, skewness = estimate_of(sums, weights)
     row["diff"] = diff = float(units.mean)
     if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
-        return row | {"warning": "; ".join([*named, "zero_variance"])}
-    row["warning"] = "; ".join([*named, *_pair_cautions(len(d), wins + losses, skewness, weights)])
+        return but(row, "zero_variance")
+    row = but(row, *_pair_cautions(len(d), wins + losses, skewness, weights))
     row["se"] = se = float(np.sqrt(units.var))
     row["d_z"] = diff / _spread_of_differences(d, diff, weights)
     if margin is not None:
         row["p_equivalence"] = float(equivalence_p(diff, se, len(d) - 1, margin))
-    if settings.test in RESAMPLED:
+    if test in RESAMPLED:
         return row
     t = one_sample(units, alternative=settings.alternative, confidence=settings.confidence)._asdict()
-    used = ("ci_low", "ci_high") if settings.test == "wilcoxon" else ("ci_low", "ci_high", "statistic", "df", "p_value")
+    used = ("ci_low", "ci_high") if test == "wilcoxon" else ("ci_low", "ci_high", "statistic", "df", "p_value")
     row |= {name: float(t[name]) for name in used}
-    return row | wilcoxon(d, settings.alternative)._asdict() if settings.test == "wilcoxon" else row
+    return row | wilcoxon(d, settings.alternative) if test == "wilcoxon" else row
 
 
 def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> float:
@@ -125,7 +102,9 @@ def _pair_cautions(n: int, differ: int, skewness: float, weights: Floats | None)
     return [word for word, holds in found.items() if holds]
 
 
-def paired_resamples(units: list[tuple[Floats, Floats | None]], settings: PairSettings) -> list[dict[str, Any]]:
+def paired_resamples(
+    units: list[tuple[Floats, Floats | None]], test: str, settings: Settings
+) -> list[dict[str, Any]]:
     """Interval and p of every column of units' sums by one set of resamples.
 
     Beside a column stands what each sum is divided by: 0 for what is not a unit of this pair, None for 1 everywhere.
@@ -136,7 +115,7 @@ def paired_resamples(units: list[tuple[Floats, Floats | None]], settings: PairSe
     n_units = np.array([np.count_nonzero(masks[j]) for j in mask_of])
     total = np.array([d.sum() for d in filled])
     b = settings.n_resamples
-    bootstrap = settings.test == "bootstrap"
+    bootstrap = test == "bootstrap"
     sums = (poisson_sums if bootstrap else sign_sums)([*filled, *masks], b, settings.seed)
     sums, weights = sums[:, : len(filled)], sums[:, [len(filled) + j for j in mask_of]]
     options: dict[str, Any] = {"alternative": settings.alternative, "confidence": settings.confidence}

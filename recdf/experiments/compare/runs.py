@@ -149,15 +149,8 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
 
     def show(cells: Codes) -> str:
         """Keys of up to five cells."""
-        ends = np.cumsum([len(frame) for _, frame in parts])
-        shown = []
-        for one in cells[:5]:
-            row = int(np.argmax(cell == one))
-            part = int(np.searchsorted(ends, row, side="right"))
-            frame = parts[part][1]
-            at = row - int(ends[part]) + len(frame)
-            shown.append(some_keys(frame, [at], [*keys, *folds]))
-        return ", ".join(shown)
+        names, rows = [*keys, *folds], [int(np.argmax(cell == one)) for one in cells[:5]]
+        return some_keys(pd.concat([frame[names] for _, frame in parts], ignore_index=True), rows, names)
 
     counts = np.bincount(place, minlength=len(models) * n_cells)
     if (counts > 1).any():

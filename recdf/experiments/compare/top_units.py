@@ -9,8 +9,9 @@ import numpy as np
 from ...stats.student import t_p_value
 from ..estimates import ArmsEstimate
 from ..experiment_columns import Codes, Floats
+from ..settings import Settings
 from ..units import Units
-from .two_sample import TINY, Row, Settings, but
+from .two_sample import TINY, Row, but
 
 __all__: list[str] = []
 
@@ -80,7 +81,7 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
         return row
     se = row["se"] * np.sqrt((after[0].var + after[1].var) / (before[0].var + before[1].var))
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
-    alpha = 1 - settings.confidence
+    alpha = settings.alpha
     decides = p <= min(HIDDEN, alpha)
     if row["p_value"] <= alpha:
         kept = diff / row["diff"]

@@ -1,29 +1,27 @@
-"""One treatment against the control: a pair of arms in, a row of numbers out.
+"""One treatment against the control: the estimates of both arms in, a row of numbers out.
 
-Contract: a `Pair` has all that a test of two means reads. It comes from the users of both arms (`user_pairs`), or from
-moments of their values (`compare_from_moments`), and the row is the same.
+Contract: estimates come from the users of both arms (`arms_of_users`), or from moments of their values
+(`compare_from_moments`), and the row is the same. It is begun by `first_row`; `compare_pair` adds what the
+estimates tell, or `without_estimate` why there are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from ...errors import DataError, OptionError
-from ...inputs.constraints import Natural, Positive, Share, a_number, check_record
+from ...errors import DataError
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ...stats.numbers import Number
 from ...stats.power import beyond, detectable, detectable_t
 from ...stats.shares import compare_shares
-from ..choices import Alternative, Columns, Correction, Relative, VariantTest, check_test, check_value
 from ..estimates import ArmsEstimate
 from ..experiment_columns import MetricColumns
-from ..samples import subset
+from ..settings import Settings
 
 __all__: list[str] = []
 
@@ -45,58 +43,9 @@ TINY = 20
 SKEWED_SAMPLES = 0.2
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Options of a comparison that every pair of arms needs; `tests` names the metrics compared as proportions."""
-
-    alternative: Alternative = "two-sided"
-    confidence: Share = 0.95
-    sequential_n: Annotated[int, a_number(2, whole=True)] | None = None
-    n_resamples: Positive = 2000
-    seed: Natural = 0
-    relative: Relative = "fieller"
-    tests: Mapping[str, VariantTest] = field(default_factory=dict)
-
-
-def which_tests(test: VariantTest | Mapping[str, VariantTest], specs: Mapping[str, Any]) -> dict[str, VariantTest]:
-    """Test of every metric; Student's t for those that a mapping does not name."""
-    if not isinstance(test, Mapping):
-        return dict.fromkeys(specs, check_test("test", test, VariantTest))
-    subset("test", list(test), specs)
-    named = {name: check_test(f"test[{name!r}]", one, VariantTest) for name, one in test.items()}
-    return {name: named.get(name, "t") for name in specs}
-
-
 def measured_means(specs: Mapping[str, MetricColumns]) -> dict[str, str]:
     """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
     return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
-
-
-def check_settings(
-    settings: Settings,
-    correction: Correction,
-    strata: Columns | None = None,
-    cluster: Columns | None = None,
-    covariates: Any = None,
-) -> None:
-    """Refuse unknown values, and options that exclude each other."""
-    check_record(settings)
-    check_value("correction", correction, Correction)
-    if strata is not None and cluster is not None:
-        raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
-    tests = {*settings.tests.values()}
-    if "proportion" in tests and (
-        settings.sequential_n or strata is not None or cluster is not None or covariates
-    ):
-        raise OptionError(
-            'test="proportion" compares the shares of users as they are; it takes no sequential_n=, strata=, cluster= '
-            "or covariates=. Compare the other metrics in a call of their own"
-        )
-    resampled = sorted(tests & {"bootstrap", "permutation"})
-    if strata is not None and resampled:
-        raise OptionError(f'test="{resampled[0]}" does not take strata; use test="t"')
-    if settings.sequential_n is not None and (resampled or settings.alternative != "two-sided"):
-        raise OptionError('sequential_n needs test="t" and alternative="two-sided"')
 
 
 def no_share(metric: str) -> DataError:
@@ -117,35 +66,52 @@ def but(row: Row, *warnings: str, **changes: Number | str) -> Row:
     return {**row, **new, "warning": "; ".join(filter(None, [row["warning"], *warnings]))}
 
 
-@dataclass(frozen=True)
-class Pair:
-    """What the comparison of one metric reads of the control and of the treatment, in this order.
+def first_row(
+    metric: str,
+    settings: Settings,
+    n: tuple[int, int],
+    n_dropped: tuple[float, float],
+    warnings: Sequence[str],
+    *,
+    clustered: bool = False,
+    cap: float = np.nan,
+    n_covariate_missing: int = 0,
+) -> Row:
+    """What is known before anything is estimated: units that count and that are left out (NaN if unknown), of both."""
+    test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
+    row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
+        "metric": metric,
+        "n_control": n[0],
+        "n_treatment": n[1],
+        "n_dropped": sum(n_dropped),
+        "n_dropped_control": n_dropped[0],
+        "n_dropped_treatment": n_dropped[1],
+        "method": {"t": "welch", "proportion": "welch"}.get(test, test) + "+cluster" * clustered,
+        "cap": cap,
+        "n_covariate_missing": n_covariate_missing,
+        "warning": "",
+    }
+    return but(row, *warnings)
 
-    n : units that count · n_dropped : units that are left out, NaN if unknown · means : as they are, NaN where there is
-    none · found : the estimates, None where there is nothing to estimate for the reason `problem` · plain : the units
-    are users and the estimate is their mean · warnings : about the data · cautions : about the test.
+
+def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
+    """Means where they exist, and no statistics."""
+    control, treatment = map(np.float64, means)
+    with np.errstate(over="ignore", invalid="ignore"):
+        diff = treatment - control
+        relative = treatment / control - 1 if control > 0 else np.float64(np.nan)
+    found = {name: one if np.isfinite(one) else np.nan for name, one in (("diff", diff), ("rel_diff", relative))}
+    return but(row, problem, mean_control=control, mean_treatment=treatment, **found)
+
+
+def compare_pair(
+    row: Row, found: ArmsEstimate, settings: Settings, cautions: Sequence[str], plain: bool = True
+) -> tuple[Row, bool]:
+    """Return the row with its estimates and its test; False where no test can be made.
+
+    `cautions` are warnings about the test, and `plain` units are users whose mean is estimated.
     """
-
-    metric: str
-    n: tuple[int, int]
-    n_dropped: tuple[float, float]
-    means: tuple[float, float]
-    problem: str = ""
-    found: ArmsEstimate | None = None
-    plain: bool = True
-    clustered: bool = False
-    cap: float = np.nan
-    n_covariate_missing: int = 0
-    warnings: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
-
-
-def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
-    """Return the row of a pair with its estimates and its test; False where no test can be made."""
-    row = _start(pair, settings)
-    if pair.found is None:
-        return _bare(row, pair), False
-    found = pair.found
+    test, _, cluster = row["method"].partition("+")
     control, treatment = (float(one.mean) for one in found.arms)
     varies = any(one.var > 0 for one in found.arms)
     if not varies and abs(treatment - control) <= MEAN_ROUNDING * abs(control):
@@ -160,71 +126,33 @@ def compare_pair(pair: Pair, settings: Settings) -> tuple[Row, bool]:
         rel_diff=treatment / control - 1 if control > 0 else np.nan,
         theta=found.theta,
         variance_reduction=found.reduction,
-        method=_method(row["method"], found.how),
+        method="+".join(filter(None, (test, found.how, cluster))),
     )
     constant = [not one.var > 0 for one in found.raw]
-    test = settings.tests[pair.metric]
-    if test == "proportion" or (all(constant) and _all_against_none(pair, row)):
-        return _proportion(row, pair, settings), False
-    row = but(row, *pair.cautions)
+    # Every user of one arm has a 1 and every user of the other a 0: no variance, yet a clear difference.
+    all_against_none = plain and not found.how and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
+    if settings.tests[row["metric"]] == "proportion" or (all(constant) and all_against_none):
+        return _proportion(row, settings), False
+    row = but(row, *cautions)
     if all(constant) or not varies:
         return but(row, "zero_variance"), False
     if any(constant):
         return but(row, "constant_arm"), False
     if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {*row["warning"].split("; ")}:
         return but(row, "sequential_refused"), False
-    return _welch(row, pair.n, found, settings) if test == "t" else row, True
+    return _welch(row, found, settings) if settings.tests[row["metric"]] == "t" else row, True
 
 
-def _start(pair: Pair, settings: Settings) -> Row:
-    """What is known before anything is estimated."""
-    test = settings.tests[pair.metric]
-    how = [{"t": "welch", "proportion": "welch"}.get(test, test) if settings.sequential_n is None else "sequential"]
-    row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
-        "metric": pair.metric,
-        "n_dropped": sum(pair.n_dropped),
-        "method": "+".join([*how, *(["cluster"] if pair.clustered else [])]),
-        "cap": pair.cap,
-        "n_covariate_missing": pair.n_covariate_missing,
-        "warning": "",
-    }
-    for i, side in enumerate(("control", "treatment")):
-        row |= {f"n_{side}": pair.n[i], f"n_dropped_{side}": pair.n_dropped[i], f"mean_{side}": pair.means[i]}
-    return but(row, *pair.warnings)
-
-
-def _bare(row: Row, pair: Pair) -> Row:
-    """Means where they exist, and no statistics."""
-    control, treatment = map(np.float64, pair.means)
-    with np.errstate(over="ignore", invalid="ignore"):
-        diff = treatment - control
-        relative = treatment / control - 1 if control > 0 else np.float64(np.nan)
-    found = {"diff": float(diff), "rel_diff": float(relative)}
-    return but(row, pair.problem, **{name: one if np.isfinite(one) else np.nan for name, one in found.items()})
-
-
-def _method(method: str, how: str) -> str:
-    """The test, then the adjustment, then the cluster, as in "welch+cuped+cluster"."""
-    test, _, cluster = method.partition("+")
-    return "+".join(part for part in (test, how, cluster) if part)
-
-
-def _all_against_none(pair: Pair, row: Row) -> bool:
-    """Whether every user of one arm has a 1 and every user of the other a 0: no variance, yet a clear difference."""
-    unadjusted = pair.plain and np.isnan(row["mean_control_adjusted"])
-    return bool(unadjusted) and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
-
-
-def _welch(row: Row, n: tuple[int, int], found: ArmsEstimate, settings: Settings) -> Row:
+def _welch(row: Row, found: ArmsEstimate, settings: Settings) -> Row:
     """The row with Welch's test, or the one that holds at all looks, and the smallest effect that this test finds."""
-    planned, multiplier = settings.sequential_n, None
+    planned, multiplier, n = settings.sequential_n, None, row["n_control"] + row["n_treatment"]
     if planned is not None:
-        multiplier = float(always_valid_multiplier(sum(n), planned, settings.confidence))
+        multiplier = float(always_valid_multiplier(n, planned, settings.confidence))
     tested = effect(*found.arms, settings.alternative, settings.confidence, settings.relative, multiplier)
     if planned is None or multiplier is None:
-        factor = detectable_t(tested.df, 1 - settings.confidence, POWER, settings.alternative)
+        factor = detectable_t(tested.df, settings.alpha, POWER, settings.alternative)
     else:
-        tested = tested._replace(p_value=always_valid_p(tested.statistic, sum(n), planned, settings.confidence))
+        tested = tested._replace(p_value=always_valid_p(tested.statistic, n, planned, settings.confidence))
         factor = beyond(multiplier, POWER)
     return _with_effect(row, tested, mde=factor * tested.se)
 
@@ -235,13 +163,14 @@ def _with_effect(row: Row, tested: Effect, **more: Number | str) -> Row:
     return but(row, **numbers, **more)
 
 
-def _proportion(row: Row, pair: Pair, settings: Settings) -> Row:
+def _proportion(row: Row, settings: Settings) -> Row:
     """The row by Fisher's test and Newcombe's interval."""
+    n = row["n_control"], row["n_treatment"]
     # The mean of zeros and ones is their number over n, but for a rounding error that is far below 1/n.
-    yes = round(row["mean_control"] * pair.n[0]), round(row["mean_treatment"] * pair.n[1])
-    found = compare_shares(yes, pair.n, alternative=settings.alternative, confidence=settings.confidence)
-    factor = detectable(1 - settings.confidence, POWER, settings.alternative)
+    yes = round(row["mean_control"] * n[0]), round(row["mean_treatment"] * n[1])
+    found = compare_shares(yes, n, alternative=settings.alternative, confidence=settings.confidence)
+    factor = detectable(settings.alpha, POWER, settings.alternative)
     # Without a difference both arms have the share of all users, which has a spread where one arm has none.
-    share = sum(yes) / sum(pair.n)
-    pooled = float(np.sqrt(share * (1 - share) * (1 / pair.n[0] + 1 / pair.n[1])))
+    share = sum(yes) / sum(n)
+    pooled = float(np.sqrt(share * (1 - share) * (1 / n[0] + 1 / n[1])))
     return _with_effect(row, found, mde=factor * pooled if pooled > 0 else np.nan, method="proportion")

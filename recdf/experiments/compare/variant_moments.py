@@ -297,7 +297,7 @@ def _moments_of_rows(rows: ExperimentRows, metrics: list[MetricRows]) -> MomentT
     moments, n_null = np.zeros((*shape, len(Moments._fields))), np.zeros(shape)
     for cell in np.ndindex(shape[:2]):
         mine = rows.arm(*cell)
-        moments[cell] = [moments_of(metric.num[metric.kept(mine)]) for metric in metrics]
+        moments[cell] = [moments_of(metric.sample.num[metric.kept(mine)]) for metric in metrics]
         n_null[cell] = [metric.n_null(mine) for metric in metrics]
     names = [one.name for one in metrics]
     return MomentTable(rows.groups, rows.variants, names, Moments(*np.moveaxis(moments, -1, 0)), n_null)

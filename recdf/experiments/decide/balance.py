@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...stats.shares import LEAST_EXPECTED, independence_test
 from ..estimates import around_pooled
 from ..experiment_columns import Codes, Floats, Mask, column_codes, require, split
 from ..experiment_rows import ExperimentRows
-from ..samples import Covariate, MetricRows, fill, sum_by
+from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
 from .verdict import HEALTH_ALPHA
 
@@ -40,14 +40,13 @@ class Difference(NamedTuple):
 
 
 def unbalanced(
-    metrics: list[MetricRows], weight: Covariate | None, rows: ExperimentRows, control: int
+    metrics: list[MetricRows], weight: Mapping[str, Sample], rows: ExperimentRows, control: int
 ) -> tuple[list[Difference], dict[str, Floats]]:
     """Test every covariate, and the weights, of every variant against the control.
 
     Returns what differs, and by metric p of all tests together in an array (group, variant).
     """
-    weights = [] if weight is None else [weight]
-    used = {one.name: one for metric in metrics for one in (*metric.covariates, *weights)}
+    used = {name: one for metric in metrics for name, one in {**metric.covariates, **weight}.items()}
     p = np.full((len(used), len(rows.groups), len(rows.variants)), np.nan)
     for (i, group, variant), _ in np.ndenumerate(p):
         if variant != control:
@@ -56,19 +55,18 @@ def unbalanced(
     p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
     found, of_metric = [], {metric.name: np.full(p.shape[1:], np.nan) for metric in metrics}
     for name, one in zip(used, p, strict=True):
-        of = [m.name for m in metrics if name in [x.name for x in (*m.covariates, *weights)]]
+        of = [metric.name for metric in metrics if name in metric.covariates or name in weight]
         found.append(Difference("covariate_differs", name, one < UNBALANCED, of))
         of_metric |= {metric: np.fmin(of_metric[metric], one) for metric in of}
     return found, of_metric
 
 
-def _p_value(covariate: Covariate, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
+def _p_value(covariate: Sample, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
     """Compare units as they were assigned: users, or the sums of their clusters."""
     users, n = covariate.take(np.concatenate(arms)), both(len, arms)
     if not_used(users, n):
         return np.nan
-    users = fill(users, users.missing)
-    sides = both(lambda part: Sample(*users.take(part)[:2]), (slice(n[0]), slice(n[0], None)))
+    sides = both(without_gaps(users).take, (slice(n[0]), slice(n[0], None)))
     if rows.clusters is not None:
         sides = both(sum_by, sides, both(rows.clusters.__getitem__, arms))
     return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides))

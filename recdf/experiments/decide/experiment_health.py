@@ -21,6 +21,7 @@ from ..experiment_columns import (
     Codes,
     Mask,
     by_columns,
+    count_distinct,
     distinct_codes,
     frame_of,
     group_codes,
@@ -146,9 +147,8 @@ def _users_of_variants(
     n_cells = len(groups) * len(shares)
 
     def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
-        """How many of the chosen rows' users or clusters each cell has; repeated rows count once."""
-        once = distinct_codes(cell[chosen] * n + own[chosen], n_cells * n) // max(n, 1)
-        return np.bincount(once, minlength=n_cells).reshape(shape)
+        """How many of the chosen rows' users or clusters each cell has."""
+        return count_distinct(cell[chosen], n_cells, own[chosen], n).reshape(shape)
 
     hashed = hash_users(assignment[alone], counted, "assignment")
     return groups[by_cols], shares, {

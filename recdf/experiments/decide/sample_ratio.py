@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +11,44 @@ import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
 from ...stats.shares import independence_test, share_test
-from ..experiment_columns import Codes, Floats, Mask, distinct_codes, group_codes, key_codes, require
+from ..experiment_columns import Codes, Floats, Mask, count_distinct, group_codes, key_codes, require
 from ..experiment_rows import ExperimentRows
 from .experiment_health import hash_users, key_of, others, planned_shares
 from .verdict import HEALTH_ALPHA
 
 __all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Labels of the segments (one row without columns if there are none) and of the variants, one of them control."""
+
+    groups: pd.DataFrame
+    variants: pd.Series
+    control: int
+
+    @classmethod
+    def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
+        """Refuse a control that is not among the variants, and a variant that is alone."""
+        names, where = variants.tolist(), f"{role}[{variants.name!r}]"
+        if control not in names:
+            raise OptionError(f"control={control!r} is not in {where}; its variants are {names}")
+        if len(names) < 2:
+            raise OptionError(f"{where} has one variant, {names[0]!r}; a comparison needs at least two")
+        return cls(groups, variants, names.index(control))
+
+    @property
+    def names(self) -> list[Any]:
+        return list(self.variants.tolist())
+
+    @property
+    def treatments(self) -> list[int]:
+        return [t for t in range(len(self.variants)) if t != self.control]
+
+    def of_rows(self, n: int) -> tuple[Codes, Codes]:
+        """The group and the treatment of each of n rows, which stand by group, metric and treatment."""
+        n_groups, treatments = len(self.groups), self.treatments
+        return np.repeat(np.arange(n_groups), n // n_groups), np.tile(treatments, n // len(treatments))
 
 
 class SampleRatio(NamedTuple):
@@ -37,19 +69,18 @@ class UnitCounts(NamedTuple):
 def check_sample_ratio(
     expected: Mapping[Any, float] | None,
     health: pd.DataFrame | None,
-    groups: pd.DataFrame,
-    variants: list[Any],
+    arms: Arms,
     count: Callable[[], UnitCounts],
-    users: KnownUsers | None = None,
+    rows: ExperimentRows | None = None,
 ) -> SampleRatio:
     """Test the units that are compared against the planned shares, or against those of `experiment_health`."""
     if expected is not None and health is not None:
         raise OptionError("expected and health are both given; the health table has the expected shares already")
     if health is not None:
-        return _from_health(health, groups, variants, count(), users)
+        return _from_health(health, arms, count(), rows)
     if expected is not None:
-        return _from_plan(planned_shares(expected, variants), variants, count())
-    n = len(groups)
+        return _from_plan(planned_shares(expected, arms.names), arms.names, count())
+    n = len(arms.groups)
     return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
 
 
@@ -68,23 +99,6 @@ def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: UnitCou
     )
 
 
-class KnownUsers(NamedTuple):
-    """The rows that are compared, where they are known, to be set against the users of a health table."""
-
-    data: pd.DataFrame
-    rows: ExperimentRows
-
-    def counts(self, keys: list[str]) -> UnitCounts:
-        """Users per variant by the key of the health table."""
-        (codes,), _ = key_codes([("data", self.data)], keys)
-        return count_units(replace(self.rows, users=codes, clusters=None))
-
-    def any_other(self, digests: Any, keys: list[str]) -> bool:
-        """Whether users of a group and variant are not those of its digest."""
-        hashed = hash_users(self.data, keys, "data")
-        return any(others(one, hashed[mine]).any() for one, mine in zip(digests.ravel(), self.rows.cells, strict=True))
-
-
 def count_units(rows: ExperimentRows) -> UnitCounts:
     """Distinct units of every variant, in each group and over all of them."""
     n_groups, n_variants = len(rows.groups), len(rows.variants)
@@ -92,44 +106,48 @@ def count_units(rows: ExperimentRows) -> UnitCounts:
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
 
-    def counts(cell: Codes, n: int) -> Floats:
-        once = distinct_codes(cell * n_units + unit, n * n_variants * n_units)
-        return np.bincount(once // n_units, minlength=n * n_variants).reshape(n, -1).astype(np.float64)
-
-    by_group = counts(rows.group * n_variants + rows.variant, n_groups)
+    by_group = count_distinct(rows.group * n_variants + rows.variant, n_groups * n_variants, unit, n_units)
     # Without a key, rows of several groups could be the same users, whose counts must not be added.
-    overall = counts(rows.variant, 1)[0] if units is not None or n_groups == 1 else None
-    return UnitCounts(by_group, overall)
+    known = units is not None or n_groups == 1
+    overall = count_distinct(rows.variant, n_variants, unit, n_units).astype(np.float64) if known else None
+    return UnitCounts(by_group.reshape(n_groups, -1).astype(np.float64), overall)
 
 
 def _from_health(
-    health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any], counts: UnitCounts, known: KnownUsers | None
+    health: pd.DataFrame, arms: Arms, counts: UnitCounts, rows: ExperimentRows | None
 ) -> SampleRatio:
     """Test the units that are compared by the planned shares of a health table, which must be of the same users.
 
-    Of the users of the table some may be left out, such as those who were not exposed, but alike in all variants.
+    Of the users of the table some may be left out, such as those who were not exposed, but alike in all variants. The
+    rows of the users are None where only moments of them are known.
     """
-    table, at = _read_health(health, groups, variants)
+    variants = arms.names
+    table, at = _read_health(health, arms.groups, variants)
 
     def cells(name: str) -> Any:
         return table[name].to_numpy().reshape(-1, len(variants))[at]
 
     assigned = cells("n_assigned").astype(np.float64)
     keys = key_of(table["users_digest"].iloc[0]) if "users_digest" in table.columns else []
-    by_key = known is not None and bool(keys) and all(name in known.data.columns for name in keys)
-    users = known.counts(keys) if known is not None and by_key else counts
+    users, others_there = counts, False
+    by_key = rows is not None and bool(keys) and all(name in rows.data.columns for name in keys)
+    if rows is not None and by_key:
+        users = count_units(replace(rows, users=key_codes([("data", rows.data)], keys)[0][0], clusters=None))
+        hashed = hash_users(rows.data, keys, "data")
+        pairs = zip(cells("users_digest").ravel(), rows.cells, strict=True)
+        others_there = any(others(digest, hashed[mine]).any() for digest, mine in pairs)
     # Rows without a key may be several of a user.
-    if by_key or known is None or known.rows.clusters is None:
+    if by_key or rows is None or rows.clusters is None:
         whole = len(set(at.tolist())) == 1 and users.overall is not None
         compared = users.overall[None] if whole and users.overall is not None else users.by_group
         wrong = (compared > assigned[: len(compared)]).any(axis=1)
-        if wrong.any() or (known is not None and by_key and known.any_other(cells("users_digest"), keys)):
+        if wrong.any() or others_there:
             worst = int(np.argmax(wrong))
             raise _other_users(variants, assigned[worst], compared[worst])
     if len(table) > len(variants):  # each segment was checked by itself
         counts = counts._replace(overall=None)
     own = _from_plan(dict(zip(variants, cells("expected_share")[0], strict=True)), variants, counts)
-    left_out = np.full(len(groups), np.nan)
+    left_out = np.full(len(arms.groups), np.nan)
     if np.array_equal(users.by_group, counts.by_group):  # else users came in clusters
         pairs = zip(users.by_group, assigned, strict=True)
         left_out = np.array([independence_test([some, of - some])[1] for some, of in pairs])

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, renamed
-from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...metrics.direction import direction_of
 from ...stats.many_tests import adjust_within, joint_levels, widened, widened_ratio
-from ..choices import Alternative, Better, Correction, check_value
+from ..choices import Better, Correction
 from ..experiment_columns import Codes, Floats, Mask, frame_of, group_codes, metric_values, require
 from ..samples import subset
+from ..settings import Settings
 
 __all__ = ["adjust_pvalues"]
 
@@ -75,8 +74,7 @@ def adjust_pvalues(
     1     0.04   0.06   False
     2     0.03   0.06   False
     """
-    check_value("correction", correction, Correction)
-    check_value("confidence", confidence, SHARE)
+    settings = Settings(confidence=confidence, correction=correction, family=family)
     require(frame_of("table", table), "table", as_columns(family))
     p = metric_values(table, "table", p_col)
     outside = (p < 0) | (p > 1)
@@ -85,7 +83,7 @@ def adjust_pvalues(
             f"table[{p_col!r}] is outside [0, 1] in {int(outside.sum()):,} rows: {p[outside][:5].tolist()}"
         )
     result = table.copy()
-    result["p_adj"], result["reject"] = adjusted_columns(table, Families(correction, family, 1 - confidence), p_col)
+    result["p_adj"], result["reject"] = adjusted_columns(table, settings, p_col)
     return result
 
 
@@ -117,50 +115,40 @@ def directions(
     return found
 
 
-@dataclass(frozen=True)
-class Families:
-    """Which tests are adjusted together, and how; `primary` metrics are a family of their own."""
-
-    correction: Correction
-    family: str | Sequence[str] | None
-    alpha: float
-    primary: Collection[str] = ()
-
-
-def adjusted_columns(table: pd.DataFrame, families: Families, p_col: str = "p_value") -> tuple[Floats, Mask]:
+def adjusted_columns(table: pd.DataFrame, settings: Settings, p_col: str = "p_value") -> tuple[Floats, Mask]:
     """Adjusted p-values and whether they reject, family by family."""
-    p_adj = adjust_within(metric_values(table, "table", p_col), _family_codes(table, families), families.correction)
-    return p_adj, p_adj <= families.alpha
+    p_adj = adjust_within(metric_values(table, "table", p_col), _family_codes(table, settings), settings.correction)
+    return p_adj, p_adj <= settings.alpha
 
 
-def _family_codes(table: pd.DataFrame, families: Families) -> Codes:
+def _family_codes(table: pd.DataFrame, settings: Settings) -> Codes:
     """Return the family of every row."""
-    names = require(table, "the comparison", as_columns(families.family))
+    names = require(table, "the comparison", as_columns(settings.family))
     labelled = table[names].copy()
-    if families.primary:
-        labelled["primary metric"] = table["metric"].isin(list(families.primary)).to_numpy()
+    if settings.primary:
+        labelled["primary metric"] = table["metric"].isin(list(settings.primary)).to_numpy()
     return group_codes(labelled, "table", list(labelled.columns))[0]
 
 
-def read_together(table: pd.DataFrame, families: Families, alternative: Alternative) -> None:
+def read_together(table: pd.DataFrame, settings: Settings) -> None:
     """Put adjusted p-values, decisions and the intervals that agree with them in place of those of single tests.
 
     An interval excludes 0 exactly where the test rejects after the correction. Wilcoxon's test is not about the mean,
     so that its interval only becomes as wide as the number of tests asks.
     """
-    table["p_adj"], table["reject"] = adjusted_columns(table, families)
-    if families.correction == "none":
+    table["p_adj"], table["reject"] = adjusted_columns(table, settings)
+    if settings.correction == "none":
         return
     def column(name: str) -> Floats:
         return table[name].to_numpy(np.float64, na_value=np.nan)
 
     p, p_adj, reject = column("p_value"), column("p_adj"), table["reject"].to_numpy(bool)
-    level = joint_levels(p, p_adj, reject, _family_codes(table, families), families.alpha)
+    level = joint_levels(p, p_adj, reject, _family_codes(table, settings), settings.alpha)
     mean = (table["test"] != "wilcoxon").to_numpy() if "test" in table.columns else np.ones(len(table), bool)
     df = column("df")
     table["ci_low"], table["ci_high"], ratio = widened(
         column("diff"), column("ci_low"), column("ci_high"), np.where(mean, p, np.nan), reject, df, level,
-        families.alpha, alternative,
+        settings.alpha, settings.alternative,
     )  # fmt: skip
     if "rel_ci_low" in table.columns:
         table["rel_ci_low"], table["rel_ci_high"] = widened_ratio(
@@ -172,12 +160,9 @@ def effect_words(table: pd.DataFrame, reject: Mask, better: Mapping[str, Better 
     """"better" or "worse" of a rejected difference, "higher" or "lower" of a metric without direction."""
     words = []
     for metric, diff, shown in zip(table["metric"], table["diff"], reject, strict=True):
-        if not shown:
-            words.append("no difference shown")
-        elif better[metric] is None:
-            words.append("higher" if diff > 0 else "lower")
-        else:
-            words.append("better" if (diff > 0) == (better[metric] == "larger") else "worse")
+        good, bad = ("higher", "lower") if better[metric] is None else ("better", "worse")
+        word = good if (diff > 0) == (better[metric] != "smaller") else bad
+        words.append(word if shown else "no difference shown")
     return words
 
 
@@ -267,12 +252,8 @@ def model_verdicts(
         words = np.where(reject, shown, "no difference shown").tolist()
     verdicts = []
     for word, shown_effect, within, reason in zip(words, reject, equivalent, _withheld_pairs(table), strict=True):
-        if reason:
-            verdicts.append(reason)
-        elif within:
-            verdicts.append(f"{word}, within the margin" if shown_effect else "equivalent")
-        else:
-            verdicts.append(word)
+        within_margin = f"{word}, within the margin" if shown_effect else "equivalent"
+        verdicts.append(reason or (within_margin if within else word))
     return verdicts
 
 
@@ -282,13 +263,11 @@ def _withheld_pairs(table: pd.DataFrame) -> list[str]:
     differ = table["wins"] + table["losses"]
     for n, n_differ, warning in zip(table["n_users"], differ, table["warning"], strict=True):
         named = warning.split("; ")
-        if n < FEW_LISTS:
-            found.append("check: too few lists")
-        elif "zero_variance" in named and n_differ:
-            found.append("check: zero variance")
-        elif 0 < n_differ < FEW_UNITS:
-            found.append("check: too few lists differ")
-        else:
-            serious = ("huge_values", "different_lists", "few_users_carry")
-            found.append(next((WITHHELD[name] for name in serious if name in named), ""))
+        reasons = {
+            "check: too few lists": n < FEW_LISTS,
+            "check: zero variance": "zero_variance" in named and n_differ,
+            "check: too few lists differ": 0 < n_differ < FEW_UNITS,
+            **{WITHHELD[name]: name in named for name in ("huge_values", "different_lists", "few_users_carry")},
+        }
+        found.append(next((text for text, holds in reasons.items() if holds), ""))
     return found

@@ -17,7 +17,7 @@ from ...stats.power import detectable, detectable_t
 from ...stats.regression import residuals_of_both
 from ..choices import RaiseOrDrop, check_value
 from ..experiment_columns import Codes, frame_of, metric_specs
-from ..samples import MetricRows, covariate_specs, fill, read_metrics
+from ..samples import MetricRows, covariate_specs, read_metrics, without_gaps
 
 __all__ = ["plan_experiment"]
 
@@ -121,7 +121,7 @@ def _past(metric: MetricRows, n_rows: int) -> tuple[float, float, float]:
     kept = metric.kept(np.arange(n_rows))
     if len(kept) < 2:
         raise DataError(f"metric {metric.name!r} has {len(kept)} users; a standard deviation needs at least 2")
-    sample = metric.take(kept)
+    sample = metric.sample.take(kept)
     plain = arm(sample.num, sample.den)
     planned = _adjusted(metric, sample, kept) if metric.covariates else plain
     std, std_planned = (math.sqrt(float(one.var) * len(kept)) for one in (plain, planned))
@@ -130,10 +130,10 @@ def _past(metric: MetricRows, n_rows: int) -> tuple[float, float, float]:
 
 def _adjusted(metric: MetricRows, sample: Sample, kept: Codes) -> Arm:
     """The sample as the experiment will see it, adjusted by its covariates."""
-    taken = [one.take(kept) for one in metric.covariates]
+    taken = [one.take(kept) for one in metric.covariates.values()]
     gaps = [one.missing for one in taken]
-    filled = [fill(one, gap) for one, gap in zip(taken, gaps, strict=True)]
-    if metric.den is not None or (len(filled) == 1 and not gaps[0].any()):
+    filled = [without_gaps(one) for one in taken]
+    if sample.den is not None or (len(filled) == 1 and not gaps[0].any()):
         adjusted = Sample(sample.num, sample.den, *filled[0][:2])
         return cuped_arm(adjusted, *cuped_theta(adjusted))
     columns = [one.num for one in filled] + [gap.astype(np.float64) for gap in gaps if gap.any()]

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...inputs.codes import Coded, IdCodes
 from ...inputs.options import Options
-from ...inputs.threads import each
 from ...inputs.true_and_pred import ReadRows
 from ..ranked import joined, pred_blocks, rank_pred, refuse_duplicates, refuse_ties, repeats, tied_rows
 
@@ -27,7 +26,7 @@ def base_lists(
 ) -> BaseLists:
     """Rank the baseline's lists, each item once, and find which of them belongs to each list of the population."""
     blocks = pred_blocks(table, code, None, n_keys, item)
-    lists = joined(each(lambda make: rank_pred(table, make(), items, options), blocks))
+    lists = joined(blocks.each(lambda block: rank_pred(table, block, items, options)))
     tied = tied_rows(lists)
     refuse_ties(table, tied, len(tied), options)
     repeat = repeats(lists, items.n).repeat

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...errors import DataError
 from ...inputs.ids import as_series, check_labels
-from ..grouping import offsets, spans
+from ...inputs.sorting import offsets, spans
 
 
 @dataclass(frozen=True)

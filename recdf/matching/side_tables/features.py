@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.frames import read_numbers
-from ..grouping import offsets
+from ...inputs.sorting import offsets
 from .categories import flatten, holds_collections, read_labels
 
 # The values of all positions become indicators only if that makes at most so many of them.

@@ -16,7 +16,8 @@ import pandas as pd
 
 from ...errors import IdTypeError
 from ...inputs.constraints import a_number
-from ..grouping import offsets, pair_within
+from ...inputs.sorting import offsets
+from ..pairing import pair_within
 
 # The share of interactions that the most popular items hold.
 Head = Annotated[float, a_number(above=0, most=1)]

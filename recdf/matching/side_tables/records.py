@@ -1,48 +1,65 @@
-"""One record per side table: its name, what pages and messages say about it, and how it is read and coded.
+"""One record per side table: what pages and messages say about it, how it is read, and how it is coded.
 
-Contract: everything that lists the side tables follows `SIDE_TABLES` and its order: the fields of `given.Given`, the
-arguments of `evaluate` and of metrics, their docstrings, the needs of a metric, and the flags of the command. To add a
-side table, add a record here, a field to `Given`, a property to `sides.Sides` that holds it as codes, and the argument
-of `evaluate`. A test compares the lists, and CONTRIBUTING.md has every place, with an example.
+Contract: everything that lists the side tables follows `SIDE_TABLES` and its order: the arguments of `evaluate`, of its
+engines and of metrics, their docstrings, the needs of a metric, the spec, and the flags of the command. To add a side
+table, add a line to `SideTableArguments`. CONTRIBUTING.md has an example.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypedDict, get_type_hints
 
-import numpy as np
 import pandas as pd
 
-from ...errors import ColumnError
 from ...inputs.frames import as_frame
-from ...inputs.options import Options, as_columns
+from ...inputs.options import Options
 from ...inputs.true_and_pred import read_catalogue
-
-# catalogue: one row per item · keyed: rows of (user, item); in "keyed or by item" the user may be absent ·
-# lists: rows as in `pred` · features: what items are compared by · ids: only items
-Shape = Literal["catalogue", "keyed", "keyed or by item", "lists", "features", "ids"]
+from .doors import (
+    Door,
+    Doors,
+    aspects_door,
+    aspects_frame,
+    catalogue_door,
+    features_door,
+    ids_door,
+    keyed_door,
+    lists_door,
+)
+from .sides import (
+    Sides,
+    aspects_codes,
+    base_codes,
+    catalogue_codes,
+    features_codes,
+    log_codes,
+    marked_codes,
+)
 
 
 @dataclass(frozen=True)
 class SideTable:
     """The record of one side table.
 
-    name : name of the argument · about : what messages say after `name=` · hint : its type for a type checker (a name
-    in `inputs.accepted`) · kind, meaning : its type and its meaning for docstrings · shape : how `given` reads it ·
-    frame : a function that returns the same data in a form that can be read more than once · flag : help text of the
-    command's flag. The property of `Sides` that holds it has its name.
+    about : what messages say after `name=` · hint : its type for a type checker (a name in `inputs.accepted`) · kind,
+    meaning : its type and its meaning for docstrings · door : the function that checks its columns and ids · codes :
+    the function that makes what kernels read as `lists.sides.name` · flag : help text of the command's flag · usage :
+    what the flag takes · frame : returns the same data in a form that can be read more than once · name : its argument.
     """
 
-    name: str
     about: str
     hint: str
     kind: str
     meaning: str
-    shape: Shape
-    frame: Callable[[Any, Options], Any]
+    door: Callable[[str, Any, Options, Doors], Door]
+    codes: Callable[[Sides, str], Any]
     flag: str
+    usage: str = "FILE"
+    frame: Callable[[Any, Options, str], Any] = lambda data, options, name: as_frame(
+        data, name, options.user_col, options.item_col
+    )
+    name: str = ""
 
     @property
     def argument(self) -> str:
@@ -50,106 +67,123 @@ class SideTable:
         return f"{self.name}= ({self.about})"
 
 
-def _rows(role: str) -> Callable[[Any, Options], pd.DataFrame]:
-    return lambda data, options: as_frame(data, role, options.user_col, options.item_col)
+def _ids(data: Any, options: Options, name: str) -> pd.DataFrame:
+    return read_catalogue(data, options.item_col, name)[0]
 
 
-def _ids(role: str) -> Callable[[Any, Options], pd.DataFrame]:
-    return lambda data, options: read_catalogue(data, options.item_col, role)[0]
-
-
-def _aspects(data: Any, options: Options) -> pd.DataFrame:
-    if not isinstance(data, Mapping):
-        return as_frame(data, "aspects", options.user_col, options.item_col)
-    if len(as_columns(options.user_col)) > 1:
-        raise ColumnError(f"aspects is a mapping, which has one key column, but user_col={options.user_col!r}")
-    rows = [(user, number, item) for user, sets in data.items() for number, items in enumerate(sets) for item in items]
-    users, numbers, items = zip(*rows, strict=True) if rows else ((), (), ())
-    return pd.DataFrame(
-        {
-            as_columns(options.user_col)[0]: pd.Series(users, dtype=None if rows else object),
-            "aspect": pd.Series(numbers, dtype=np.int64),
-            options.item_col: pd.Series(items, dtype=None if rows else object),
-        }
-    )
-
-
-def _reread_features(data: Any, options: Options) -> Any:
+def _features(data: Any, options: Options, name: str) -> Any:
     """Return features in a form that can be read more than once. Only a stream has to be converted for that."""
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.DataFrame | pd.Series):
-        return as_frame(data, "features")
+        return as_frame(data, name)
     return data
 
 
 ROWS_EXPECTED = "DataFrame, mapping or Arrow stream"
 
-SIDE_TABLES: dict[str, SideTable] = {
-    one.name: one
-    for one in (
+
+class SideTableArguments(TypedDict, total=False):
+    """The side tables as keyword arguments, each with its record."""
+
+    items: Annotated[
+        Any,
         SideTable(
-            "items",
-            "the catalogue: one row per item",
-            "Ids",
-            "DataFrame, list, Series or Index",
-            "Catalogue: all items that could have been recommended, one row each; with `value_col` also their values.",
-            "catalogue",
-            _ids("items"),
-            "catalogue: one row per item",
+            about="the catalogue: one row per item",
+            hint="Ids",
+            kind="DataFrame, list, Series or Index",
+            meaning="Catalogue: all items that could be recommended, one row each; with `value_col` also their values.",
+            door=catalogue_door,
+            codes=catalogue_codes,
+            flag="catalogue: one row per item",
+            frame=_ids,
         ),
+    ]
+    log: Annotated[
+        Any,
         SideTable(
-            "log",
-            "past interactions: one row per user and item",
-            "Rows",
-            ROWS_EXPECTED,
-            "Past interactions: one row per (user, item), with those columns of the list key that it has.",
-            "keyed",
-            _rows("log"),
-            "past interactions: rows of user and item",
+            about="past interactions: one row per user and item",
+            hint="Rows",
+            kind=ROWS_EXPECTED,
+            meaning="Past interactions: one row per (user, item), with those columns of the list key that it has.",
+            door=keyed_door,
+            codes=log_codes,
+            flag="past interactions: rows of user and item",
         ),
+    ]
+    aspects: Annotated[
+        Any,
         SideTable(
-            "aspects",
-            "user -> list of item sets, or a frame with the columns aspect and item",
-            "Rows",
-            "mapping or DataFrame",
-            "User -> list of item sets; or one row per (user, aspect, item); or per (aspect, item), for all users.",
-            "keyed or by item",
-            _aspects,
-            "aspects of items, as rows of aspect and item, with a user where they differ by user",
+            about="user -> list of item sets, or a frame with the columns aspect and item",
+            hint="Rows",
+            kind="mapping or DataFrame",
+            meaning="User -> list of item sets; or rows of (user, aspect, item); or of (aspect, item), for all users.",
+            door=aspects_door,
+            codes=aspects_codes,
+            flag="aspects of items, as rows of aspect and item, with a user where they differ by user",
+            frame=lambda data, options, _: aspects_frame(data, options),
         ),
+    ]
+    features: Annotated[
+        Any,
         SideTable(
-            "features",
-            "columns of items=, or a frame indexed by item",
-            "Features",
-            "str, list of str, DataFrame, Series, mapping or callable",
-            "Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
+            about="columns of items=, or a frame indexed by item",
+            hint="Features",
+            kind="str, list of str, DataFrame, Series, mapping or callable",
+            meaning="Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
             "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes two arrays of "
             "positions in `items` and returns\n    the similarities of these pairs.",
-            "features",
-            _reread_features,
-            "what items are compared by: a file with a row per item, or columns of --items",
+            door=features_door,
+            codes=features_codes,
+            flag="what items are compared by: a file with a row per item, or columns of --items",
+            usage="FILE or COLUMN ...",
+            frame=_features,
         ),
+    ]
+    base: Annotated[
+        Any,
         SideTable(
-            "base",
-            "the baseline's recommendations",
-            "Rows",
-            ROWS_EXPECTED,
-            "The baseline's recommendations, in the columns of `pred`.",
-            "lists",
-            _rows("base"),
-            "recommendations of a baseline, in the columns of --pred",
+            about="the baseline's recommendations",
+            hint="Rows",
+            kind=ROWS_EXPECTED,
+            meaning="The baseline's recommendations, in the columns of `pred`.",
+            door=lists_door,
+            codes=base_codes,
+            flag="recommendations of a baseline, in the columns of --pred",
         ),
+    ]
+    popular: Annotated[
+        Any,
         SideTable(
-            "popular",
-            "items that everybody knows",
-            "Ids",
-            "list, Series, Index or DataFrame",
-            "Items that everybody knows.",
-            "ids",
-            _ids("popular"),
-            "items that everybody knows: one row per item",
+            about="items that everybody knows",
+            hint="Ids",
+            kind="list, Series, Index or DataFrame",
+            meaning="Items that everybody knows.",
+            door=ids_door,
+            codes=marked_codes,
+            flag="items that everybody knows: one row per item",
+            frame=_ids,
         ),
-    )
+    ]
+
+
+SIDE_TABLES: dict[str, SideTable] = {
+    name: replace(annotated.__metadata__[0], name=name)
+    for name, annotated in get_type_hints(SideTableArguments, include_extras=True).items()
 }
 
-# What each side table is, for messages.
+# What each side table is, for messages; and what makes its codes.
 SIDES = {name: one.argument for name, one in SIDE_TABLES.items()}
+CODERS = {name: (one.codes, one.argument) for name, one in SIDE_TABLES.items()}
+
+
+def as_frames(given: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """Return the same tables in a form that can be read more than once."""
+    return {name: SIDE_TABLES[name].frame(data, options, name) for name, data in given.items()}
+
+
+def read_sides(given: Mapping[str, Any], options: Options) -> Doors:
+    """Check the columns and ids of the side tables that were given."""
+    doors = Doors()
+    for name, one in SIDE_TABLES.items():
+        if name in given:
+            doors[name] = one.door(name, given[name], options, doors)
+    return doors

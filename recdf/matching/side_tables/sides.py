@@ -1,11 +1,14 @@
 """The side tables of one call as codes. What several metrics need of a table is computed once.
 
-Contract: to read a table that was not given raises an OptionError that names the argument.
+Contract: to read a table that was not given raises an OptionError that names the argument. Each function below
+`Sides` makes the codes of one table, and `records.SIDE_TABLES` says which.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,17 +21,32 @@ from .aspects import Aspects
 from .baseline import BaseLists
 from .catalogue import Catalogue, unique_rows
 from .digest import DescribedSide
+from .doors import Doors
 from .features import FeatureTable
-from .given import Doors
 from .log import LogCodes
-from .records import SIDES
+
+# What makes the codes of each side table, and what messages say of it: the argument and its meaning.
+Coders = Mapping[str, tuple[Callable[["Sides", str], Any], str]]
 
 
 class Sides:
-    """The side tables of one call as codes."""
+    """The side tables of one call as codes: the attribute of the name of a table holds it.
+
+    doors : the checked tables · codes : the code of the item of each row, by table · users : the code of the user of
+    each row, and of each list (-1: not in the table), by table; None for a table without users · n_items : all item
+    codes are below it · item_rank : returns the place of each item code in the order of the items.
+    """
+
+    items: Catalogue
+    log: LogCodes
+    aspects: Callable[..., Aspects]
+    features: FeatureTable
+    popular: np.ndarray
+    base: BaseLists
 
     def __init__(
         self,
+        coders: Coders,
         doors: Doors,
         codes: dict[str, np.ndarray],
         items: IdCodes,
@@ -39,9 +57,17 @@ class Sides:
 
         `keys` is None where there are no lists.
         """
-        self._doors, self._codes, self._n_items, self._base = doors, codes, items.n, base
-        self.item_rank = items.rank
-        self._users = {name: self._match_users(name, keys) for name in doors.tables if name != "base"}
+        self._coders, self.doors, self.codes, self.n_items, self.item_rank = coders, doors, codes, items.n, items.rank
+        of_users = [name for name, door in doors.items() if name != "base" and door.table is not None]
+        self.users = {name: self._match_users(name, keys) for name in of_users}
+        self._made: dict[str, Any] = {} if base is None else {"base": base}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._coders:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name not in self._made:
+            self._made[name] = self._coders[name][0](self, name)
+        return self._made[name]
 
     def _match_users(
         self, name: str, keys: pd.DataFrame | None
@@ -50,8 +76,8 @@ class Sides:
 
         Both are None for a table without a user column.
         """
-        names, table = self._doors.key_names[name], self._doors.tables[name]
-        if not names:
+        names, table = self.doors[name].keys, self.doors[name].table
+        if not names or table is None:
             return None, None
         if keys is None:
             return encode_keys([table.keys])[0][0].all(), np.empty(0, np.int64)
@@ -67,87 +93,85 @@ class Sides:
         there[rows] = True
         return rows, np.where(there[lists], lists, -1)
 
-    def _needed(self, name: str) -> None:
-        if name not in self._codes:
-            raise OptionError(f"needs {SIDES[name]}")
+    def needed(self, name: str) -> np.ndarray:
+        """Return the item codes of a table, or raise where it was not given."""
+        if name not in self.codes:
+            raise OptionError(f"needs {self._coders[name][1]}")
+        return self.codes[name]
 
     def n_known(self) -> dict[str, int]:
         """Return, for each side table whose users all metrics read, the number of lists whose user it has."""
-        found = {name: of_lists for name, (_, of_lists) in self._users.items() if name != "log"}
-        found |= {} if self._base is None else {"base": self._base.list_base}
+        found = {name: of_lists for name, (_, of_lists) in self.users.items() if name != "log"}
+        found |= {"base": self._made["base"].list_base} if "base" in self._made else {}
         return {name: int(np.count_nonzero(one >= 0)) for name, one in found.items() if isinstance(one, np.ndarray)}
 
     def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
-        return self._doors.described()
+        return self.doors.described()
 
     def has(self, name: str) -> bool:
-        return name in self._codes
+        return name in self.codes
 
-    @property
-    def base(self) -> BaseLists:
-        """The baseline's lists."""
-        if self._base is None:
-            raise OptionError(f"needs {SIDES['base']}")
-        return self._base
 
-    @property
-    def items(self) -> Catalogue:
-        """The catalogue, by the name of its argument."""
-        return self.catalogue
+def catalogue_codes(sides: Sides, name: str) -> Catalogue:
+    """Return a table with one row per item."""
+    return Catalogue(sides.doors[name].frame, sides.needed(name), sides.n_items)
 
-    @cached_property
-    def catalogue(self) -> Catalogue:
-        self._needed("items")
-        assert self._doors.catalogue is not None
-        return Catalogue(self._doors.catalogue[0], self._codes["items"], self._n_items)
 
-    @cached_property
-    def log(self) -> LogCodes:
-        self._needed("log")
-        user, list_user = self._users["log"]
-        assert user is not None
-        assert list_user is not None
-        return LogCodes(user, self._codes["log"], list_user, self._n_items, self.item_rank)
+def log_codes(sides: Sides, name: str) -> LogCodes:
+    """Return past interactions."""
+    item, (user, list_user) = sides.needed(name), sides.users[name]
+    assert user is not None
+    assert list_user is not None
+    return LogCodes(user, item, list_user, sides.n_items, sides.item_rank)
 
-    @cached_property
-    def features(self) -> FeatureTable:
-        doors = self._doors
-        if doors.feature_columns is None:
-            raise OptionError(f"needs {SIDES['features']}")
-        if doors.features_of_items:
-            return FeatureTable(self.catalogue.row_of, doors.feature_columns, doors.similarity)
-        row_of = unique_rows(self._codes["features"], self._n_items, "features")
-        return FeatureTable(row_of, doors.feature_columns, doors.similarity)
 
-    @cached_property
-    def popular(self) -> np.ndarray:
-        """Whether each item code is one of the popular items."""
-        self._needed("popular")
-        found = np.zeros(self._n_items, bool)
-        found[self._codes["popular"]] = True
-        return found
+def features_codes(sides: Sides, name: str) -> FeatureTable:
+    """Return what items are compared by, which may be positions in the catalogue and nothing else."""
+    door, row_of = sides.doors.get(name), None
+    if name in sides.codes:
+        row_of = unique_rows(sides.codes[name], sides.n_items, name)
+    elif not sides.has("items"):
+        sides.needed(name)
+    columns, function = ([], None) if door is None else (door.columns[1:], door.similarity)
+    return FeatureTable(sides.items.row_of if row_of is None else row_of, columns, function)
 
-    def aspects(self, name: str | None = None) -> Aspects:
-        """Return the aspects in the column `name`; by default the only column beside user and item, else "aspect"."""
-        self._needed("aspects")
-        table = self._doors.tables["aspects"]
-        if name is None:
-            known = {*self._doors.key_names["aspects"], self._doors.item_col}
-            others = [one for one in table.frame.columns if one not in known]
-            name = others[0] if len(others) == 1 else "aspect"
-        series = column(table.frame, name, "aspects")
-        if table.row is not None:
-            series = series.take(table.row)
-        aspect, labels = pd.factorize(check_labels(series, f"aspects[{name!r}]"))
-        if (aspect < 0).any():
-            raise DataError(f"aspects[{name!r}] has {(aspect < 0).sum():,} null values")
-        user, list_user = self._users["aspects"]
-        assert not isinstance(list_user, IdTypeError)
-        n_aspects = max(len(labels), 1)
-        user = np.zeros(len(aspect), np.int64) if user is None else user.astype(np.int64)
-        key = user * self._n_items + self._codes["aspects"]
-        entry = np.unique(np.stack([key, aspect]), axis=1) if len(key) else np.zeros((2, 0), np.int64)
-        n_users = int(max(user.max(initial=0), -1 if list_user is None else list_user.max(initial=-1))) + 1
-        own = pd.unique(entry[0] // self._n_items * n_aspects + entry[1]) // n_aspects
-        return Aspects(entry[0], entry[1], n_aspects, list_user, np.bincount(own, minlength=n_users), self._n_items)
+
+def marked_codes(sides: Sides, name: str) -> np.ndarray:
+    """Return whether each item code is one of the items of a table."""
+    found = np.zeros(sides.n_items, bool)
+    found[sides.needed(name)] = True
+    return found
+
+
+def base_codes(sides: Sides, name: str) -> BaseLists:
+    """Raise, since the lists of the baseline are ranked where those of `pred` are, if it was given."""
+    raise OptionError(f"needs {sides._coders[name][1]}")
+
+
+def aspects_codes(sides: Sides, name: str) -> Callable[..., Aspects]:
+    """Return a function of the name of the column of aspects; by default the only further column, else "aspect"."""
+    sides.needed(name)
+    return partial(_aspects, sides, name)
+
+
+def _aspects(sides: Sides, table_name: str, name: str | None = None) -> Aspects:
+    door, item = sides.doors[table_name], sides.codes[table_name]
+    if name is None:
+        others = [one for one in door.frame.columns if one not in (*door.keys, door.item_col)]
+        name = others[0] if len(others) == 1 else "aspect"
+    series = column(door.frame, name, table_name)
+    if door.table is not None and door.table.row is not None:
+        series = series.take(door.table.row)
+    aspect, labels = pd.factorize(check_labels(series, f"{table_name}[{name!r}]"))
+    if (aspect < 0).any():
+        raise DataError(f"{table_name}[{name!r}] has {(aspect < 0).sum():,} null values")
+    user, list_user = sides.users[table_name]
+    assert not isinstance(list_user, IdTypeError)
+    n_aspects = max(len(labels), 1)
+    user = np.zeros(len(aspect), np.int64) if user is None else user.astype(np.int64)
+    key = user * sides.n_items + item
+    entry = np.unique(np.stack([key, aspect]), axis=1) if len(key) else np.zeros((2, 0), np.int64)
+    n_users = int(max(user.max(initial=0), -1 if list_user is None else list_user.max(initial=-1))) + 1
+    own = pd.unique(entry[0] // sides.n_items * n_aspects + entry[1]) // n_aspects
+    return Aspects(entry[0], entry[1], n_aspects, list_user, np.bincount(own, minlength=n_users), sides.n_items)

@@ -15,14 +15,14 @@ from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
-from ..choices import VariantTest
 from ..estimates import ArmsEstimate, estimate_arms, few_clusters, residuals
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows
+from ..settings import Settings
 from ..units import Units, make_units
 from .top_units import without_top
-from .two_sample import POWER, SKEWED_SAMPLES, TINY, Pair, Row, Settings, but, compare_pair
+from .two_sample import POWER, SKEWED_SAMPLES, TINY, Row, but, compare_pair, first_row, without_estimate
 
 __all__: list[str] = []
 
@@ -51,21 +51,31 @@ def compare_arms(
         return without_top(row, units, found, settings)
 
     for i, metric in enumerate(metrics):
-        units = make_units(metric, arms, data, settings.tests[metric.name] == "bootstrap")
-        pair = _pair_of_units(metric, units, settings)
-        row, tested = compare_pair(pair, settings)
-        if tested and pair.found is not None and settings.tests[metric.name] != "t":
-            waiting[i] = units, pair.found
-        elif pair.found is not None:
-            row = checked(row, metric, units, pair.found)
+        test = settings.tests[metric.name]
+        units = make_units(metric, arms, data, test == "bootstrap")
+        row = first_row(
+            metric.name, settings, units.n, units.n_dropped, units.warnings, clustered=units.clustered, cap=metric.cap,
+            n_covariate_missing=units.n_covariate_missing,
+        )  # fmt: skip
         rows.append(row)
+        if problem := _no_estimate(units):
+            rows[i] = without_estimate(row, problem, _means(units))
+            continue
+        found = estimate_arms(units)
+        cautions = () if test == "proportion" else _unit_cautions(units, found, test)  # Fisher's test is exact
+        plain = metric.sample.den is None and not units.clustered
+        rows[i], tested = compare_pair(row, found, settings, cautions, plain)
+        if tested and test != "t":
+            waiting[i] = units, found
+        else:
+            rows[i] = checked(rows[i], metric, units, found)
     # Metrics over the same units share one set of weights; dropped users make other units.
     batches: dict[tuple[str, int], list[int]] = {}
     for i in waiting:
         batches.setdefault((settings.tests[metrics[i].name], -1 if metrics[i].defined is None else i), []).append(i)
     unordered = data.users is None and data.clusters is None
-    for (test, _), batch in batches.items():
-        resample = _bootstrap if test == "bootstrap" else _permute
+    for (kind, _), batch in batches.items():
+        resample = _bootstrap if kind == "bootstrap" else _permute
         numbers = resample([rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings)
         for i, new in zip(batch, numbers, strict=True):
             rows[i] = checked(but(rows[i], **new), metrics[i], *waiting[i])
@@ -102,27 +112,6 @@ def _with_denominators(row: Row, metric: MetricRows, units: Units) -> Row:
     return but(row, **means, p_denominator=p)
 
 
-def _pair_of_units(metric: MetricRows, units: Units, settings: Settings) -> Pair:
-    """Estimate both arms, unless there is nothing to estimate."""
-    problem = _no_estimate(units)
-    found = None if problem else estimate_arms(units)
-    test = settings.tests[metric.name]
-    return Pair(
-        metric.name,
-        units.n,
-        units.n_dropped,
-        _means(units) if found is None else (float(found.raw[0].mean), float(found.raw[1].mean)),
-        problem,
-        found,
-        plain=units.sides[0].den is None and not units.clustered,
-        clustered=units.clustered,
-        cap=metric.cap,
-        n_covariate_missing=units.n_covariate_missing,
-        warnings=units.warnings,
-        cautions=() if found is None or test == "proportion" else _unit_cautions(units, found, test),
-    )
-
-
 def _no_estimate(units: Units) -> str:
     """Why there is nothing to compute, or nothing."""
     if min(units.n) < 2:
@@ -146,7 +135,7 @@ def _means(units: Units) -> tuple[float, float]:
     return both(mean, units.sides)
 
 
-def _unit_cautions(units: Units, found: ArmsEstimate, test: VariantTest) -> tuple[str, ...]:
+def _unit_cautions(units: Units, found: ArmsEstimate, test: str) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
     dens = [side.den for side in units.sides if side.den is not None]
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands of views.
@@ -207,6 +196,5 @@ def _permute(rows: list[Row], waiting: Waiting, unordered: bool, settings: Setti
     high = np.where(enough, np.inf if settings.alternative == "greater" else diff + above * se, np.nan)
     rel_low, rel_high = fieller(*sides, wide, settings.alternative)
     mde = np.where(np.isfinite(wide), beyond(wide, POWER) * se, np.nan)
-    found = by_row(se=se, ci_low=low, ci_high=high, statistic=observed, p_value=p, mde=mde)
-    relative = by_row(rel_ci_low=np.asarray(rel_low), rel_ci_high=np.asarray(rel_high))
-    return [row | more for row, more in zip(found, relative, strict=True)]
+    relative = {"rel_ci_low": np.asarray(rel_low), "rel_ci_high": np.asarray(rel_high)}
+    return by_row(se=se, ci_low=low, ci_high=high, statistic=observed, p_value=p, mde=mde, **relative)

@@ -5,18 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recdf.matching import grouping
-from recdf.matching.grouping import (
-    alike,
-    at,
-    offsets,
-    order_of_codes,
-    pair_within,
-    rank_within,
-    sort_within,
-    spans,
-    windows,
-)
+from recdf.inputs import sorting
+from recdf.inputs.sorting import alike, at, offsets, order_of_codes, rank_within, sort_within, spans, windows
+from recdf.matching.pairing import pair_within
 
 
 def int32(values):
@@ -83,7 +74,7 @@ def test_rank_within(data, dtype, descending, even):
 @pytest.mark.parametrize("cells", [1, 2**20])
 @pytest.mark.parametrize("even", [True, False])
 def test_sort_within(cells, even, monkeypatch):
-    monkeypatch.setattr(grouping, "MATRIX_CELLS", cells)
+    monkeypatch.setattr(sorting, "MATRIX_CELLS", cells)
     rng = np.random.default_rng(1)
     length = np.full(50, 12) if even else rng.integers(0, 30, 50)
     key = rng.choice([0, 3, -5, 2**63 - 2, -(2**63)], length.sum())
@@ -163,7 +154,7 @@ def test_pair_within(both, random):
 @pytest.mark.parametrize("top", [5, 10**6, 2**24 - 30, 2**24, 2**31])
 def test_pair_within_by_codes_of_any_size(cells, top, monkeypatch):
     """In one matrix and in many, in 32 bits and in 64: the last codes below `n_items` are no end of a list."""
-    monkeypatch.setattr(grouping, "MATRIX_CELLS", cells)
+    monkeypatch.setattr(sorting, "MATRIX_CELLS", cells)
     rng = np.random.default_rng(top % 1009)
     lists = [(top - 1 - rng.integers(0, 40, rng.integers(0, 70)) % top).tolist() for _ in range(40)]
     wanted = [[*rng.choice([*one, 0], 2), *rng.integers(0, top, 3)] for one in lists]
@@ -189,7 +180,7 @@ def test_pair_within_nothing():
 def test_alike(lengths, cells):
     one, two = (np.array(length, dtype=np.int64) for length in ([a for a, _ in lengths], [b for _, b in lengths]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "MATRIX_CELLS", cells)
+        patch.setattr(sorting, "MATRIX_CELLS", cells)
         groups = [group.tolist() for group in alike(one, two)]
     assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
     for group in groups:

@@ -1,0 +1,88 @@
+"""Options of one comparison of models or of variants: checked once, and handed on as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import pandas as pd
+
+from ..errors import OptionError
+from ..inputs.constraints import Natural, Positive, Share, a_number, check_record
+from ..inputs.options import as_columns
+from ..tables.comparisons import Comparison
+from .choices import Alternative, Columns, Correction, PairMissing, PairTest, Relative, VariantTest, check_test
+from .samples import subset
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options that every pair of arms or models needs, and the table that is made of them.
+
+    `tests` has the test of every metric, and `margins` what does not matter in some of them. `primary` metrics are a
+    family of their own.
+    """
+
+    tests: Mapping[str, VariantTest | PairTest] = field(default_factory=dict)
+    alternative: Alternative = "two-sided"
+    confidence: Share = 0.95
+    correction: Correction = "holm"
+    family: Columns | None = None
+    primary: Sequence[str] = ()
+    n_resamples: Positive = 2000
+    seed: Natural = 0
+    sequential_n: Annotated[int, a_number(2, whole=True)] | None = None
+    relative: Relative = "fieller"
+    missing: PairMissing = "raise"
+    margins: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_record(self)
+
+    @property
+    def alpha(self) -> float:
+        return 1 - self.confidence
+
+    def compared(self, table: pd.DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()) -> pd.DataFrame:
+        """Return the columns of a comparison, which shows itself and says how it was made."""
+        result = table.assign(confidence=self.confidence)[[*by, *columns]]
+        result.attrs["recdf_comparison"] = {
+            "kind": kind,
+            "by": list(by),
+            "confidence": self.confidence,
+            "alternative": self.alternative,
+            "correction": self.correction,
+            "family": as_columns(self.family),
+            "primary": list(self.primary),
+            "sequential_n": self.sequential_n,
+        }
+        return Comparison.of(result)
+
+
+def which_tests(test: Any, specs: Mapping[str, Any], tests: object = VariantTest) -> dict[str, Any]:
+    """Test of every metric; Student's t for those that a mapping does not name."""
+    if not isinstance(test, Mapping):
+        return dict.fromkeys(specs, check_test("test", test, tests))
+    subset("test", list(test), specs)
+    named = {name: check_test(f"test[{name!r}]", one, tests) for name, one in test.items()}
+    return {name: named.get(name, "t") for name in specs}
+
+
+def check_together(settings: Settings, strata: Any = None, cluster: Any = None, covariates: Any = None) -> None:
+    """Refuse options of a comparison of variants that exclude each other."""
+    if strata is not None and cluster is not None:
+        raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
+    tests, sequential = {*settings.tests.values()}, settings.sequential_n is not None
+    if "proportion" in tests and (sequential or strata is not None or cluster is not None or covariates):
+        raise OptionError(
+            'test="proportion" compares the shares of users as they are; it takes no sequential_n=, strata=, cluster= '
+            "or covariates=. Compare the other metrics in a call of their own"
+        )
+    resampled = sorted(tests & {"bootstrap", "permutation"})
+    if strata is not None and resampled:
+        raise OptionError(f'test="{resampled[0]}" does not take strata; use test="t"')
+    if sequential and (resampled or settings.alternative != "two-sided"):
+        raise OptionError('sequential_n needs test="t" and alternative="two-sided"')

@@ -1,0 +1,158 @@
+"""Pair the rows of lists with rows of the same item, and find repeated items.
+
+Contract: `pair_within` finds repeated items in lists given by start and length, and finds where sought items stand in
+them. It sorts the rows of each list as integers, in time that is linear in the number of rows, times the logarithm of
+a list's length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..inputs.sorting import alike, windows
+
+# A matrix row that short lists share has so many cells: numpy sorts about that many without branches.
+ROW_CELLS = 128
+
+# Keys of pairs that need no more bits than these take four bytes each.
+NARROW_BITS = 32
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The rows of lists that pair with sought rows because they have the same item, and the repeated rows.
+
+    `place`, `sought` : the two rows of each pair · `n` : number of pairs of each list · `repeat` : rows whose item
+    stands earlier in the same list · `first` : the row where that item stands first.
+    """
+
+    place: np.ndarray
+    sought: np.ndarray
+    n: np.ndarray
+    repeat: np.ndarray
+    first: np.ndarray
+
+
+def pair_within(
+    item: np.ndarray,
+    start: np.ndarray,
+    length: np.ndarray,
+    sought: np.ndarray,
+    sought_start: np.ndarray,
+    sought_length: np.ndarray,
+    n_items: int,
+) -> Pairs:
+    """Find the repeats in each list, and where it holds the items sought from it.
+
+    `item`, `start`, `length` are the lists. `sought`, `sought_start`, `sought_length` are the items that are looked for
+    in each of them. Item codes are below `n_items`. Where an item occurs several times, its j-th row pairs with the
+    j-th row that is sought. Repeats are in ascending order, pairs in no particular order.
+
+    The items of a list and those sought in it become integers in one row of a matrix. An item stands in the high bits,
+    so that equal items are neighbours once the row is sorted, which numpy does at the speed of memory:
+
+        | list of the row | item code, or a filler above all codes | 1 if sought | place in its list |
+          high bits                                                                    low bits
+
+    Short lists share a row, in which the highest bits keep them apart.
+    """
+    item, sought = item.astype(np.int32, copy=False), sought.astype(np.int32, copy=False)
+    n = np.zeros(len(start), np.int64)
+    found: list[list[np.ndarray]] = [[], [], [], []]
+    for lists in alike(length, sought_length):
+        own = _ItemLists(item, start.take(lists), length.take(lists))
+        other = _ItemLists(sought, sought_start.take(lists), sought_length.take(lists))
+        width = own.width + other.width
+        if not own.width or width < 2:
+            continue
+        # The widths of the fields in the drawing above, starting from the lowest bits.
+        bits = (max(own.width, other.width) - 1).bit_length() + 1
+        list_bits = bits + (n_items + width - 1).bit_length()
+        in_row = 1 << max((ROW_CELLS // width).bit_length() - 1, 0)
+        dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= NARROW_BITS else np.uint64
+        is_sought, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
+        row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
+        # A list is filled up to the width of its row with distinct codes that no item has.
+        beyond = row | (np.arange(n_items, n_items + width, dtype=dtype) << dtype(bits))
+        keys = own.keys(row, beyond[:, : own.width], bits)
+        if other.width:
+            more = other.keys(row | is_sought, beyond[:, own.width :], bits)
+            keys = np.concatenate([keys, more], axis=2)
+        cells = keys.ravel()
+        cells.reshape(-1, in_row * width).sort(axis=1)
+        same = (cells[1:] ^ cells[:-1]) < dtype(1 << bits)
+        same[width - 1 :: width] = False  # the last cell of a list has no next cell in it
+        before = np.flatnonzero(same)
+        left, right = cells.take(before), cells.take(before + 1)
+        if not ((left ^ right) & is_sought).all():
+            repeat, first, before, after = _in_runs(before, cells & is_sought != 0)
+            left, right = cells.take(before), cells.take(after)
+            list_start = own.start.take(repeat // width)
+            found[2].append(list_start + (cells.take(repeat) & place_bits).astype(np.int64))
+            found[3].append(list_start + (cells.take(first) & place_bits).astype(np.int64))
+        list_of = before // width
+        found[0].append(own.start.take(list_of) + (left & place_bits).astype(np.int64))
+        found[1].append(other.start.take(list_of) + (right & place_bits).astype(np.int64))
+        if len(list_of):
+            n[lists] = np.bincount(list_of, minlength=len(lists))
+    place, query, repeat, first = (np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in found)
+    order = np.argsort(repeat)
+    return Pairs(place, query, n, repeat[order], first[order])
+
+
+@dataclass(frozen=True)
+class _ItemLists:
+    """Lists of items: list i has the `length[i]` values from `start[i]` on."""
+
+    values: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+
+    @cached_property
+    def width(self) -> int:
+        return int(self.length.max())
+
+    def keys(self, row: np.ndarray, beyond: np.ndarray, bits: int) -> np.ndarray:
+        """Return items in the bits above their places, shape (rows, lists of a row, width).
+
+        `row` are the highest bits of each list, and `beyond` are the codes that fill it up. The last row may have room
+        for more lists than there are; these have no items.
+        """
+        dtype, in_row, width = row.dtype.type, len(row), self.width
+        n_none = -len(self.start) % in_row
+        start = np.append(self.start, np.zeros(n_none, np.int64)) if n_none else self.start
+        place = np.arange(width, dtype=dtype)
+        keys = windows(self.values, start, width).view(np.uint32).astype(dtype, copy=False)
+        rows = keys.reshape(-1, in_row * width)
+        rows <<= dtype(bits)
+        rows |= (row | place).ravel()
+        lists = rows.reshape(-1, in_row, width)
+        if self.length.min() < width:
+            short = place >= np.append(self.length, np.zeros(n_none, np.int64)).astype(dtype)[:, None]
+            np.copyto(lists, beyond, where=short.reshape(lists.shape))
+        elif n_none:
+            lists[-1, -n_none:] = beyond[-n_none:]
+        return lists
+
+
+def _in_runs(before: np.ndarray, is_sought: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the cells of repeats, the cells where these items stand first, and the two cells of each pair.
+
+    Equal items stand together, in any number. `before` are the cells with the same item as the next cell. Items of the
+    list stand before sought ones.
+    """
+    head = np.flatnonzero(np.append(True, before[1:] != before[:-1] + 1))
+    length = np.diff(np.append(head, len(before))) + 1
+    first = before[head]
+    run = np.repeat(np.arange(len(head)), length)
+    number = np.arange(len(run)) - np.repeat(np.cumsum(length) - length, length)
+    cell = first[run] + number
+    sought = is_sought[cell]
+    n_listed = np.bincount(run[~sought], minlength=len(head))[run]
+    repeat = np.flatnonzero(~sought & (number > 0))
+    after = np.flatnonzero(sought & (number < 2 * n_listed))
+    return cell[repeat], first[run[repeat]], cell[after] - n_listed[after], cell[after]
