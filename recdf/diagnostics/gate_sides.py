@@ -93,7 +93,8 @@ def data_checks(candidate: Side, baseline: Side, runs: Runs, metrics: Iterable[s
         rows += [(f"{name}=", *(one[name]["digest"] for one in tables)) for name in tables[0] if name in tables[1]]
     else:
         rows.append(("options and definitions", *("recorded" if spec else None for spec in specs)))
-    rows.append(("truth", *_truth(candidate, baseline, runs)))
+    own, base = _truth(candidate, baseline, runs)
+    rows.append(("truth", own, base))
     table = pd.DataFrame(rows, columns=CHECK_COLUMNS[:3])
     lost = [None in (one, two) and not (known and name.startswith("option ")) for name, one, two in rows]
     same = [one == two for _, one, two in rows]
