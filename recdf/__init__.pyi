@@ -23,6 +23,7 @@ from .display.leaderboard import Leaderboard as Leaderboard
 from .display.leaderboard import leaderboard as leaderboard
 from .display.report.page import report as report
 from .errors import ByWarning as ByWarning
+from .errors import CarriesData as CarriesData
 from .errors import ColumnError as ColumnError
 from .errors import DataError as DataError
 from .errors import DeprecatedWarning as DeprecatedWarning
@@ -67,6 +68,7 @@ from .experiments.join.join_experiment import join_experiment as join_experiment
 from .inputs.conventions import CONVENTIONS as CONVENTIONS
 from .inputs.conventions import Convention as Convention
 from .inputs.conventions import conventions_table as conventions_table
+from .inputs.options import Options as Options
 from .logs import Impressions as Impressions
 from .logs import check_log as check_log
 from .logs import from_dict as from_dict
@@ -96,6 +98,7 @@ from .partitions.evaluate_parquet import evaluate_parquet as evaluate_parquet
 
 __all__ = [
     "ByWarning",
+    "CarriesData",
     "ColumnError",
     "Convention",
     "Counts",
@@ -118,6 +121,7 @@ __all__ = [
     "NoOverlapWarning",
     "NullKeyError",
     "OptionError",
+    "Options",
     "OrderWarning",
     "RankWarning",
     "RecdfError",

@@ -9,27 +9,124 @@ from __future__ import annotations
 import difflib
 import functools
 import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeVar
 
 import pandas as pd
 
 
-class RecdfError(Exception):
-    """Base of every error that recdf raises on purpose."""
+class Mention(NamedTuple):
+    """A part of a message that its readers write in words of their own.
 
-    def __init__(self, message: str = "", *, argument: str | None = None, value: Any = None) -> None:
-        super().__init__(message)
-        self.argument, self.value = argument, value
+    kind : "argument", "advice" (an argument to pass), "call" or "convert" (a column to another type) · name : of the
+    argument, function or type · value : of the argument, or the arguments of the call, as Python writes them; the
+    column to convert · key : of one value of a mapping, in brackets; "with " or "both " of a conversion.
+    """
+
+    kind: Literal["argument", "advice", "call", "convert"]
+    name: str
+    value: str = ""
+    key: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "call":
+            return f"rd.{self.name}{self.value}"
+        if self.kind == "convert":
+            return self.converted(f".astype({self.name})")
+        return f"{self.name}{self.key}={self.value}"
+
+    def converted(self, how: str) -> str:
+        """A conversion as it is written where `how` is called on a column."""
+        return f"both with {how} on {self.value}" if self.key == "both " else f"{self.key}{self.value}{how}"
+
+
+Words = Callable[[Mention], str]
+# How the reader of messages writes such parts. The command sets it while it runs.
+WORDS: ContextVar[Words] = ContextVar("words", default=str)
+# How messages mark parts: ⟦ties="row"⟧ is an argument, ⟦+ties="row"⟧ one to pass, ⟦rd.check(true, pred)⟧ a call, and
+# ⟦with .astype(str)⟧ a conversion. Only these marks are read, never the sentence around them.
+MARKED = re.compile(
+    r"⟦(?:(\+?)(\w+)(\[[^⟧]*?\])?=([^⟧]*)|rd\.([\w.]+)([^⟧]*)|(with |both )?([^⟧]*?)\.astype\(([^⟧]*)\))⟧"
+)
+
+
+def mentions_of(message: str) -> Iterator[str | Mention]:
+    """Give the text of a message and its marked parts, in order."""
+    end = 0
+    for found in MARKED.finditer(message):
+        yield message[end : found.start()]
+        advice, name, key, value, call, given, how, column, kind = found.groups()
+        if name is not None:
+            yield Mention("advice" if advice else "argument", name, value, key or "")
+        else:
+            yield Mention("convert", kind, column, how or "") if call is None else Mention("call", call, given)
+        end = found.end()
+    yield message[end:]
+
+
+def in_words(message: str, words: Words | None = None) -> str:
+    """Return a message as its reader writes it: in Python's words, unless the command or an engine has its own."""
+    words = WORDS.get() if words is None else words
+    return "".join(words(part) if isinstance(part, Mention) else part for part in mentions_of(message))
+
+
+class CarriesData(Exception):
+    """What errors and warnings of recdf share: they carry what they speak of, and `str()` writes the sentence.
+
+    Attributes
+    ----------
+    argument, value : str, object
+        The argument that is wrong, and what was passed.
+    column : str
+        The column, such as "pred['score']".
+    count : int
+        How many rows or values are affected.
+    examples : list
+        Some of them.
+    advice : list of (str, str)
+        Arguments to pass instead, with their values as Python writes them ("" if they are the caller's to choose).
+
+    What does not apply is None, or an empty list.
+    """
+
+    def __init__(
+        self, message: str = "", *, argument: str | None = None, value: Any = None, column: str | None = None,
+        count: int | None = None, examples: Iterable[Any] = (),
+    ) -> None:  # fmt: skip
+        super().__init__(in_words(message, str))
+        parts = [part for part in mentions_of(message) if isinstance(part, Mention)]
+        named = next((part.name for part in parts if part.kind == "argument"), None)
+        self.marked, self.argument, self.value = message, named if argument is None else argument, value
+        self.column, self.count, self.examples = column, count, list(examples)
+        self.advice = [(part.name, part.value) for part in parts if part.kind == "advice"]
+
+    def __str__(self) -> str:
+        return in_words(self.marked)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the error speaks of, without its sentence."""
+        return {name: getattr(self, name) for name in ("argument", "value", "column", "count", "examples")}
+
+    def within(self, before: str = "", after: str = "") -> Self:
+        """Return the same error with words before and behind its own."""
+        return type(self)(before + self.marked + after, **self.data)
+
+    def reword(self, words: Words) -> None:
+        """Write the message in the words of another reader."""
+        self.marked = in_words(self.marked, words)
+
+
+class RecdfError(CarriesData):
+    """Base of every error that recdf raises on purpose."""
 
 
 class ColumnError(RecdfError, KeyError):
     """A column that a call names is not in the frame."""
-
-    # KeyError shows repr(message), which turns the newlines of a helpful message into "\n".
-    __str__ = Exception.__str__
 
 
 class IdTypeError(RecdfError, TypeError):
@@ -76,7 +173,7 @@ class EngineError(RecdfError, RuntimeError):
     """A job of Spark or Dask failed: a worker ended or ran out of memory, a file has gone, or versions differ."""
 
 
-class RecdfWarning(UserWarning):
+class RecdfWarning(CarriesData, UserWarning):
     """Base of every warning of recdf."""
 
 
@@ -158,9 +255,9 @@ def examples(values: Any) -> str:
     return ", ".join(list(dict.fromkeys(map(repr, pd.Series(values).head(1000).tolist())))[:5])
 
 
-def warn_user(message: str, category: type[RecdfWarning]) -> None:
+def warn_user(message: str, category: type[RecdfWarning], **data: Any) -> None:
     """Warn at the line outside this package that called it."""
-    warnings.warn(message, category, stacklevel=outside_recdf())
+    warnings.warn(category(message, **data), stacklevel=outside_recdf())
 
 
 def renamed(**words: NewWord) -> Callable[[Callable[RenamedArguments, Returned]], Callable[RenamedArguments, Returned]]:
@@ -186,9 +283,9 @@ def in_new_words(given: Mapping[str, Any], words: Mapping[str, NewWord], what: s
     for old in [name for name in given if name in words]:
         word, convert = (new, None) if isinstance(new := words[old], str) else new
         if word in given:
-            raise OptionError(f"{what} got {old}= and {word}=, which is its new name; pass {word}= alone")
+            raise OptionError(f"{what} got ⟦{old}=⟧ and ⟦{word}=⟧, which is its new name; pass ⟦{word}=⟧ alone")
         found[word] = given[old] if convert is None else convert(given[old])
-        warn_user(f"{what}: {old}= is now {word}=; the old name goes after one minor version", DeprecatedWarning)
+        warn_user(f"{what}: ⟦{old}=⟧ is now ⟦{word}=⟧; the old name goes after one minor version", DeprecatedWarning)
     return found
 
 

@@ -47,6 +47,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.compare.compare_variants": ["compare_variants"],
         "experiments.join.join_experiment": ["join_experiment"],
         "inputs.conventions": ["Convention", "conventions_table"],
+        "inputs.options": ["Options"],
         "logs.impressions": ["from_impressions"],
         "matching.counts": ["Counts"],
         "matching.hits": ["Hits"],

@@ -43,7 +43,8 @@ from typing import Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from ..inputs.accepted import Features, Ids, OptionArguments, Rows
+from ..inputs.accepted import Features, Ids, Rows
+from ..inputs.options import CallArguments
 from .metric import ListMetric, Metric
 
 '''
@@ -83,7 +84,7 @@ def parameters(metric):
         into = found if name in metric.positional else by_name
         into.append(f"{name}: {spelled(metric.hints[name])} = {literal(default)}")
     by_name += [f"{name}: {ARGUMENTS[name].hint} | None = None" for name in metric.sides]
-    return [*found, *(["*", *by_name] if by_name else []), "**options: Unpack[OptionArguments]"]
+    return [*found, *(["*", *by_name] if by_name else []), "**options: Unpack[CallArguments]"]
 
 
 def literal(value):

@@ -68,7 +68,7 @@ def test_evaluating_loads_no_extra():
 
 # What `dir(recdf)` lists beside the metrics, the errors and the warnings.
 LISTED = {
-    *("Convention", "Counts", "Evaluation", "Hits", "Lists", "Metric"),  # what users make or annotate
+    *("Convention", "Counts", "Evaluation", "Hits", "Lists", "Metric", "Options"),  # what users make or annotate
     *("check", "compare_models", "compare_variants", "conventions_table", "evaluate", "evaluate_parquet"),
     *("from_impressions", "join_experiment", "leaderboard", "metric", "metrics_table", "read_parquet", "report"),
     *("sample_shop", "summarize"),

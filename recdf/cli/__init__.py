@@ -76,11 +76,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # --help, --version, or a usage error that has been printed
         return stop.code if isinstance(stop.code, int) else 2
     except (OptionError, OSError) as error:
-        complain(f"recdf {command}: error: {_one_line(error, {})}")
+        complain(f"recdf {command}: error: {_one_line(error)}")
         return 2
     seen: list[Warning | str] = []
     try:
-        with _ended_by_signals(), warnings.catch_warnings():
+        with _ended_by_signals(), warnings.catch_warnings(), in_flags(given.parser.flags()):
             warnings.simplefilter("always", RecdfWarning)
             if not getattr(given, "allow_empty", True):
                 warnings.simplefilter("error", NoOverlapWarning)
@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 record.write(code)
             return code
     except OSError as error:
-        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error, {})}")
+        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error)}")
         return 4
     except KeyboardInterrupt as stopped:
         return 128 + (stopped.args or [signal.SIGINT])[0]
@@ -128,26 +128,26 @@ def _open_streams() -> None:
 
 def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
     """Run the command, say on stderr in one line what is wrong, and return the exit code."""
-    flags, what = given.parser.flags(), ""
+    what = ""
     try:
         code: int = given.run(given) or 0
         if changed := record.changed():
             what, code = f"error: {changed[0]} changed while it was read; run this again", 4
     except Unexpected as error:
-        what, code = f"refused: {_one_line(error, flags)}", 1
+        what, code = f"refused: {_one_line(error)}", 1
     except (EmptyPopulationError, NoOverlapWarning) as error:
         code = 0 if getattr(given, "allow_empty", False) else 1
         if code:
-            what = f"refused: {_one_line(error, flags)}; pass --allow-empty to go on all the same"
+            what = f"refused: {_one_line(error)}; pass --allow-empty to go on all the same"
         elif not given.quiet:
-            what = f"nothing to evaluate: {_one_line(error, flags)}"
+            what = f"nothing to evaluate: {_one_line(error)}"
     except Exception as error:
         if given.verbose:
             complain(traceback.format_exc())
         if isinstance(error, EXPECTED):
             changed = record.changed()
             moved = f" ({changed[0]} was moved or changed while it was read)" if changed else ""
-            what, code = f"error: {_one_line(error, flags)}{moved}", 4 if changed or can_be_retried(error) else 2
+            what, code = f"error: {_one_line(error)}{moved}", 4 if changed or can_be_retried(error) else 2
         else:  # a trace would end with 1, which says that the result was refused
             text = f"{type(error).__name__}: {' '.join(str(error).split())}"
             what, code = f"error: a defect of recdf: {text} (-v shows where)", 2
@@ -200,10 +200,10 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
 # ------------------------------------------------------------------------------------------ messages
 
 
-def _one_line(error: BaseException, flags: Mapping[str, str]) -> str:
+def _one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return in_flags(" ".join(str(error).split()) or type(error).__name__, flags)
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _show_warning(
@@ -216,4 +216,4 @@ def _show_warning(
         return
     seen.append(message)
     if not given.quiet:
-        complain(f"recdf: warning: {in_flags(' '.join(str(message).split()), given.parser.flags())}")
+        complain(f"recdf: warning: {' '.join(str(message).split())}")

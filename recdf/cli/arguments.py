@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import os
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..errors import OptionError
+from ..errors import WORDS, Mention, OptionError
 from ..inputs.conventions import CONVENTIONS
-from ..inputs.options import NAMES, OPTIONS
+from ..inputs.options import AT_THE_DOOR, NAMES, OPTIONS
 
 __all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags"]
 
@@ -84,19 +87,34 @@ COMMANDS = {
 }
 
 
-def in_flags(text: str, flags: Mapping[str, str]) -> str:
-    """Rewrite a message for the command line: Python's `null_keys="drop"` becomes `--null-keys drop`."""
+@contextmanager
+def in_flags(flags: Mapping[str, str]) -> Iterator[None]:
+    """Let messages speak in the words of the command line: `--null-keys drop` for Python's `null_keys="drop"`."""
     # An option that this command lacks is one of `recdf evaluate`.
-    flags = {name: flag(name) for name in NAMES} | dict(flags)
-    text = re.sub(rf"\brd\.({'|'.join(COMMANDS)})\b(?:\([^()]*\))?", lambda found: COMMANDS[found[1]], text)
-    text = text.replace("both with .astype(str) on", "both as text:").replace("with .astype(str)", "to text")
-    text = text.replace(".astype(str)", " as text")
+    before = WORDS.set(partial(_as_typed, {name: flag(name) for name in NAMES} | dict(flags)))
+    try:
+        yield
+    finally:
+        WORDS.reset(before)
 
-    def as_flag(found: re.Match[str]) -> str:
-        value = found[2] or found[3]
-        return flags[found[1]] + (f" {value}" if value else " " if found[4] else "")
 
-    return re.sub(rf"\b({'|'.join(flags)})=(?:True\b|\(\)|\"(\w+)\"|'([^']*)'|(?=([\w\[-])))?", as_flag, text)
+def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
+    """Write a part of a message as the command line takes it."""
+    if part.kind == "call":
+        return COMMANDS.get(part.name, str(part))
+    if part.kind == "convert":
+        if part.name != "str":
+            return str(part)
+        return f"{part.value} as text" if not part.key else f"both as text: {part.value}" if part.value else "to text"
+    if part.name not in flags:
+        return str(part)
+    try:
+        value = ast.literal_eval(part.value)
+    except (ValueError, SyntaxError):
+        value = part.value
+    values = [] if value is True else value if isinstance(value, list | tuple) else [value]
+    named = f"{ast.literal_eval(part.key[1:-1])}=" if part.key else ""
+    return " ".join([flags[part.name], *(f"{named}{one}" for one in values if one != "")])
 
 
 def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
@@ -174,6 +192,8 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
                 shape = {"metavar": "{" + ",".join(one.constraint.values) + "} or FILE", "type": file}
             elif one.flag_alone:
                 shape["nargs"] = "*"
+            elif name in AT_THE_DOOR:
+                shape = {"metavar": "NAME=COLUMN", "nargs": "+"}
             _add_documented(group, name, one.doc, one.default, shape)
 
 
@@ -202,11 +222,12 @@ def _add_documented(group: Any, name: str, text: str, default: Any, shape: Mappi
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
+    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in AT_THE_DOOR}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
     words: dict[Any, bool] = {"True": True, "False": False}
     return {
         name: words.get(str(value), value or True) if OPTIONS[name].flag_alone else value for name, value in one.items()
-    }
+    } | {name: found for name, found in pairs.items() if found}
 
 
 def _parameter_texts(doc: str) -> dict[str, str]:

@@ -24,7 +24,8 @@ __all__ = ["add_demo"]
 
 DEMO_FOLDER = "recdf-demo"
 DEMO_FRAMES = ("true", "pred", "log", "users", "items", "assignment", "shown")
-DEMO_METRICS = ["hitrate@10", "recall@10", "ndcg@10", "mrr@10", "revenue@10"]
+DEMO_METRICS = ["ndcg", "recall", "hitrate", "mrr", "revenue", "coverage"]
+DEMO_K = [5, 10, 20]
 
 
 def add_demo(commands: Any) -> None:
@@ -42,7 +43,7 @@ def _demo(given: argparse.Namespace) -> None:
     overwrite = given.overwrite or given.out is None
     check_out(folder, RESULT_FILES, overwrite)
     shop = sample_shop()
-    result = evaluate(shop.true, shop.pred, DEMO_METRICS, by="model", value_col="value")
+    result = evaluate(shop.true, shop.pred, DEMO_METRICS, DEMO_K, by="model", value_col="value", items=shop.items)
     joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
     with staged(folder, [f"{name}.parquet" for name in DEMO_FRAMES], overwrite=True) as staging:
@@ -74,7 +75,8 @@ def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
             result, path, title="Models of the sample shop", baseline="popularity",
             check=check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
             segments=shop.users[["user_id", "segment", "channel"]],
-            exposure=exposure_table(shop.pred, by="model", items=shop.items), log=shop.log,
+            exposure=exposure_table(shop.pred, by="model", items=shop.items, true=shop.true),
+            log=shop.log,
             position=position_table(shop.true, shop.pred, by="model"), overwrite=True,
         )  # fmt: skip
     except MissingExtraError as error:
@@ -83,7 +85,8 @@ def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
 
 
 def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
-    by_metric = result.summary.assign(column=result.summary["metric"] + "@" + result.summary["k"].astype(str))
+    summary = result.summary[result.summary["k"] == 10]
+    by_metric = summary.assign(column=summary["metric"] + "@" + summary["k"].astype(str))
     return (
         f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
         f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by {shop.pred['model'].nunique()} models."
@@ -96,7 +99,8 @@ def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
 def _grid(summary: pd.DataFrame, row: str, column: str) -> str:
     """Value ± half interval, one line per value of `row`, in order of appearance."""
     half = (summary["ci_high"] - summary["ci_low"]) / 2
-    cells = [f"{value:.3f} ± {width:.3f}" for value, width in zip(summary["value"], half, strict=True)]
+    cells = [f"{value:.3f}" + ("" if pd.isna(width) else f" ± {width:.3f}")
+             for value, width in zip(summary["value"], half, strict=True)]  # fmt: skip
     table = summary[[row, column]].assign(cell=cells).pivot(index=row, columns=column, values="cell")
     table = table.loc[summary[row].unique(), summary[column].unique()]
     return table.rename_axis(index=None, columns=None).to_string()

@@ -15,13 +15,14 @@ from ..diagnostics.data_checks import check
 from ..errors import EmptyPopulationError, OptionError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import RESULT_FILES, sweep
+from ..inputs.door import NamedFiles
 from ..inputs.frames import column
 from ..inputs.options import NAMES, OPTIONS, Options, as_columns
 from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..tables.findings import finding_of
-from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options, in_flags
+from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options
 from .expected import add_expected, check_age, check_expected
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_out
@@ -109,10 +110,10 @@ def _evaluate(given: argparse.Namespace) -> None:
     elif given.features:
         options["features"] = given.features
     stream = given.stream or given.memory_limit is not None
-    sources = _streamed(given) if stream else {}
+    sources = _streamed(given, options) if stream else {}
     # Files that are not streamed get ids of the same types as those of the streamed files.
     frames = (
-        {name: read_beside(path, sources["pred"].files[0], _keys(options), []) for name, path in paths.items()}
+        {name: read_beside(path, sources["pred"].files_schema, _keys(options), []) for name, path in paths.items()}
         if stream
         else _read_frames(given, options, paths)
     )
@@ -158,13 +159,14 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
         raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
 
 
-def _streamed(given: argparse.Namespace) -> dict[str, Source]:
+def _streamed(given: argparse.Namespace, options: Mapping[str, Any]) -> dict[str, Source]:
     """Find the files to read piece by piece, and say how many rows they have."""
     paths = {"true": given.true, "pred": given.pred}
     for path in paths.values():
         if is_text_file(path) or is_remote(path):
             raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
-    sources = {name: Source(path, name) for name, path in paths.items()}
+    named = {name: NamedFiles(path, options.get(f"{name}_cols", {})) for name, path in paths.items()}
+    sources = {name: Source(path, name) for name, path in named.items()}
     for name, one in sources.items():
         _say_read(given, name, paths[name], **one.read)
     return sources
@@ -173,12 +175,13 @@ def _streamed(given: argparse.Namespace) -> dict[str, Source]:
 def _read_frames(
     given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
-    """Read `true`, `pred` and the side tables, with ids of the same types in all of them."""
+    """Read `true`, `pred` and the side tables, with ids of the same types and the standard names in all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
     columns = ["score", "rank", "relevance", *(one for name, one in options.items() if name.endswith("_col"))]
     columns += [one.split("=")[0] for one in getattr(given, "carry", None) or []]
     columns = [one for one in columns if isinstance(one, str)]
-    frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns)
+    names = {name: options.pop(f"{name}_cols", None) for name in ("true", "pred")}
+    frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns, names)
     read = {name: {"files": len(FileSet.of(paths[name]).paths), "rows": len(frame)} for name, frame in frames.items()}
     for name, own in read.items():
         _say_read(given, name, paths[name], **own)
@@ -223,7 +226,6 @@ def _check(given: argparse.Namespace) -> int:
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
     sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
-    found["effect"] = found["effect"].map(lambda text: in_flags(text, given.parser.flags()))
     wrote = write_out(given, {FINDINGS_FILE: found}, [FINDINGS_FILE])
     print_tables(given, _findings(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found})
     note(given, wrote)

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, MissingExtraError, OptionError, RecdfError
 from ..inputs.data_files import cast, data_files, folder_columns, hidden, pandas_metadata, unified
+from ..inputs.door import new_names
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -31,23 +32,28 @@ NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 
 def read_files(
-    paths: Mapping[str, Any], keys: Sequence[str], by: Sequence[str], columns: Sequence[str] = ()
+    paths: Mapping[str, Any],
+    keys: Sequence[str],
+    by: Sequence[str],
+    columns: Sequence[str] = (),
+    names: Mapping[str, Any] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files.
 
-    Of `keys`, `by` and `columns`, a file of several must have those that another file of the frame has.
+    Of `keys`, `by` and `columns`, a file of several must have those that another file of the frame has. `names` say for
+    a frame how columns are called in its files.
     """
-    sets = {name: FileSet.of(path) for name, path in paths.items()}
+    sets = {name: replace(FileSet.of(path), role=name, names=(names or {}).get(name)) for name, path in paths.items()}
     texts = {name: files for name, files in sets.items() if files.is_text}
     return _as_frames({name: files.read([*keys, *by, *columns]) for name, files in sets.items()}, texts, keys, by)
 
 
 def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
-    """Read one frame, its ids alike those of a parquet file, of which only the types are read."""
+    """Read one frame, its ids alike those of a parquet file, of which only the types are read, or of a schema."""
     from pyarrow import parquet as pq  # costs import time that other commands need not pay
 
-    files = FileSet.of(path)
-    tables = {"beside": pq.read_schema(parquet).empty_table(), "own": files.read([*keys, *by])}
+    files, schema = FileSet.of(path), parquet if isinstance(parquet, pa.Schema) else pq.read_schema(parquet)
+    tables = {"beside": schema.empty_table(), "own": files.read([*keys, *by])}
     return _as_frames(tables, {"own": files} if files.is_text else {}, keys, by)["own"]
 
 
@@ -88,11 +94,16 @@ def _as_frame(table: Any) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class FileSet:
-    """The files of one frame: `name` as it was given, their paths, and the fsspec file system of an address."""
+    """The files of one frame: `name` as it was given, their paths, and the fsspec file system of an address.
+
+    `names` say how columns are called in the files of `true` or `pred` (`role`).
+    """
 
     name: str
     paths: list[str]
     system: Any = None
+    role: str = ""
+    names: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, path: Any) -> FileSet:
@@ -183,7 +194,8 @@ class FileSet:
                 kind = pa.large_string() if is_text_file(path) else values.type
                 column = pa.repeat(value.cast(kind), len(table))
                 table = table.append_column(name, column.dictionary_encode() if kind == pa.string() else column)
-        return table
+        names = table.column_names
+        return table if self.names is None else table.rename_columns(new_names(names, self.names, self.role))
 
 
 def _alike(tables: Sequence[Any]) -> list[Any]:

@@ -38,14 +38,15 @@ TABLES = {
 def add_report(commands: Any) -> None:
     command = commands.add_parser(
         "report",
-        usage="%(prog)s RESULTS [options]",
+        usage="%(prog)s [RESULTS] [options]",
         help="write one HTML file: verdict, leaderboard, pictures, data health",
         description="Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
-        "whether to believe it. It needs no network and holds aggregates only.",
+        "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It needs no network "
+        "and holds aggregates only.",
         epilog=FILES_HELP,
     )
     files = command.add_argument_group("files")
-    add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
+    add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"}, nargs="?")
     add_arguments(files, {"--out FILE": "default report.html"}, type=local, default=Path("report.html"))
     add_arguments(files, {"--overwrite": "replace a file that is already there"})
     what = command.add_argument_group("what is said")
@@ -56,7 +57,7 @@ def add_report(commands: Any) -> None:
     add_arguments(what, {"--k N": "cut-off of the tables (default 10)"}, default=10)
     add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
     add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
-    add_parameters(what, report, ("unit_col",))
+    add_parameters(what, report, ("unit_col", "metrics"))
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
@@ -66,25 +67,30 @@ def add_report(commands: Any) -> None:
 def _run_report(given: argparse.Namespace) -> None:
     if given.out.exists() and not given.overwrite:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
-    result = read_parquet(given.results)
+    if given.results is None and given.experiment is None and given.off_policy is None:
+        given.parser.error("name RESULTS, or a page of its own: --experiment FILE or --off-policy FILE")
+    result = None if given.results is None else read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
     tables: dict[str, Any] = dict(_read_all(paths))
     if (
         "comparison" in tables
+        and given.results is not None
         and tables["comparison"].attrs.get(COMPARED_RESULT, this := digest_of_result(given.results)) != this
     ):
         raise DataError(f"{given.comparison} compares another result than {given.results}; run recdf compare again")
-    by, baseline = result.spec["by"], given.baseline
-    if baseline is not None and len(by) == 1:
+    by, baseline = [] if result is None else result.spec["by"], given.baseline
+    if result is not None and baseline is not None and len(by) == 1:
         baseline = label("baseline", baseline, result.summary[by[0]])
     segments = None
-    if given.segments is not None:
+    if given.segments is not None and result is None:
+        segments = _read_beside("segments", Path(given.segments))
+    elif given.segments is not None and result is not None:
         keys = list(result.spec["user_col"])
         segments = read_beside(given.segments, given.results / "per_user.parquet", keys, [])
     path = report(
         result, given.out, title=given.title, baseline=baseline, k=given.k, segments=segments,
         examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
-        **given_parameters(given, ("unit_col",)), **tables,
+        **given_parameters(given, ("unit_col", "metrics")), **tables,
     )  # fmt: skip
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})

@@ -88,7 +88,7 @@ def _read_checked_ids(found: Findings, series: pd.Series, role: str) -> IdColumn
         return None
     if ids.null is not None:
         effect = "evaluate raises"
-        effect += "" if role == "items" else '; null_keys="drop" leaves these rows out'
+        effect += "" if role == "items" else '; ⟦+null_keys="drop"⟧ leaves these rows out'
         found.add(f"null ids in {role}", "error", int(ids.null.sum()), len(ids), where, effect)
     return ids
 

@@ -28,7 +28,7 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
         count = matched.counts.get(f"{role}_duplicates", 0)
         if not count:
             continue
-        effect = 'evaluate keeps the best and warns; duplicates="keep" counts them all'
+        effect = 'evaluate keeps the best and warns; ⟦+duplicates="keep"⟧ counts them all'
         if data.options.judged_only:  # other rows are dropped as well
             rows = row_objects(frame[names][frame[names].duplicated().to_numpy()].dropna().head(5))
         else:
@@ -46,9 +46,9 @@ def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[An
 def _check_population(found: ListFindings, data: Data, matched: Matched) -> None:
     """Report lists that are in only one of the frames, or that have no relevant item."""
     judged, served = matched.true_list >= 0, matched.n_pred > 0
-    effect = 'they score 0; users="both" leaves them out'
+    effect = 'they score 0; ⟦+users="both"⟧ leaves them out'
     found.lists("lists without recommendations", "warning", matched, judged & ~served, judged, effect)
-    effect = 'not evaluated; users="pred" counts them'
+    effect = 'not evaluated; ⟦+users="pred"⟧ counts them'
     found.lists("lists without truth", "info", matched, served & ~judged, served, effect)
     effect = "recall and ndcg are undefined there and skipped by the mean"
     found.lists("lists without a relevant item", "info", matched, judged & (matched.n_true == 0), judged, effect, True)

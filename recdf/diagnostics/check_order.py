@@ -24,7 +24,7 @@ def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
     if matched.tie_level is not None and data.order["by"] == "rank":
         repeats, shown = _lists_where(matched, _tied(matched)), matched.n_pred > 0
         ties = _TieRanges(matched, data.k, "lists of several recommenders may be one list here; ")
-        found.lists("ranks repeat within a list; is by= missing?", "warning", matched, repeats, shown, ties)
+        found.lists("ranks repeat within a list; is ⟦+by=⟧ missing?", "warning", matched, repeats, shown, ties)
     elif matched.tie_level is not None:
         _check_ties(found, data, matched, matched.tie_level)
     if data.order["by"] == "rank" and "pred_duplicates" not in matched.counts:
@@ -75,7 +75,7 @@ def _check_scores_beside_ranks(found: ListFindings, data: Data, matched: Matched
         effect = "rank decides; by these scores, as other tools order, every list is one tie"
         found.lists("constant scores", "info", matched, several, matched.n_pred > 0, effect)
     against = _lists_where(matched, score[1:] > score[:-1])
-    effect = "rank decides; pass score_col= to order by score"
+    effect = "rank decides; pass ⟦+score_col=⟧ to order by score"
     found.lists("score order that contradicts the ranks", "warning", matched, against, matched.n_pred > 0, effect)
 
 
@@ -86,7 +86,7 @@ def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched)
         return
     rows = matched.rows(np.arange(len(matched.item)))
     against = _lists_where(matched, (rows[1:] < rows[:-1]) & ~_tied(matched))
-    effect = "the score decides; if the rows were in the right order, smaller scores are better: pass rank_col="
+    effect = "the score decides; if the rows were in the right order, smaller scores are better: pass ⟦+rank_col=⟧"
     found.lists("row order that contradicts the scores", "info", matched, against, matched.n_pred > 0, effect)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, DeprecatedWarning, OptionError, warn_user
-from ..inputs.accepted import OptionArguments
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
-from ..inputs.options import Options, takes_options
+from ..inputs.door import takes_options
+from ..inputs.options import CallArguments, Options
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.compute import defined_values, mean, settle_undefined
@@ -36,7 +36,8 @@ def _k_third(function: Callable[ConventionArguments, pd.DataFrame]) -> Callable[
     def with_metrics_third(*args: Any, **kwargs: Any) -> pd.DataFrame:
         if len(args) == 3 and isinstance(k := args[2], int | np.integer):
             warn_user(
-                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in evaluate; pass k={k}",
+                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in evaluate; pass "
+                f"⟦+k={k}⟧",
                 DeprecatedWarning,
             )
             return function(*args[:2], k=k, **kwargs)  # type: ignore[arg-type]
@@ -45,8 +46,8 @@ def _k_third(function: Callable[ConventionArguments, pd.DataFrame]) -> Callable[
     return with_metrics_third
 
 
-@takes_options
 @_k_third
+@takes_options
 def compare_conventions(
     true: Any,
     pred: Any,
@@ -54,7 +55,7 @@ def compare_conventions(
     k: int = 10,
     *,
     conventions: Sequence[str | Convention] = tuple(CONVENTIONS),
-    **options: Unpack[OptionArguments],
+    **options: Unpack[CallArguments],
 ) -> pd.DataFrame:
     """Compute the same metrics by the rules of every library, and name the rules that make the difference.
 
@@ -92,7 +93,7 @@ def compare_conventions(
     """
     for name in ("by", "like"):
         if options.get(name) is not None:
-            raise OptionError(f"compare_conventions takes no {name}=")
+            raise OptionError(f"compare_conventions takes no ⟦{name}=⟧")
     Call.from_arguments(compare_conventions, options)  # checks their names and values
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
@@ -100,7 +101,7 @@ def compare_conventions(
     asked = [metrics] if isinstance(metrics, str | Metric) else metrics
     names = [one.name if isinstance(one, Metric) else find(one).name for one in asked]
     for record in records:
-        Options.of({**options, "like": record})  # raise for a wrong option here, since it is no refusal of data
+        Call.from_arguments(compare_conventions, {**options, "like": record})  # a wrong option is no refusal of data
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(len(names), "compare_conventions"))
         rows = _convention_rows(_Measure(true, pred, check_k(k), options, stack), names, records, k, progress)
@@ -140,7 +141,7 @@ class _Measure:
         self.matched: dict[Any, Matched] = {}
 
     def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
-        options = Options.of({**self.given, "like": record})
+        options = Options(**{**self.given, "like": record})
         key = self._key(record)
         if key not in self.matched:
             self.matched[key] = self.stack.enter_context(Call(options).match(*self.frames))

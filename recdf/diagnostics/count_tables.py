@@ -16,10 +16,10 @@ import pandas as pd
 
 from ..errors import ColumnError
 from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
-from ..inputs.accepted import OptionArguments
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import first_rows
-from ..inputs.options import as_columns, says_as, takes_options
+from ..inputs.options import CallArguments, as_columns, says_as
 from ..inputs.sorting import spans
 from ..matching.counts import ListCounts
 from ..matching.hits import ratio
@@ -45,7 +45,7 @@ def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
 
 @takes_options
 def hit_table(
-    true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Unpack[OptionArguments]
+    true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """List the recommended rows of the first k with their ranks and hits, as a metric reads them.
 
@@ -104,7 +104,7 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> p
 @says_as(hit_table)
 @takes_options
 def position_table(
-    true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, **options: Unpack[OptionArguments]
+    true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """Hits and hit rate by rank, or by position on the page, with intervals.
 
@@ -198,7 +198,7 @@ def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarr
 @says_as(hit_table)
 @takes_options
 def exposure_table(
-    pred: Any, k: int | None = 10, *, items: Any = None, **options: Unpack[OptionArguments]
+    pred: Any, k: int | None = 10, *, items: Any = None, true: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """How often and how high each item is shown: the table behind the metrics of exposure.
 
@@ -210,6 +210,9 @@ def exposure_table(
         Cut-off: ranks 1 to k; None is the whole list.
     items : DataFrame, list, Series or Index, optional
         Catalogue. Its items come first in the table, also those that are never shown.
+    true : DataFrame, mapping or Arrow stream, optional
+        Count the lists of the population alone, as `gini` and the other metrics of exposure do in `evaluate`. Default:
+        every list of `pred`.
     {options}
 
     Returns
@@ -232,7 +235,7 @@ def exposure_table(
     """
     call, frame = _call(exposure_table, pred, items, options)
     k = None if k is None else check_k(k)
-    with call.match(None, frame) as matched:
+    with call.match(true, frame) as matched:
         return _exposure_rows(matched, k, frame, call.options.item_col)
 
 

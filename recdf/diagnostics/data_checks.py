@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import EmptyPopulationError, RecdfWarning, examples
-from ..inputs.accepted import OptionArguments
+from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
-from ..inputs.options import Options, takes_options
+from ..inputs.options import CallArguments, Options
 from ..inputs.order_hints import argument_of, hints_of
 from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.true_and_pred import broken_of_true, gains, order_source, read_relevance, relevance_source
@@ -36,7 +36,7 @@ LEAK = "train and test overlap, or users want again what they had: a model that 
 
 @takes_options
 def check(
-    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[OptionArguments]
+    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[CallArguments]
 ) -> pd.DataFrame:
     """Find what is unusual in the data, and how it affects the metrics: one row per finding, none for clean data.
 
@@ -83,9 +83,9 @@ def check(
     found.add("true is empty", "error", not len(data.true), 1, "0 rows", effect)
     found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
     hints = hints_of(data.true, data.pred, shared)
-    effect = "each value is scored with all rows of true; by_in_true=True scores it with those of the same value"
+    effect = "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of the same value"
     found.add("true has columns of by", "warning", len(hints.true_by), 0, hints.true_by, effect)
-    effect = "true comes first, then pred; score_col=False says that the rows of pred are in order"
+    effect = "true comes first, then pred; ⟦+score_col=False⟧ says that the rows of pred are in order"
     found.add("true and pred look swapped", "warning", hints.swapped and len(data.true), len(data.true), "", effect)
     with Progress(4, "check") as progress:
         pred_ids = check_ids(found, data.true, data.pred, shared)
@@ -138,7 +138,7 @@ def _check_order_column(found: ListFindings, data: Data) -> None:
         return
     number = read_numbers(column(data.pred, name, "pred"), f"pred[{name!r}]").astype(np.float64)
     null, infinite = np.isnan(number), np.isinf(number)
-    effect = 'evaluate raises; nan_score="last" or "drop" decides'
+    effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
     found.add(f"null {what}s", "error", null.sum(), len(data.pred), f"pred[{name!r}]", effect)
     effect = "they rank before or after all others"
     found.add(f"infinite {what}s", "warning", infinite.sum(), len(data.pred), f"pred[{name!r}]", effect)
@@ -153,7 +153,7 @@ def _check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[A
         floats = isinstance(series, pd.Series) and pd.api.types.is_float_dtype(series.dtype)
         if name in used or not (likely or floats):
             continue
-        argument = argument_of(name) if likely else "score_col= or rank_col="
+        argument = argument_of(name) if likely else "⟦score_col=⟧ or ⟦rank_col=⟧"
         effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"
         n = len(series)
         severity: Severity = "warning" if likely else "info"
@@ -176,7 +176,7 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
         severity: Severity = "info" if gain[0] > 0 else "warning"
         found.add("constant relevance", severity, len(gain), len(gain), [float(gain[0])], effect)
     elif not bad.any() and len(gain) > 1 and gain.min() > 0:
-        effect = "no row is judged and not relevant: judged_only=True keeps hits alone, and bpref is undefined or 0"
+        effect = "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and bpref is undefined or 0"
         found.add("every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect)
 
 
@@ -198,7 +198,7 @@ def _check_unused_labels(found: ListFindings, data: Data) -> None:
         if name in used or not isinstance(series, pd.Series) or not _is_label(series):
             continue
         zero = int((series.fillna(0) == 0).sum())
-        effect = "every row of true counts as relevant; if this column says which are, pass relevance_col="
+        effect = "every row of true counts as relevant; if this column says which are, pass ⟦+relevance_col=⟧"
         found.add("a column of 0 and 1 in true is not used", "warning", zero, len(series), f"true[{name!r}]", effect)
 
 

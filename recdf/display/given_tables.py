@@ -205,7 +205,7 @@ def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
     """Return the label of a model that a caller named, or raise an error that lists the models."""
     text = JOINED_BY.join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
     if text not in models:
-        raise OptionError(f"{argument}={wanted!r} is not a model; models are {list(models)}{closest(text, models)}")
+        raise OptionError(f"⟦{argument}={wanted!r}⟧ is not a model; models are {list(models)}{closest(text, models)}")
     return text
 
 

@@ -22,6 +22,7 @@ from ..tables.cells import (
     Align,
     Cell,
     html_text,
+    latex_text,
     markdown_text,
     number,
     to_html,
@@ -92,17 +93,17 @@ class Leaderboard:
         Returns
         -------
         str
-            Needs `\usepackage{booktabs}`. The notes are comments above it. Names in scripts other than Latin need
-            XeLaTeX or LuaLaTeX with a font that has them.
+            Needs `\usepackage{booktabs}`. The notes stand below it in small type. Names in scripts other than Latin
+            need XeLaTeX or LuaLaTeX with a font that has them.
         """
         table = to_latex(*self.head_and_cells(), booktabs=True)
-        notes = "\n".join(f"% {visible(note)}" for note in self.notes)
+        notes = rf"\par\smallskip{{\footnotesize {' '.join(map(latex_text, self.notes))}\par}}"
         if caption is None and label is None:
-            return f"{notes}\n{table}"
+            return f"{table}\n{notes}"
         lines = [r"\begin{table}", r"\centering", table]
         lines += [rf"\caption{{{caption}}}"] if caption is not None else []
         lines += [rf"\label{{{label}}}"] if label is not None else []
-        return "\n".join([notes, *lines, r"\end{table}"])
+        return "\n".join([*lines, notes, r"\end{table}"])
 
     def to_html(self) -> str:
         """Return an HTML table with its notes below."""
@@ -233,7 +234,7 @@ def leaderboard(
     check_value("digits", digits, NATURAL)
     result = with_units(result, unit_col)
     table = summary_of(result)
-    columns = _columns_in_order(table, metrics, k)
+    columns = columns_of(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
     groups = {} if segments is None else segment_groups(result, segments)
@@ -296,12 +297,12 @@ def n_differs(frame: pd.DataFrame) -> pd.Series:
     return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
 
-def _columns_in_order(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
+def columns_of(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
     """Return the columns, such as ndcg@10, in the order that was asked for."""
     kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]
     known = list(dict.fromkeys(kept["column"]))
     if not known:
-        raise OptionError(f"the result has no metric at k={k}; it has k of {sorted(set(table['k'].dropna()))}")
+        raise OptionError(f"the result has no metric at ⟦k={k}⟧; it has k of {sorted(set(table['k'].dropna()))}")
     if metrics is None:
         return known
     found: list[str] = []

@@ -70,7 +70,7 @@ def compare(
     """
     rows = model_rows(result)
     if len(rows) < 2:
-        raise OptionError("the result has one model; evaluate with by= for a comparison")
+        raise OptionError("the result has one model; evaluate with ⟦+by=⟧ for a comparison")
     models = list(rows)
     codes = np.empty(len(result.per_user), np.int64)
     for code, own in enumerate(rows.values()):

@@ -31,17 +31,17 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
         keys = [*as_columns(options.user_col), *(columns[place] for place in times)]
         if n_times > 1:
             warn_user(
-                f"by={time!r} is a time, and each of its {n_times:,} values is scored over the users of all of "
+                f"⟦by={time!r}⟧ is a time, and each of its {n_times:,} values is scored over the users of all of "
                 f"them: {missing:.0%} of the lists are missing and score 0. To score each time over its own users, "
-                f"make it part of the list key, user_col={keys}, in true and in pred, and group with "
+                f"make it part of the list key, ⟦user_col={keys}⟧, in true and in pred, and group with "
                 f"rd.summarize(per_user, by={time!r})",
                 TimeByWarning,
             )
     elif overlap.alone and int(n_lists.sum()) - overlap.n_without_pred >= ENOUGH_LISTS:
         warn_user(
-            f"every list of pred has one value of by={columns}, and each of the {n_values:,} values is scored over the "
-            f"users of all of them: {missing:.0%} of the lists are missing and score 0. Where {columns[0]!r} tells "
-            f"users or lists apart and not recommenders, take it along instead, carry={columns}, and group with "
+            f"every list of pred has one value of ⟦by={columns}⟧, and each of the {n_values:,} values is scored over "
+            f"the users of all of them: {missing:.0%} of the lists are missing and score 0. Where {columns[0]!r} tells "
+            f"users or lists apart and not recommenders, take it along instead, ⟦+carry={columns}⟧, and group with "
             f"rd.summarize(result, by={columns})",
             ByWarning,
         )

@@ -103,5 +103,5 @@ def _refuse_changes(
     some = ", ".join(map(repr, here.drop_duplicates().head(3).tolist()))
     raise DataError(
         f"pred[{values.name!r}] is not constant within {len(lists):,} lists; {label} has {some}. Carry one of its "
-        f'values, e.g. carry={{{values.name!r}: "first"}} (or "last", "min", "max"), or make it part of the list key'
+        f'values, e.g. ⟦+carry=⟧{{{values.name!r}: "first"}} (or "last", "min", "max"), or make it part of the list key'
     )

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from ..inputs.accepted import OptionArguments
-from ..inputs.options import DESCRIPTION, parameters
+from ..inputs.door import through_the_door
+from ..inputs.options import DESCRIPTION, CallArguments, parameters
 from ..matching.side_tables.records import SIDE_TABLES, SideTableArguments
 from ..metrics.call import Call, Carry
 from ..metrics.strings import parse
 
 
-class EvaluateArguments(OptionArguments, SideTableArguments, total=False):
+class EvaluateArguments(CallArguments, SideTableArguments, total=False):
     """Side tables, `item_by`, `carry` and the shared options as keyword arguments. Side tables may be engine frames."""
 
     item_by: str | None
@@ -55,6 +55,7 @@ def takes_evaluate_arguments(function: EngineFunction, engine: str = "", **texts
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     hints: dict[str, Any] = {**dict.fromkeys(SIDE_TABLES, "Any"), "item_by": "str | None", "carry": "Carry"}
     more = [inspect.Parameter(name, by_name, default=None, annotation=hint) for name, hint in hints.items()]
+    function = through_the_door(function)
     function.__signature__ = signature.replace(parameters=[*own, *more, *parameters()])  # type: ignore[attr-defined]
     frame = f"DataFrame (of pandas or {engine})" if engine else "DataFrame"
     sides = "".join(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
@@ -88,11 +87,10 @@ def checked(call: Call, result: PartResult) -> Measured:
 def told(failure: Failure, n_buckets: int, of: str = "lists") -> Exception:
     """Return the error of a part; the message says so where it counted only rows of that part."""
     error = failure.error
-    if n_buckets == 1 or not isinstance(error, RecdfError) or isinstance(error, UNCOUNTED):
+    uncounted = isinstance(error, UNCOUNTED) or (isinstance(error, IdTypeError) and error.count is None)
+    if n_buckets == 1 or not isinstance(error, RecdfError) or uncounted:
         return error
-    if isinstance(error, IdTypeError) and not re.search(r" [\d,]+ ids ", str(error)):
-        return error
-    told = type(error)(f"{error} (found in one of {n_buckets:,} buckets of {of}; counts are of that one)")
+    told = error.within(after=f" (found in one of {n_buckets:,} buckets of {of}; counts are of that one)")
     told.__cause__ = error
     for note in getattr(error, "__notes__", []):
         told.add_note(note)

@@ -66,7 +66,7 @@ def check_item_by(item_by: str, by: Iterable[str], items: pd.DataFrame | None = 
     if items is not None:
         column(items, item_by, "items")
     if item_by in (*map(str, by), *SUMMARY):
-        raise ColumnError(f"item_by={item_by!r} is also a column of by or of the summary; rename it in items")
+        raise ColumnError(f"⟦item_by={item_by!r}⟧ is also a column of by or of the summary; rename it in items")
 
 
 def item_groups(matched: Matched, requests: Sequence[Request], options: Options, item_by: str) -> ItemGroups:
@@ -75,7 +75,7 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
     accuracy = [one for one in requests if one.metric.per == "list" and "true" in one.metric.needs]
     refused = [one for one in accuracy if "candidates" in one.metric.needs and options.judged_only]
     if refused:
-        raise OptionError(f"{refused[0].columns[0]} within groups of items needs items=, not judged_only")
+        raise OptionError(f"{refused[0].columns[0]} within groups of items needs ⟦items=⟧, not judged_only")
     labels = matched.sides.items.labels(item_by)
     moments = []
     for group in range(len(labels.names) if accuracy else 0):

@@ -57,7 +57,8 @@ def to_arrow(result: PartResult) -> pa.Table:
     pieces = [_PartRow("buckets", {}, integers=np.array(sorted(result.buckets), np.int64))]
     if result.failure is not None:
         error, bucket = result.failure.error, result.failure.bucket
-        details = {"class": type(error).__name__, "message": str(error), "bucket": bucket}
+        details = {"class": type(error).__name__, "message": getattr(error, "marked", str(error)), "bucket": bucket}
+        details["data"] = json.loads(json.dumps(getattr(error, "data", {}), default=str))
         details["notes"] = [*getattr(error, "__notes__", []), *_trace(error)]
         pieces.append(_PartRow("failure", details))
     for role, findings in result.findings.items():
@@ -149,10 +150,10 @@ def _failure(details: Mapping[str, Any]) -> Failure:
     Errors of a user's own metric may be of any class. One that is not known here, or that takes other arguments,
     becomes a RuntimeError. Notes below the message name the metric, and show the lines of code that raised it.
     """
-    name, message = details["class"], details["message"]
+    name, message, data = details["class"], details["message"], details["data"]
     kind = getattr(errors, name, None) or getattr(builtins, name, None)
     try:
-        error = kind(message)  # type: ignore[misc]
+        error = kind(message, **data)  # type: ignore[misc]
     except TypeError:
         error = RuntimeError(f"{name}: {message}")
     for note in details["notes"]:

@@ -260,8 +260,8 @@ class Evaluation(Result):
         if model_col is None:
             models = [name for name in recommenders if name not in as_columns(fold)]
             if len(models) != 1:
-                found = f"by {recommenders}" if recommenders else "without by="
-                fix = "name the one of the models in model_col=" if recommenders else "evaluate with by="
+                found = f"by {recommenders}" if recommenders else "without ⟦by=⟧"
+                fix = "name the one of the models in ⟦+model_col=⟧" if recommenders else "evaluate with ⟦+by=⟧"
                 raise OptionError(f"the evaluation was made {found}; {fix}, so that there are models to compare")
             model_col = models[0]
         lists = [name for name in key if name not in as_columns(fold)] if user_col is None else as_columns(user_col)

@@ -15,6 +15,7 @@ import pandas as pd
 from ..errors import ColumnError, DataError, NullKeyError, closest, kind_of, renamed
 from ..experiments.compare.runs import unit_of
 from ..inputs.constraints import SHARE, check_value
+from ..inputs.door import takes_columns
 from ..inputs.frames import column, refuse_engine_frame
 from ..inputs.ids import check_labels
 from ..inputs.options import Options, as_columns
@@ -51,6 +52,7 @@ def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
 
 
 @renamed(unit="unit_col")
+@takes_columns("user_col", "by", "weight_col")
 def summarize(
     per_user: pd.DataFrame | HasPerUser,
     by: str | Sequence[str] | None = None,
@@ -60,6 +62,7 @@ def summarize(
     confidence: float = CONFIDENCE,
     weight_col: str | None = None,
     unit_col: str | Sequence[str] | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Mean of each metric over groups of per-user rows, with its interval.
 
@@ -98,6 +101,8 @@ def summarize(
         Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
         a user are alike, so that an interval that takes them for independent is too narrow. Default: where more columns
         than `by` precede `n_true` (or are in `user_col`), the one called "user_id", or else the first of them.
+    options : Options, optional
+        `user_col`, `by` and `weight_col` of a project, where they are not given here.
 
     Returns
     -------
@@ -158,7 +163,7 @@ def summarize(
         check_labels(per_user[name], f"per_user[{name!r}]")
     _refuse_repeated_lists(per_user, keys, spec)
     if not keys:
-        refuse_mixed_models(per_user, by, units, "name all columns of the list key in user_col=")
+        refuse_mixed_models(per_user, by, units, "name all columns of the list key in ⟦+user_col=⟧")
     if not units:
         lists = [name for name in keys or list_columns(per_user) if name not in (*by, weight_col)]
         if len(lists) > 1:
@@ -187,7 +192,8 @@ def recommender_columns(per_user: pd.DataFrame, argument: str, weight_col: str |
     if len(listed) > 1 and not evaluated(per_user):
         raise DataError(
             f"per_user has {listed} before n_true, and which of them tell recommenders apart is lost (a merge drops "
-            f"what evaluate wrote): name those in {argument}=, such as {argument}={listed[0]!r}, or pass {argument}=[]"
+            f"what evaluate wrote): name those in ⟦{argument}=⟧, such as ⟦{argument}={listed[0]!r}⟧, or pass "
+            f"⟦{argument}=[]⟧"
         )
     return []
 
@@ -277,7 +283,7 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
         own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
         raise ColumnError(
             "per_user has no column named like a metric ('ndcg@10'), and names of your own are lost in a merge, which "
-            f"drops what evaluate wrote: give them in metrics=; the columns of numbers are {own}"
+            f"drops what evaluate wrote: give them in ⟦+metrics=⟧; the columns of numbers are {own}"
         )
     return names
 

@@ -74,7 +74,7 @@ def own_variant(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str
         raise DataError(
             f"{len(np.unique(user[astray])):,} users of per_user have lists of other variants than their own only "
             f"({some_keys(per_user, astray, keys)}); to count what they were shown all the same, evaluate without "
-            f"by={variant_col!r}"
+            f"⟦+by={variant_col!r}⟧"
         )
     result: pd.DataFrame = per_user[shown == pair[user]].drop(columns=variant_col)
     result.attrs = copy.deepcopy(per_user.attrs)

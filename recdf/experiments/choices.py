@@ -42,7 +42,7 @@ def new_word(value: Any) -> Any:
 def in_new_word(name: str, value: Any) -> Any:
     """Return the value of an argument by its new word, with a warning if it is an old one."""
     if (new := new_word(value)) != value:
-        text = f"{name}={value!r} is now {name}={new!r}; the old word goes after one minor version"
+        text = f"⟦{name}={value!r}⟧ is now ⟦+{name}={new!r}⟧; the old word goes after one minor version"
         warn_user(text, DeprecatedWarning)
     return new
 
@@ -52,7 +52,7 @@ def check_test(name: str, value: Any, tests: object) -> Any:
     test = in_new_word(name, value)
     if test not in get_args(tests) and test in _REFUSED:
         valid = ", ".join(map(repr, get_args(tests)))
-        raise OptionError(f"{name}={test!r} {_REFUSED[test]}; valid are {valid}")
+        raise OptionError(f"⟦{name}={test!r}⟧ {_REFUSED[test]}; valid are {valid}")
     check_value(name, test, tests)
     return test
 

@@ -112,7 +112,7 @@ def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Ar
         if n_strata * sum(units.n) > MOST_DUMMIES:
             raise OptionError(
                 f"strata has {n_strata:,} levels; beside covariates each is a column of {sum(units.n):,} rows, which "
-                "does not fit in memory: merge strata, or leave out one of strata= and covariates="
+                "does not fit in memory: merge strata, or leave out one of ⟦+strata=⟧ and ⟦+covariates=⟧"
             )
         designs = both(lambda x, codes: np.hstack([np.eye(n_strata)[codes][:, 1:], x]), designs, units.strata[0])
     columns = varying_columns(*designs)

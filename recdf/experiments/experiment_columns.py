@@ -71,7 +71,7 @@ def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) ->
     names = require(frame, role, as_columns(by))
     clash = [name for name in names if name in taken]
     if clash:
-        raise OptionError(f"by={clash[0]!r} is also a column of the result; rename it in {role}")
+        raise OptionError(f"⟦by={clash[0]!r}⟧ is also a column of the result; rename it in {role}")
     return names
 
 
@@ -132,7 +132,7 @@ def column_codes(frame: pd.DataFrame, role: str, name: str) -> tuple[Codes, int]
 def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics") -> dict[str, MetricColumns]:
     """Read `"m"`, `["m", ..]` or `{"name": "m" or ("numerator", "denominator")}` into name → columns."""
     if metrics is None:
-        raise OptionError(f"{argument}=None; expected a column of {role}, a list of them or a mapping")
+        raise OptionError(f"⟦{argument}=None⟧; expected a column of {role}, a list of them or a mapping")
     if isinstance(metrics, str):
         metrics = [metrics]
     pairs = metrics.items() if isinstance(metrics, Mapping) else ((name, name) for name in metrics)

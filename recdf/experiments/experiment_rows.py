@@ -66,7 +66,7 @@ def read_experiment_rows(
 ) -> ExperimentRows:
     """Code the rows; refuse users in two variants, and several rows of a user."""
     if variant_col in by_cols:
-        raise OptionError(f"by={variant_col!r} is the column of the variant; name columns of segments")
+        raise OptionError(f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments")
     variant, labels = group_codes(data, "data", [variant_col])
     group, groups = group_codes(data, "data", by_cols)
     users = _user_codes(data, user_col, by_cols, list(cluster), variant, group)
@@ -138,7 +138,7 @@ def _user_codes(
         one = keys[0] if len(keys) == 1 else keys
         raise DuplicateError(
             f"data has several rows per {[*by_cols, *keys]}: {int(again.sum()):,} rows too many "
-            f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass cluster={one!r}, roll them "
-            "up first with rd.roll_up, or name in by= the columns that tell them apart"
+            f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass ⟦+cluster={one!r}⟧, roll "
+            "them up first with rd.roll_up, or name in ⟦+by=⟧ the columns that tell them apart"
         )
     return codes

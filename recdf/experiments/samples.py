@@ -64,7 +64,7 @@ def covariate_specs(
         covariates = dict.fromkeys(specs, covariates)
     if not isinstance(covariates, Mapping):
         raise OptionError(
-            f"covariates={covariates!r}; expected a column, a list of columns, or a mapping of metrics to them"
+            f"⟦covariates={covariates!r}⟧; expected a column, a list of columns, or a mapping of metrics to them"
         )
     subset("covariates", list(covariates), specs)
     found = {}
@@ -118,8 +118,8 @@ def read_metrics(
         if null.any() and nan == "raise":
             raise DataError(
                 f"metric {name!r} is null in {int(null.sum()):,} of {len(data):,} rows (first: rows "
-                f'{np.flatnonzero(null)[:5].tolist()}); pass nan="drop" to leave them out, or say what they '
-                'are worth (evaluate with undefined="zero")'
+                f'{np.flatnonzero(null)[:5].tolist()}); pass ⟦+nan="drop"⟧ to leave them out, or say what they '
+                'are worth (evaluate with ⟦+undefined="zero"⟧)'
             )
         dropped = null | empty
         xs = {
@@ -167,7 +167,7 @@ def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -
     if cap is None:
         return {}
     if not isinstance(cap, Mapping):
-        raise OptionError(f"cap={cap!r}; expected a mapping of metrics to quantiles, such as {{'revenue': 0.999}}")
+        raise OptionError(f"⟦cap={cap!r}⟧; expected a mapping of metrics to quantiles, such as {{'revenue': 0.999}}")
     subset("cap", list(cap), specs)
     for name, value in cap.items():
         check_value(f"cap[{name!r}]", value, SHARE)

@@ -78,11 +78,11 @@ def check_together(settings: Settings, strata: Any = None, cluster: Any = None, 
     tests, sequential = {*settings.tests.values()}, settings.sequential_n is not None
     if "proportion" in tests and (sequential or strata is not None or cluster is not None or covariates):
         raise OptionError(
-            'test="proportion" compares the shares of users as they are; it takes no sequential_n=, strata=, cluster= '
-            "or covariates=. Compare the other metrics in a call of their own"
+            '⟦test="proportion"⟧ compares the shares of users as they are; it takes no ⟦+sequential_n=⟧, ⟦+strata=⟧, '
+            "⟦+cluster=⟧ or ⟦+covariates=⟧. Compare the other metrics in a call of their own"
         )
     resampled = sorted(tests & {"bootstrap", "permutation"})
     if strata is not None and resampled:
-        raise OptionError(f'test="{resampled[0]}" does not take strata; use test="t"')
+        raise OptionError(f'⟦test="{resampled[0]}"⟧ does not take strata; use ⟦+test="t"⟧')
     if sequential and (resampled or settings.alternative != "two-sided"):
-        raise OptionError('sequential_n needs test="t" and alternative="two-sided"')
+        raise OptionError('sequential_n needs ⟦test="t"⟧ and ⟦alternative="two-sided"⟧')

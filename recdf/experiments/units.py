@@ -62,7 +62,8 @@ def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRo
     regression = sides[0].den is None and data.clusters is None and not resampled
     designs = None
     if regression and (len(covariates) > 1 or gaps or (covariates and strata is not None)):
-        designs = _designs(covariates, n[0])
+        columns = covariate_columns(covariates)
+        designs = columns[: n[0]], columns[n[0] :]
     elif covariates:
         x = without_gaps(covariates[0])
         past = x.take(slice(n[0])), x.take(slice(n[0], None))
@@ -91,14 +92,12 @@ def not_used(covariate: Sample, n: tuple[int, int]) -> str:
     return "" if den is None or (den[: n[0]].any() and den[n[0] :].any()) else "no_covariate"
 
 
-def _designs(covariates: list[Sample], n_control: int) -> tuple[Floats, Floats]:
-    """Values of all covariates of both arms, and an indicator for each that has gaps, as columns."""
+def covariate_columns(covariates: list[Sample]) -> Floats:
+    """Values of all covariates, and an indicator for each that has gaps, as columns."""
     filled = map(without_gaps, covariates)
     with np.errstate(divide="ignore", invalid="ignore"):
         columns = [one.num if one.den is None else np.nan_to_num(one.num / one.den) for one in filled]
-    columns += [one.missing.astype(np.float64) for one in covariates if one.missing.any()]
-    together = np.column_stack(columns)
-    return together[:n_control], together[n_control:]
+    return np.column_stack(columns + [one.missing.astype(np.float64) for one in covariates if one.missing.any()])
 
 
 def _strata(

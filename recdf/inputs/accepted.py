@@ -24,9 +24,7 @@ class ArrowStream(Protocol):
 Rows = pd.DataFrame | Mapping[Any, Any] | ArrowStream
 
 # A collection of ids, or a frame with a column of ids.
-Ids = (
-    pd.DataFrame | pd.Series | pd.Index | np.ndarray | list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any] | range
-)
+Ids = pd.DataFrame | pd.Series | pd.Index | np.ndarray | list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any] | range
 
 # Features of items: columns of `items`, a frame indexed by item, or a function of positions in `items`.
 Features = str | list[str] | Rows | pd.Series | Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -44,6 +42,8 @@ class OptionArguments(TypedDict, total=False):
 
     user_col: str | Sequence[str]
     item_col: str
+    true_cols: Mapping[str, str] | None
+    pred_cols: Mapping[str, str] | None
     score_col: str | Literal[False] | None
     rank_col: str | None
     relevance_col: str | Literal[False] | None

@@ -41,10 +41,12 @@ class Constraint:
         """
         if not self.holds(value):
             several = isinstance(value, Collection) and not isinstance(value, str | bytes)
-            found = f" is {kind_of(value)}" if several and len(value) > 5 else f"={value!r}"
+            short = not several or (isinstance(value, list | tuple | set | dict) and len(value) <= 5)
+            found = f"={value!r}" if short else f" is {kind_of(value)}"
             expected = "valid are" if self.values else "expected"
-            said = f"{of}{name}{found}; {expected} {self.words}{closest(str(value), self.values)}"
-            raise OptionError(said, argument=name, value=value)
+            named = f"⟦{name}{found}⟧" if found[0] == "=" else f"{name}{found}"
+            said = f"{of}{named}; {expected} {self.words}{closest(str(value), self.values)}"
+            raise OptionError(said, argument=name.partition("[")[0], value=value)
         return value.item() if isinstance(value, np.generic) else value
 
 

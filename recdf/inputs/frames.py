@@ -31,7 +31,7 @@ def as_frame(
         return _plain_frame(data)
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
-            raise ColumnError(f"{role} is a mapping, which has one key column, but user_col={list(user_col)!r}")
+            raise ColumnError(f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
         number = "relevance" if role == "true" else "score"
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
@@ -230,7 +230,7 @@ def from_labelled(
         column(frame, name, "frame")
     taken = [name for name in (*keys, "score") if name == model_col] + [name for name in keys if name == "score"]
     if taken:
-        raise ColumnError(f"{taken[0]!r} names two columns of pred: the key, model_col= and 'score' must be distinct")
+        raise ColumnError(f"{taken[0]!r} names two columns of pred: the key, ⟦model_col=⟧ and 'score' must be distinct")
     if "relevance" in keys:
         raise ColumnError("a key column is named 'relevance', the name of the labels in true; rename it")
     true = frame[keys].reset_index(drop=True)
@@ -262,11 +262,13 @@ def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] 
     lead to a wrong number.
     """
     if name not in frame.columns:
-        have = ", ".join(map(repr, frame.columns)) or "none"
+        have, where = ", ".join(map(repr, frame.columns)) or "none", f"{role}[{name!r}]"
         if name in frame.index.names:
-            raise ColumnError(f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()")
+            said = f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()"
+            raise ColumnError(said, column=where)
         known = list(frame.columns if suggest is None else suggest)
-        raise ColumnError(f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}")
+        said = f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}"
+        raise ColumnError(said, column=where)
     found: pd.Series | pd.DataFrame = frame[name]
     if isinstance(found, pd.DataFrame):
         raise ColumnError(f"{role} has {found.shape[1]} columns named {name!r}; expected one")
@@ -287,7 +289,7 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
             return near  # the caller typed the name, and not quite right
         if usual:
             rename = f" if all frames call it so, else rename it in {role}" if kind in ("user", "item") else ""
-            return f"; pass {kind}_col={usual[0]!r}{rename}"
+            return f"; pass ⟦+{kind}_col={usual[0]!r}⟧{rename}"
         users = [one for one in frame.columns if "user" in _usual(one)]
         rest = [one for one in frame.columns if not _usual(one)]
         if kind == "item" and role in ("true", "pred") and users and len(rest) > 1:
@@ -305,7 +307,7 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
     """Return float64 (NaN for null), or int64 or uint64 for integers without nulls, which stay exact."""
     dtype = series.dtype
     if pd.api.types.is_complex_dtype(dtype):
-        raise DataError(f"{where} holds complex numbers; expected real ones")
+        raise DataError(f"{where} holds complex numbers; expected real ones", column=where)
     if pd.api.types.is_bool_dtype(dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_integer_dtype(dtype) and not series.hasnans:
@@ -316,7 +318,8 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
     if found in ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"):
         return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(dtype=np.float64)
     some = examples(series.dropna().head(5))
-    raise DataError(f"{where} holds {f'{found} values ({some})' if some else f'{dtype} values'}; expected numbers")
+    held = f"{found} values ({some})" if some else f"{dtype} values"
+    raise DataError(f"{where} holds {held}; expected numbers", column=where)
 
 
 # Whole numbers up to here are exact as float64.
@@ -354,7 +357,8 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
     values = read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
     bad = ~np.isfinite(values)
     if bad.any():
-        raise DataError(f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers")
+        raise DataError(f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers",
+                        column=f"{role}[{name!r}]", count=int(bad.sum()))  # fmt: skip
     return values
 
 

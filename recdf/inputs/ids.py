@@ -109,7 +109,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
         categories = read_ids(pd.Series(series.cat.categories), where)
         return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
     if pd.api.types.is_bool_dtype(dtype):
-        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other hashable labels, never bool")
+        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other labels", column=where)
     if pd.api.types.is_integer_dtype(dtype):
         return _integer_ids(series, where)
     if pd.api.types.is_float_dtype(dtype):
@@ -201,7 +201,7 @@ def _refuse_nested(dtype: Any, where: str) -> None:
     if is_nested(dtype):
         raise IdTypeError(
             f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected strings, numbers, dates "
-            "or other hashable labels. Convert the column, e.g. with .astype(str)"
+            "or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧", column=where,
         )
 
 
@@ -219,7 +219,7 @@ def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
     except TypeError as error:  # lists, arrays and dicts as Python objects
         raise IdTypeError(
             f"{where} holds values that cannot tell rows apart ({error}); expected strings, numbers, dates or other "
-            "hashable labels. Convert the column, e.g. with .astype(str)"
+            "hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧", column=where,
         ) from error
 
 
@@ -267,8 +267,9 @@ def _float_ids(series: pd.Series, where: str) -> IdColumn:
         raise IdTypeError(
             f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**{digits} "
             f"({examples(values[~whole])}); ids that went through float may have lost digits: "
-            "read them as integers or strings"
-        )
+            "read them as integers or strings",
+            column=where, count=int(np.count_nonzero(~whole)), examples=values[~whole][:5].tolist(),
+        )  # fmt: skip
     integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
     kind = "empty" if null.all() else "integer"
     return IdColumn(where, kind, integers, null if null.any() else None)
@@ -332,7 +333,7 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
             return _odd_strings(series, where)
         return IdColumn(where, "string", array, _nulls(series))
     if inferred == "boolean":
-        raise IdTypeError(f"{where} holds bool objects; ids are never bool")
+        raise IdTypeError(f"{where} holds bool objects; ids are never bool", column=where)
     null = _nulls(series)
     present = series.to_numpy() if null is None else series.to_numpy()[~null]
     if not len(present):
@@ -354,12 +355,12 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
     kinds = set(map(type, present))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type")
+        raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type", column=where)
     kind = kinds.pop()
     if kind.__hash__ is None:
         mend = "expected hashable labels"
         if issubclass(kind, list | set | np.ndarray):
             mend = f"expected one id in a row: DataFrame.explode({series.name!r}) makes a row of each"
-        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}")
+        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}", column=where)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return IdColumn(where, name, series.to_numpy(), null)

@@ -6,15 +6,16 @@ import inspect
 import re
 import textwrap
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar, get_args
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeVar, Unpack, get_args
 
 import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, valid
-from .accepted import Duplicates, Ids, NanScore, NullKeys, PopulationRule, Ties, Undefined
+from .accepted import Duplicates, Ids, NanScore, NullKeys, OptionArguments, PopulationRule, Ties, Undefined
 from .constraints import COLUMN_KINDS, NONE, PLAIN_KINDS, Constraint, a_number, constraint_of, either, one_of
 from .conventions import LIKE, Convention, find_convention
 from .population import Population
@@ -27,6 +28,14 @@ GIVEN_IDS = Constraint(
 OF_USERS = Constraint(
     "a mapping of users to weights, such as series.to_dict()", lambda value: isinstance(value, Mapping), "mapping"
 )
+NAMES_OF = either(
+    Constraint(
+        "a mapping of standard names to those of the frame, such as {'user_id': 'uid'}",
+        lambda names: isinstance(names, Mapping) and all(isinstance(one, str) for one in (*names, *names.values())),
+        "mapping",
+    ),
+    NONE,
+)
 
 
 def option(default: Any, doc: str, constraint: Constraint | None = None) -> Any:
@@ -35,12 +44,39 @@ def option(default: Any, doc: str, constraint: Constraint | None = None) -> Any:
 
 
 # fmt: off
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Options:
-    """Options of one call, checked."""
+    """The columns and rules of a project, stated once: every call that has such options takes them as `options=`.
+
+    What a call says itself comes first, then what is stated here, then the convention `like=`, then the defaults. A
+    record cannot be changed. Its attributes are the options as a call would use them: as they are stated, or else as
+    the convention or the default has them; `given` holds those that are stated. Functions of per-user tables and of
+    logs take the columns from it that they have too.
+
+    Parameters
+    ----------
+    {options}
+
+    Raises
+    ------
+    OptionError
+        If a name or a value is unknown, or if two options exclude each other.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.Options(user_col="customer", item_col="sku", pred_cols={"sku": "article"})
+    >>> shop.replace(ties="row", pred_cols=None)
+    Options(user_col='customer', item_col='sku', pred_cols=None, ties='row')
+    """
 
     user_col: str | Sequence[str] = option("user_id", "Column or columns of the list key.")
     item_col: str = option("item_id", "Column of the item id.")
+    true_cols: Mapping[str, str] | None = option(None, """
+        Names of columns that `true` calls otherwise: the standard name, then that in `true`, as in
+        {"user_id": "customer"}. The standard name is the one that the other options and the results use.""", NAMES_OF)
+    pred_cols: Mapping[str, str] | None = option(None, """
+        The same for `pred`, as in {"user_id": "uid", "score": "yhat"}.""", NAMES_OF)
     score_col: str | Literal[False] | None = option(None, """
         Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col` is given, a column
         named `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]` tells which. With
@@ -99,18 +135,40 @@ class Options:
         of the parameters of metrics. Options that are given explicitly take precedence.""", LIKE)
     # fmt: on
 
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> Options:
-        """Make options from those given; the rest are those of the convention `like=`, or else the defaults."""
+    def __init__(self, **given: Unpack[OptionArguments]) -> None:
+        """Check the options that are given; the rest are those of the convention `like=`, or else the defaults."""
+        check_names(given, NAMES, "Options")
         convention = find_convention(given.get("like"))
         defaults = {} if convention is None else convention.options
         check_names(list(defaults), NAMES, "the convention")
-        given = {name: _plain_value(name, value) for name, value in given.items()}
-        made = cls(**{**defaults, **given, "like": convention})
-        for name, one in OPTIONS.items():
-            one.constraint.check(name, getattr(made, name))
-        made._check_together()
-        return made
+        stated = {name: _plain_value(name, value) for name, value in given.items()}
+        values = {name: one.default for name, one in OPTIONS.items()} | {**defaults, **stated, "like": convention}
+        for name, value in values.items():
+            OPTIONS[name].constraint.check(name, value)
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_given", stated)
+        self._check_together()
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are stated, without those of the convention and the defaults."""
+        return dict(vars(self)["_given"])
+
+    def replace(self, **changes: Unpack[OptionArguments]) -> Options:
+        """Return options of which some are stated otherwise."""
+        return Options(**{**self.given, **changes})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Options):
+            return NotImplemented
+        ours, theirs = self.given, other.given
+        return ours.keys() == theirs.keys() and all(_equal(value, theirs[name]) for name, value in ours.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        stated = {name: self.given[name] for name in NAMES if name in self.given}
+        return f"Options({', '.join(f'{name}={_stated(value)}' for name, value in stated.items())})"
 
     def parameters(self, metric: str) -> Mapping[str, Any]:
         """Return the parameters that the convention has for a metric."""
@@ -128,13 +186,14 @@ class Options:
         """Raise if options exclude each other, or if one lacks another that it needs."""
         rules = (
             ("rank_col", self.score_col and self.rank_col is not None,
-             f"score_col={self.score_col!r} and rank_col={self.rank_col!r} are both given; the order of `pred` has "
+             f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; the order of `pred` has "
              "one source"),
             ("weight_col", isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1,
-             f"weight_col is a mapping, which has one key, but user_col={self.user_col!r}; give the weights as a "
-             "column of true, or of users="),
+             f"weight_col is a mapping, which has one key, but ⟦user_col={self.user_col!r}⟧; give the weights as a "
+             "column of true, or of ⟦+users=⟧"),
             ("propensity_floor", self.propensity_floor > 0 and self.propensity_col is None,
-             f"propensity_floor={self.propensity_floor!r} needs propensity_col=, the column of true that it limits"),
+             f"⟦propensity_floor={self.propensity_floor!r}⟧ needs ⟦+propensity_col=⟧, the column of true that it "
+             "limits"),
         )  # fmt: skip
         for name, broken, words in rules:
             if broken:
@@ -154,11 +213,15 @@ class Options:
         return "users" if self.weight_col in columns else "true"
 
     def updated(self, **changes: Any) -> Options:
-        return replace(self, **changes)
+        """Return the options of a part of a call, without a check."""
+        made = copy(self)
+        for name, value in changes.items():
+            object.__setattr__(made, name, value)
+        return made
 
     def spec(self) -> dict[str, Any]:
         """Return the options in types that JSON has; a population given by ids is described and not copied."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: getattr(self, name) for name in NAMES if name not in AT_THE_DOOR}
         values["users"] = self.population.words
         if isinstance(self.weight_col, Mapping):
             values["weight_col"] = f"{len(self.weight_col)} given weights"
@@ -208,7 +271,18 @@ def _option_records() -> dict[str, Option]:
 
 OPTIONS = _option_records()
 NAMES = tuple(OPTIONS)
+AT_THE_DOOR = ("true_cols", "pred_cols")  # these are settled before a call begins, and its record does not name them
 DESCRIPTION = "\n".join(one.described for one in OPTIONS.values())
+Options.__doc__ = (Options.__doc__ or "").replace("    {options}", textwrap.indent(DESCRIPTION, "    "))
+DESCRIPTION += """
+options : Options, optional
+    `rd.Options(...)`, the options of a project. Those that are given beside it take precedence."""
+
+
+class CallArguments(OptionArguments, total=False):
+    """The shared options, and those of a project, as keyword arguments of a call."""
+
+    options: Options | None
 
 
 def collected(data: Any) -> Any:
@@ -247,24 +321,31 @@ def check_shared(given: Collection[str], function: Callable[..., Any]) -> None:
 
 
 def parameters() -> list[inspect.Parameter]:
-    """Return the options as keyword-only parameters, for signatures."""
+    """Return the options as keyword-only parameters, for signatures; the last ones are those of a project."""
+    by_name = inspect.Parameter.KEYWORD_ONLY
     return [
-        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
-        for field in fields(Options)
+        *(inspect.Parameter(one.name, by_name, default=one.default, annotation=one.type) for one in fields(Options)),
+        inspect.Parameter("options", by_name, default=None, annotation="Options | None"),
     ]
 
 
+Options.__signature__ = inspect.Signature(parameters()[:-1])  # type: ignore[attr-defined]
+
+
+def _equal(one: Any, two: Any) -> bool:
+    """Whether two values of an option are equal; frames are, if their types and values are."""
+    if hasattr(one, "equals"):
+        return type(one) is type(two) and bool(one.equals(two))
+    return bool(np.array_equal(one, two)) if isinstance(one, np.ndarray) else bool(one == two)
+
+
+def _stated(value: Any) -> str:
+    """Return the value of an option for a line of text."""
+    large = isinstance(value, pd.DataFrame | pd.Series | pd.Index | np.ndarray) or len(repr(value)) > 200
+    return f"<{type(value).__name__} of {len(value):,}>" if large and isinstance(value, Sized) else repr(value)
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def takes_options(function: Function) -> Function:
-    """Show the shared options in the signature of a function that takes them as `**options`."""
-    signature = inspect.signature(function)
-    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    function.__signature__ = signature.replace(parameters=own + parameters())  # type: ignore[attr-defined]
-    doc = inspect.getdoc(function) or ""
-    function.__doc__ = doc.replace("{options}", DESCRIPTION)
-    return function
 
 
 def says_as(source: Callable[..., Any]) -> Callable[[Function], Function]:

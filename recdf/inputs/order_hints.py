@@ -61,7 +61,7 @@ def is_rank(name: Any) -> bool:
 
 def argument_of(name: Any) -> str:
     """Return the argument to pass for a column that looks like a score or a rank, as messages write it."""
-    return f"{'rank' if is_rank(name) else 'score'}_col={name!r}"
+    return f"⟦+{'rank' if is_rank(name) else 'score'}_col={name!r}⟧"
 
 
 def _has(name: Any, words: re.Pattern[str]) -> bool:

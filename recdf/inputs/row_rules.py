@@ -67,7 +67,8 @@ def _number_rule(what: str, words: str) -> Callable[[str, Mapping[str, Count], i
     def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
         ((where, count),) = found.items()
         n, some, hint = f"{count.n:,} {what}", examples(count.some), _hint(what, count, n_rows)
-        return DataError(f"{where} holds {words.format(n=n, n_rows=f'{n_rows:,}', some=some, hint=hint)}")
+        said = f"{where} holds {words.format(n=n, n_rows=f'{n_rows:,}', some=some, hint=hint)}"
+        return DataError(said, column=where, count=count.n, examples=count.some)
 
     return error
 
@@ -79,12 +80,14 @@ def _hint(what: str, count: Count, n_rows: int) -> str:
     if what == "zero or negative" and count.n == n_rows:
         return "; all of them look like logarithms: take np.exp"
     zeros = what == "zero or negative" and 0.0 in count.some
-    return "; propensity_floor= above 0 makes zeros usable" if zeros else ""
+    return "; ⟦+propensity_floor=⟧ above 0 makes zeros usable" if zeros else ""
 
 
 def _null_ids(role: str, found: Mapping[str, Count], n_rows: int) -> NullKeyError:
     counts = ", ".join(f"{count.n:,} in {where}" for where, count in found.items() if count.n)
-    return NullKeyError(f'{role} has null ids: {counts}; drop these rows or pass null_keys="drop"')
+    said = f'{role} has null ids: {counts}; drop these rows or pass ⟦+null_keys="drop"⟧'
+    first = next(where for where, count in found.items() if count.n)
+    return NullKeyError(said, column=first, count=sum(count.n for count in found.values()))
 
 
 RELEVANCES = "{n} relevances ({some}); expected finite numbers, 0 for not relevant"
@@ -93,7 +96,7 @@ PROPENSITIES = (
     "at most 1{hint}"
 )
 WEIGHTS_BROKEN = "{n} weights of {n_rows} ({some}); expected finite numbers, at least 0"
-NULL_ORDER = '{n}s of {n_rows}; drop these rows or pass nan_score="last" or "drop"'
+NULL_ORDER = '{n}s of {n_rows}; drop these rows or pass ⟦+nan_score="last"⟧ or "drop"'
 
 # The rules in the order in which they are reported: only the first broken rule raises its error.
 OF_RELEVANCE = tuple(

@@ -136,7 +136,7 @@ def read_true(frame: pd.DataFrame, options: Options, findings: dict[str, BrokenR
     if name is None:
         if options.min_relevance is not None:
             raise OptionError(
-                f"min_relevance={options.min_relevance} needs relevance_col=, "
+                f"⟦min_relevance={options.min_relevance}⟧ needs ⟦+relevance_col=⟧, "
                 f"or a column of true named {RELEVANCE_NAME!r}"
             )
         ones = np.broadcast_to(1.0, len(frame))  # a view that repeats one number
@@ -176,7 +176,7 @@ def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarr
     except DataError as error:
         if options.relevance_col is not None:
             raise
-        raise DataError(f"{error}; pass relevance_col=False if every row of true is relevant") from None
+        raise error.within(after="; pass ⟦+relevance_col=False⟧ if every row of true is relevant") from None
 
 
 def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
@@ -196,7 +196,7 @@ def by_in_true(true: pd.DataFrame, options: Options) -> list[str]:
     names = shared if asked is True else as_columns(asked or None)
     if asked and (not names or not set(names) <= set(shared)):
         raise ColumnError(
-            f"by_in_true={asked!r}; expected columns of by={as_columns(options.by)} that true has, which are "
+            f"⟦by_in_true={asked!r}⟧; expected columns of ⟦+by={as_columns(options.by)}⟧ that true has, which are "
             f"{shared or 'none'}; true has {', '.join(map(repr, true.columns))}"
         )
     return names
@@ -256,7 +256,7 @@ def _known_ids(frame: pd.DataFrame, role: str, name: str) -> IdColumn:
     """Read an id column in which nulls are not allowed."""
     ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
     if ids.null is not None:
-        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids")
+        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids", column=ids.where, count=int(ids.null.sum()))
     return ids
 
 
@@ -275,7 +275,7 @@ def read_catalogue(items: Any, item_col: str, role: str = "items") -> tuple[pd.D
 def raw_ratings(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarray:
     """Read the relevance of rows of `true` as given, whatever `min_relevance` is."""
     if table.number_col is None:
-        raise OptionError("needs relevance_col= (the rating in true)")
+        raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
     numbers = read_relevance(table.frame, table.number_col, options)
     return numbers.take(table.frame_rows(rows))
 
@@ -283,7 +283,7 @@ def raw_ratings(table: ReadRows, rows: np.ndarray, options: Options) -> np.ndarr
 def raw_scores(table: ReadRows, rows: np.ndarray, order: Order) -> np.ndarray:
     """Read the scores of rows of `pred`."""
     if order["by"] != "score" or table.number is None:
-        raise OptionError("needs score_col= (the predicted rating in pred)")
+        raise OptionError("needs ⟦+score_col=⟧ (the predicted rating in pred)")
     name = table.number_col
     assert name is not None
     # The numbers of the table cannot be used, since they may be places in the order of the scores.

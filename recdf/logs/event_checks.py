@@ -26,14 +26,14 @@ def check_events(found: Findings, log: LogRows, events: EventRows, window: float
         (
             f"{what} without an impression",
             outcome.never_shown,
-            'they belong to no list; unattributed="true" keeps them in true, so that recall counts them',
+            'they belong to no list; ⟦+unattributed="true"⟧ keeps them in true, so that recall counts them',
         ),
         (
             f"impressions after the {what}",
             outcome.before_impression,
-            "all impressions of the item came later, so nothing is attributed; clock_skew= allows for two clocks",
+            "all impressions of the item came later, so nothing is attributed; ⟦+clock_skew=⟧ allows for two clocks",
         ),
-        (f"{what} after the window", outcome.outside_window, "nothing is attributed; a longer window= would"),
+        (f"{what} after the window", outcome.outside_window, "nothing is attributed; a longer ⟦+window=⟧ would"),
     ):
         _add(found, finding, events, np.flatnonzero(flags), len(outcome.attributed), names, effect)
     _check_named_lists(found, log, events, candidates, names)
@@ -61,8 +61,8 @@ def _check_named_lists(
         other |= of_events[event] != of_log[row]
     wrong = event[named & other]
     effect = (
-        'attribution goes by time alone, and the last impression (attribution="last") is in another list than the one '
-        "that the event names; a shorter window= may separate the lists"
+        'attribution goes by time alone, and the last impression (⟦attribution="last"⟧) is in another list than the '
+        "one that the event names; a shorter ⟦+window=⟧ may separate the lists"
     )
     _add(found, f"{events.name} that name another list", events, wrong, len(event), names, effect)
 

@@ -190,12 +190,12 @@ def _require_columns(frame: pd.DataFrame, role: str, names: Sequence[str], rules
         if role == "log" and name not in frame.columns:
             if rules.list_cols == (SESSION,) == (name,):
                 raise ColumnError(
-                    f"log has no column {SESSION!r}; name the columns of a list in list_cols=, make sessions with "
-                    'session_gap="30min", or pass list_cols=() for one list per user'
+                    f"log has no column {SESSION!r}; name the columns of a list in ⟦+list_cols=⟧, make sessions with "
+                    '⟦+session_gap="30min"⟧, or pass ⟦+list_cols=()⟧ for one list per user'
                 )
             if name == rules.rank_col == "position":
                 raise ColumnError(
-                    "log has no column 'position'; name it in rank_col=, or pass rank_col=None to rank by time"
+                    "log has no column 'position'; name it in ⟦+rank_col=⟧, or pass ⟦+rank_col=None⟧ to rank by time"
                 )
         if role != "log" and name not in frame.columns and name in rules.log_columns and len(frame.columns):
             have = ", ".join(map(repr, frame.columns))
@@ -217,8 +217,8 @@ def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rule
         ids = [name for name in null if name not in (rules.rank_col, rules.time_col)]
         found = ", ".join(f"{n:,} in {where}" for where, n in counts.items())
         if ids:
-            raise NullKeyError(f'{role} has null ids: {found}; drop these rows or pass null_keys="drop"')
-        raise DataError(f'{role} has null times or positions: {found}; drop these rows or pass null_keys="drop"')
+            raise NullKeyError(f'{role} has null ids: {found}; drop these rows or pass ⟦+null_keys="drop"⟧')
+        raise DataError(f'{role} has null times or positions: {found}; drop these rows or pass ⟦+null_keys="drop"⟧')
     gone = np.logical_or.reduce(list(null.values()))
     return frame[~gone].reset_index(drop=True), int(gone.sum())
 

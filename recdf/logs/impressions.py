@@ -10,7 +10,8 @@ import pandas as pd
 
 from ..errors import DuplicateWarning, NoOverlapWarning, OptionError, closest, warn_user
 from ..inputs.constraints import a_number, check_record, check_value
-from ..inputs.options import as_columns
+from ..inputs.door import takes_columns
+from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from .impression_rows import SESSION, Rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
@@ -84,6 +85,7 @@ class Impressions:
         return "\n".join(lines)
 
 
+@takes_columns("user_col", "item_col", "value_col", "null_keys")
 def from_impressions(
     log: Any,
     *,
@@ -105,6 +107,7 @@ def from_impressions(
     clock_skew: Any = None,
     value: Literal["paid", "shown"] = "paid",
     null_keys: Literal["raise", "drop"] = "raise",
+    options: Options | None = None,
 ) -> Impressions:
     """Turn a raw log of impressions, with its clicks and purchases, into `true` and `pred`.
 
@@ -153,6 +156,8 @@ def from_impressions(
     null_keys : {"raise", "drop"}, default "raise"
         What happens to rows with a null user, item, list column, position or time: they raise an error, or they are
         dropped and counted.
+    options : Options, optional
+        `user_col`, `item_col`, `value_col` and `null_keys` of a project, where they are not given here.
 
     Returns
     -------
@@ -254,15 +259,15 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
     if rules.clicked_col is not None and "clicks" in events:
         raise OptionError("clicked_col and clicks both say what was clicked, and a click would count twice; pass one")
     if rules.clicked_col is None and not events:
-        raise OptionError("nothing says what was relevant; pass clicked_col=, clicks= or purchases=")
+        raise OptionError("nothing says what was relevant; pass ⟦+clicked_col=⟧, ⟦+clicks=⟧ or ⟦+purchases=⟧")
     for name in ("window", "clock_skew", "unattributed"):
         if getattr(rules, name) not in (None, "count") and not events:
-            raise OptionError(f"{name}= is about events; pass clicks= or purchases=")
+            raise OptionError(f"⟦{name}=⟧ is about events; pass ⟦+clicks=⟧ or ⟦+purchases=⟧")
     if rules.time_col is None and (events or rules.session_gap is not None):
-        what = f"{events[0]}=" if events else "session_gap="
-        raise OptionError(f"{what} needs time_col=, the column of the time")
+        what = f"⟦{events[0]}=⟧" if events else "⟦session_gap=⟧"
+        raise OptionError(f"{what} needs ⟦+time_col=⟧, the column of the time")
     if rules.value_col is not None and "purchases" not in events:
-        raise OptionError(f"value_col={rules.value_col!r} is what was paid; pass purchases=")
+        raise OptionError(f"⟦value_col={rules.value_col!r}⟧ is what was paid; pass ⟦+purchases=⟧")
     _check_distinct(rules)
 
 
@@ -288,7 +293,8 @@ def warn_of_counts(counts: Mapping[str, Any], events: Sequence[str]) -> None:
         warn_user(
             f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an item is more relevant"
             " than an earlier one; evaluate takes the most relevant for the first, so that metrics that look at ranks "
-            'come out too high there (counts and sums over whole lists do not); repeats="first" or "last" avoids this',
+            'come out too high there (counts and sums over whole lists do not); ⟦+repeats="first"⟧ or "last" avoids '
+            'this',
             DuplicateWarning,
         )
 

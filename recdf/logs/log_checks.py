@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, RecdfError
+from ..inputs.door import takes_columns
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.groups import first_rows
-from ..inputs.options import as_columns
+from ..inputs.options import Options, as_columns
 from ..inputs.sorting import dense_codes, run_heads, stable_order
 from ..tables.findings import Findings, row_objects
 from .clock_checks import check_clocks
@@ -29,6 +30,7 @@ FAR = 4.0
 MUCH, ENOUGH_USERS = 0.05, 100
 
 
+@takes_columns("user_col", "item_col", "value_col")
 def check_log(
     log: Any,
     *,
@@ -46,6 +48,7 @@ def check_log(
     propensity_col: str | None = None,
     n_actions: int | None = None,
     many: int = 1000,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Find what is unusual in a log of impressions, and what it does to the numbers: one row per finding.
 
@@ -64,6 +67,8 @@ def check_log(
         How many items there were to choose from. Default: the number of items in the log.
     many : int, default 1000
         A user with more impressions than this is reported, since it is probably a program.
+    options : Options, optional
+        `user_col`, `item_col` and `value_col` of a project, where they are not given here.
 
     Returns
     -------
@@ -104,9 +109,9 @@ def check_log(
     )  # fmt: skip
     events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
     if time_col is None and (events or session_gap is not None):
-        raise OptionError("clicks=, purchases= and session_gap= need time_col=, the column of the time")
+        raise OptionError("⟦clicks=⟧, ⟦purchases=⟧ and ⟦session_gap=⟧ need ⟦+time_col=⟧, the column of the time")
     if value_col is not None and "purchases" not in events:
-        raise OptionError(f"value_col={value_col!r} is what was paid; pass purchases=")
+        raise OptionError(f"⟦value_col={value_col!r}⟧ is what was paid; pass ⟦+purchases=⟧")
     found = Findings()
     frames = {name: as_frame(data, name) for name, data in {"log": log, **events}.items()}
     if not len(frames["log"]):
@@ -143,7 +148,7 @@ def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rul
             if name is not None:
                 null = column(frame, name, role).isna()
                 what = "positions missing" if role == "log" and name == rules.rank_col else f"null {name} in {role}"
-                effect = 'from_impressions raises; null_keys="drop" leaves these rows out'
+                effect = 'from_impressions raises; ⟦+null_keys="drop"⟧ leaves these rows out'
                 found.add(what, "error", int(null.sum()), len(frame), f"{role}[{name!r}]", effect)
 
 
@@ -172,7 +177,7 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
     again[run_heads([key[order] for key in keys])] = False
     twice = order[again]
     effect = (
-        'one impression stands for all copies; with repeats="each" every copy counts. log.drop_duplicates() takes '
+        'one impression stands for all copies; with ⟦+repeats="each"⟧ every copy counts. log.drop_duplicates() takes '
         "them out"
     )
     names = [rules.user_col, *rules.source_lists, rules.item_col]
@@ -190,7 +195,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
     ranking = rank_lists(log.lists, log.position)
     if len(repeated):
         concerned = len(np.unique(log.lists.code[repeated]))
-        effect = 'one impression stands for all; repeats="last" takes the last and "each" counts them all'
+        effect = 'one impression stands for all; ⟦+repeats="last"⟧ takes the last and "each" counts them all'
         some = _log_labels(log, names, repeated)
         found.add("items shown twice in a list", "warning", concerned, ranking.n_lists, dict.fromkeys(some), effect)
     if log.position is None:
@@ -200,7 +205,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
     found.add("positions that do not start at 1", "info", ranking.start != 1, 1, f"from {ranking.start:g}", effect)
     effect = "ranks close the holes (advertisements, collapsed places); the positions stay as they are in pred"
     found.add("positions with holes", "info", ranking.lists_with_holes, of, "", effect)
-    effect = "several pages or requests are one list; name the column of the request in list_cols="
+    effect = "several pages or requests are one list; name the column of the request in ⟦+list_cols=⟧"
     found.add("a position twice in a list", "warning", ranking.lists_with_ties, of, "", effect)
 
 
@@ -240,7 +245,7 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
             "users in several variants",
             log.user,
             [rules.user_col],
-            'join_experiment refuses them, or leaves them out with multi_variant="drop"',
+            'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧',
         ),
     ):
         pairs, n = dense_codes([unit, variant])
@@ -267,5 +272,7 @@ def _check_propensities(found: Findings, log: LogRows, name: str | None, n_actio
     mean, error = inverse.mean(), inverse.std(ddof=1) / np.sqrt(len(inverse))
     if abs(mean - actions) > max(FAR * error, 1e-9 * actions):
         words = f"mean of 1/propensity {mean:.4g}, actions {actions:,}"
-        effect = "propensities are not those with which the items were chosen; pass n_actions= if others could be shown"
+        effect = (
+            "propensities are not those with which the items were chosen; pass ⟦+n_actions=⟧ if others could be shown"
+        )
         found.add("propensities that do not fit the actions", "warning", len(inverse), len(given), words, effect)

@@ -96,7 +96,7 @@ def _wall_clock(times: pd.Series, name: str, tz: str | None) -> pd.Series:
     try:
         there = times if tz is None else times.dt.tz_convert(tz)
     except (KeyError, ValueError, TypeError) as error:  # the error of an unknown zone depends on the library of zones
-        raise OptionError(f"tz={tz!r} is no time zone; expected a name such as 'Europe/Berlin' or 'UTC'") from error
+        raise OptionError(f"⟦tz={tz!r}⟧ is no time zone; expected a name such as 'Europe/Berlin' or 'UTC'") from error
     shown: pd.Series = there.dt.tz_localize(None)
     return shown
 

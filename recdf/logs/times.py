@@ -56,24 +56,26 @@ class Clock:
             return _number_span(value, name)
         if isinstance(value, numbers.Number) and not isinstance(value, np.timedelta64):
             raise OptionError(
-                f'{name}={value!r} has no unit, but the times are datetimes; write {name}="{value}s", "24h" or "7D"'
+                f'⟦{name}={value!r}⟧ has no unit, but the times are datetimes; write ⟦{name}=⟧"{value}s", "24h" or "7D"'
             )
         if isinstance(value, str) and value.strip().replace(".", "", 1).lstrip("+-").isdigit():
-            raise OptionError(f'{name}={value!r} has no unit; expected text such as "24h", "30min" or "{value}s"')
+            raise OptionError(f'⟦{name}={value!r}⟧ has no unit; expected text such as "24h", "30min" or "{value}s"')
         try:
             span = pd.Timedelta(value)
             nanoseconds = span.as_unit("ns").value
         except (ValueError, TypeError, OverflowError) as error:
-            raise OptionError(f'{name}={value!r} is no span of time; expected text such as "24h" or "30min"') from error
+            raise OptionError(
+                f'⟦{name}={value!r}⟧ is no span of time; expected text such as "24h" or "30min"'
+            ) from error
         if pd.isna(span) or nanoseconds < 0:
-            raise OptionError(f'{name}={value!r}; expected a span of time that is not negative, such as "24h"')
+            raise OptionError(f'⟦{name}={value!r}⟧; expected a span of time that is not negative, such as "24h"')
         return int(nanoseconds * TICKS_PER_SECOND[self.unit] // 10**9)
 
 
 def _number_span(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not np.isfinite(float(value)):
         raise OptionError(
-            f"{name}={value!r}, but the times are plain numbers; give a number in their unit, or make them datetimes "
+            f"⟦{name}={value!r}⟧, but the times are plain numbers; give a number in their unit, or make them datetimes "
             'first, e.g. pd.to_datetime(log["time"], unit="s")'
         )
     check_value(name, value, a_number(0))

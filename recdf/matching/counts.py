@@ -65,7 +65,7 @@ class Counts:
 
     def _counted(self, one: Sum) -> np.ndarray:
         raise OptionError(
-            f"reads the sum {one.name!r}, which it does not name in sums=, so that it was not added up over the "
+            f"reads the sum {one.name!r}, which it does not name in ⟦+sums=⟧, so that it was not added up over the "
             "parts of files; name it, or use evaluate"
         )
 
@@ -104,7 +104,7 @@ class Counts:
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""
         if not self._has_true:
-            raise OptionError(f"needs true=, {otherwise}")
+            raise OptionError(f"needs ⟦+true=⟧, {otherwise}")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in LIST_ATTRIBUTES:

@@ -19,7 +19,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import ReadRows, read_weights
 from .ranked import Ranked
 
-WEIGHT_PLACES = {"true": "a column of true", "users": "a column of users=", "mapping": "a mapping"}
+WEIGHT_PLACES = {"true": "a column of true", "users": "a column of ⟦users=⟧", "mapping": "a mapping"}
 
 
 def list_weights(

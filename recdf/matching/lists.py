@@ -101,7 +101,7 @@ class Matched:
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""
         if not self.has_true:
-            raise OptionError(f"needs true=, {otherwise}")
+            raise OptionError(f"needs ⟦+true=⟧, {otherwise}")
 
     @cached_property
     def hits(self) -> Hits:
@@ -348,17 +348,17 @@ class Lists:
         if self is not self.whole:
             return self.whole.n_candidates
         if matched.repeats_kept:
-            raise DataError('candidates are distinct items, but duplicates="keep" counts repeated rows; pass "drop"')
+            raise DataError('candidates are distinct items, but ⟦duplicates="keep"⟧ counts repeated rows; pass "drop"')
         if matched.judged_only:
             return self.n_judged
         if not matched.sides.has("items"):
-            raise OptionError("needs items= (the catalogue) or judged_only=True")
+            raise OptionError("needs ⟦+items=⟧ (the catalogue) or ⟦+judged_only=True⟧")
         catalogue = matched.sides.items
         for role, codes in (("pred", matched.item), ("true", matched.true_lists.item)):
             outside = np.unique(codes[~catalogue.inside[codes]])
             if len(outside):
                 raise DataError(
-                    f"items= lacks {len(outside):,} items of {role}; the catalogue must hold every candidate"
+                    f"⟦items=⟧ lacks {len(outside):,} items of {role}; the catalogue must hold every candidate"
                 )
         return np.full(len(matched), len(catalogue.codes))
 
@@ -371,5 +371,5 @@ class Lists:
     def values(self) -> Values:
         """Values of items, for money metrics."""
         if self.matched.values is None:
-            raise OptionError("needs value_col= (value of an item in pred, true or items)")
+            raise OptionError("needs ⟦+value_col=⟧ (value of an item in pred, true or items)")
         return self.matched.values

@@ -128,11 +128,13 @@ def _both_frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, 
     names = [*by, *user_cols, options.item_col]
     twice = [name for name in names if names.count(name) > 1]
     if twice or not user_cols:
-        raise ColumnError(f"by={by}, user_col={user_cols} and item_col={options.item_col!r} must be distinct columns")
+        raise ColumnError(
+            f"⟦by={by}⟧, ⟦user_col={user_cols}⟧ and ⟦item_col={options.item_col!r}⟧ must be distinct columns"
+        )
     pred_frame = as_frame(pred, "pred", options.user_col, options.item_col)
     if true is None:  # metrics of `pred` alone: its lists are the population
         if options.judged_only or options.by_in_true:
-            raise OptionError(f"{'judged_only=True' if options.judged_only else 'by_in_true='} needs true=")
+            raise OptionError(f"{'⟦judged_only=True⟧' if options.judged_only else '⟦by_in_true=⟧'} needs ⟦+true=⟧")
         for name in [*user_cols, options.item_col]:
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]

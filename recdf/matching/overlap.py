@@ -139,7 +139,7 @@ def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
     """Return the error for an empty population."""
     found = (
         f"there is no list to evaluate: true has {overlap.n_true_rows:,} rows, pred {overlap.n_pred_rows:,}, "
-        f"users={options.spec()['users']!r}" + (f", by={options.by!r}" if options.by else "")
+        f"⟦users={options.spec()['users']!r}⟧" + (f", ⟦by={options.by!r}⟧" if options.by else "")
     )
     if {"true user", "pred user"} <= overlap.samples.keys():
         found += f"; no user of pred is in true ({overlap.shown('user', ('true', 'pred'))})"
@@ -158,22 +158,23 @@ def warn_of_columns(overlap: Overlap) -> None:
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
     """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the `by` values."""
     told = (*_of_rows(overlap, counts, options), *_of_sides(overlap), *_why_no_hits(overlap, by))
+    repeated = sum(counts.get(f"{role}_duplicates", 0) for role in ("true", "pred"))
     for message, category in told:
-        warn_user(message, category)
+        warn_user(message, category, count=repeated if category is DuplicateWarning else None)
 
 
 def _of_columns(overlap: Overlap) -> Told:
     if names := overlap.true_by:
         yield (
             f"true has the by column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} too, and each value of "
-            "pred is scored with all rows of true. Pass by_in_true=True to score a fold, or the like, with the rows of "
-            "true of the same value; by_in_true=False says that all of true is meant",
+            "pred is scored with all rows of true. Pass ⟦+by_in_true=True⟧ to score a fold, or the like, with the "
+            "rows of true of the same value; ⟦+by_in_true=False⟧ says that all of true is meant",
             FoldByWarning,
         )
     if overlap.swapped:
         yield (
             "true has a score or a rank, or pred a relevance, and no column orders pred: are they swapped? true "
-            "comes first; score_col=False says that the order of the rows of pred is meant",
+            "comes first; ⟦+score_col=False⟧ says that the order of the rows of pred is meant",
             OrderWarning,
         )
 
@@ -184,24 +185,25 @@ def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> T
     if repeated and options.duplicates == "drop":
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
         forgotten = "pred" in repeated and not options.by
-        several = "if pred holds several recommenders, pass the column of their names as by=; " if forgotten else ""
+        several = "if pred holds several recommenders, pass the column of their names as ⟦+by=⟧; " if forgotten else ""
         yield (
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
-            f'(duplicates="keep" counts them, "raise" refuses them); {several}rd.check(true, pred) tells more',
+            f'(⟦+duplicates="keep"⟧ counts them, "raise" refuses them); {several}⟦rd.check(true, pred)⟧ tells more',
             DuplicateWarning,
         )
     if overlap.ranks_repeat:
-        more = "another column in by=" if options.by else "by="
+        more = "another column in ⟦+by=⟧" if options.by else "⟦by=⟧"
         yield (
-            f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a column of user_col=? "
-            "rd.check(true, pred) tells more",
+            f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a column of "
+            "⟦+user_col=⟧? ⟦rd.check(true, pred)⟧ tells more",
             RankWarning,
         )
     if overlap.disordered and min(overlap.disordered.values()):
         name, n = next(iter(overlap.disordered.items()))
         yield (
             f"the order of the rows ranks pred, which has no column named 'rank' or 'score', and pred[{name!r}] says "
-            f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or score_col=False to keep their order",
+            f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or ⟦+score_col=False⟧ to keep their "
+            "order",
             OrderWarning,
         )
 
@@ -215,7 +217,7 @@ def _of_sides(overlap: Overlap) -> Told:
             frames = "true or pred" if what == "item" else "the evaluated lists"
             some = overlap.shown(what, roles)
             yield (
-                f"{name}= has no {what} of {frames}, so what metrics read from it says nothing ({some})",
+                f"⟦{name}=⟧ has no {what} of {frames}, so what metrics read from it says nothing ({some})",
                 NoOverlapWarning,
             )
 
@@ -227,7 +229,7 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
     for what in apart[:1] if rows else ():
         yield (
             f"no recommended {what} is in true, so every list scores 0 ({overlap.shown(what, ('true', 'pred'))}); "
-            "rd.check(true, pred) tells more",
+            "⟦rd.check(true, pred)⟧ tells more",
             NoOverlapWarning,
         )
     silent = overlap.silent if overlap.n_judged.any() else np.empty(0, np.int64)
@@ -237,7 +239,7 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
         named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
         yield (
             f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
-            f"and score 0: {named}; rd.check(true, pred, by=...) tells more",
+            f"and score 0: {named}; ⟦rd.check(true, pred, by=...)⟧ tells more",
             NoOverlapWarning,
         )
     reasons = {
@@ -248,4 +250,4 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
     }
     reason = next((words for words, holds in reasons.items() if holds), None)
     if reason is not None and overlap.has_true and overlap.n_pred_rows:
-        yield f"{reason}, so there can be no hit; rd.check(true, pred) tells more", NoOverlapWarning
+        yield f"{reason}, so there can be no hit; ⟦rd.check(true, pred)⟧ tells more", NoOverlapWarning

@@ -11,7 +11,8 @@ from typing import Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from ..inputs.accepted import Features, Ids, OptionArguments, Rows
+from ..inputs.accepted import Features, Ids, Rows
+from ..inputs.options import CallArguments
 from .metric import ListMetric, Metric
 
 __all__ = [
@@ -87,12 +88,12 @@ class _ANdcg(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
         ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
         ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 a_ndcg: _ANdcg
@@ -102,11 +103,11 @@ class _Accuracy(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 accuracy: _Accuracy
@@ -116,11 +117,11 @@ class _Aclt(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 aclt: _Aclt
@@ -130,11 +131,11 @@ class _Aplt(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 aplt: _Aplt
@@ -143,10 +144,10 @@ class _Arhr(ListMetric):
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i)."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 arhr: _Arhr
@@ -156,11 +157,11 @@ class _ArpRatio(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 arp_ratio: _ArpRatio
@@ -171,12 +172,12 @@ class _Auc(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
         tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
         tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 auc: _Auc
@@ -185,10 +186,10 @@ class _Bought(ListMetric):
     """Number of items in the first k that were bought; larger is better, at least 0. The numerator of `conversion`."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 bought: _Bought
@@ -197,10 +198,10 @@ class _Bpref(ListMetric):
     """Preference of judged relevant over judged other items; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 bpref: _Bpref
@@ -212,12 +213,12 @@ class _Calibration(ListMetric):
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
         divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
         divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 calibration: _Calibration
@@ -229,12 +230,12 @@ class _Categories(ListMetric):
     def __call__(
         self, pred: Rows, k: int = 10, *, category_col: str = "category",
         divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, pred: Rows, k: int = 10, *, category_col: str = "category",
         divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 categories: _Categories
@@ -244,11 +245,11 @@ class _CategoryEntropy(ListMetric):
 
     def __call__(
         self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 category_entropy: _CategoryEntropy
@@ -257,10 +258,10 @@ class _Clicked(ListMetric):
     """Number of items in the first k that were clicked; larger is better, at least 0. The numerator of `ctr`."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 clicked: _Clicked
@@ -270,11 +271,11 @@ class _Confusion(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> dict[str, float]: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 confusion: _Confusion
@@ -284,11 +285,11 @@ class _Conversion(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 conversion: _Conversion
@@ -297,7 +298,7 @@ class _Coverage(Metric):
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1]."""
 
     def __call__(
-        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[OptionArguments],
+        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 coverage: _Coverage
@@ -307,10 +308,10 @@ class _Ctr(ListMetric):
     1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 ctr: _Ctr
@@ -321,12 +322,12 @@ class _Dcg(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 dcg: _Dcg
@@ -336,11 +337,11 @@ class _Efd(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 efd: _Efd
@@ -350,7 +351,7 @@ class _Entropy(Metric):
 
     def __call__(
         self, pred: Rows, k: int = 10, *, normalize: bool = False, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 entropy: _Entropy
@@ -360,11 +361,11 @@ class _Epc(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 epc: _Epc
@@ -374,11 +375,11 @@ class _Err(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 err: _Err
@@ -389,7 +390,7 @@ class _ExposureRatio(Metric):
     def __call__(
         self, true: Rows | None, pred: Rows, k: int = 10, *, group_col: str = "group",
         discount: Literal["log", "none"] = "log", relative_to: Literal["relevance", "catalogue"] = "relevance",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> dict[object, float]: ...
 
 exposure_ratio: _ExposureRatio
@@ -399,7 +400,7 @@ class _ExposureShare(Metric):
 
     def __call__(
         self, pred: Rows, k: int = 10, *, group_col: str = "group", discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> dict[object, float]: ...
 
 exposure_share: _ExposureShare
@@ -409,11 +410,11 @@ class _F1(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 f1: _F1
@@ -423,11 +424,11 @@ class _Fallout(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 fallout: _Fallout
@@ -436,10 +437,10 @@ class _FirstRank(ListMetric):
     """Rank of the first hit; smaller is better, at least 1. Undefined without a hit."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 first_rank: _FirstRank
@@ -448,7 +449,7 @@ class _Gini(Metric):
     """Gini index of exposure over the catalogue; smaller is better, in [0, 1]."""
 
     def __call__(
-        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[OptionArguments],
+        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 gini: _Gini
@@ -457,7 +458,7 @@ class _Hhi(Metric):
     """Herfindahl-Hirschman index, the concentration of exposure; smaller is better, in [0, 1]."""
 
     def __call__(
-        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 hhi: _Hhi
@@ -466,10 +467,10 @@ class _Hitrate(ListMetric):
     """Share of lists with at least one hit in the first k; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 hitrate: _Hitrate
@@ -478,10 +479,10 @@ class _Hits(ListMetric):
     """Number of hits in the first k; a count, at least 0."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 hits: _Hits
@@ -493,13 +494,13 @@ class _Ild(ListMetric):
         self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, features: Features | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, features: Features | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 ild: _Ild
@@ -511,13 +512,13 @@ class _Ils(ListMetric):
         self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, features: Features | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, features: Features | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 ils: _Ils
@@ -526,10 +527,10 @@ class _Mae(ListMetric):
     """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mae: _Mae
@@ -540,12 +541,12 @@ class _Mapr(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mapr: _Mapr
@@ -556,12 +557,12 @@ class _Mar(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mar: _Mar
@@ -571,11 +572,11 @@ class _Mcc(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mcc: _Mcc
@@ -585,11 +586,11 @@ class _MoneyNdcg(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_ndcg: _MoneyNdcg
@@ -599,11 +600,11 @@ class _MoneyPrecision(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_precision: _MoneyPrecision
@@ -613,11 +614,11 @@ class _MoneyRecall(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_recall: _MoneyRecall
@@ -627,11 +628,11 @@ class _Mrr(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mrr: _Mrr
@@ -643,13 +644,13 @@ class _Ndcg(ListMetric):
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[OptionArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 ndcg: _Ndcg
@@ -658,10 +659,10 @@ class _Pap(ListMetric):
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pap: _Pap
@@ -670,10 +671,10 @@ class _Pauc(ListMetric):
     """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pauc: _Pauc
@@ -682,7 +683,7 @@ class _Personalization(Metric):
     """How different the lists of two users are on average, by the items in both; larger is better, in [0, 1]."""
 
     def __call__(
-        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 personalization: _Personalization
@@ -691,7 +692,7 @@ class _PooledMae(Metric):
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 pooled_mae: _PooledMae
@@ -700,7 +701,7 @@ class _PooledRmse(Metric):
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 pooled_rmse: _PooledRmse
@@ -710,7 +711,7 @@ class _PopReo(Metric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 pop_reo: _PopReo
@@ -720,7 +721,7 @@ class _PopRsp(Metric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 pop_rsp: _PopRsp
@@ -730,11 +731,11 @@ class _Popularity(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 popularity: _Popularity
@@ -744,11 +745,11 @@ class _Precision(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 precision: _Precision
@@ -758,11 +759,11 @@ class _Rbp(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rbp: _Rbp
@@ -772,11 +773,11 @@ class _Recall(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 recall: _Recall
@@ -786,11 +787,11 @@ class _Revenue(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 revenue: _Revenue
@@ -799,10 +800,10 @@ class _Rmse(ListMetric):
     """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rmse: _Rmse
@@ -811,10 +812,10 @@ class _Rprecision(ListMetric):
     """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rprecision: _Rprecision
@@ -828,14 +829,14 @@ class _Serendipity(ListMetric):
         top: int | None = None,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
-        popular: Ids | None = None, **options: Unpack[OptionArguments],
+        popular: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows | None, pred: Rows, k: int = 10, *, threshold: float = 0.7, relevant: bool = True,
         top: int | None = None,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
-        popular: Ids | None = None, **options: Unpack[OptionArguments],
+        popular: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 serendipity: _Serendipity
@@ -844,10 +845,10 @@ class _Shown(ListMetric):
     """Number of items shown in the first k; a count, at least 0, and the denominator of `ctr`."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 shown: _Shown
@@ -857,11 +858,11 @@ class _Specificity(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 specificity: _Specificity
@@ -871,11 +872,11 @@ class _SubtopicRecall(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 subtopic_recall: _SubtopicRecall
@@ -886,12 +887,12 @@ class _Surprisal(ListMetric):
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
-        **options: Unpack[OptionArguments],
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 surprisal: _Surprisal
@@ -901,11 +902,11 @@ class _Unexpectedness(ListMetric):
 
     def __call__(
         self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[OptionArguments],
+        items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 unexpectedness: _Unexpectedness
@@ -914,10 +915,10 @@ class _Unseen(ListMetric):
     """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
     def __call__(
-        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 unseen: _Unseen
@@ -926,7 +927,7 @@ class _UserCoverage(Metric):
     """Share of the lists of the population with at least one item; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[OptionArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 user_coverage: _UserCoverage

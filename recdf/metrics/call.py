@@ -29,9 +29,9 @@ Carry = str | Sequence[str] | Mapping[str, CarryRule] | None
 
 # What a metric may need beyond `pred`, and the argument that gives it.
 NEEDS = {
-    "true": "true= (what is relevant to each user)",
-    "value": "value_col= (a value of items in pred, true or items)",
-    "candidates": "items= (the catalogue) or judged_only=True",
+    "true": "⟦+true=⟧ (what is relevant to each user)",
+    "value": "⟦+value_col=⟧ (a value of items in pred, true or items)",
+    "candidates": "⟦+items=⟧ (the catalogue) or ⟦+judged_only=True⟧",
     **SIDES,
 }
 
@@ -69,14 +69,14 @@ class Call:
         given = {name: value for name, value in arguments.items() if name in SIDES and value is not None}
         options = {name: value for name, value in arguments.items() if name not in (*SIDES, "item_by", "carry")}
         check_shared(options, function)
-        call = cls(Options.of(options), given=given)
+        call = cls(Options(**options), given=given)
         call = call.asking(requests(call.options), true, arguments.get("item_by"))
         return replace(call, carry=carry_rules(arguments.get("carry"), call.options, call.columns))
 
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
         """Return the call with these requests; raises if an argument that one of them needs is missing."""
         if item_by is not None and "items" not in self.given:
-            raise OptionError(f"item_by={item_by!r} needs {SIDES['items']}")
+            raise OptionError(f"⟦item_by={item_by!r}⟧ needs {SIDES['items']}")
         for request in requests:
             there = {
                 **{name: name in self.given for name in SIDES},
@@ -95,7 +95,7 @@ class Call:
         call = replace(self, requests=tuple(requests), item_by=item_by)
         weight = self.options.weight_name
         if weight is not None and call.result_columns.count(weight) > 1:
-            raise ColumnError(f"weight_col={weight!r} has the name of another result column; rename it")
+            raise ColumnError(f"⟦weight_col={weight!r}⟧ has the name of another result column; rename it")
         return call
 
     def knowing(self, max_gain: float) -> Call:
@@ -186,8 +186,8 @@ def _refuse_propensities(request: Request) -> None:
     metric = request.metric
     if "true" in metric.arguments and "propensity" not in metric.optional:
         raise OptionError(
-            f"{request.columns[0]} has no form with propensity_col=, which weighs relevant items in recall, precision, "
-            "ndcg, mapr and mrr; measure it in a call without propensity_col="
+            f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs relevant items in recall, "
+            "precision, ndcg, mapr and mrr; measure it in a call without ⟦+propensity_col=⟧"
         )
 
 

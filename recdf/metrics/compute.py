@@ -70,9 +70,9 @@ def compute_counts(counts: Iterable[Counts], request: Request, options: Options)
 
 
 def _run_kernel(request: Request, of: object) -> Any:
-    """Call the kernel; an error names the request in which it was raised, that of a user's own metric in a note."""
+    """Call the kernel, in which 0/0 is NaN, that is undefined; an error names the request in which it was raised."""
     try:
-        with naming(request):
+        with naming(request), np.errstate(divide="ignore", invalid="ignore"):
             return request.metric.kernel(of, **request.params)
     except (Exception, SystemExit) as error:
         if not request.metric.built_in and not isinstance(error, OptionError):
@@ -86,7 +86,7 @@ def naming(request: Request) -> Iterator[None]:
     try:
         yield
     except OptionError as error:
-        raise OptionError(f"{request.definition}: {error}") from None
+        raise error.within(f"{request.definition}: ") from None
 
 
 def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
@@ -117,8 +117,9 @@ def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:
     """Return the values, or raise if one is undefined and the option `undefined` is "raise"."""
     if options.undefined == "raise" and (missing := np.isnan(values)).any():
         raise UndefinedMetricError(
-            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; undefined="raise"'
-        )
+            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; ⟦undefined="raise"⟧',
+            column=column, count=int(missing.sum()),
+        )  # fmt: skip
     return values
 
 

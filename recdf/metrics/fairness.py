@@ -119,7 +119,7 @@ def exposure_ratio(
     grouped = labels.length > 0
     exposure = np.where(grouped, counts.exposure(discount), 0.0)
     if relative_to == "relevance":
-        counts.needs_true('or relative_to="catalogue"')
+        counts.needs_true('or ⟦relative_to="catalogue"⟧')
         due = np.where(grouped, counts.relevant, 0)
     else:
         due = grouped.astype(np.int64)

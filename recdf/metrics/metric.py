@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, in_new_words, valid
+from ..inputs.door import at_the_door
 from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
 from .call import Call, check_k
@@ -44,7 +45,7 @@ class Metric(MetricRecord, ABC):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""
-        given = self._bind(args, kwargs)
+        given = at_the_door(self._bind(args, kwargs))
         params = {name: value for name, value in given.items() if name in self.defaults}
         k = given.get("k", self.default_k)
         whole = k is None and self.default_k is None
@@ -64,7 +65,7 @@ class Metric(MetricRecord, ABC):
                 f"but {len(args)} were given"
             )
         given = dict(zip(self.positional, args, strict=False))
-        known = [*self.positional, *self.defaults, *self.sides, *NAMES]
+        known = [*self.positional, *self.defaults, *self.sides, *NAMES, "options"]
         for name, value in in_new_words(kwargs, self.renamed, self.name).items():
             if name in given:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
@@ -84,7 +85,7 @@ class ListMetric(Metric):
         call, true, pred = self._call(args, kwargs)
         with call.match(true, pred) as matched:
             if call.options.by:
-                raise OptionError(f"{self.name}(...) is one number; with by= use {self.name}.per_user or evaluate")
+                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use {self.name}.per_user or evaluate")
             columns = compute(matched, call.requests[0], call.options)
             found = {name: mean(values, matched.weight) for name, values in columns.items()}
         return found if len(found) > 1 else next(iter(found.values()))
@@ -104,7 +105,7 @@ class ExposureMetric(Metric):
         (request,) = call.requests
         with call.match(true, pred) as matched:
             if call.options.by:
-                raise OptionError(f"{self.name}(...) is one number; with by= use evaluate")
+                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use evaluate")
             value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
             if isinstance(value, dict):
                 return {

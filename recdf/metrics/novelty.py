@@ -184,7 +184,7 @@ def serendipity(
     """
     matched, log = lists.matched, lists.sides.log
     if relevant:
-        matched.needs_true("or relevant=False")
+        matched.needs_true("or ⟦relevant=False⟧")
     largest = nearest(lists, similarity, separator)
     # The margin keeps rounding from making 0.7 smaller than 0.7.
     found = (largest < threshold - 1e-12) & ~matched.seen()

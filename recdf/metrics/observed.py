@@ -78,6 +78,6 @@ def refuse(name: str, value: str, taken: tuple[str, ...]) -> None:
     """Raise if a parameter has a value for which no formula with propensities exists."""
     if value not in taken:
         raise OptionError(
-            f'{name}="{value}" has no form with propensity_col=; take {" or ".join(map(repr, taken))}, '
-            "or measure without propensity_col="
+            f'{name}="{value}" has no form with ⟦+propensity_col=⟧; take {" or ".join(map(repr, taken))}, '
+            "or measure without ⟦+propensity_col=⟧"
         )

@@ -23,7 +23,7 @@ def _errors(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
     """List and error of each rated recommendation that has a score."""
     matched, judged = lists.matched, lists.judged
     if matched.rating is None:
-        raise OptionError("needs relevance_col= (the rating in true)")
+        raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
     error = matched.rating.predicted()[judged.place] - matched.rating.given()[judged.true_place]
     scored = ~np.isnan(error)
     return judged.list[scored], error[scored]

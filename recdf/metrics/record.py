@@ -83,7 +83,7 @@ class MetricRecord:
 
     def _check_parameters(self) -> None:
         for p in self._own:
-            if p.default is inspect.Parameter.empty or p.name in (*NAMES, *self.arguments, *self.sides, "k"):
+            if p.default is inspect.Parameter.empty or p.name in (*NAMES, *self.arguments, *self.sides, "k", "options"):
                 raise OptionError(
                     f"parameter {p.name!r} of metric {self.name!r} must have a default and not be named like an option"
                 )

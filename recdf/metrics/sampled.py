@@ -103,7 +103,7 @@ def sampled_values(
         check_value(name, value, a_number(least, whole=True))
     if n_sampled >= n_items:
         raise OptionError(
-            f"n_sampled={n_sampled} of n_items={n_items}; only {n_items - 1} items are negatives, each drawn once"
+            f"n_sampled={n_sampled} of ⟦n_items={n_items}⟧; only {n_items - 1} items are negatives, each drawn once"
         )
     check_value("gamma", gamma, a_number(above=0, most=1))
     if metric == "auc":  # a linear function of the rank: its sampled value is unbiased
@@ -128,9 +128,9 @@ def _warn_if_few(metric: SampledMetric, n_items: int, n_sampled: int, k: int | N
     if top * n_sampled >= n_items:
         return
     warn_user(
-        f"n_sampled={n_sampled:,} of n_items={n_items:,} has {top * n_sampled / n_items:.2g} of the first {top} items "
-        f"on average, so that {metric} of a good model comes out far too low, and its interval does not say so; sample "
-        f"at least {-(-n_items // top):,} negatives, or rank all items",
+        f"n_sampled={n_sampled:,} of ⟦n_items={n_items:,}⟧ has {top * n_sampled / n_items:.2g} of the first {top} "
+        f"items on average, so that {metric} of a good model comes out far too low, and its interval does not say so; "
+        f"sample at least {-(-n_items // top):,} negatives, or rank all items",
         FewNegativesWarning,
     )
 

@@ -52,7 +52,7 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Opti
     elif isinstance(text, str):
         match_ = _STRING.fullmatch(text)
         if match_ is None:
-            several = "; pass several metrics as a list, and several cut-offs in k=" if "," in text else ""
+            several = "; pass several metrics as a list, and several cut-offs in ⟦+k=⟧" if "," in text else ""
             raise OptionError(
                 f"metric string {text!r} is not of the form 'name', 'name@k' or 'name(parameter=value)@k'{several}"
             )

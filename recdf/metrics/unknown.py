@@ -70,16 +70,16 @@ def _grades(matched: Matched, params: Params) -> Any:
     return np.logical_and(_negatives(matched, params), one.take(matched.true_list))
 
 
-JUDGE = "Give true rows of relevance 0 for what was judged as not relevant (relevance_col=, min_relevance=), or"
+JUDGE = "Give true rows of relevance 0 for what was judged as not relevant (⟦relevance_col=⟧, ⟦min_relevance=⟧), or"
 ROWS_UNKNOWN = "recommended rows are of items"
 COUNTED: dict[Unknown, Counted] = {
-    "items": Counted("pred_outside_items", f"{ROWS_UNKNOWN} that items= lacks", _items),
+    "items": Counted("pred_outside_items", f"{ROWS_UNKNOWN} that ⟦items=⟧ lacks", _items),
     "items_or_log": Counted(
-        "pred_outside_items", f"{ROWS_UNKNOWN} that the catalogue (items=, or else log=) lacks", _items_or_log
+        "pred_outside_items", f"{ROWS_UNKNOWN} that the catalogue (⟦items=⟧, or else ⟦log=⟧) lacks", _items_or_log
     ),
-    "log": Counted("pred_not_in_log", f"{ROWS_UNKNOWN} that log= lacks", _log),
+    "log": Counted("pred_not_in_log", f"{ROWS_UNKNOWN} that ⟦log=⟧ lacks", _log),
     "log_users": Counted(
-        "lists_without_log", "lists are of users that log= lacks", lambda lists, _: lists.sides.log.n_history == 0
+        "lists_without_log", "lists are of users that ⟦log=⟧ lacks", lambda lists, _: lists.sides.log.n_history == 0
     ),
     "features": Counted("pred_without_features", f"{ROWS_UNKNOWN} without features", _known_features),
     "category": Counted("pred_without_{category_col}", f"{ROWS_UNKNOWN} without a category", _without("category_col")),
@@ -92,8 +92,8 @@ COUNTED: dict[Unknown, Counted] = {
     ),
     "grades": Counted(
         "lists_judged_alike",
-        "lists with a relevant item have judgements that are all alike, and judged_only=True drops what is not "
-        f"judged: there {{}} tells what was found and not how it was ranked. {JUDGE} pass judged_only=False",
+        "lists with a relevant item have judgements that are all alike, and ⟦+judged_only=True⟧ drops what is not "
+        f"judged: there {{}} tells what was found and not how it was ranked. {JUDGE} pass ⟦+judged_only=False⟧",
         _grades,
     ),
 }
@@ -134,4 +134,4 @@ def warn_of_unknown(overlap: Overlap, counts: Mapping[str, int], requests: Seque
         category = NoOverlapWarning if what == "log_users" and n == total else UnknownWarning
         words = COUNTED[what].words + ("" if judged else OF_OTHERS)
         told = f"{n:,} of {total:,} {words.format(', '.join(dict.fromkeys(of)))} (spec['counts'] has {name!r})"
-        warn_user(told, JudgedWarning if judged else category)
+        warn_user(told, JudgedWarning if judged else category, count=n)

@@ -116,7 +116,9 @@ def ope_compare(
     frame = log_frame(log)
     requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
     if not as_columns(cluster) and not as_columns(slate_col):
-        raise OptionError("cluster=None and slate_col=None: name the key by which the rows of the targets are paired")
+        raise OptionError(
+            "⟦cluster=None⟧ and ⟦slate_col=None⟧: name the key by which the rows of the targets are paired"
+        )
     plan = Plan(
         requests, reward_col, propensity_col, target_col, position_col, weight_col, None,
         *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
@@ -153,7 +155,7 @@ def _target_pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
     if baseline is None:
         return list(combinations(range(len(labels)), 2))
     if baseline not in labels:
-        raise OptionError(f"baseline={baseline!r} is no target; there are {labels}{closest(str(baseline), labels)}")
+        raise OptionError(f"⟦baseline={baseline!r}⟧ is no target; there are {labels}{closest(str(baseline), labels)}")
     at = labels.index(baseline)
     return [(at, other) for other in range(len(labels)) if other != at]
 
@@ -186,7 +188,7 @@ def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
         n = int(np.count_nonzero((one.counts != other.counts) | ~np.isclose(one.rewards, other.rewards)))
         raise DataError(
             f"targets {names[0]!r} and {names[1]!r} do not stand on the same rows: {n:,} clusters differ in their "
-            "number of rows or sum of rewards; give each the whole log, as target_from_recs(by=...) does"
+            "number of rows or sum of rewards; give each the whole log, as target_from_recs(⟦+by=⟧...) does"
         )
 
 

@@ -238,7 +238,7 @@ def _named_group(log: LogArrays, groups: ByGroups, g: int) -> list[Record]:
         return group_rows(log, groups.rows[g])
     except DataError as error:
         label = ", ".join(f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items())
-        raise DataError(f"{label}: {error}" if label else str(error)) from None
+        raise error.within(f"{label}: " if label else "") from None
 
 
 def group_rows(log: LogArrays, some: IntCodes | None) -> list[Record]:
@@ -286,7 +286,7 @@ def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:
         outside = int(np.count_nonzero((rows.weight < low - slack) | (rows.weight > high + slack)))
         if outside:
             raise DataError(
-                f"{target}/log[{plan.propensity!r}] is outside weight_range=({low:g}, {high:g}) in {outside:,} rows "
+                f"{target}/log[{plan.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) in {outside:,} rows "
                 f"(from {rows.weight.min():g} to {weights.max:g}); widen the range"
             )
 

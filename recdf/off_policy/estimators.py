@@ -70,7 +70,7 @@ def find_estimator(name: object, interaction: Interaction | None) -> tuple[Estim
     if isinstance(name, str) and name in SLATE_NAMES:
         base, implied = SLATE_NAMES[name]
         if interaction not in (None, implied):
-            raise OptionError(f"estimators names {name!r}, which means interaction={implied!r}, not {interaction!r}")
+            raise OptionError(f"estimators names {name!r}, which means ⟦+interaction={implied!r}⟧, not {interaction!r}")
         return ESTIMATORS[base], implied
     if not isinstance(name, str) or name not in ESTIMATORS:
         known = [*ESTIMATORS, *SLATE_NAMES]

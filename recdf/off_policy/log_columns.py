@@ -130,7 +130,7 @@ def log_key_codes(
                 column(frame, name, "log", suggest=())
             except ColumnError as error:
                 given = names[0] if len(names) == 1 else list(names)
-                raise ColumnError(f"{error} ({argument}={given!r}; {hint})") from None
+                raise error.within(after=f" (⟦{argument}={given!r}⟧; {hint})") from None
     joint, n = np.zeros(len(frame), np.int64), 1
     for i, name in enumerate(names):
         ids = read_ids(column(frame, name, "log"), f"log[{name!r}]")
@@ -172,7 +172,7 @@ def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str =
     for name in names:
         column(frame, name, role)  # a column that is absent is the first error
         if name in taken:
-            raise OptionError(f"by={name!r} is also a column of the result; rename it in {role}")
+            raise OptionError(f"⟦by={name!r}⟧ is also a column of the result; rename it in {role}")
     codes, labels = group_codes(frame, role, names)
     return ByGroups(labels, list(split(codes, len(labels))) if len(labels) > 1 else [None])
 

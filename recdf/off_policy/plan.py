@@ -56,12 +56,12 @@ class Plan:
         """Refuse what the bounded interval is not defined for."""
         for name, given in (("reward_range", self.reward_range), ("weight_range", self.weight_range)):
             if given is None:
-                raise OptionError(f"interval='bounded' needs {name}=(lowest, highest), seen or not")
+                raise OptionError(f"⟦interval='bounded'⟧ needs ⟦+{name}=⟧(lowest, highest), seen or not")
         for request in self.requests:
             if request.estimator.name not in ("ips", "snips") or request.clip is not None:
-                raise OptionError(f"interval='bounded' is for ips and snips without a clip, not {request.label!r}")
+                raise OptionError(f"⟦interval='bounded'⟧ is for ips and snips without a clip, not {request.label!r}")
         if self.unit or self.sample_weight is not None:
-            raise OptionError("interval='bounded' takes neither slates nor sample weights; use delta or bootstrap")
+            raise OptionError("⟦interval='bounded'⟧ takes neither slates nor sample weights; use delta or bootstrap")
 
     @property
     def all_requests(self) -> tuple[EstimatorRequest, ...]:
@@ -85,9 +85,9 @@ def read_range(name: str, given: Any) -> ValueRange | None:
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):
-        raise OptionError(f"{name}={given!r}; expected two numbers (lowest, highest)") from None
+        raise OptionError(f"⟦{name}={given!r}⟧; expected two numbers (lowest, highest)") from None
     if not (np.isfinite([low, high]).all() and low < high):
-        raise OptionError(f"{name}={given!r}; expected two finite numbers, the first below the second")
+        raise OptionError(f"⟦{name}={given!r}⟧; expected two finite numbers, the first below the second")
     return ValueRange(low, high)
 
 
@@ -100,7 +100,7 @@ def read_requests(
     check_value("interaction", interaction, Interaction | None)
     names = [estimators] if isinstance(estimators, str) else list(estimators)
     if not names or len(set(names)) < len(names):
-        raise OptionError(f"estimators={estimators!r}; expected one or more names, each once")
+        raise OptionError(f"⟦estimators={estimators!r}⟧; expected one or more names, each once")
     clips = _read_clips(clip)
     found = []
     for name in names:
@@ -109,21 +109,25 @@ def read_requests(
         if implied is not None:
             check_kind(implied, kind)
         elif kind != "item":
-            raise OptionError(f"propensity_kind={kind!r} is about slates; name the slate in slate_col=")
+            raise OptionError(f"⟦propensity_kind={kind!r}⟧ is about slates; name the slate in ⟦+slate_col=⟧")
         own = [None] if estimator.rule == "model" else clips
         if estimator.rule in ("switch", "shrink") and None in own:
-            raise OptionError(f"estimators names {name!r}, which needs clip=: the weight above which it uses the model")
+            raise OptionError(
+                f"estimators names {name!r}, which needs ⟦+clip=⟧: the weight above which it uses the model"
+            )
         found += [EstimatorRequest(name, estimator, one, implied) for one in own]
     return tuple(found)
 
 
 def _check_slate(name: str, interaction: Interaction | None, uses_q: bool, unit: list[str]) -> None:
     if interaction is not None and not unit:
-        raise OptionError(f"estimators names {name!r} with interaction={interaction!r}, but slate_col= names no slate")
+        raise OptionError(
+            f"estimators names {name!r} with ⟦+interaction={interaction!r}⟧, but ⟦+slate_col=⟧ names no slate"
+        )
     if unit and interaction is None:
         raise OptionError(
-            f"slate_col={unit!r} makes slates, so say which positions a reward depends on: "
-            "interaction='independent', 'cascade' or 'standard'"
+            f"⟦slate_col={unit!r}⟧ makes slates, so say which positions a reward depends on: "
+            "⟦interaction='independent'⟧, 'cascade' or 'standard'"
         )
     if unit and uses_q:
         raise OptionError(f"estimators names {name!r}, which is not defined for slates; use ips and snips")
@@ -134,10 +138,10 @@ def _read_clips(clip: Any) -> list[float | None]:
     found: list[float | None] = []
     for one in given:
         if one is not None and not a_number(above=0).holds(one):
-            raise OptionError(f"clip={clip!r} holds {one!r}; expected finite weights above 0, or None for no clip")
+            raise OptionError(f"⟦clip={clip!r}⟧ holds {one!r}; expected finite weights above 0, or None for no clip")
         found.append(None if one is None else float(one))
     if not found or len(set(found)) < len(found):
-        raise OptionError(f"clip={clip!r}; expected one or more weights, each once")
+        raise OptionError(f"⟦clip={clip!r}⟧; expected one or more weights, each once")
     return found
 
 
@@ -151,7 +155,7 @@ def model_columns(
     missing = [name for name, given in (("q_logged", q_logged), ("q_target", q_target)) if given is None]
     if missing:
         raise OptionError(
-            f"estimators names {needing[0]!r}, which needs {' and '.join(f'{name}=' for name in missing)}: columns of "
-            "a reward model at the logged item and on average under the target policy (reward_table makes them)"
+            f"estimators names {needing[0]!r}, which needs {' and '.join(f'⟦{name}=⟧' for name in missing)}: columns "
+            "of a reward model at the logged item and on average under the target policy (reward_table makes them)"
         )
     return q_logged, q_target

@@ -31,7 +31,7 @@ from .slates import (
     slate_weights,
 )
 
-NO_CLUSTER = "name the column of users in cluster=, or pass cluster=None if every row is independent of all others"
+NO_CLUSTER = "name the column of users in ⟦+cluster=⟧, or pass ⟦+cluster=None⟧ if all rows are independent"
 WRITE_TARGET = (
     "write there the probability with which the other policy would show the item of the row: 1/n for a policy that "
     "picks one of n items at random, or let target_from_recs write it for a recommender"
@@ -40,7 +40,7 @@ WRITE_TARGET = (
 LARGEST_WEIGHT = 1e15
 LARGEST_REWARD = 1e55
 
-NO_UNIT = "pass slate_col=None if every row is a decision of its own"
+NO_UNIT = "pass ⟦+slate_col=None⟧ if every row is a decision of its own"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class LogArrays:
         if cluster is not None and (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
             raise DataError(
                 f"a unit of log[{', '.join(map(repr, self.plan.unit))}] has rows of several clusters "
-                f"(cluster={list(self.plan.cluster)}); expected one cluster per unit"
+                f"(⟦cluster={list(self.plan.cluster)}⟧); expected one cluster per unit"
             )
         return LogGroup(
             _usable(slate_weights(ratio, layout, interaction, self.plan.kind)),
@@ -118,7 +118,7 @@ class LogArrays:
         if twice.any():
             raise DuplicateError(
                 f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a position of a slate shows "
-                "one item: drop the repeated rows, or name the columns of the slate in slate_col="
+                "one item: drop the repeated rows, or name the columns of the slate in ⟦+slate_col=⟧"
             )
         present, place = np.unique(position, return_inverse=True)
         full = (layout.lengths == len(present)).all()
@@ -127,8 +127,8 @@ class LogArrays:
             shortest, longest = int(lengths.min()), int(lengths.max())
             found = f"{shortest} to {longest} rows" if shortest < longest else f"{longest} of {len(present)} positions"
             raise DataError(
-                f"units of log have {found}; expected the same positions in every unit. ragged='as_logged' takes them "
-                "as they are, which assumes that the target policy shows as many items as the log"
+                f"units of log have {found}; expected the same positions in every unit. ⟦+ragged='as_logged'⟧ takes "
+                "them as they are, which assumes that the target policy shows as many items as the log"
             )
         return place
 
@@ -141,7 +141,7 @@ class LogArrays:
         slate = _rows_taken(self.slate_propensity, rows)
         if slate is not None:
             if plan.kind != "conditional":
-                raise OptionError("slate_propensity_col checks propensity_kind='conditional' alone; leave it out")
+                raise OptionError("slate_propensity_col checks ⟦propensity_kind='conditional'⟧ alone; leave it out")
             check_slate_product(logged, slate, layout, (where, f"log[{plan.slate_propensity!r}]"))
 
     def _unit_sample_weight(self, rows: IntCodes | None, layout: Layout) -> Floats | None:
@@ -173,7 +173,7 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         outside = int(np.count_nonzero((reward < low) | (reward > high)))
         if outside:
             raise DataError(
-                f"log[{plan.reward!r}] is outside reward_range=({low:g}, {high:g}) in {outside:,} of "
+                f"log[{plan.reward!r}] is outside ⟦reward_range=⟧({low:g}, {high:g}) in {outside:,} of "
                 f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
             )
     ordered = plan.interval == "bootstrap"  # whose weights depend on the order of the clusters

@@ -140,7 +140,9 @@ def _check_reward_options(frame: pd.DataFrame, names: list[str], prior: Any, fol
     check_value("prior", prior, a_number(0))
     check_value("folds", folds, POSITIVE)
     if fold_by is None and folds > 1:
-        raise OptionError(f"fold_by=None and folds={folds}: name the key that stays in one fold, or pass folds=1")
+        raise OptionError(
+            f"⟦fold_by=None⟧ and ⟦folds={folds}⟧: name the key that stays in one fold, or pass ⟦+folds=1⟧"
+        )
     there = [name for name in ADDED if name in frame.columns]
     if there:
         raise DataError(f"log already has a column {there[0]!r}; drop or rename it, so that it is not overwritten")
@@ -150,10 +152,10 @@ def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> IntCodes:
     """Fold of every row: keys in the order of their ids are dealt to the folds one after the other."""
     if folds == 1:
         return np.zeros(len(frame), np.int64)
-    keys = log_key_codes(frame, names, "fold_by", "pass fold_by=None, folds=1 for one model of all rows", ordered=True)
+    keys = log_key_codes(frame, names, "fold_by", "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model", ordered=True)
     present = np.unique(keys.codes)
     if len(present) < folds:
-        raise OptionError(f"folds={folds}, but {names} has {len(present)} values; expected at least one a fold")
+        raise OptionError(f"⟦folds={folds}⟧, but {names} has {len(present)} values; expected at least one a fold")
     return np.searchsorted(present, keys.codes) % folds
 
 

@@ -60,7 +60,7 @@ def check_kind(interaction: Interaction, kind: SlateKind) -> None:
     """Refuse a kind of propensity that does not determine the weights of an interaction."""
     if kind not in ALLOWED[interaction]:
         raise OptionError(
-            f"interaction={interaction!r} cannot be computed from propensity_kind={kind!r} ({MEANING[kind]}); "
+            f"⟦interaction={interaction!r}⟧ cannot be computed from ⟦propensity_kind={kind!r}⟧ ({MEANING[kind]}); "
             f"it needs {' or '.join(repr(one) for one in ALLOWED[interaction])}"
         )
 
@@ -72,14 +72,14 @@ def check_products(values: Floats, layout: Layout, kind: SlateKind, where: str) 
     if kind == "slate" and (np.abs(same[inside]) > SLATE_TOLERANCE).any():
         n = len(np.unique(np.cumsum(layout.first)[1:][inside & (np.abs(same) > SLATE_TOLERANCE)]))
         raise DataError(
-            f"{where} differs between the rows of {n:,} units, but propensity_kind='slate' means one value per unit; "
-            "values of single positions are propensity_kind='conditional'"
+            f"{where} differs between the rows of {n:,} units, but ⟦propensity_kind='slate'⟧ means one value per unit; "
+            "values of single positions are ⟦+propensity_kind='conditional'⟧"
         )
     if kind == "prefix" and (same[inside] > SLATE_TOLERANCE).any():
         n = int(np.count_nonzero(same[inside] > SLATE_TOLERANCE))
         raise DataError(
-            f"{where} grows from one position to the next in {n:,} rows, but propensity_kind='prefix' means the "
-            "running product, which cannot grow; values of single positions are propensity_kind='conditional'"
+            f"{where} grows from one position to the next in {n:,} rows, but ⟦+propensity_kind='prefix'⟧ means the "
+            "running product, which cannot grow; values of single positions are ⟦+propensity_kind='conditional'⟧"
         )
 
 
@@ -97,7 +97,8 @@ def check_per_slate(logged: Floats, target: Floats, layout: Layout, kind: SlateK
     if one or all(len(np.unique(values[layout.first])) > 1 for values in (logged, target)):
         raise DataError(
             f"{where} has one value for all rows of each unit, which is the probability of a slate, but "
-            f"propensity_kind={kind!r} means {MEANING[kind]}; pass propensity_kind='slate' with interaction='standard'"
+            f"⟦propensity_kind={kind!r}⟧ means {MEANING[kind]}; pass ⟦+propensity_kind='slate'⟧ with "
+            "⟦+interaction='standard'⟧"
         )
 
 

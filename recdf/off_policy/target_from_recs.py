@@ -90,14 +90,14 @@ def target_from_recs(
     frame = log_frame(log)
     keys = as_columns(on) if isinstance(on, str) else list(on)
     if len(keys) < 2:
-        raise OptionError(f"on={on!r}; expected the list key and the item id, such as ('user_id', 'item_id')")
+        raise OptionError(f"⟦on={on!r}⟧; expected the list key and the item id, such as ('user_id', 'item_id')")
     if TARGET in frame.columns:
         raise DataError(f"log already has a column {TARGET!r}; drop or rename it, so that it is not overwritten")
     check_value("k", k, either(POSITIVE, NONE))
     recs = as_frame(pred, "pred", keys[0] if len(keys) == 2 else keys[:-1], keys[-1])
     clash = [name for name in as_columns(by) if name in frame.columns]
     if clash:
-        raise ColumnError(f"by={clash[0]!r} is a column of pred and of log; rename it in one of them")
+        raise ColumnError(f"⟦by={clash[0]!r}⟧ is a column of pred and of log; rename it in one of them")
     groups = split_groups(recs, by, [TARGET], "pred")
     pairs, lists = _pair_codes(frame, recs, keys)
     ranks = _ranks(recs, keys, as_columns(by), lists) if k is not None or position_col is not None else None
@@ -116,7 +116,7 @@ def target_from_recs(
     result = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
     if not result[TARGET].any():
         raise DataError(
-            f"no row of log is recommended by pred (on={keys}): nothing can be estimated; compare the ids, the "
+            f"no row of log is recommended by pred (⟦on={keys}⟧): nothing can be estimated; compare the ids, the "
             "positions and k"
         )
     return result

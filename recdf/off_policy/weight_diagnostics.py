@@ -103,7 +103,7 @@ def ope_diagnostics(
     """
     frame = log_frame(log)
     if as_columns(slate_col) and interaction is None:
-        raise OptionError("slate_col= makes slates; say interaction='independent', 'cascade' or 'standard'")
+        raise OptionError("⟦slate_col=⟧ makes slates; say ⟦+interaction='independent'⟧, 'cascade' or 'standard'")
     requests = read_requests("ips", None, interaction, as_columns(slate_col), propensity_kind, ragged)
     plan = Plan(
         requests, reward_col, propensity_col, target_col, position_col, weight_col, unit=tuple(as_columns(slate_col)),

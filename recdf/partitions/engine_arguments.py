@@ -37,28 +37,29 @@ def refuse_ties_by_row(options: Options, given: Collection[str], engine: str) ->
     """Raise if the order of the rows decides between equal scores. `given` names what the caller passed."""
     if options.ties != "row":
         return
-    what, differ = 'ties="row"', ""
+    what, differ = '⟦ties="row"⟧', ""
     if options.convention is not None and "ties" not in given:
         name = options.convention.name
-        what, differ = f'like="{name}" uses ties="row": this', DIFFER.format(name=name)
+        what, differ = f'⟦like="{name}"⟧ uses ⟦+ties="row"⟧: this', DIFFER.format(name=name)
     raise OptionError(
         f"{what} needs the order of the rows, which a {engine} frame does not keep; pass another rule, such as "
-        f'ties="item_desc"{differ}'
+        f'⟦+ties="item_desc"⟧{differ}'
     )
 
 
 def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
     """Return the error for a `pred` that only its rows could order."""
     if options.convention is None or options.convention.order != "row":
-        instead = " or ".join(map(argument_of, hints_of(None, pred, options).unused_order)) or "score_col= or rank_col="
+        unused = hints_of(None, pred, options).unused_order
+        instead = " or ".join(map(argument_of, unused)) or "⟦+score_col=⟧ or ⟦+rank_col=⟧"
         return OptionError(
             f"pred has no column that orders it, and a {engine} frame has no order of rows; pass {instead}"
         )
     name = options.convention.name
-    there = [f'{column}_col="{column}"' for column in ("score", "rank") if column in pred.columns]
+    there = [f'⟦+{column}_col="{column}"⟧' for column in ("score", "rank") if column in pred.columns]
     return OptionError(
-        f'like="{name}" takes pred in the order of its rows, which a {engine} frame does not keep; pass '
-        f'{" or ".join(there) or "score_col= or rank_col="}, and ties= (now "{options.ties}") for equal scores'
+        f'⟦like="{name}"⟧ takes pred in the order of its rows, which a {engine} frame does not keep; pass '
+        f'{" or ".join(there) or "⟦+score_col=⟧ or ⟦+rank_col=⟧"}, and ⟦+ties=⟧ (now "{options.ties}") for equal scores'
         + DIFFER.format(name=name)
     )
 

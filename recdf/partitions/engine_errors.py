@@ -8,7 +8,7 @@ pass unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -182,14 +182,6 @@ def plain_line(line: str) -> str:
 
 def _short_line(line: str) -> str:
     return (line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}...").rstrip(".")
-
-
-def reword(error: RecdfError, advice: Mapping[str, str]) -> None:
-    """Replace advice for pandas frames in the message of an error by advice for the frames of an engine."""
-    text = str(error)
-    for pandas, own in advice.items():
-        text = text.replace(pandas, own)
-    error.args = (text, *error.args[1:])
 
 
 def in_bucket(bucket: int, error: MemoryError) -> MemoryError:

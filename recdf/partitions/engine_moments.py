@@ -273,8 +273,8 @@ def _check_join_options(given: Mapping[str, Any]) -> None:
     for name in ("exposure_col", "time_col", "unexposed"):
         if given.get(name) is not None:
             raise OptionError(
-                f"{name}= needs the rows of all users together. Bring them into memory (result.to_pandas()) for "
-                "rd.join_experiment and rd.variant_moments, or drop the rows before each exposure before you evaluate"
+                f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory (result.to_pandas()) for "
+                "⟦rd.join_experiment⟧ and rd.variant_moments, or drop the rows before each exposure before you evaluate"
             )
     valid = [one.name for one in fields(JoinOptions) if one.name not in ("keys", "variant_col", "by", "known")]
     check_names(list(given), ["user_col", "variant_col", "by", "nan", *valid], "variant_moments")

@@ -23,6 +23,7 @@ from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
 from ..evaluation.storage import Written, write_files
 from ..inputs.row_rules import BrokenRows
+from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
 from ..inputs.true_and_pred import read_true
 from ..matching.overlap import Overlap
@@ -33,7 +34,6 @@ from .packed import Packing
 from .results import PLACE, Results
 from .run import Run
 from .shipped import Here
-from .sizes import Sizes
 from .source import frame_of_arrow
 from .work import part_of_bucket, rows_table
 
@@ -82,8 +82,8 @@ class FilesRun(Run[Any]):
         largest = int(sum(one.n_bytes for one in cells).max())
         if largest > limit:
             raise OptionError(
-                f"memory_limit={limit:,}: one of {self.n_buckets:,} buckets of lists has {largest:,} bytes; pass more "
-                "memory, or, if no single list is that long, more buckets"
+                f"⟦memory_limit={limit:,}⟧: one of {self.n_buckets:,} buckets of lists has {largest:,} bytes; pass "
+                "more memory, or, if no single list is that long, more buckets"
             )
 
     def _measure_all(self, results: Results) -> PartResult | None:

@@ -76,7 +76,7 @@ class Run(Generic[EngineFrame]):
         except IdTypeError as error:
             if all(len(head) < HEAD_LENGTH for head in self.heads.values()):
                 raise
-            raise IdTypeError(f"{error} (found in the first {HEAD_LENGTH} rows; counts are of those)") from error
+            raise error.within(after=f" (found in the first {HEAD_LENGTH} rows; counts are of those)") from error
         for columns in found:
             check_kinds(columns)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from ..errors import DataError, kind_of
 from ..evaluation.storage import local_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
+from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import is_view
+from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
-from .sizes import Sizes
 
 
 class Source:
@@ -35,6 +36,7 @@ class Source:
         import pyarrow.dataset as ds  # imported here, to keep the import of recdf fast
         from pyarrow.fs import LocalFileSystem
 
+        path, names = path if isinstance(path, NamedFiles) else (path, {})
         self.role, self.read_rows = role, read_rows
         self.files = _files(path, role)
         layout, system = ds.ParquetFileFormat(), LocalFileSystem()
@@ -46,8 +48,14 @@ class Source:
             raise DataError(f"{role}: {path} cannot be read as parquet: {error}") from error
         if not physical:
             raise DataError(f"{role}: {path} holds no parquet file")
-        of_file = [set(schema.names) for schema in physical]
         named = folder_columns(self.files)
+        self._names = dict(names)  # the name in the files of each column that is called otherwise there
+        if names:
+            there = list(dict.fromkeys([*(name for schema in physical for name in schema.names), *named]))
+            standard = dict(zip(there, new_names(there, names, role), strict=True))
+            physical = [_renamed(schema, standard) for schema in physical]
+            named = {standard[name]: values for name, values in named.items()}
+        of_file = [set(schema.names) for schema in physical]
         named = {name: named[name] for name in named if not all(name in stored for stored in of_file)}
         self.folder_columns = list(named)
         # For each file the columns that it stores, and the values that the names of its folders give.
@@ -107,11 +115,12 @@ class Source:
             known, stored = self.stored(fragment, names)
             # Without pre-buffering, a column chunk is decompressed page by page, so row groups may be of any size.
             with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
-                for batch in file.iter_batches(self.read_rows, columns=stored, use_threads=n_threads() > 1):
+                there = [self.in_files(name) for name in stored]
+                for batch in file.iter_batches(self.read_rows, columns=there, use_threads=n_threads() > 1):
                     columns = {
                         name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
                         if name in known
-                        else self.plain(batch.column(name), name)
+                        else self.plain(batch.column(self.in_files(name)), name)
                         for name in names
                     }
                     yield pa.table(columns)
@@ -126,6 +135,10 @@ class Source:
         if lacking:
             raise DataError(f"{self.role}: {fragment.path} has no column {lacking[0]!r}")
         return known, [name for name in names if name in stored]
+
+    def in_files(self, name: str) -> str:
+        """Return the name that a column has in the files."""
+        return self._names.get(name, name)
 
     # ------------------------------------------------------------------------------ types and categories
 
@@ -178,6 +191,16 @@ class Source:
         """Return what pandas wrote of one column."""
         own = [column for column in self._pandas["columns"] if column["name"] == name]
         return {b"pandas": json.dumps({**self._pandas, "columns": own}).encode()}
+
+
+def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
+    """Return a schema with other names, also where pandas wrote them down."""
+    metadata = dict(schema.metadata or {})
+    if b"pandas" in metadata:
+        of_pandas = pandas_metadata(metadata)
+        columns = [one | {"name": names.get(one["name"], one["name"])} for one in of_pandas["columns"]]
+        metadata[b"pandas"] = json.dumps(of_pandas | {"columns": columns}).encode()
+    return pa.schema([field.with_name(names[field.name]) for field in schema], metadata)
 
 
 def frame_of_arrow(table: pa.Table) -> pd.DataFrame:

@@ -18,17 +18,17 @@ from typing import Any, Unpack
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, MissingExtraError, OptionError, RecdfError
+from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
 from ..evaluation.evaluate_arguments import EvaluateArguments
+from ..inputs.sizes import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments
-from .engine_errors import engine_error, reword
+from .engine_errors import engine_error
 from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
-from .sizes import sizes
 from .work import Distinct
 
 __all__ = ["evaluate"]
@@ -38,12 +38,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# What messages advise for pandas frames, and the same for frames of Spark.
-ADVICE = {
-    "both with .astype(str) on": 'both with .cast("string"), as',
-    ".astype(str)": '.cast("string")',
-    ".astype('int64')": '.cast("long")',
-}
+SPARK_TYPES = {"str": "string", "'int64'": "long"}
 SPARK_ARGUMENTS = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
@@ -94,12 +89,18 @@ def evaluate(
             engine, true, pred, Asked(metrics, k, options, partitions, SPARK_ARGUMENTS), engine.n_partitions
         )
     except RecdfError as error:
-        reword(error, ADVICE)
+        error.reword(_spark_words)
         engine.unpersist()
         raise
     except BaseException:
         engine.unpersist()
         raise
+
+
+def _spark_words(part: Mention) -> str:
+    """Write a conversion as frames of Spark have it, and other parts of messages as Python does."""
+    casts = part.kind == "convert" and part.name in SPARK_TYPES
+    return part.converted(f'.cast("{SPARK_TYPES[part.name]}")') if casts else str(part)
 
 
 def _spark() -> Any:

@@ -127,9 +127,9 @@ class _WholeRead:
     def _stored_columns(self, name: str) -> Iterator[Any]:
         """Yield what each row group of each file says of one column."""
         for fragment, places in zip(self.source.fragments, self._places, strict=True):
-            if name in places:
+            if (there := self.source.in_files(name)) in places:
                 for number in range(fragment.metadata.num_row_groups):
-                    yield fragment.metadata.row_group(number).column(places[name])
+                    yield fragment.metadata.row_group(number).column(places[there])
 
     def _has_nulls(self, name: str) -> bool:
         return any(one.statistics is not None and one.statistics.null_count for one in self._stored_columns(name))
@@ -176,12 +176,13 @@ class _WholeRead:
         if not stored:
             return _ColumnPiece([pa.repeat(pa.scalar(known[name], kind), group.n_rows)], False)
         # Positions in a dictionary are read only where there is an array for them.
-        texts = stored if array is not None and kind in TEXT else []
-        how = {"columns": stored, "use_threads": False}
+        there = self.source.in_files(name)
+        texts = [there] if array is not None and kind in TEXT else []
+        how = {"columns": [there], "use_threads": False}
         with pq.ParquetFile(fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True) as file:
             if array is not None and not texts and self._copied(file, group, array, kind, how):
                 return _ColumnPiece([pa.array(array[group.rows])], True)
-            column = file.read_row_groups(group.numbers, **how)[name]
+            column = file.read_row_groups(group.numbers, **how)[there]
         if array is None or not texts or column.null_count:
             return _ColumnPiece(column.chunks, False)
         return _placed_positions(column, array, group.first)

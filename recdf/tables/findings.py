@@ -6,11 +6,12 @@ import shutil
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
+from ..errors import in_words
 from .cells import Align, Cell, number, to_html, to_text, visible
 from .shown_frames import SHOWN_ROWS, AnyFrame, html_of_pandas
 
@@ -18,7 +19,6 @@ Severity = Literal["error", "warning", "info"]
 
 FINDING_COLUMNS = {
     "finding": "str", "severity": "str", "count": "int64", "share": "float64", "examples": "str", "effect": "str",
-    "by": "str", "ranges": "str",
 }  # fmt: skip
 FINDING_EXAMPLES = 5
 NARROWEST = 30  # columns of a terminal for the effect of a finding
@@ -31,6 +31,7 @@ class Findings:
     `refused_numbers` tells that no lists can be made, because of null scores or of relevances that cannot be gains.
     """
 
+    columns: ClassVar[Mapping[str, str]] = FINDING_COLUMNS
     rows: list[dict[str, Any]] = field(default_factory=list)
     refused_numbers: bool = False
 
@@ -42,12 +43,12 @@ class Findings:
         if count:
             words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
             share = count / of if of else float("nan")
-            values = (finding, severity, int(count), share, words, effect, by, ranges)
-            self.rows.append(dict(zip(FINDING_COLUMNS, values, strict=True)))
+            values = (in_words(finding), severity, int(count), share, words, in_words(effect), by, ranges)
+            self.rows.append(dict(zip((*FINDING_COLUMNS, "by", "ranges"), values, strict=True)))
 
     def table(self) -> pd.DataFrame:
         """Return all findings as a table: errors, then warnings, then infos."""
-        table = pd.DataFrame(self.rows, columns=list(FINDING_COLUMNS)).astype(FINDING_COLUMNS)
+        table = pd.DataFrame(self.rows, columns=list(self.columns)).astype(dict(self.columns))
         order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
         return ShownFindings(table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True))
 

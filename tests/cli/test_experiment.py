@@ -217,7 +217,7 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
         (["--user-col", "usr_id"], "did you mean 'user_id'?"),
         (["--expected", "A"], "--expected A; expected a variant and its share, as A=0.5"),
         (["--expected", "A=0.5"], "expected has no share for variant 'B'"),
-        (["--expected", "A=0", "B=1"], "expected['A']=0.0; expected a number above 0"),
+        (["--expected", "A=0", "B=1"], "--expected A=0.0; expected a number above 0"),
         (["--assignment", "absent.csv"], "absent.csv: no such file"),
         (["--assignment", "groups.xls"], "groups.xls"),
         (["--strata", "segment", "--cluster", "segment"], "not both"),

@@ -136,7 +136,7 @@ def test_every_parameter_of_a_list_is_an_option_of_a_list():
 def test_no_option_goes_past_the_one_mechanism():
     for command, action in OPTIONS:
         with case(f"{command} {action.dest}"):
-            assert action.nargs in (None, 0, "+", "*")
+            assert action.nargs in (None, 0, "?", "+", "*")
             assert isinstance(action, cli.arguments._Given if action.nargs != 0 else argparse.Action)
 
 

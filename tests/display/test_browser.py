@@ -148,11 +148,11 @@ def test_tables_are_sorted_by_keyboard(browser, path):
         head = visit.page.locator("#leaderboard table >> nth=0 >> thead th").nth(1)
         head.locator("button").focus()
         visit.page.keyboard.press("Enter")
+        assert values() == sorted(before, reverse=True)  # the best comes first
+        assert head.get_attribute("aria-sort") == "descending"
+        visit.page.keyboard.press("Space")
         assert values() == sorted(before)
         assert head.get_attribute("aria-sort") == "ascending"
-        visit.page.keyboard.press("Space")
-        assert values() == sorted(before, reverse=True)
-        assert head.get_attribute("aria-sort") == "descending"
         visit.page.keyboard.press("Shift+Tab")
         visit.page.keyboard.press("Enter")
         assert visit.column("leaderboard", 1) == ["knn", "popularity", "random"]
@@ -161,7 +161,51 @@ def test_tables_are_sorted_by_keyboard(browser, path):
         table = visit.page.locator("#comparison table >> nth=0")
         table.locator("thead button", has_text="effect").press("Enter")
         shown = [text.split()[0].replace("−", "-") for text in visit.column("comparison", 4)]
-        assert [float(text) for text in shown] == sorted(float(text) for text in shown)
+        assert [float(text) for text in shown] == sorted((float(text) for text in shown), reverse=True)
+        table.locator("thead button", has_text="p (").press("Enter")
+        assert table.locator("[aria-sort]").get_attribute("aria-sort") == "ascending"  # the smallest p comes first
+
+
+def test_a_reader_chooses_metrics_k_and_models_and_the_address_keeps_it(browser, path):
+    with Visit(browser, path) as visit:
+        page, board = visit.page, visit.page.locator("#leaderboard table >> nth=0")
+
+        def heads():
+            return [" ".join(text.split()) for text in board.locator("thead th:visible").all_inner_texts()]
+
+        before = heads()
+        assert before[1].startswith("ndcg@10")
+        page.get_by_label("k", exact=True).select_option("5")
+        assert heads()[1].startswith("ndcg@5")
+        page.get_by_label("recall", exact=True).press("Space")
+        assert not any(name.startswith("recall") for name in heads())
+        board.locator("thead button:visible").nth(1).press("Enter")
+        page.get_by_label("up", exact=True).select_option("1")
+        link = page.url
+        assert visit.errors == []
+    with Visit(browser, path) as visit:  # what a link shows is what its sender saw
+        visit.page.goto(link)
+        board = visit.page.locator("#leaderboard table >> nth=0")
+        shown = [" ".join(text.split()) for text in board.locator("thead th:visible").all_inner_texts()]
+        assert shown[1].startswith("ndcg@5")
+        assert not any(name.startswith("recall") for name in shown)
+        assert board.locator("[aria-sort]").get_attribute("aria-sort") == "descending"
+        assert visit.page.get_by_label("up", exact=True).input_value() == "1"
+        assert visit.page.locator("figure svg circle.chosen").count() == 3
+        assert visit.errors == []
+
+
+def test_cards_are_sorted_on_a_phone_too(browser, path):
+    with Visit(browser, path, 360) as visit:
+        sorter = visit.page.locator("#comparison .sorter select")
+        assert sorter.is_visible()
+        sorter.select_option(label="relative")
+        shown = visit.page.locator("#comparison tbody td[data-label=relative]").all_inner_texts()
+        numbers = [float(text.replace("−", "-").rstrip("%")) for text in shown]
+        assert numbers == sorted(numbers, reverse=True)
+        visit.page.get_by_role("button", name="Turn round").first.press("Enter")
+        shown = visit.page.locator("#comparison tbody td[data-label=relative]").all_inner_texts()
+        assert [float(text.replace("−", "-").rstrip("%")) for text in shown] == sorted(numbers)
 
 
 def test_light_and_dark_are_toggled_by_keyboard(browser, path):
@@ -211,6 +255,8 @@ def test_hostile_names_do_nothing(browser, hostile_path, tmp_path, policy):
             assert visit.page.locator("img, iframe, object, embed, form, link").count() == 0
             assert visit.page.locator("a:not([href^='#'])").count() == 0
             names = visit.page.locator("#leaderboard table >> nth=0 >> tbody th").all_text_contents()
+            visit.page.get_by_label("Models with").fill("<script>")
+            assert visit.page.locator("#leaderboard table >> nth=0 >> tbody tr:visible").count() >= 1
             assert any("<script>alert(1)</script>" in name for name in names)
 
 

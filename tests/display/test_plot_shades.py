@@ -22,3 +22,13 @@ def test_heat_places_every_value_once():
     assert ax.images[0].get_array().filled(np.nan).tolist()[0] == [1.0, 2.0]
     assert [text.get_text() for text in ax.texts if not text.get_gid()] == ["1.000", "2.000", "3.000", "–"]
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["old", "new"]
+
+
+def test_a_small_value_is_not_written_as_nothing():
+    grid = pd.DataFrame({
+        "model": ["a", "b", "c"], "part": "all", "metric": "ndcg", "k": 10, "value": [0.165, 0.0004, 0.0], "n": 5,
+    })  # fmt: skip
+    ax = rd.plot.heat(grid, rows="model", columns="part")
+    assert [text.get_text() for text in ax.texts][:3] == ["0.165", "<0.001", "0.000"]
+    tiny = rd.plot.heat(grid.assign(value=[0.0016, 0.0004, 0.0001]), rows="model", columns="part")
+    assert [text.get_text() for text in tiny.texts][:3] == ["0.00160", "0.00040", "0.00010"]

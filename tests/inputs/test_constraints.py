@@ -37,10 +37,16 @@ def is_ids(value):
     return isinstance(value, list | dict | set | np.ndarray | pd.DataFrame)
 
 
+def is_column_names(value):
+    return value is None or (isinstance(value, dict) and all(isinstance(one, str) for one in [*value, *value.values()]))
+
+
 # What each option takes, written down once more and apart from the records.
 TAKES = {
     "user_col": is_names,
     "item_col": is_name,
+    "true_cols": is_column_names,
+    "pred_cols": is_column_names,
     "score_col": lambda value: value is None or value is False or is_name(value),
     "rank_col": lambda value: value is None or is_name(value),
     "relevance_col": lambda value: value is None or value is False or is_name(value),
@@ -98,7 +104,7 @@ def test_an_option_takes_its_default_and_its_words(name):
     assert getattr(Options(), name) == option.default
     for value in (option.default, *option.constraint.values):
         assert option.constraint.check(name, value) is value
-    assert Options.of({name: option.default}) == Options()
+    assert Options(**{name: option.default}).spec() == Options().spec()
 
 
 @pytest.mark.parametrize("metric", rd.METRICS.values(), ids=lambda metric: metric.name)

@@ -25,7 +25,7 @@ def frames():
 
 
 def matched(true, pred, **options):
-    return match(true, pred, Options.of(options))
+    return match(true, pred, Options(**options))
 
 
 @pytest.mark.parametrize("ks", [[1, 3, 10, 40], [40, 3, 10, 1]])

@@ -38,7 +38,7 @@ def test_arguments_of_functions(function):
 @pytest.mark.parametrize("name", NAMES)
 def test_messages_and_docstrings(name):
     one = SIDE_TABLES[name]
-    assert SIDES[name] == NEEDS[name] == f"{name}= ({one.about})"
+    assert SIDES[name] == NEEDS[name] == f"⟦+{name}=⟧ ({one.about})"
     assert (ARGUMENTS[name].hint, ARGUMENTS[name].kind, ARGUMENTS[name].meaning) == (one.hint, one.kind, one.meaning)
 
 

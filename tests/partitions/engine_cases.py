@@ -115,6 +115,14 @@ def case_folds_matched_with_those_of_true():
     return true, pred, [*LISTS, "hhi", "unseen"], options
 
 
+def case_options_of_a_project_and_names_of_columns():
+    true, pred = frames(32)
+    names = {"user_id": "user.id", "item_id": "user_id", "score": "p click"}
+    project = rd.Options(by="model", users="both", true_cols={"item_id": "sku"}, pred_cols=names)
+    true = true.rename(columns={"item_id": "sku"})
+    return true, pred.rename(columns=names), LISTS, {"options": project}
+
+
 def case_pred_alone():
     _, pred = frames(9)
     return None, pred, ["category_entropy", "hhi", "coverage"], {"by": "model", **side_tables(), "log": None}
@@ -162,6 +170,8 @@ ERRORS = {
     "kinds of ids": lambda: broken(lambda t, p: (t.assign(user_id=t["user_id"].astype(str)), p)),
     "kinds of side tables": lambda: broken(lambda t, p: (t, p), {"items": ["a", "b"]}, "coverage"),
     "two propensities": lambda: broken(two_propensities, {"propensity_col": "seen", "by": "model"}, "recall"),
+    "unknown column": lambda: broken(lambda t, p: (t, p), {"pred_cols": {"user_id": "uid"}}),
+    "two columns of a name": lambda: broken(lambda t, p: (t, p), {"pred_cols": {"user_id": "item_id"}}),
     "unknown option": lambda: broken(lambda t, p: (t, p), {"tiez": "row"}),
     "unknown metric": lambda: broken(lambda t, p: (t, p), metrics="ndgc"),
     "no lists": lambda: broken(lambda t, p: (t[:0], p[:0])),

@@ -1,5 +1,6 @@
 """Failures of an engine's own jobs are errors that say what failed, in which bucket, and what to do."""
 
+import copy
 import pickle
 import re
 import threading
@@ -203,7 +204,7 @@ RAISED = [
     (ValueError("odd"), "odd"),
     (rd.DataError("3 rows are odd"), "3 rows are odd (found in one of 2 buckets of lists; counts are of that one)"),
     (
-        rd.IdTypeError("x: 3 ids are odd"),
+        rd.IdTypeError("x: 3 ids are odd", count=3),
         "x: 3 ids are odd (found in one of 2 buckets of lists; counts are of that one)",
     ),
     (rd.IdTypeError("x mixes ids of several types"), "x mixes ids of several types"),  # it counts nothing
@@ -213,7 +214,7 @@ RAISED = [
 def test_an_error_inside_a_metric_names_it():
     def odd(lists):
         """A constant; larger is better, in [0, 1]."""
-        raise type(error)(*error.args)
+        raise copy.copy(error)
 
     true, pred = frames(44)
     lazy = {"true": to_dask(true), "pred": to_dask(pred)}

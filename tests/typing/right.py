@@ -33,6 +33,11 @@ def calls() -> None:
     assert_type(rd.metrics_table(), pd.DataFrame)
     assert_type(rd.METRICS, dict[str, rd.Metric])
 
+    project = rd.Options(user_col="user_id", ties="row", pred_cols={"score": "yhat"})
+    assert_type(project.replace(ties="worst", pred_cols=None), rd.Options)
+    assert_type(rd.ndcg(true, one, options=project.replace(pred_cols={})), float)
+    assert_type(rd.evaluate(true, one, "ndcg", options=rd.Options(), true_cols={"user_id": "user_id"}), rd.Evaluation)
+
     @rd.metric
     def share_of_hits(lists: rd.Lists) -> Any:
         """Share of the recommended items that are hits."""

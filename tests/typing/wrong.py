@@ -45,5 +45,7 @@ def calls() -> None:
     rd.experiments.compare_model(pred)  # error: attr-defined
     rd.diagnostics.hit_tabel(true, pred)  # error: attr-defined
     rd.logs.from_impression(pred)  # error: attr-defined
+    rd.Options(user_column="x")  # error: call-arg
+    rd.ndcg(true, pred, options={"user_col": "x"})  # error: arg-type
     rd.metric(better="bigger")  # error: call-overload
     rd.metric(bound=(0, 1))  # error: call-overload

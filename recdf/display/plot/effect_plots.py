@@ -18,7 +18,7 @@ from .style import Axes
 
 __all__ = ["forest", "over_time"]
 
-BY_PERIOD = 'one row per period, such as rd.compare_variants(..., by="day") returns'
+BY_PERIOD = 'one row per period, such as ⟦rd.compare_variants(..., by="day")⟧ returns'
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
@@ -184,9 +184,9 @@ def _over_time_data(
             continue
         found = rows[column].drop_duplicates().tolist()
         if wanted is None and len(found) > 1:
-            raise OptionError(f"effect has {len(found)} values of {column!r}; name one of {found} in {argument}=")
+            raise OptionError(f"effect has {len(found)} values of {column!r}; name one of {found} in ⟦{argument}=⟧")
         if wanted is not None and wanted not in found:
-            raise OptionError(f"{argument}={wanted!r} is not in effect[{column!r}]; it has {found}")
+            raise OptionError(f"⟦{argument}={wanted!r}⟧ is not in effect[{column!r}]; it has {found}")
         rows = rows if wanted is None else rows[rows[column] == wanted]
     rows = rows.sort_values(time_col, kind="stable")
     arms = [name for name in ("n_control", "n_treatment") if name in rows.columns]
@@ -204,7 +204,7 @@ def _time_col(effect: pd.DataFrame) -> str:
         return "period"
     if len(before) == 1:
         return str(before[0])
-    raise ColumnError(f"effect has no column 'period'; name the column of the period in time_col=: {BY_PERIOD}")
+    raise ColumnError(f"effect has no column 'period'; name the column of the period in ⟦+time_col=⟧: {BY_PERIOD}")
 
 
 @style.drawn_from(_over_time_data)

@@ -102,7 +102,7 @@ def exposure(
                           linewidth=1 if look is style.REST else 2)  # fmt: skip
         style.says(line, [f"{model}: Gini {ginis[model]:.3f}"])
         handles.append(line)
-    handles, names = style.named(parts, handles, {model: f"Gini {gini:.2f}" for model, gini in ginis.items()})
+    handles, names = style.named(parts, handles, {model: f"Gini {gini:.3f}" for model, gini in ginis.items()})
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.02)
     style.percent(ax.xaxis)
@@ -207,9 +207,9 @@ def longtail(
     """
     data = _longtail_data(exposure_table, log, bands=bands, item_col=item_col)
     ax = style.new_axes(ax)
-    marked = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
-    order = list(dict.fromkeys([*marked, *data["model"]]))
-    parts = style.by_model(data[data["model"] != LOG], order[: style.BEST + len(marked)])
+    own = data[data["model"] != LOG]
+    marked = style.highlighted(highlight, own["model"].tolist())
+    parts = style.by_model(own, list(dict.fromkeys([*marked, *own["model"]]))[: style.BEST + len(marked)])
     parts += [(LOG, data[data["model"] == LOG], style.ModelLook(space.tone(ax, 0.5), "|", "-"))]
     bars, names = len(parts), list(dict.fromkeys(data["band"]))
     many = any(look is style.REST for _, _, look in parts)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, closest
-from ..given_tables import check_model, count_text, direction_word, interval_percent, summary_of
+from ..given_tables import count_text, direction_word, interval_percent, summary_of
 from . import space, style
 from .style import Axes, best_first
 
@@ -59,7 +59,7 @@ def _wanted(metrics: str | Sequence[str] | None, known: list[str], what: str) ->
     """Return the names of the metrics to draw; by default all that are known."""
     names = [metrics] if isinstance(metrics, str) else list(metrics or known)
     if not names:
-        raise OptionError(f"the result has no metric {what}; evaluate with k=[5, 10, 20], for instance")
+        raise OptionError(f"the result has no metric {what}; evaluate with ⟦+k=[5, 10, 20]⟧, for instance")
     for name in names:
         if name not in known:
             raise OptionError(f"metrics names {name!r}; metrics {what} are {known}{closest(name, known)}")
@@ -75,8 +75,7 @@ def _at_the_end(table: pd.DataFrame, places: str) -> tuple[pd.Series, str]:
 
 def _banded(table: pd.DataFrame, places: str, models: list[str], highlight: Any) -> list[str]:
     """Return the models whose intervals are drawn: the highlighted ones and the best one, or all if they are few."""
-    marked = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
-    marked = [check_model("highlight", name, models) for name in marked]
+    marked = style.highlighted(highlight, models)
     if (len(models) <= MANY_MODELS and not marked) or not len(table):
         return models
     return [*marked, *best_first(*_at_the_end(table, places))[:1]]
@@ -197,7 +196,7 @@ def _tradeoff_data(result: Any, x: str = "coverage@10", y: str = "ndcg@10") -> p
     known = list(dict.fromkeys(table["column"]))
     for argument, name in (("x", x), ("y", y)):
         if name not in known:
-            raise OptionError(f"{argument}={name!r} is not in the summary; it has {known}{closest(name, known)}")
+            raise OptionError(f"⟦{argument}={name!r}⟧ is not in the summary; it has {known}{closest(name, known)}")
     sides = []
     for name, axis in ((x, "x"), (y, "y")):
         part = table[table["column"] == name].set_index("model")[["value", "ci_low", "ci_high", "n"]]

@@ -96,8 +96,10 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
     ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * wide, vmax=high + 0.4 * wide)
     cells = grid.to_numpy(dtype=np.float64)
     largest = float(np.nanmax(np.abs(cells)))
-    form = f",.{0 if largest >= 1000 else max(3 if largest < 10 else 1, digits_for(largest))}f"
-    texts = [[number(value, form) for value in row] for row in cells]
+    digits = 0 if largest >= 1000 else max(3 if largest < 10 else 1, digits_for(largest))
+    form, least = f",.{digits}f", 0.5 * 10.0**-digits
+    # What rounds to nothing and is something is not written as 0.
+    texts = [[f"<{2 * least:{form}}" if 0 < v < least else number(v, form) for v in row] for row in cells]
     fits = space.cell_fits(ax, grid.shape, max(len(text) for row in texts for text in row))
     for i, j in np.ndindex(*grid.shape) if fits else ():
         dark = high > low and (cells[i, j] - low) / (high - low) > 0.85

@@ -19,22 +19,7 @@ import pandas as pd
 from ...errors import MissingExtraError, OptionError
 from ...tables.cells import digits_for, interval, number, short_names, visible
 from ..given_tables import check_model
-from .space import (
-    GRID,
-    MUTED,
-    OWN,
-    PAGE,
-    in_order,
-    left_labels,
-    letters,
-    points,
-    right_of_labels,
-    room,
-    rows_that_fit,
-    tone,
-    wrapped,
-    x_axis,
-)
+from . import space
 
 if TYPE_CHECKING:  # matplotlib is an extra: only type checkers need its names
     from matplotlib.axes import Axes as Axes
@@ -141,7 +126,7 @@ def looks(names: Sequence[str], first: Sequence[str] = ()) -> dict[str, ModelLoo
 
     Beyond eight names, only those of `first` have a look of their own.
     """
-    names, page = list(dict.fromkeys(names)), PAGE.get()
+    names, page = list(dict.fromkeys(names)), space.PAGE.get()
     if page is not None:
         return {name: page.get(name, REST) for name in names}
     many = len(names) > len(COLOURS)
@@ -150,11 +135,15 @@ def looks(names: Sequence[str], first: Sequence[str] = ()) -> dict[str, ModelLoo
     return dict.fromkeys(names, REST) | dict(own)
 
 
+def highlighted(highlight: Any, models: Sequence[str]) -> list[str]:
+    """Return the labels of the models that `highlight=` names."""
+    named = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
+    return [check_model("highlight", name, models) for name in named]
+
+
 def best_first(values: pd.Series, better: str, highlight: Any = None) -> list[str]:
     """Return the highlighted models and the five best of some values, whose index holds the models."""
-    named = [] if highlight is None else [highlight] if isinstance(highlight, str) else list(highlight)
-    models = [str(name) for name in values.index]
-    marked = [check_model("highlight", name, models) for name in named]
+    marked = highlighted(highlight, [str(name) for name in values.index])
     order = values.dropna().sort_values(ascending=better == "smaller", kind="stable")
     return [*marked, *[str(name) for name in order.index if str(name) not in marked][:BEST]]
 
@@ -193,7 +182,7 @@ def new_axes(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axes:
     made = pyplot()
     if ax is None:
         figure, ax = made.subplots(figsize=(width, height), layout="constrained")
-        figure.set_gid(OWN)
+        figure.set_gid(space.OWN)
     return dress(ax)
 
 
@@ -209,7 +198,7 @@ def new_grid(axes: Any, n: int, columns: int = 3, size: tuple[float, float] = (3
             layout="constrained",
             squeeze=False,
         )
-        figure.set_gid(OWN)
+        figure.set_gid(space.OWN)
         for spare in made.ravel()[n:]:
             figure.delaxes(spare)
         axes = made.ravel()[:n]
@@ -231,12 +220,12 @@ def dress(ax: Axes) -> Axes:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
-        ax.spines[side].set_color(tone(ax, MUTED))
-    ax.tick_params(color=tone(ax, MUTED))
-    ax.grid(True, color=tone(ax, GRID), linewidth=0.6)
+        ax.spines[side].set_color(space.tone(ax, space.MUTED))
+    ax.tick_params(color=space.tone(ax, space.MUTED))
+    ax.grid(True, color=space.tone(ax, space.GRID), linewidth=0.6)
     ax.set_axisbelow(True)
     axis: Any
-    for axis, inches, apart in ((ax.xaxis, x_axis(ax), 0.62), (ax.yaxis, room(ax)[1], 0.35)):
+    for axis, inches, apart in ((ax.xaxis, space.x_axis(ax), 0.62), (ax.yaxis, space.room(ax)[1], 0.35)):
         own = isinstance(axis.get_major_locator(), AutoLocator), isinstance(axis.get_major_formatter(), ScalarFormatter)
         if all(own):
             axis.set_major_locator(AutoLocator())
@@ -247,26 +236,27 @@ def dress(ax: Axes) -> Axes:
 
 
 def title(ax: Axes, text: str) -> None:
-    words = visible(text) if PAGE.get() is not None else wrapped(text, right_of_labels(ax), 1.1)
-    plain_text(ax.set_title(words, loc="left", fontsize=points(1.1)))
+    words = visible(text) if space.PAGE.get() is not None else space.wrapped(text, space.right_of_labels(ax), 1.1)
+    plain_text(ax.set_title(words, loc="left", fontsize=space.points(1.1)))
 
 
 def axis_names(ax: Axes, x: str, y: str) -> None:
-    plain_text(ax.set_xlabel(wrapped(x, min(room(ax)[0], right_of_labels(ax)))))
-    plain_text(ax.set_ylabel(wrapped(y, 0.9 * room(ax)[1])))
+    plain_text(ax.set_xlabel(space.wrapped(x, min(space.room(ax)[0], space.right_of_labels(ax)))))
+    plain_text(ax.set_ylabel(space.wrapped(y, 0.9 * space.room(ax)[1])))
 
 
 def caption(ax: Axes, text: str, panels: int = 1) -> None:
     """Write what the marks mean below the axes: intervals, counts, what is left out."""
-    outside = PAGE.get() is not None
-    look: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": points(0.85), "color": tone(ax, MUTED)}
-    if panels > 1 and ax.figure is not None and ax.figure.get_gid() == OWN:  # below all panels, not below one
+    outside = space.PAGE.get() is not None
+    muted = space.tone(ax, space.MUTED)
+    look: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": space.points(0.85), "color": muted}
+    if panels > 1 and ax.figure is not None and ax.figure.get_gid() == space.OWN:  # below all panels, not below one
         across = ax.figure.bbox.width / ax.figure.dpi - 0.2
-        below = ax.figure.supxlabel(wrapped(text, across, 0.85, 4), x=0.01, **look | {"va": "bottom"})
+        below = ax.figure.supxlabel(space.wrapped(text, across, 0.85, 4), x=0.01, **look | {"va": "bottom"})
     else:
-        left = 0.0 if outside else left_labels(ax)
+        left = 0.0 if outside else space.left_labels(ax)
         below = ax.annotate(
-            text if outside else wrapped(text, 1.2 * room(ax)[0] - 0.2, 0.85, 8),
+            text if outside else space.wrapped(text, 1.2 * space.room(ax)[0] - 0.2, 0.85, 8),
             xy=(0, 0),
             xycoords=("axes fraction", ax.xaxis.label),  # below the ticks and the name of the axis
             xytext=(-72 * left, -7),
@@ -281,7 +271,7 @@ def caption(ax: Axes, text: str, panels: int = 1) -> None:
 def plain_text(text: Text) -> Text:
     """Show a text as it stands: `$` and `_` of names are letters, and right-to-left names keep their place."""
     text.set_parse_math(False)
-    text.set_text(in_order(text.get_text()))
+    text.set_text(space.in_order(text.get_text()))
     return text
 
 
@@ -291,18 +281,19 @@ def tick_names(axis: Any, names: Sequence[str], length: int = TICK_NAME_LENGTH, 
     Below the axes, a name is wrapped to the width of its place, or stands upright where that is narrow. Where there
     are more names than lines, every second, third, ... one is written. `before` holds what stands before each name.
     """
-    width, height = room(axis.axes)
-    share, upright = width / max(len(names), 1), False
-    texts = short_names(names, length)
-    if axis.axis_name == "x" and max(map(len, texts), default=0) > letters(share) - 1:
-        upright = letters(share) < 9
-        texts = short_names(names, min(length, letters(0.4 * height)) if upright else 3 * (letters(share) - 1))
-        texts = texts if upright else ["\n".join(textwrap.wrap(text, letters(share) - 1)) for text in texts]
-    elif axis.axis_name == "y":
-        texts = short_names(names, min(length, letters(0.5 * width)))
+    width, height = space.room(axis.axes)
+    texts, fits, upright = short_names(names, length), len(names), False
+    if axis.axis_name == "y":
+        texts = short_names(names, min(length, space.letters(0.5 * width)))
         texts = [f"{one}{text}" for one, text in zip(before, texts, strict=True)] if before else texts
-    fits = rows_that_fit(axis.axes) if axis.axis_name == "y" else 72 * width // points(1.3) if upright else len(names)
-    step = -(-len(names) // int(fits))
+        fits = space.rows_that_fit(axis.axes)
+    elif max(map(len, texts), default=0) > (across := space.letters(width / max(len(names), 1)) - 1):
+        upright = across < 8
+        if upright:
+            texts, fits = short_names(names, space.letters(0.4 * height)), int(72 * width / space.points(1.3))
+        else:
+            texts = ["\n".join(textwrap.wrap(text, across)) for text in short_names(names, 3 * across)]
+    step = -(-len(names) // fits)
     axis.set_ticks(range(0, len(names), step))
     for label in axis.set_ticklabels(texts[::step], rotation=90 if upright else 0):
         plain_text(label)
@@ -310,12 +301,12 @@ def tick_names(axis: Any, names: Sequence[str], length: int = TICK_NAME_LENGTH, 
 
 def tick_numbers(axis: Any, places: Sequence[Any], texts: Sequence[str]) -> None:
     """Write texts at places of an axis from the last one back, without those that would touch their neighbour."""
-    width = x_axis(axis.axes)
+    width = space.x_axis(axis.axes)
     at = np.asarray(places, dtype=np.float64)
     span = float(at.max() - at.min()) or 1.0
     kept: list[int] = []
     for i in range(len(at) - 1, -1, -1):
-        half = 0.32 * points() / 72 * (len(texts[i]) + len(texts[kept[-1]]) + 2) if kept else 0.0
+        half = 0.32 * space.points() / 72 * (len(texts[i]) + len(texts[kept[-1]]) + 2) if kept else 0.0
         if not kept or width * (at[kept[-1]] - at[i]) / span >= half:
             kept.append(i)
     axis.set_ticks([places[i] for i in kept[::-1]])
@@ -326,8 +317,12 @@ def tick_numbers(axis: Any, places: Sequence[Any], texts: Sequence[str]) -> None
 def legend_texts(names: Sequence[str], width: int = LEGEND_WIDTH, lines: int = 4) -> list[str]:
     """Return the names, wrapped; only a name of more lines than there are is cut. A page wraps them itself."""
     texts = [visible(name) for name in names]
-    if PAGE.get() is None:
-        texts = ["\n".join(textwrap.wrap(text, width)) for text in short_names(names, width * lines)]
+    if space.PAGE.get() is None:
+        # What stands in brackets behind a name is kept, so that what is cut is the name.
+        ends = [text[text.rindex(" (") :] if text.endswith(")") and " (" in text else "" for text in texts]
+        heads = [text.removesuffix(end) for text, end in zip(texts, ends, strict=True)]
+        heads = short_names(heads, max(8, width * lines - max(map(len, ends), default=0)))
+        texts = ["\n".join(textwrap.wrap(head + end, width)) for head, end in zip(heads, ends, strict=True)]
     # matplotlib leaves out labels that start with an underscore.
     return [f" {text}" if text.startswith("_") else text or " " for text in texts]
 
@@ -340,12 +335,13 @@ def legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], beside: bool 
     if not handles:
         return
     where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0} if beside else {}
-    own = ax.figure is not None and ax.figure.get_gid() == OWN
-    width, height = room(ax)
-    lines = int(np.clip(0.6 * 72 * height / points(1.2) / len(handles), 1, 4))
+    own = ax.figure is not None and ax.figure.get_gid() == space.OWN
+    width, height = space.room(ax)
+    lines = int(np.clip(0.6 * 72 * height / space.points(1.2) / len(handles), 1, 4))
     where |= {} if own else {"labelspacing": 0.2}
-    texts = legend_texts(names) if own else legend_texts(names, min(LEGEND_WIDTH, letters(0.4 * width, 0.9)), lines)
-    box = ax.legend(list(handles), texts, frameon=False, fontsize=points(0.9), labelcolor=tone(ax), **where)
+    across = LEGEND_WIDTH if own else min(LEGEND_WIDTH, space.letters(0.4 * width, 0.9))
+    texts = legend_texts(names, across, 4 if own else lines)
+    box = ax.legend(list(handles), texts, frameon=False, fontsize=space.points(0.9), labelcolor=space.tone(ax), **where)
     _dress_legend(box, ax.figure, (1, 0) if own and beside else None)
 
 
@@ -353,7 +349,7 @@ def _dress_legend(box: Any, figure: Any, grows: tuple[int, int] | None) -> None:
     """Show names as letters, and let a figure of our own grow by the width or the height of its legend."""
     for text in box.get_texts():
         plain_text(text)
-    if grows is not None and PAGE.get() is None:
+    if grows is not None and space.PAGE.get() is None:
         extent = box.get_window_extent()
         needs = np.array([extent.width, extent.height]) / figure.dpi
         least = needs + 0.9 * np.array(grows[::-1])
@@ -367,13 +363,13 @@ def shared_legend(panels: Sequence[Axes], handles: Sequence[Any], names: Sequenc
         legend(panels[0], handles, names)
         return
     longest = max(len(name) for name in names)
-    width = letters(figure.bbox.width / figure.dpi, 0.9)
+    width = space.letters(figure.bbox.width / figure.dpi, 0.9)
     columns = max(1, min(len(names), width // (min(longest, LEGEND_WIDTH) + 7)))
     box = figure.legend(
         list(handles), legend_texts(names), loc="outside upper left", ncols=columns, frameon=False,
-        fontsize=points(0.9), labelcolor=tone(panels[0]),
+        fontsize=space.points(0.9), labelcolor=space.tone(panels[0]),
     )  # fmt: skip
-    _dress_legend(box, figure, (0, 1) if figure.get_gid() == OWN else None)
+    _dress_legend(box, figure, (0, 1) if figure.get_gid() == space.OWN else None)
 
 
 def named(

@@ -282,7 +282,7 @@ def _differences(result: Any, metric: str, model: Any, baseline: Any) -> FloatAr
     lists = keys_of(result, pair)
     if len(found[pair[0]]) != len(found[pair[1]]) or not lists[pair[0]].equals(lists[pair[1]]):
         raise DataError(
-            f"{pair[0]!r} and {pair[1]!r} were not evaluated on the same lists; evaluate them in one call with by="
+            f"{pair[0]!r} and {pair[1]!r} were not evaluated on the same lists; evaluate them in one call with ⟦+by=⟧"
         )
     difference = found[pair[0]] - found[pair[1]]
     return difference[~np.isnan(difference)]
@@ -292,7 +292,9 @@ def keys_of(result: Any, models: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Return the list keys of some models, in the order of `per_user`."""
     keys, by = list(result.spec["user_col"]), list(result.spec["by"])
     if not by:
-        raise OptionError("the evaluation was made without by=; evaluate with by=, so that there are models to compare")
+        raise OptionError(
+            "the evaluation was made without ⟦by=⟧; evaluate with ⟦+by=⟧, so that there are models to compare"
+        )
     of_model = rows_by(result.per_user, by)
     return {model: result.per_user[keys].take(of_model[model]).reset_index(drop=True) for model in models}
 

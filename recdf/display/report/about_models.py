@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ...errors import OptionError
 from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import Cell, digits_for, interval, number, p_value, shorten, visible
 from ...tables.comparisons import COMPARISON_COLUMNS, note_of
@@ -20,27 +19,28 @@ from ..leaderboard import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..segments import SegmentGroups, segment_groups
-from .headline import badge_of, belief, headline, other_metrics
-from .page_blocks import Badge, Drawing, Section, Sentence, Shown, TableBlock, badge, bars, csv_of, cut, text, value
-from .report_inputs import ReportTables, Subject
+from .headline import badge_of
+from .page_blocks import SIGNS, Drawing, Section, Sentence, Shown, TableBlock, badge, bars, csv_of, cut, text, value
+from .report_inputs import ACCURACY, ReportTables, Subject
 from .svg import SIZE, drawing
 
 __all__: list[str] = []
 
 PICTURE_NAME_LENGTH = 48
-# Families whose metrics say how good the lists are; every other metric is a price or a gain beside that.
-ACCURACY = ("ranking", "relevance", "rating", "money", "")
 MANY_PANELS = 9
+MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
 
 
 class Pen:
     """Draws the pictures of one page; each gets a number, which keeps their ids apart, and models keep their looks."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.drawn = 0
+    def __init__(self, subject: Subject | None) -> None:
+        self.drawn, self.looks = 0, {}
+        self.shown: list[tuple[str, str]] = []  # names and colours that the legend of an earlier picture has
+        if subject is None:
+            return
         marked = [*([] if subject.baseline is None else [subject.baseline]), *subject.ranking(subject.primary)]
         self.looks = looks(subject.models, list(dict.fromkeys(marked))[: BEST + (subject.baseline is not None)])
-        self.shown: list[tuple[str, str]] = []  # names and colours that the legend of an earlier picture has
 
     def __call__(self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any) -> Drawing:
         self.drawn += 1
@@ -57,23 +57,28 @@ class Pen:
 # ------------------------------------------------------------------------------------------ leaderboard, curves
 
 
-def leaderboard_section(subject: Subject) -> Section:
+def leaderboard_section(subject: Subject, experiment: bool) -> Section:
     """Show models by metrics, each at one k, and fold every value below."""
+    pooled = ", all variants together" if experiment and len(subject.models) == 1 else ""
     head, body, align = subject.board.head_and_cells()
     numbers = subject.board.frame.set_index(["model", "metric"])["value"]
+    columns = list(subject.board.frame["metric"].drop_duplicates())
+    names = subject.summary.drop_duplicates("column").set_index("column")
     rows = []
     for row in body:
-        model = row[0].text
-        own = [numbers.get((model, name)) for name in subject.board.frame["metric"].drop_duplicates()]
+        own = [numbers.get((row[0].text, name)) for name in columns]
         cells = [Shown(cell, None if pd.isna(raw) else float(raw)) for cell, raw in zip(row[1:], own, strict=True)]
-        name = row[0]._replace(text=visible(model))
+        name = row[0]._replace(text=visible(row[0].text))
         rows.append((Shown(name, name.text.casefold()), *cells))
     shown, more = cut(rows, subject.max_rows)
+    off = frozenset(i + 1 for i, name in enumerate(columns) if name not in subject.columns)
+    at_k = names["k"].astype("Int64").astype(str).replace("<NA>", "")
+    groups = [(str(names["metric"][name]), str(at_k[name])) for name in columns]
     at = "" if subject.k is None else f" at k = {subject.k}"
     mean = "weighted mean" if "weight" in subject.result.spec else "mean"
     table = TableBlock(
-        f"Metrics{at}, {mean} over {_lists(subject)}", tuple(map(visible, head)), tuple(align), shown,
-        csv_of(subject.board.frame), "leaderboard.csv", more=more,
+        f"Metrics{at}, {mean} over {_lists(subject)}{pooled}", tuple(map(visible, head)), tuple(align), shown,
+        csv_of(subject.board.frame), "leaderboard.csv", more=more, groups=(("", ""), *groups), off=off,
     )  # fmt: skip
     return Section(
         "leaderboard", "Leaderboard", tables=(table, _all_values(subject)),
@@ -93,7 +98,7 @@ def _all_values(subject: Subject) -> TableBlock:
     for row in subject.summary.itertuples(index=False):
         numbers = (value(found, ".4f") for found in (row.value, row.ci_low, row.ci_high))
         rows.append((text(row.model), text(row.column), *numbers, value(row.n, ",d"), value(row.n_undefined, ",d")))
-    shown, more = cut(rows, subject.max_rows)
+    shown, more = cut(rows, subject.max_rows if len(subject.models) <= MATRIX_ABOVE else min(subject.max_rows, 120))
     head = ("model", "metric", "value", "interval from", "to", "n", "undefined")
     return TableBlock(
         "Every metric at every k", head, ("left", "left", *["right"] * 5), shown, csv_of(frame), "summary.csv",
@@ -123,6 +128,8 @@ def comparison_section(subject: Subject) -> Section | None:
     """Show the differences, one in a row, each with its interval as a picture."""
     if subject.comparison is None or not len(subject.comparison):
         return None
+    if subject.baseline is None and len(subject.models) > MATRIX_ABOVE:
+        return Section("comparison", "Comparison", tables=(_pair_matrix(subject, subject.comparison),))
     confidence = confidence_of(subject.comparison)
     level = "" if confidence is None else f"{100 * confidence:g} % "
     bases = list(dict.fromkeys(map(str, subject.comparison["baseline"])))
@@ -133,6 +140,23 @@ def comparison_section(subject: Subject) -> Section | None:
         "that there is none.",
     )
     return Section("comparison", "Comparison", tables=(table,), text=(how,))
+
+
+def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
+    """Return pairs of many models as a matrix of signs: the model of the row against that of the column."""
+    order = {model: place for place, model in enumerate(subject.ranking(subject.primary))}
+    signs = [["–"] * len(order) for _ in order]
+    own = comparison[comparison["metric"].astype(str) == subject.primary]
+    turned = {"better": "worse", "worse": "better"}
+    for base, model, verdict in zip(own["baseline"], own["model"], own["verdict"], strict=True):
+        kind = badge_of(verdict)
+        row, column = order[str(model)], order[str(base)]
+        signs[row][column], signs[column][row] = SIGNS[kind], SIGNS[turned.get(kind, kind)]
+    rows = [(text(f"{i + 1} {model}"), *(Shown(Cell(sign)) for sign in signs[i])) for model, i in order.items()]
+    caption = (f"{subject.primary}, the model of the row against that of the column, by their numbers: ▲ better, "
+               "▼ worse, ● no difference shown, ! withheld")  # fmt: skip
+    head = ("model", *(f"{i + 1}" for i in range(len(order))))
+    return TableBlock(caption, head, ("left",) * len(head), tuple(rows), csv_of(comparison), "comparison.csv")
 
 
 def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
@@ -150,10 +174,14 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     head = (*before, "metric", other if one_base else "comparison", "difference", "effect [interval]", "relative")
     head += ("p" if "not adjusted" in adjustment(frame).words else "p (adjusted)", users, "verdict")
     rows = []
+    ends = frame[["diff", "ci_low", "ci_high"]].to_numpy(np.float64)
+    of_metric = rows_by(frame, ["metric"]).items()
+    digits = {metric: digits_for(*ends[own].ravel(), significant=4) for metric, own in of_metric}
     for i, row in enumerate(frame.to_dict("records")):
-        form = f"+.{digits_for(row['diff'], row['ci_low'], row['ci_high'])}f"
+        form = f"+.{digits[str(row['metric'])]}f"  # the same for a metric, so that its rows can be compared
         warned = note_of(row)
         verdict = badge(badge_of(row["verdict"]), row["verdict"])
+        warned = "; ".join(word for word in warned.split("; ") if word not in str(row["verdict"]))
         if warned:
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
         rows.append((
@@ -235,29 +263,39 @@ def segments_section(subject: Subject, tables: ReportTables) -> tuple[Section | 
         return None, []
     given = tables.segments
     if all(name in given.columns for name in COMPARISON_COLUMNS):
-        table = comparison_table(given, "Comparisons within segments", "segments.csv", subject.max_rows)
-        other = "model" if "model" in given.columns else "treatment" if "treatment" in given.columns else "metric"
-        names = [f"{where}, {row[other]} on {row['metric']}"
-                 for where, row in zip(segment_labels(given), given.to_dict("records"), strict=True)]  # fmt: skip
-        return Section("segments", "Segments", tables=(table,)), _worse_for(given, names)
+        return given_segments(tables, subject.max_rows, subject.pair, subject.primary)
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
     said: list[Sentence] = []
-    duel = _headline_pair(subject)
+    duel = subject.tested_pair
     if duel is not None:
         compared = _within_segments(subject, groups, *duel)
         caption = f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
         parts.append(comparison_table(compared, caption, "segments.csv", subject.max_rows))
-        said = _worse_for(compared, [str(name) for name in compared["segment"]], duel)
+        said = worse_for(compared, [str(name) for name in compared["segment"]], duel)
     means = values_frame(subject.result, subject.summary, [subject.primary], groups)
     parts.append(_means_by_segment(subject, means))
     return Section("segments", "Segments", tables=tuple(parts)), said
 
 
-def _headline_pair(subject: Subject) -> tuple[str, str] | None:
-    """Return the two models that the headline is about, if their values per user can be compared."""
-    there = subject.better(subject.primary) and subject.primary in subject.result.per_user.columns
-    return subject.pair if there else None
+def given_segments(
+    tables: ReportTables, most: int, pair: tuple[str, str] | None = None, metric: str | None = None
+) -> tuple[Section | None, list[Sentence]]:
+    """Show comparisons within segments, and say for whom the pair of the headline is worse on its metric."""
+    given = tables.segments
+    if given is None:
+        return None, []
+    table = comparison_table(given, "Comparisons within segments", "segments.csv", most)
+    section = Section("segments", "Segments", tables=(table,))
+    if "treatment" in given.columns:  # the pair and the metric of the experiment's first row
+        first = next(iter(tables.experiment.values()), given).iloc[0]
+        pair, metric = (str(first["treatment"]), str(first["control"])), str(first["metric"])
+    base, other = ("control", "treatment") if "treatment" in given.columns else ("baseline", "model")
+    if pair is None or other not in given.columns:
+        return section, []
+    own = given[(given[other].map(str) == pair[0]) & (given[base].map(str) == pair[1]) & (given["metric"] == metric)]
+    said = worse_for(own, segment_labels(own), pair)
+    return section, said or [(f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}.",)]
 
 
 def _within_segments(subject: Subject, groups: dict[str, SegmentGroups], model: str, rival: str) -> pd.DataFrame:
@@ -290,7 +328,7 @@ def segment_labels(comparison: pd.DataFrame) -> list[str]:
     return [" · ".join(f"{name} = {row[name]}" for name in before) for row in comparison.to_dict("records")]
 
 
-def _worse_for(compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None) -> list[Sentence]:
+def worse_for(compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None) -> list[Sentence]:
     """Say for whom the model is worse, or that this is shown for nobody."""
     worse = [
         f"{name} ({number(diff, '+.3g')})"
@@ -326,31 +364,3 @@ def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
         f"Mean {subject.primary} by segment", ("model", *parts), ("left", *["right"] * len(parts)), shown,
         csv_of(frame), "segment-means.csv", more=more,
     )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------ verdict
-
-
-def verdict_section(subject: Subject, beside: Sequence[Sentence], experiment: tuple[Badge, Sentence] | None) -> Section:
-    """Return the headline, with what a reader needs to believe or doubt it.
-
-    With one model, an experiment has the first word, because nothing else is compared.
-    """
-    mark, sentence, below = headline(subject)
-    if experiment is not None and len(subject.models) == 1:
-        mark, sentence = experiment
-    said = [*below, *other_metrics(subject), *_reach(subject), *beside, *belief(subject)]
-    return Section("verdict", "Verdict", text=(sentence,), badge=Badge(mark.kind, mark.text), lists=tuple(said))
-
-
-def _reach(subject: Subject) -> list[Sentence]:
-    """Say what share of the catalogue the models of the headline show."""
-    family = subject.meanings.set_index("column")["name"]
-    column = next((name for name in subject.columns if family.get(name) == "coverage"), None)
-    pair = _headline_pair(subject)
-    if column is None or pair is None:
-        return []
-    values = subject.values(column)["value"]
-    if not {*pair} <= set(values.index):
-        raise OptionError(f"{column} is missing for one of {pair}")
-    return [(f"{pair[0]} shows {values[pair[0]]:.0%} of the catalogue, {pair[1]} {values[pair[1]]:.0%}.",)]

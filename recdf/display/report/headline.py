@@ -12,11 +12,13 @@ The rule, in order:
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ...experiments.compare.where_both import BUT
 from ...experiments.decide.adjustment import adjustment
 from ...experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
 from ...tables.cells import digits_for, number
@@ -46,6 +48,7 @@ class Duel(NamedTuple):
     n: int
     warned: str
     together: int
+    row: pd.Series
 
     @property
     def effect(self) -> str:
@@ -53,21 +56,30 @@ class Duel(NamedTuple):
         return effect_text(self.diff, self.low, self.high, self.relative)
 
 
-def headline(subject: Subject) -> tuple[Badge, Sentence, list[Sentence]]:
-    """Return the badge, the first sentence, and the sentences below it."""
+class Headline(NamedTuple):
+    """The badge, the first sentence, what stands below it, and the comparison that it is about."""
+
+    badge: Badge
+    which: Sentence
+    below: list[Sentence]
+    duel: Duel | None = None
+
+
+def headline(subject: Subject) -> Headline:
+    """Return what the first metric says of the best model."""
     column = subject.primary
     order = subject.ranking(column)
     if len(order) == 1:
-        return Badge("info", "one model"), _one_model(subject, order[0]), []
+        return Headline(Badge("info", "one model"), _one_model(subject, order[0]), [])
     if not subject.better(column) or subject.comparison is None or subject.values(column)["value"].isna().all():
-        return Badge("open", "no verdict"), _no_direction(subject), []
+        return Headline(Badge("open", "no verdict"), _no_direction(subject), [])
     rival = subject.baseline if subject.baseline is not None else order[1]
     best = order[0]
     if best == rival:  # the baseline itself has the best mean
         return _baseline_stays(subject, order)
     duel = find_duel(subject, column, best, rival)
     if duel is None:
-        return Badge("open", "no verdict"), _not_compared(subject, best, rival), []
+        return Headline(Badge("open", "no verdict"), _not_compared(subject, best, rival), [])
     return _of_duel(subject, duel, len(order))
 
 
@@ -92,6 +104,7 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
         means = row.get("mean_baseline", np.nan), row.get("mean_model", np.nan)
         relative = means[0] / means[1] - 1 if means[1] > 0 else np.nan
         sign = {"better": "worse", "worse": "better"}.get(sign, sign)
+        verdict = re.sub("better|worse", lambda word: "worse" if word[0] == "better" else "better", verdict)
         diff, low, high = -diff, -high, -low
     gain, lose = (down, up) if subject.better(column) == "smaller" else (up, down)
     words = list(filter(None, str(row["warning"]).split("; ")))
@@ -102,7 +115,7 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
                    f"{both + int(row['n_only_baseline']):,}, and both for {both:,}.")  # fmt: skip
     return Duel(
         model, rival, float(diff), float(low), float(high), float(relative), sign, verdict, gain, lose,
-        int(row["n_users"]), warned, adjustment(table).among(int(places[0]), on.to_numpy()),
+        int(row["n_users"]), warned, adjustment(table).among(int(places[0]), on.to_numpy()), row,
     )  # fmt: skip
 
 
@@ -128,9 +141,8 @@ def effect_text(diff: float, low: float, high: float, relative: float) -> str:
     return words + ("" if np.isnan(relative) else f", {number(relative, '+.0%')}")
 
 
-def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Sentence, list[Sentence]]:
+def _of_duel(subject: Subject, duel: Duel, n_models: int) -> Headline:
     against = "the baseline " if subject.baseline is not None else "the second best, "
-    users = f" {duel.gain:,} of {duel.n:,} users gain and {duel.lose:,} lose.{duel.warned}"
     picked: list[Sentence] = []
     if n_models > 2:
         counted = "taken into account" if duel.together >= n_models - 1 else "not taken into account"
@@ -141,44 +153,49 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> tuple[Badge, Senten
         ))  # fmt: skip
     if subject.baseline is None:
         picked.append(("No baseline was named, so the best model is compared with the second best.",))
+    pair: Sentence = (Name(duel.rival), " on ", Name(subject.primary), ".")
     if duel.sign == "better":
-        sentence: Sentence = (
-            Name(duel.model), f" is better than {against}", Name(duel.rival), " on ", Name(subject.primary),
-            f": {duel.effect}.{users}",
-        )  # fmt: skip
-        return Badge("better", "better"), sentence, picked
+        better: Sentence = (Name(duel.model), f" is better than {against}", *pair)
+        return Headline(Badge("better", "better"), better, picked, duel)
     if duel.verdict.startswith(("check", "invalid")):
-        sentence = (
-            "The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ", Name(duel.rival),
-            " on ", Name(subject.primary), f": {duel.effect}.{duel.warned}",
-        )  # fmt: skip
-        return Badge("warning", "withheld"), sentence, picked
+        few = "too few lists to tell" if duel.verdict.startswith("check: too few lists") else "withheld"
+        sentence: Sentence = ("The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ",
+                              *pair)  # fmt: skip
+        return Headline(Badge("warning", few), sentence, picked, duel)
+    if BUT in duel.verdict:
+        sentence = (Name(duel.model), f" {_best_model(subject)} of {subject.primary}. Against ", Name(duel.rival),
+                    f": {duel.verdict}.")  # fmt: skip
+        return Headline(Badge("warning", duel.verdict), sentence, picked, duel)
     said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
-    badge = "equivalent" if said.startswith("equ") else "no difference shown"
+    mark = "equivalent" if said.startswith("equ") else "no difference shown"
     if duel.verdict.startswith("ranks"):
-        said, badge = "found to differ by its signed ranks, which say nothing of the mean, from", "no verdict"
-    sentence = (
-        Name(duel.model), f" {_best_model(subject)} of {subject.primary}, and is {said} {against}", Name(duel.rival),
-        f": {duel.effect}.{users}",
-    )  # fmt: skip
-    return Badge("open", badge), sentence, picked
+        said, mark = "found to differ by its signed ranks, which say nothing of the mean, from", "no verdict"
+    sentence = (Name(duel.model), f" {_best_model(subject)} of {subject.primary}, and is {said} {against}",
+                Name(duel.rival), ".")  # fmt: skip
+    return Headline(Badge("open", mark), sentence, picked, duel)
 
 
-def _baseline_stays(subject: Subject, order: list[str]) -> tuple[Badge, Sentence, list[Sentence]]:
+def _baseline_stays(subject: Subject, order: list[str]) -> Headline:
     duels = [find_duel(subject, subject.primary, model, order[0]) for model in order[1:]]
     mean = ("the baseline ", Name(order[0]), f", which {_best_model(subject)} of ", Name(subject.primary), ".")
+    turned = [duel for duel in duels if duel is not None and BUT in duel.verdict]
+    where = next((duel for duel in turned if f"{BUT}better" in duel.verdict), turned[0] if turned else None)
+    if where is not None:
+        sentence: Sentence = ("No model is shown to be better than ", *mean[:-1], " over all lists. ",
+                              Name(where.model), f" is {where.verdict}.")  # fmt: skip
+        return Headline(Badge("warning", where.verdict), sentence, [], where)
     if all(duel is not None and duel.sign == "worse" for duel in duels):
-        return Badge("open", "keep the baseline"), ("No model is better than ", *mean), [
-            ("Each of the others is shown to be worse.",)
-        ]  # fmt: skip
+        below: Sentence = ("Each of the others is shown to be worse.",)
+        return Headline(Badge("open", "keep the baseline"), ("No model is better than ", *mean), [below], duels[0])
     said: list[Sentence] = []
     if (first := duels[0]) is not None:
-        words = f": {first.effect} ({first.verdict}).{first.warned}"
-        said.append(("The next best is ", Name(first.model), words))
+        said.append(("The next best is ", Name(first.model), f": {first.verdict}."))
+    kept = ("No model is shown to be better than ", *mean)
     if any(duel is not None and duel.verdict.startswith(("check", "invalid")) for duel in duels):
-        withheld: Sentence = ("A verdict is withheld. No model is shown to be better than ", *mean)
-        return Badge("warning", "withheld"), withheld, said
-    return Badge("open", "keep the baseline"), ("No model is shown to be better than ", *mean), said
+        few = all(duel is not None and duel.verdict.startswith("check: too few lists") for duel in duels)
+        mark = Badge("warning", "too few lists to tell" if few else "withheld")
+        return Headline(mark, ("A verdict is withheld. ", *kept), said, first)
+    return Headline(Badge("open", "keep the baseline"), kept, said, first)
 
 
 def _best_model(subject: Subject) -> str:
@@ -215,7 +232,7 @@ def other_metrics(subject: Subject) -> list[Sentence]:
     if subject.comparison is None or subject.pair is None or subject.baseline is None:
         return []
     best, _ = subject.pair
-    words = {"better": "better on ", "worse": "worse on ", "open": "not shown to differ on ",
+    words = {"worse": "worse on ", "better": "better on ", "open": "not shown to differ on ",
              "check": "verdict withheld on ", "ranks": "signed ranks differ on ", "apart": "different on "}  # fmt: skip
     by_sign: dict[str, list[str]] = {sign: [] for sign in words}
     for column in subject.columns[1:]:
@@ -223,7 +240,8 @@ def other_metrics(subject: Subject) -> list[Sentence]:
         if duel is not None:
             first = duel.verdict.partition(" ")[0].rstrip(",:")
             others = {"check": "check", "ranks": "ranks", "higher": "apart", "lower": "apart"}
-            by_sign[others.get(first, duel.sign)].append(column)
+            sign = others.get(first, duel.sign)
+            by_sign[sign].append(f"{column} ({duel.effect})" if sign == "worse" else column)
     parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
     return [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")] if parts else []
 
@@ -252,6 +270,8 @@ def badge_of(verdict: object) -> BadgeKind:
     """Return the look of the badge of a verdict."""
     text = str(verdict)
     sign = sign_of(text)
+    if BUT in text:
+        return "warning"
     if sign == "better":
         return "better"
     if sign == "worse":

@@ -21,34 +21,36 @@ from ...evaluation.storage import local_path
 from ...progress import Progress
 from ...tables.cells import visible
 from ..pairs import model_rows
-from .about_data import (
-    check_section,
-    definitions_section,
-    experiment_headline,
+from .about_data import check_section, definitions_section, reproducibility_section
+from .about_examples import examples_section
+from .about_experiments import (
+    experiment_card,
     experiment_section,
+    off_policy_card,
     off_policy_section,
-    reproducibility_section,
+    validity_section,
 )
 from .about_models import (
     Pen,
     comparison_section,
     curves_section,
     exposure_section,
+    given_segments,
     leaderboard_section,
     segments_section,
     tradeoff_section,
     users_section,
-    verdict_section,
 )
 from .page_blocks import BAR_HEIGHT, BAR_WIDTH, Name, Section, Sentence
-from .report_inputs import ReportTables, Subject, read_report_tables, read_subject
+from .report_inputs import ReportTables, Subject, check_alone, read_report_tables, read_subject
 from .svg import swatch
+from .verdict_card import verdict_section
 
 __all__ = ["report"]
 
 
 def report(
-    result: Evaluation,
+    result: Evaluation | None = None,
     path: str | os.PathLike[str] = "report.html",
     *,
     title: str | None = None,
@@ -64,7 +66,8 @@ def report(
     log: pd.DataFrame | None = None,
     position: pd.DataFrame | None = None,
     over_time: pd.DataFrame | None = None,
-    examples: bool = False,
+    metrics: str | Sequence[str] | None = None,
+    examples: bool | pd.DataFrame = False,
     max_rows: int = 500,
     overwrite: bool = False,
     progress: bool | None = None,
@@ -77,8 +80,9 @@ def report(
 
     Parameters
     ----------
-    result : Evaluation
-        What `rd.evaluate` or `rd.read_parquet` returned. The first metric is the one that decides.
+    result : Evaluation, optional
+        What `rd.evaluate` or `rd.read_parquet` returned. The first metric is the one that decides. Without it the page
+        is about `experiment`, or else about `off_policy`.
     path : path, default "report.html"
         The file to write.
     title : str, optional
@@ -98,15 +102,18 @@ def report(
         What `rd.check` returned.
     segments : DataFrame, optional
         One row per user, with the list key and columns of segments: models are compared within each, all tests being
-        one family. Or a comparison within segments.
+        one family; dates and amounts are cut into bands. Or a comparison within segments.
     off_policy : DataFrame, optional
         What `rd.ope.estimate` returned.
     exposure, log : DataFrame, optional
         What `rd.diagnostics.exposure_table` returned; past interactions, for the picture of the long tail.
     position, over_time : DataFrame, optional
         What `rd.diagnostics.position_table` returned; effects by period.
-    examples : bool, default False
-        Show the examples of `check`, which hold ids of users.
+    metrics : str or list of str, optional
+        Metrics of the page, such as "ndcg" or "ndcg@10"; the first one decides. Default: all of the result.
+    examples : bool or DataFrame, default False
+        True shows the examples of `check`, which hold ids of users. What `rd.diagnostics.hit_table` returned shows the lists of its
+        first users side by side, hits marked: rows of users are then in the page.
     max_rows : int, default 500
         Rows of a table that are shown; the page says how many are left out.
     overwrite : bool, default False
@@ -134,9 +141,11 @@ def report(
 
     Notes
     -----
-    The headline follows a rule: the first metric decides; the model with the best mean is set against the baseline,
-    and is "better" only where the comparison says so after the correction for all its tests. With one model and an
-    experiment, the first row of the experiment decides. The same tables give the same bytes.
+    The verdict has five lines, each by a rule: which (the first metric decides; the model with the best mean is set
+    against the baseline, and is "better" only where the comparison says so after the correction for all its tests),
+    by how much, how sure, for whom worse, and what could overturn it. A fault of the data that would change the verdict
+    stands in the badge: "better, but not robust: ties". With one model and an experiment, the first row of the
+    experiment decides. The same tables give the same bytes.
 
     Examples
     --------
@@ -156,48 +165,82 @@ def report(
         raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")
     _jinja()
     with Progress(2, "report", progress) as shown:
-        subject = read_subject(result, baseline, k, comparison, max_rows, unit_col)
+        subject = None
+        if result is not None or (experiment is None and off_policy is None):
+            subject = read_subject(result, baseline, k, comparison, max_rows, unit_col, metrics)
         shown.add()
         given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time)
         tables = read_report_tables(experiment, given)
-        sections = _report_sections(subject, tables, examples)
-        _write_page(target, _page(title or "Evaluation of recommendations", _about(subject), sections))
+        if subject is None:
+            check_alone(tables, {"baseline": baseline, "comparison": comparison, "metrics": metrics,
+                                 "exposure": exposure, "unit_col": unit_col})  # fmt: skip
+        sections = _report_sections(subject, tables, max_rows, examples)
+        heading = "Evaluation of recommendations" if subject is not None else _heading(tables)
+        about = _about(subject) if subject is not None else _about_users(tables)
+        _write_page(target, _page(title or heading, about, sections))
     return target
 
 
 MadeSection = tuple[Section | None, list[Sentence]]
 
 
-def _report_sections(subject: Subject, tables: ReportTables, examples: bool) -> list[Section]:
+def _report_sections(subject: Subject | None, tables: ReportTables, most: int, examples: Any) -> list[Section]:
     """Return the sections whose tables are there, in the order of reading.
 
-    The verdict is made last, because it quotes the others.
+    The verdict is made last, because it quotes the others. A page without a result is about the experiment, or the
+    off-policy estimates: validity comes first.
     """
     pen = Pen(subject)
-    makers: list[Callable[[], Section | MadeSection | None]] = [
-        lambda: leaderboard_section(subject),
-        lambda: curves_section(subject, pen),
-        lambda: comparison_section(subject),
-        lambda: tradeoff_section(subject, pen),
-        lambda: users_section(subject, pen),
-        lambda: exposure_section(subject, tables, pen),
-        lambda: segments_section(subject, tables),
-        lambda: experiment_section(subject, tables, pen),
-        lambda: off_policy_section(subject, tables),
-        lambda: check_section(subject, tables, examples),
-        lambda: definitions_section(subject),
-        lambda: reproducibility_section(subject),
+    about: list[Callable[[], Section | MadeSection | None]] = [
+        lambda: experiment_section(tables, most, pen, subject is None),
+        lambda: off_policy_section(tables, most),
+        lambda: check_section(tables, most, examples is True),
+        lambda: examples_section(subject, examples),
     ]
+    if subject is None:
+        makers = [about[0], lambda: given_segments(tables, most), *about[1:]]
+    else:
+        makers = [
+            lambda: leaderboard_section(subject, bool(tables.experiment)),
+            lambda: curves_section(subject, pen),
+            lambda: comparison_section(subject),
+            lambda: tradeoff_section(subject, pen),
+            lambda: users_section(subject, pen),
+            lambda: exposure_section(subject, tables, pen),
+            lambda: segments_section(subject, tables),
+            *about,
+            lambda: definitions_section(subject),
+            lambda: reproducibility_section(subject.result),
+        ]
     sections: list[Section] = []
-    beside: list[Sentence] = []
+    said: dict[str, list[Sentence]] = {}
     with Progress(len(makers), "the sections") as progress:
         for make in makers:
             made = make()
-            section, said = made if isinstance(made, tuple) else (made, [])
+            section, sentences = made if isinstance(made, tuple) else (made, [])
             sections += [] if section is None else [section]
-            beside += said
+            said |= {section.id: sentences} if section is not None and sentences else {}
             progress.add()
-    return [verdict_section(subject, beside, experiment_headline(tables)), *sections]
+    # With one model nothing else is compared, so that an experiment has the first word.
+    own = experiment_card(tables) or (None if subject is not None else off_policy_card(tables))
+    if own is not None and (subject is None or len(subject.models) == 1):
+        valid = validity_section(tables) if subject is None else None
+        return [*([] if valid is None else [valid]), own, *sections]
+    assert subject is not None
+    return [verdict_section(subject, tables.check, said), *sections]
+
+
+def _heading(tables: ReportTables) -> str:
+    return "A/B test of recommendations" if tables.experiment else "Off-policy estimates of recommendations"
+
+
+def _about_users(tables: ReportTables) -> Sentence:
+    """Return the line below the heading of a page without a result."""
+    for table in tables.experiment.values():
+        metrics, arms = table["metric"].nunique(), table["treatment"].nunique() + 1
+        users = int(table["n_control"].max() + table.groupby("treatment")["n_treatment"].max().sum())
+        return (f"{arms} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
+    return (f"{0 if tables.off_policy is None else len(tables.off_policy)} estimates",)
 
 
 def _about(subject: Subject) -> Sentence:

@@ -63,6 +63,7 @@ class Shown(NamedTuple):
     badge: Badge | None = None
     bar: Bar | None = None
     code: bool = False
+    parts: tuple[tuple[str, str], ...] = ()  # of a formula: "sub", "sup" or nothing, and the text
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class TableBlock:
     stacked: bool = False  # on a phone each row becomes a card
     more: int = 0  # rows that are left out
     folded: str = ""  # the text to unfold it by, if it is folded
+    groups: tuple[tuple[str, str], ...] = ()  # metric and k of each column that a reader can choose, else empty texts
+    off: frozenset[int] = frozenset()  # columns that are hidden until they are chosen
 
 
 class Entry(NamedTuple):
@@ -109,6 +112,7 @@ class Section:
     title: str
     text: tuple[Sentence, ...] = ()
     badge: Badge | None = None
+    lines: tuple[tuple[str, tuple[Sentence, ...]], ...] = ()  # of a verdict: what each says, the first one largest
     tables: tuple[TableBlock, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     lists: tuple[Sentence, ...] = ()
@@ -123,6 +127,15 @@ def text(value: Any, *, code: bool = False, small: str = "") -> Shown:
     """Return a cell of a text, sorted by its letters."""
     words = visible(value)
     return Shown(Cell(words, small=small), words.casefold(), code=code)
+
+
+def formula(words: str) -> Shown:
+    """Return a cell of a formula whose subscripts and superscripts are written as such: x_{i ≤ k}, y_i, z^2."""
+    found = re.split(r"([_^])(\{[^{}]*\}|[^\s{}()·,;/+−|]+)", visible(words))
+    parts = [("", found[0])]
+    for mark, low, rest in zip(found[1::3], found[2::3], found[3::3], strict=True):
+        parts += [("sub" if mark == "_" else "sup", low.strip("{}")), ("", rest)]
+    return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
 
 
 def value(found: Any, form: str, *, small: str = "") -> Shown:

@@ -15,12 +15,14 @@ from ...evaluation.result import Evaluation
 from ...experiments.choices import POSITIVE, check_value
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import check_model, need, summary_of, with_units
-from ..leaderboard import EVERYONE, Leaderboard, board_of, values_frame
+from ..leaderboard import EVERYONE, Leaderboard, board_of, columns_of, values_frame
 from ..pairs import compare
 from ..plot.effect_plots import SOURCE
 
 __all__: list[str] = []
 
+# Families whose metrics say how good the lists are; every other metric is a price or a gain beside that.
+ACCURACY = ("ranking", "relevance", "rating", "money", "")
 # Columns that a table beside the result must have.
 MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "rel_diff", "wins", "ties", "losses")
 EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
@@ -87,9 +89,22 @@ class Subject:
         rival = self.baseline if self.baseline is not None else order[1]
         return (order[0] if order[0] != rival else order[1]), rival
 
+    @property
+    def tested_pair(self) -> tuple[str, str] | None:
+        """The pair of the headline, if the values of its lists can be compared."""
+        there = self.better(self.primary) and self.primary in self.result.per_user.columns
+        return self.pair if there else None
+
+    @property
+    def of_accuracy(self) -> bool:
+        """Whether the first metric says how good the lists are."""
+        family = self.meanings.set_index("column")["family"]
+        return self.better(self.primary) == "larger" and family.get(self.primary, "") in ACCURACY[:2]
+
 
 def read_subject(
-    result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int, unit_col: Any = None
+    result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int, unit_col: Any = None,
+    metrics: Any = None,
 ) -> Subject:
     """Check the result and what is said about it."""
     if not isinstance(result, Evaluation):
@@ -99,6 +114,10 @@ def read_subject(
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
+    if metrics is not None:
+        wanted = columns_of(summary, metrics, None)
+        parts = [summary[summary["column"] == name] for name in wanted]
+        summary = pd.concat(parts, ignore_index=True)
     columns, at = _columns_at(summary, k)
     own = comparison is None
     if comparison is None:
@@ -108,10 +127,20 @@ def read_subject(
     # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
     marked = {(EVERYONE, ""): comparison} if own and base is not None and comparison is not None else {}
     tests = next(iter(marked.values()), pd.DataFrame())
-    board = board_of(result, values_frame(result, summary, list(columns), {}), base, marked, tests, 3)
+    every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
+    board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests, 3)
     return Subject(
         result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows
     )
+
+
+def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:
+    """Refuse what speaks of models on a page that has no result."""
+    named = [name for name, found in beside.items() if found is not None]
+    if tables.segments is not None and not set(COMPARISON_COLUMNS) <= set(tables.segments.columns):
+        named.append("segments")
+    if named:
+        raise OptionError(f"{named[0]}= is about the models of a result, and the page has none; leave it out")
 
 
 def _without_attrs(result: Evaluation) -> Evaluation:
@@ -163,5 +192,7 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     if empty:
         raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
     if given.log is not None and given.exposure is None:
-        raise OptionError("log= is for the picture of the long tail, which needs exposure= (from rd.exposure_table)")
+        raise OptionError(
+            "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from rd.exposure_table)"
+        )
     return replace(given, experiment=dict(by_name))

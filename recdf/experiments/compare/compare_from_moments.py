@@ -141,7 +141,7 @@ def compare_variants_from_moments(
     specs = {name: (name, None) for name in table.metrics}
     tests = which_tests(test, specs)
     for one in sorted({*tests.values()} - {"t", "proportion"}):
-        raise OptionError(f"test={one!r} needs one row per user, and moments are sums over users; {GIVE_ROWS}")
+        raise OptionError(f"⟦test={one!r}⟧ needs one row per user, and moments are sums over users; {GIVE_ROWS}")
     decisive = subset("primary", primary, specs)
     settings = Settings(
         tests, alternative, confidence, correction, family, decisive, sequential_n=sequential_n, relative=relative
@@ -167,9 +167,9 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         default = of_users[name].default
         if name in _OF_ROWS:
-            raise OptionError(f"{name}= is about users and not about moments; pass it to rd.variant_moments")
+            raise OptionError(f"⟦{name}=⟧ is about users and not about moments; pass it to rd.variant_moments")
         if name != "progress" and value is not default and value != default:
-            raise OptionError(f"{name}= needs one row per user, and moments are sums over users; {GIVE_ROWS}")
+            raise OptionError(f"⟦{name}=⟧ needs one row per user, and moments are sums over users; {GIVE_ROWS}")
 
 
 def _check_shares(table: MomentTable, settings: Settings) -> None:
@@ -192,8 +192,8 @@ def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> UnitCo
         users = np.where(np.isnan(users), np.asarray(table.moments.n)[:, :, 0], users)
     if np.isnan(users).any():
         raise OptionError(
-            "expected= counts users, also those whose metric is null, so moments need the column 'n_null' (0 if no "
-            "metric is null); or pass health="
+            "⟦expected=⟧ counts users, also those whose metric is null, so moments need the column 'n_null' (0 if no "
+            "metric is null); or pass ⟦+health=⟧"
         )
     return UnitCounts(users, users[0] if len(users) == 1 else None)
 

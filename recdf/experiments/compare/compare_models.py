@@ -11,7 +11,8 @@ import pandas as pd
 
 from ...errors import OptionError, renamed
 from ...inputs.constraints import a_number
-from ...inputs.options import as_columns
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value, in_new_word, new_word
@@ -33,6 +34,7 @@ PAIRS_AT_ONCE = 32
 
 
 @renamed(users=("missing", new_word))
+@takes_columns("user_col", "weight_col")
 def compare_models(
     per_user: pd.DataFrame | Mapping[str, pd.DataFrame],
     metrics: str | Sequence[str] | None = None,
@@ -55,6 +57,7 @@ def compare_models(
     progress: bool | None = None,
     weight_col: str | None = None,
     unit_col: str | Sequence[str] | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -114,6 +117,8 @@ def compare_models(
         Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
         `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights. Without it every
         user counts alike, and `WeightWarning` says so if `per_user` was evaluated with weights.
+    options : Options, optional
+        `user_col` and `weight_col` of a project, where they are not given here.
 
     Returns
     -------
@@ -180,7 +185,7 @@ def compare_models(
         seed=seed, missing=missing,
     )  # fmt: skip
     if weight_col is not None and test == "wilcoxon":
-        raise OptionError('weight_col and test="wilcoxon" exclude each other: signed ranks take no weights')
+        raise OptionError('weight_col and ⟦test="wilcoxon"⟧ exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
     runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
@@ -221,8 +226,8 @@ def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None
     for metric, n_only in zip(table["metric"].tolist(), lacking, strict=True):
         if n_only and (better[metric] == "smaller" or not zero_is_worst(metric)):
             raise OptionError(
-                f'missing="zero" would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
-                'its worst value; pass missing="drop", or leave this metric to a call of its own'
+                f'⟦missing="zero"⟧ would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
+                'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
             )
 
 
@@ -231,7 +236,7 @@ def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     if baseline is None:
         return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
     if baseline not in models:
-        raise OptionError(f"baseline={baseline!r} is not a model; models are {models}")
+        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {models}")
     b = models.index(baseline)
     return [(b, m) for m in range(len(models)) if m != b]
 
@@ -286,7 +291,7 @@ def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[st
         and all(name in frame.columns and pd.api.types.is_float_dtype(frame[name].dtype) for _, frame in runs.parts)
     ]
     if not names:
-        raise OptionError(f"per_user has no float column besides {keys}; name the metrics to compare in metrics=")
+        raise OptionError(f"per_user has no float column besides {keys}; name the metrics to compare in ⟦+metrics=⟧")
     return names
 
 

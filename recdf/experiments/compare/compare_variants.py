@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from ...errors import OptionError, renamed
-from ...inputs.options import as_columns
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...stats.arms import Sample
@@ -29,6 +30,7 @@ __all__ = ["compare_variants"]
 
 
 @renamed(method=("test", new_word))
+@takes_columns("user_col", "by", "weight_col")
 def compare_variants(
     data: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],
@@ -60,6 +62,7 @@ def compare_variants(
     progress: bool | None = None,
     weight_col: str | None = None,
     covariate_time_col: str | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Compare every variant with the control, metric by metric, on independent users.
 
@@ -149,6 +152,8 @@ def compare_variants(
         evaluated with weights.
     covariate_time_col : str, optional
         Time at which the covariates were measured. One after `time_col` withholds the verdict.
+    options : Options, optional
+        `user_col`, `by` and `weight_col` of a project, where they are not given here.
 
     Returns
     -------
@@ -229,7 +234,7 @@ def compare_variants(
     check_together(settings, strata, cluster, covariates)
     check_value("nan", nan, RaiseOrDrop)
     if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
-        other = "strata=" if strata is not None else 'test="proportion"'
+        other = "⟦strata=⟧" if strata is not None else '⟦test="proportion"⟧'
         raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
     by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
@@ -265,9 +270,9 @@ def _check_metrics(
         if strata is not None and metric.sample.den is not None:
             raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
         if len(metric.covariates) > 1 and metric.sample.den is not None:
-            raise OptionError(f"covariates of {metric.name!r} are several; weight_col= takes one")
+            raise OptionError(f"covariates of {metric.name!r} are several; ⟦+weight_col=⟧ takes one")
         if len(metric.covariates) > 1 and (settings.tests[metric.name] == "bootstrap" or cluster is not None):
-            where = "cluster=" if cluster is not None else 'test="bootstrap"'
+            where = "⟦cluster=⟧" if cluster is not None else '⟦test="bootstrap"⟧'
             raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")
         if settings.tests[metric.name] == "proportion":
             known = metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]

@@ -157,8 +157,8 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
         twice = np.unique(np.flatnonzero(counts > 1) % max(n_cells, 1))
         raise DuplicateError(
             f"per_user has several rows for one model and {' and '.join([*keys, *folds])}, in {len(twice):,} cases "
-            f"such as {show(twice)}. "
-            "Name the columns that tell them apart in user_col= or fold=, or roll them up first with rd.roll_up"
+            f"such as {show(twice)}. Name the columns that tell them apart in ⟦+user_col=⟧ or ⟦+fold=⟧, or roll them "
+            "up first with rd.roll_up"
         )
     list_of_cell = unit_of_list = None
     n_lists = n_cells
@@ -195,7 +195,7 @@ def paired_values(
         first, second = (runs.models[i] for i in pair)
         raise DataError(
             f"{metric!r} has a value for {first!r} only in {n_only[0]:,} users and for {second!r} only in "
-            f'{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass missing="drop" to leave '
+            f'{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass ⟦+missing="drop"⟧ to leave '
             'them out, or "zero" to count 0 for the model that lacks them'
         )
     if missing == "zero":

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, OptionError, examples
+from ...inputs.door import takes_columns
+from ...inputs.options import Options
 from ...inputs.per_user_columns import warn_of_weights
 from ...stats.moments import HUGE, Moments, add_moments, moments_of
 from ..choices import Columns, RaiseOrDrop, check_value
@@ -77,10 +79,10 @@ def label_columns(frame: pd.DataFrame, role: str, by: Any, variant_col: str) -> 
     """Return the columns of `by`. Neither they nor the variant may have the name of a column of a result."""
     require(frame, role, [variant_col])
     if variant_col in MOMENT_COLUMNS:
-        raise OptionError(f"variant_col={variant_col!r} is also a column of moments; rename it in {role}")
+        raise OptionError(f"⟦variant_col={variant_col!r}⟧ is also a column of moments; rename it in {role}")
     by_cols = by_columns(frame, role, by, [*MOMENT_COLUMNS, *VARIANT_RESULT_COLUMNS])
     if variant_col in by_cols:
-        raise OptionError(f"by={variant_col!r} is the column of the variant; name columns of segments")
+        raise OptionError(f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments")
     return by_cols
 
 
@@ -90,16 +92,16 @@ def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Colu
     if not set(NEEDED) & set(moments.columns):
         raise ColumnError(
             f"moments has none of the columns {', '.join(map(repr, NEEDED))}; expected what variant_moments returns. "
-            "If it has one row per user, call rd.variant_moments first, or pass the users to rd.compare_variants"
+            "If it has one row per user, call rd.variant_moments first, or pass the users to ⟦rd.compare_variants⟧"
         )
     require(moments, "moments", [variant_col, *NEEDED])
     by_cols = label_columns(moments, "moments", by, variant_col)
     other = [name for name in moments.columns if name not in (*by_cols, variant_col, *NEEDED, *OPTIONAL)]
     if other:
         raise ColumnError(
-            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name it in by=. If it is a "
-            f"part of the users (a file, a shard), drop it, and the rows of its values are added: each user must be in "
-            "one part only"
+            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name it in ⟦+by=⟧. If it "
+            "is a part of the users (a file, a shard), drop it, and the rows of its values are added: each user must "
+            "be in one part only"
         )
     if not len(moments):
         raise DataError("moments has no rows; expected one per variant and metric")
@@ -193,17 +195,18 @@ def _check_same_users(table: MomentTable, there: Mask) -> None:
     raise DataError(
         f"the metrics of moments have different numbers of users (n + n_null) in {int(wrong.sum()):,} of "
         f"{int(some.sum()):,} variants or segments, such as {where}: {found}. Every part of the users must have every "
-        "metric; if the metrics are of different users, name those of the same users in metrics="
+        "metric; if the metrics are of different users, name those of the same users in ⟦+metrics=⟧"
     )
 
 
 # What to do instead where a function has moments and needs the users.
 GIVE_ROWS = (
-    "call rd.compare_variants on one row per user in memory (result.to_pandas(), then join_experiment), or on those of "
-    "a sample of the users by a hash of their id"
+    "call ⟦rd.compare_variants⟧ on one row per user in memory (result.to_pandas(), then join_experiment), or on "
+    "those of a sample of the users by a hash of their id"
 )
 
 
+@takes_columns("user_col", "by")
 def variant_moments(
     data: pd.DataFrame,
     metrics: str | Sequence[str],
@@ -212,6 +215,7 @@ def variant_moments(
     by: Columns | None = None,
     nan: RaiseOrDrop = "raise",
     user_col: Columns | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Reduce users to the moments of each variant, from which `compare_variants_from_moments` makes its table.
 
@@ -233,6 +237,8 @@ def variant_moments(
         Users whose metric is null: error, or leave them out of that metric and count them in `n_null`.
     user_col : str or list of str, optional
         Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users.
+    options : Options, optional
+        `user_col` and `by` of a project, where they are not given here.
 
     Returns
     -------

@@ -77,7 +77,9 @@ def measured_late(data: pd.DataFrame, name: str | None, time_col: str | None, ro
     if name is None:
         return []
     if time_col is None:
-        raise OptionError(f"covariate_time_col={name!r} needs time_col=, the time of the assignment or of the exposure")
+        raise OptionError(
+            f"⟦covariate_time_col={name!r}⟧ needs ⟦+time_col=⟧, the time of the assignment or of the exposure"
+        )
     require(data, "data", [name, time_col])
     try:
         late = (data[name] > data[time_col]).to_numpy(bool, na_value=False)

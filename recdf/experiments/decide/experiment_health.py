@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples, renamed
 from ...inputs.constraints import SHARE, a_number, check_value
+from ...inputs.door import takes_columns
 from ...inputs.ids import IdColumn, read_ids
-from ...inputs.options import as_columns
+from ...inputs.options import Options, as_columns
 from ...stats.shares import equal_shares_test, share_test
 from ..assigned_users import in_several_variants
 from ..experiment_columns import (
@@ -34,6 +35,7 @@ __all__ = ["experiment_health"]
 
 
 @renamed(alpha=("confidence", lambda alpha: 1 - alpha))
+@takes_columns("user_col")
 def experiment_health(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
@@ -44,6 +46,7 @@ def experiment_health(
     by: str | Sequence[str] | None = None,
     confidence: float = 0.999,
     cluster: str | Sequence[str] | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Check an experiment before reading its effects: sample ratio, missing metrics, users in two variants.
 
@@ -65,6 +68,8 @@ def experiment_health(
         Columns of `assignment` that were assigned as a whole, as in `compare_variants`: the person of several devices.
         Then `n_assigned`, `n_with_metrics` and both tests count clusters, of which one with metrics of any user has
         metrics. Where a cluster is in several variants, users were assigned, and users are counted.
+    options : Options, optional
+        `user_col` of a project, where they are not given here.
 
     Returns
     -------

@@ -32,7 +32,7 @@ class Arms:
         """Refuse a control that is not among the variants, and a variant that is alone."""
         names, where = variants.tolist(), f"{role}[{variants.name!r}]"
         if control not in names:
-            raise OptionError(f"control={control!r} is not in {where}; its variants are {names}")
+            raise OptionError(f"⟦control={control!r}⟧ is not in {where}; its variants are {names}")
         if len(names) < 2:
             raise OptionError(f"{where} has one variant, {names[0]!r}; a comparison needs at least two")
         return cls(groups, variants, names.index(control))
@@ -182,7 +182,7 @@ def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]
     keys = list(groups[by].itertuples(index=False, name=None)) if by else [()] * len(groups)
     absent = [key for key in keys if key not in place]
     if absent:
-        raise OptionError(f"health has no rows for {by} {absent[0]}; make it with by={by} from the same assignment")
+        raise OptionError(f"health has no rows for {by} {absent[0]}; make it with ⟦+by={by}⟧ from the same assignment")
     return health.iloc[order], np.array([place[key] for key in keys], np.int64)
 
 

@@ -73,7 +73,7 @@ def refuse_unexposed(
         shown = some_keys(assignment, exposure.unexposed[users.of_assignment], keys)
         raise DataError(
             f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} ({shown}), which means "
-            'that they were never exposed; pass unexposed="drop" to leave them out'
+            'that they were never exposed; pass ⟦+unexposed="drop"⟧ to leave them out'
         )
 
 

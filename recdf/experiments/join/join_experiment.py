@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from ...inputs.options import as_columns
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
 from ..choices import Columns, Missing, RaiseOrDrop, Roll
 from .join_frames import JoinOptions, join_frames, no_common_user, read_frames
 
 __all__ = ["join_experiment"]
 
 
+@takes_columns("user_col", "by")
 def join_experiment(
     per_user: pd.DataFrame,
     assignment: pd.DataFrame,
@@ -30,6 +32,7 @@ def join_experiment(
     larger_is_better: Columns | None = None,
     how: Roll | Mapping[str, Roll] | None = None,
     over: Columns | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Join metrics to the assignment: one row per assigned user, whether or not they have metrics.
 
@@ -73,6 +76,8 @@ def join_experiment(
         Roll several rows of a user up, after the rows before exposure are gone, as `roll_up` does.
     over : str or list of str, optional
         Columns that `how` rolls up over (session), as in `roll_up`.
+    options : Options, optional
+        `user_col` and `by` of a project, where they are not given here.
 
     Returns
     -------
@@ -111,8 +116,8 @@ def join_experiment(
     """
     keys, by_cols = ([str(name) for name in as_columns(given)] for given in (user_col, by))
     refused, times = (missing, multi_variant, unassigned), (exposure_col, time_col, unexposed)
-    options = JoinOptions(keys, variant_col, by_cols, *refused, *times, smaller_is_better, larger_is_better, how, over)
-    frames = read_frames(per_user, assignment, options)
+    join = JoinOptions(keys, variant_col, by_cols, *refused, *times, smaller_is_better, larger_is_better, how, over)
+    frames = read_frames(per_user, assignment, join)
     if frames.users.stranger.all():
-        raise no_common_user(frames.per_user, frames.assignment, options.keys)
-    return join_frames(frames, options)
+        raise no_common_user(frames.per_user, frames.assignment, join.keys)
+    return join_frames(frames, join)

@@ -135,7 +135,7 @@ def _refuse_users(users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame
         raise DataError(
             f"{np.count_nonzero(users.several):,} users of assignment are in more than one variant "
             f"({some_keys(assignment, users.several[users.of_assignment], options.keys)}); fix the table or pass "
-            'multi_variant="drop"'
+            '⟦+multi_variant="drop"⟧'
         )
     if users.n_unassigned and options.unassigned == "raise":
         raise DataError(
@@ -233,7 +233,7 @@ def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, ke
         raise DataError(
             f"{len(absent):,} of {len(assigned):,} assigned users have no metrics "
             f"({some_keys(assignment, absent, keys)}); "
-            'pass missing="zero" if no list means no value for the user, "nan" to keep them undefined, or "drop"'
+            'pass ⟦+missing="zero"⟧ if no list means no value for the user, "nan" to keep them undefined, or "drop"'
         )
 
 
@@ -284,6 +284,6 @@ def _metric_rows(
         raise DuplicateError(
             f"per_user has several rows per {what}: {len(np.unique(cell[twice])):,} users have more than one "
             f"({some_keys(metrics, twice, options.keys)}); roll them up first with "
-            f"rd.roll_up(per_user, unit_col={options.keys}), pass how=, or name in by= what tells the rows apart"
+            f"rd.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what tells the rows apart"
         )
     return row, metrics

@@ -115,11 +115,11 @@ def _check_rule(per_user: pd.DataFrame, how: Roll | Mapping[str, Roll], rolled_b
         before = per_user.attrs.get("recdf_roll_up", {}).get("how")
     if before is None and "n_rows" in per_user.columns:
         raise OptionError(
-            "per_user has a column n_rows, so it was rolled up before; say by which rule in rolled_by=, such as "
-            f"rolled_by={how!r}"
+            "per_user has a column n_rows, so it was rolled up before; say by which rule in ⟦+rolled_by=⟧, such as "
+            f"⟦+rolled_by={how!r}⟧"
         )
     if isinstance(before, str) and before != how:
-        raise OptionError(f"how={how!r}, but per_user was rolled up by how={before!r}; use one rule for all steps")
+        raise OptionError(f"⟦how={how!r}⟧, but per_user was rolled up by ⟦how={before!r}⟧; use one rule for all steps")
 
 
 def _rules(
@@ -149,15 +149,16 @@ def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) 
     mixed = [name for name in by if name in per_user.columns and name not in units]
     if mixed:
         raise DataError(
-            f"per_user was evaluated by {mixed}, which unit_col={units} lacks; a unit would mix them: "
-            f"pass unit_col={[*mixed, *units]}, or select one of them first"
+            f"per_user was evaluated by {mixed}, which ⟦unit_col={units}⟧ lacks; a unit would mix them: "
+            f"pass ⟦+unit_col={[*mixed, *units]}⟧, or select one of them first"
         )
     known = (*as_columns(spec.get("user_col")), *spec.get("carry", {}), spec.get("weight"))
     unknown = [name for name in listed if name not in known]
     if unknown:
         raise DataError(
-            f"per_user has {unknown} before n_true, beside unit_col={units}; name in over= the columns that the rows "
-            "of a unit are rolled up over (sessions, days), and add to unit_col= those that must not be mixed (models)"
+            f"per_user has {unknown} before n_true, beside ⟦unit_col={units}⟧; name in ⟦+over=⟧ the columns that the "
+            "rows of a unit are rolled up over (sessions, days), and add to ⟦+unit_col=⟧ those that must not be mixed "
+            "(models)"
         )
 
 
@@ -174,8 +175,8 @@ def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
     ]
     if unknown and not spec:
         raise DataError(
-            f"per_user has whole numbers in {unknown}, which may be ids or counts; name in over= the columns that the "
-            "rows of a unit are rolled up over, or give every metric its rule, such as how={'clicks': 'sum'}"
+            f"per_user has whole numbers in {unknown}, which may be ids or counts; name in ⟦+over=⟧ the columns that "
+            "the rows of a unit are rolled up over, or give every metric its rule, such as ⟦+how={'clicks': 'sum'}⟧"
         )
     return [name for name in numbers if name not in keys]
 

@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ...inputs.constraints import NONE, SHARE, a_number, either
+from ...inputs.constraints import NONE, Share, a_number, check_record, either
 from ...stats.arms import Arm, Sample, arm, cuped_arm, cuped_theta
 from ...stats.power import detectable, detectable_t
 from ...stats.regression import residuals_of_both
 from ..choices import RaiseOrDrop, check_value
 from ..experiment_columns import Codes, frame_of, metric_specs
 from ..samples import MetricRows, covariate_specs, read_metrics, without_gaps
+from ..units import covariate_columns
 
 __all__ = ["plan_experiment"]
 
@@ -83,10 +84,9 @@ def plan_experiment(
     frame_of("per_user", per_user)
     check_value("nan", nan, RaiseOrDrop)
     if (n is None) == (rel_effect is None):
-        raise OptionError(f"n={n!r} and rel_effect={rel_effect!r}; expected exactly one of them")
+        raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
     check_value("rel_effect", rel_effect, either(a_number(above=0), NONE))
-    shares = {"control_share": control_share, "alpha": alpha, "power": power}
-    design = _Design(*(check_value(name, value, SHARE) for name, value in shares.items()))
+    design = _Design(control_share, alpha, power)
     specs = metric_specs(metrics, per_user, "per_user")
     rows = []
     for metric in read_metrics(per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"):
@@ -131,28 +131,28 @@ def _past(metric: MetricRows, n_rows: int) -> tuple[float, float, float]:
 def _adjusted(metric: MetricRows, sample: Sample, kept: Codes) -> Arm:
     """The sample as the experiment will see it, adjusted by its covariates."""
     taken = [one.take(kept) for one in metric.covariates.values()]
-    gaps = [one.missing for one in taken]
-    filled = [without_gaps(one) for one in taken]
-    if sample.den is not None or (len(filled) == 1 and not gaps[0].any()):
-        adjusted = Sample(sample.num, sample.den, *filled[0][:2])
+    if sample.den is not None or (len(taken) == 1 and not taken[0].missing.any()):
+        adjusted = Sample(sample.num, sample.den, *without_gaps(taken[0])[:2])
         return cuped_arm(adjusted, *cuped_theta(adjusted))
-    columns = [one.num for one in filled] + [gap.astype(np.float64) for gap in gaps if gap.any()]
-    return arm(residuals_of_both(sample.num, np.column_stack(columns)))
+    return arm(residuals_of_both(sample.num, covariate_columns(taken)))
 
 
 @dataclass(frozen=True)
 class _Design:
     """How the experiment will be run and tested."""
 
-    control_share: float
-    alpha: float
-    power: float
+    control_share: Share
+    alpha: Share
+    power: Share
+
+    def __post_init__(self) -> None:
+        check_record(self)
 
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
         n_control = round(check_value("n", n, a_number(4, whole=True)) * self.control_share)
         if min(n_control, n - n_control) < 2:
-            raise OptionError(f"n={n} with control_share={self.control_share} leaves an arm with fewer than 2 users")
+            raise OptionError(f"n={n} with ⟦+control_share={self.control_share}⟧ leaves an arm with fewer than 2 users")
         return n_control, n - n_control
 
     def detectable(self, n_control: int, n_treatment: int) -> float:

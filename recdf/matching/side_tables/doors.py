@@ -117,7 +117,7 @@ def aspects_frame(data: Any, options: Options) -> pd.DataFrame:
         return as_frame(data, "aspects", options.user_col, options.item_col)
     names = as_columns(options.user_col)
     if len(names) > 1:
-        raise ColumnError(f"aspects is a mapping, which has one key column, but user_col={options.user_col!r}")
+        raise ColumnError(f"aspects is a mapping, which has one key column, but ⟦user_col={options.user_col!r}⟧")
     rows = [(user, number, item) for user, sets in data.items() for number, items in enumerate(sets) for item in items]
     frame = pd.DataFrame(rows, columns=[names[0], "aspect", options.item_col], dtype=None if rows else object)
     return frame.astype({"aspect": "int64"})
@@ -131,12 +131,12 @@ def features_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
     item_col, items = options.item_col, doors.get("items")
     if isinstance(data, str) or (isinstance(data, list | tuple) and all(isinstance(one, str) for one in data)):
         if items is None:
-            raise OptionError(f"features={data!r} names columns of items=, which is not given")
+            raise OptionError(f"⟦features={data!r}⟧ names columns of ⟦items=⟧, which is not given")
         names = as_columns(data)
         return Door(_side_by_side([items.frame[item_col], *(column(items.frame, one, "items") for one in names)]), None)
     if callable(data):
         if items is None:
-            raise OptionError("features= is a function of positions in items=, which is not given")
+            raise OptionError("⟦features=⟧ is a function of positions in ⟦+items=⟧, which is not given")
         return Door(items.frame.iloc[:, :0], None, similarity=data)
     if isinstance(data, Mapping):
         data = pd.Series(list(data.values()), index=list(data))

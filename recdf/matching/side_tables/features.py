@@ -15,11 +15,9 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.frames import read_numbers
+from ...inputs.sizes import sizes
 from ...inputs.sorting import offsets
 from .categories import flatten, holds_collections, read_labels
-
-# The values of all positions become indicators only if that makes at most so many of them.
-WIDEST = 1024
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -61,7 +59,7 @@ class FeatureTable:
 
     def _numbers(self, separator: str, one_hot: bool = True) -> tuple[np.ndarray, np.ndarray]:
         if not self.columns:
-            raise OptionError("needs feature columns; features= names none")
+            raise OptionError("needs feature columns; ⟦+features=⟧ names none")
         blocks, null = zip(*(_numbers_of(series, separator, one_hot) for series in self.columns), strict=True)
         return np.concatenate(blocks, axis=1), np.logical_or.reduce(null)
 
@@ -83,7 +81,7 @@ class FeatureTable:
         codes, n_values = zip(
             *((np.unique(c, return_inverse=True)[1], len(np.unique(c))) for c in values.T), strict=True
         )
-        if sum(n_values) > WIDEST:
+        if sum(n_values) > sizes().most_indicators:
             return None
         return self._once(("indicators", separator), lambda: _indicators(codes, n_values)), len(codes)
 

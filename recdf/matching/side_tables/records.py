@@ -64,7 +64,7 @@ class SideTable:
     @property
     def argument(self) -> str:
         """The argument and what it is, for messages."""
-        return f"{self.name}= ({self.about})"
+        return f"⟦+{self.name}=⟧ ({self.about})"
 
 
 def _ids(data: Any, options: Options, name: str) -> pd.DataFrame:
@@ -125,7 +125,7 @@ class SideTableArguments(TypedDict, total=False):
     features: Annotated[
         Any,
         SideTable(
-            about="columns of items=, or a frame indexed by item",
+            about="columns of ⟦items=⟧, or a frame indexed by item",
             hint="Features",
             kind="str, list of str, DataFrame, Series, mapping or callable",
             meaning="Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "

@@ -30,7 +30,7 @@ def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
     if kind == "exp2":
         if (gain > LARGEST_EXPONENT).any():
             raise DataError(
-                f"gain=exp2 takes relevances up to {LARGEST_EXPONENT}; true has "
+                f"⟦gain=exp2⟧ takes relevances up to {LARGEST_EXPONENT}; true has "
                 f"{examples(gain[gain > LARGEST_EXPONENT])}: scale the relevance column"
             )
         found: np.ndarray = np.exp2(gain) - 1
@@ -201,15 +201,15 @@ def ndcg(
     """
     if ideal == "shown" and tied == "averaged":
         raise OptionError(
-            'tied="averaged" credits items below rank k, which ideal="shown" leaves out; take ideal="listed"'
+            '⟦tied="averaged"⟧ credits items below rank k, which ⟦ideal="shown"⟧ leaves out; take ⟦+ideal="listed"⟧'
         )
     if lists.item_weights is not None:
         return _observed_ndcg(lists, gain, discount, log_base, ideal, tied)
     gains = lists.matched.true_lists.gain
     if ideal == "k" and gain != "binary" and (gains > 1).any():
         raise DataError(
-            f'ndcg with ideal="k" takes gains in [0, 1]; true has {examples(gains[gains > 1])}: '
-            'scale the relevance column or pass gain="binary"'
+            f'ndcg with ⟦+ideal="k"⟧ takes gains in [0, 1]; true has {examples(gains[gains > 1])}: '
+            'scale the relevance column or pass ⟦+gain="binary"⟧'
         )
     total = _dcg(lists, gain, discount, log_base, tied)
     if ideal == "k":

@@ -139,7 +139,7 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     gains = lists.matched.true_lists.gain
     top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
     if (gains > top).any():
-        raise DataError(f"err: true has gains above max_gain={top} ({examples(gains[gains > top])})")
+        raise DataError(f"err: true has gains above ⟦max_gain={top}⟧ ({examples(gains[gains > top])})")
     return lists.sum_hits(_stopped, top)
 
 

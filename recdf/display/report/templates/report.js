@@ -1,12 +1,33 @@
 "use strict";
 (function () {
-  // Everything here adds to a page that is whole without it: sorting, saving as CSV, light and dark.
+  // Everything here adds to a page that is whole without it: sorting, choosing, saving as CSV, light and dark. What a
+  // reader chose stands in the address, so that a link shows what its sender saw.
+  const state = new URLSearchParams();
+  const appliers = [];
+
+  function made(tag, settings, ...inside) {
+    const one = Object.assign(document.createElement(tag), settings);
+    one.append(...inside);
+    return one;
+  }
+
   function button(text, act) {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.textContent = text;
-    made.addEventListener("click", act);
-    return made;
+    const one = made("button", { type: "button", textContent: text });
+    one.addEventListener("click", act);
+    return one;
+  }
+
+  function keep(name, value) {
+    if (value === null || value === "") { state.delete(name); } else { state.set(name, value); }
+    history.replaceState(null, "", "#~" + state.toString());
+  }
+
+  function restore() {
+    if (!location.hash.startsWith("#~")) { return; }
+    const given = new URLSearchParams(location.hash.slice(2));
+    Array.from(state.keys()).forEach(function (name) { state.delete(name); });
+    given.forEach(function (value, name) { state.set(name, value); });
+    appliers.forEach(function (apply) { apply(); });
   }
 
   function theme() {
@@ -41,21 +62,175 @@
   function sortable(table) {
     const body = table.tBodies[0];
     const heads = Array.from(table.tHead.rows[0].cells);
-    heads.forEach(function (head, column) {
-      const made = button(head.textContent, function () {
-        const down = head.getAttribute("aria-sort") === "ascending";
-        heads.forEach(function (other) { other.removeAttribute("aria-sort"); });
-        head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const rows = Array.from(body.rows).map(function (row) { return [key(row, column), row]; });
-        rows.sort(function (a, b) {
-          // Cells without a value stay last in both directions.
-          if (a[0] === null || b[0] === null) { return (a[0] === null) - (b[0] === null); }
-          return down ? compare(b[0], a[0]) : compare(a[0], b[0]);
-        });
-        rows.forEach(function (pair) { body.append(pair[1]); });
+    const names = heads.map(function (head) { return head.textContent; });
+    const id = "sort." + table.parentElement.parentElement.id;
+
+    // Numbers begin with the better end: the largest, or the smallest of a p-value and of a metric marked ↓.
+    function begins(column) {
+      const numbers = Array.from(body.rows).some(function (row) { return typeof key(row, column) === "number"; });
+      return numbers && !/↓|^p\b/.test(names[column]) ? "descending" : "ascending";
+    }
+
+    function sort(column, direction) {
+      heads.forEach(function (other) { other.removeAttribute("aria-sort"); });
+      heads[column].setAttribute("aria-sort", direction);
+      const down = direction === "descending";
+      const rows = Array.from(body.rows).map(function (row) { return [key(row, column), row]; });
+      rows.sort(function (a, b) {
+        // Cells without a value stay last in both directions.
+        if (a[0] === null || b[0] === null) { return (a[0] === null) - (b[0] === null); }
+        return down ? compare(b[0], a[0]) : compare(a[0], b[0]);
       });
-      head.replaceChildren(made);
+      body.append(...rows.map(function (pair) { return pair[1]; }));
+    }
+
+    function choose(column) {
+      const now = heads[column].getAttribute("aria-sort");
+      const direction = now === null ? begins(column) : now === "ascending" ? "descending" : "ascending";
+      sort(column, direction);
+      keep(id, column + "." + direction);
+    }
+
+    heads.forEach(function (head, column) {
+      head.replaceChildren(button(names[column], function () { choose(column); }));
     });
+    appliers.push(function () {
+      const [column, direction] = (state.get(id) || "").split(".");
+      if (heads[column] && ["ascending", "descending"].includes(direction)) { sort(Number(column), direction); }
+    });
+    if (!table.classList.contains("stacked") || body.rows.length < 2) { return; }
+    // Where each row is a card, the heads are hidden.
+    const select = made("select", {}, made("option", { value: "", textContent: "as given" }),
+      ...names.map(function (name, i) { return made("option", { value: String(i), textContent: name }); }));
+    select.addEventListener("change", function () { if (select.value) { choose(Number(select.value)); } });
+    const turn = button("Turn round", function () { if (select.value) { choose(Number(select.value)); } });
+    table.parentElement.before(made("div", { className: "controls sorter" }, made("label", {}, "Sort by ", select), turn));
+  }
+
+  // The leaderboard: which metrics, at which k, and which models.
+  function leaderboard(table) {
+    const heads = Array.from(table.tHead.rows[0].cells);
+    const chosen = heads.filter(function (head) { return head.dataset.metric; });
+    const unique = function (name) {
+      return Array.from(new Set(chosen.map(function (head) { return head.dataset[name]; }))).filter(Boolean);
+    };
+    const metrics = unique("metric");
+    const cutoffs = unique("k").sort(function (a, b) { return a - b; });
+    const controls = made("div", { className: "controls" });
+    const given = heads.map(function (head) { return head.hidden; });
+
+    const find = made("input", { type: "search", placeholder: "part of a name", ariaLabel: "Models with" });
+    find.addEventListener("input", function () { keep("model", find.value); apply(); });
+    const at = made("select", { ariaLabel: "k" }, made("option", { value: "", textContent: "as given" }),
+      ...cutoffs.map(function (k) { return made("option", { value: k, textContent: k }); }));
+    at.addEventListener("change", function () { keep("k", at.value); apply(); });
+    const boxes = metrics.map(function (name) {
+      const box = made("input", { type: "checkbox", checked: true, value: name });
+      box.addEventListener("change", function () {
+        const off = boxes.filter(function (one) { return !one.checked; }).map(function (one) { return one.value; });
+        keep("without", off.join(","));
+        apply();
+      });
+      return box;
+    });
+
+    function apply() {
+      find.value = state.get("model") || "";
+      at.value = state.get("k") || "";
+      const off = (state.get("without") || "").split(",");
+      boxes.forEach(function (box) { box.checked = !off.includes(box.value); });
+      heads.forEach(function (head, i) {
+        if (!head.dataset.metric) { return; }
+        const hidden = off.includes(head.dataset.metric) ||
+          (at.value && head.dataset.k ? head.dataset.k !== at.value : given[i]);
+        [head].concat(Array.from(table.tBodies[0].rows, function (row) { return row.cells[i]; }))
+          .forEach(function (cell) { cell.hidden = hidden; });
+      });
+      const wanted = find.value.toLowerCase();
+      document.querySelectorAll("#leaderboard tbody tr").forEach(function (row) {
+        row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+      });
+    }
+
+    if (table.tBodies[0].rows.length > 3) { controls.append(made("label", {}, "Models with ", find)); }
+    if (cutoffs.length > 1) { controls.append(made("label", {}, "k ", at)); }
+    if (metrics.length > 1) {
+      const each = boxes.map(function (box) { return made("label", {}, box, " " + box.value); });
+      controls.append(made("fieldset", {}, made("legend", { textContent: "Metrics" }), ...each));
+    }
+    if (controls.childElementCount) { table.parentElement.before(controls); }
+    appliers.push(apply);
+    axes(table, chosen);
+  }
+
+  // Two metrics of a reader's choice against each other, one point a model.
+  function axes(table, heads) {
+    const place = document.getElementById("trade-offs") || document.getElementById("leaderboard");
+    if (table.tBodies[0].rows.length < 2 || heads.length < 2) { return; }
+    const names = heads.map(function (head) { return head.textContent; });
+    const pick = function (name) {
+      const one = made("select", { ariaLabel: name === "x" ? "across" : "up" }, ...names.map(function (text, i) {
+        return made("option", { value: String(i), textContent: text });
+      }));
+      one.addEventListener("change", function () { keep(name, one.value); draw(); });
+      return one;
+    };
+    const across = pick("x"), up = pick("y");
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("viewBox", "0 0 480 300");
+    svg.setAttribute("class", "picture");
+    svg.setAttribute("role", "img");
+
+    function shape(tag, settings, text) {
+      const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
+      Object.keys(settings).forEach(function (name) { one.setAttribute(name, settings[name]); });
+      if (text) { one.textContent = text; }
+      svg.append(one);
+      return one;
+    }
+
+    function draw() {
+      across.value = state.get("x") || String(heads.length - 1);
+      up.value = state.get("y") || "0";
+      const columns = [across, up].map(function (one) { return heads[Number(one.value)].cellIndex; });
+      const points = Array.from(table.tBodies[0].rows, function (row) {
+        return [row.cells[0].textContent.trim()].concat(columns.map(function (i) { return key(row, i); }));
+      }).filter(function (point) { return typeof point[1] === "number" && typeof point[2] === "number"; });
+      svg.replaceChildren();
+      svg.setAttribute("aria-label", names[up.value] + " against " + names[across.value]);
+      const span = [1, 2].map(function (i) {
+        const all = points.map(function (point) { return point[i]; });
+        const low = Math.min(...all), high = Math.max(...all);
+        return [low, high > low ? high - low : 1];
+      });
+      shape("path", { d: "M60 20V260H460", fill: "none", class: "stroke-muted" });
+      points.forEach(function (point) {
+        const x = 80 + 340 * (point[1] - span[0][0]) / span[0][1], y = 240 - 200 * (point[2] - span[1][0]) / span[1][1];
+        const dot = shape("circle", { cx: x, cy: y, r: 5, class: "chosen" });
+        const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+        title.textContent = point[0] + ": " + names[across.value] + " " + point[1].toPrecision(4) + ", " +
+          names[up.value] + " " + point[2].toPrecision(4);
+        dot.append(title);
+        if (points.length <= 8) {
+          const left = x > 300;
+          shape("text", { x: x + (left ? -9 : 9), y: y - 6, class: "chosen-text", "text-anchor": left ? "end" : "start" },
+            point[0].length > 24 ? point[0].slice(0, 23) + "…" : point[0]);
+        }
+      });
+      [[60, 278, span[0][0], "start"], [460, 278, span[0][0] + span[0][1], "end"], [54, 260, span[1][0], "end"],
+        [54, 30, span[1][0] + span[1][1], "end"]].forEach(function (tick) {
+        shape("text", { x: tick[0], y: tick[1], class: "chosen-text", "text-anchor": tick[3] }, tick[2].toPrecision(3));
+      });
+      shape("text", { x: 260, y: 294, class: "chosen-text", "text-anchor": "middle" }, names[across.value]);
+      shape("text", { x: 64, y: 14, class: "chosen-text" }, names[up.value]);
+    }
+
+    const figure = made("figure", {}, made("h3", { textContent: "Metrics of your choice" }),
+      made("div", { className: "controls" }, made("label", {}, "across ", across), made("label", {}, "up ", up)), svg);
+    const drawings = place.querySelector(".drawings");
+    if (drawings) { drawings.append(figure); } else { place.append(figure); }
+    draw();
+    appliers.push(draw);
   }
 
   function savable(source) {
@@ -72,6 +247,10 @@
   }
 
   theme();
+  const board = document.querySelector("#leaderboard table");
+  if (board) { leaderboard(board); }
   document.querySelectorAll("table.sortable").forEach(sortable);
   document.querySelectorAll("pre.csv").forEach(savable);
+  window.addEventListener("hashchange", restore);
+  restore();
 })();

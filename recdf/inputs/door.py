@@ -1,0 +1,116 @@
+"""What is settled before a function sees its arguments: `options=` of a project, and names of columns that differ.
+
+Contract: behind the door there are plain options and frames with standard names. A frame gets its names by a shallow
+copy, whatever library it comes from, and files get them where they are read.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from ..errors import ColumnError, OptionError, closest, kind_of
+from .frames import as_frame
+from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, parameters
+
+# What orders `pred`: an option of a call replaces the other one of its project.
+ONE_OF_TWO = {"score_col": "rank_col", "rank_col": "score_col"}
+
+
+class NamedFiles(NamedTuple):
+    """Files whose columns have other names: `names` has the name in the files for each standard name."""
+
+    path: Any
+    names: Mapping[str, str]
+
+
+def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dict[str, Any]:
+    """Return arguments with those that `options=` states among `takes`, and with frames that have standard names."""
+    found = dict(given)
+    project = found.pop("options", None)
+    if project is not None:
+        if not isinstance(project, Options):
+            words = f"options is {kind_of(project)}; expected rd.Options(user_col=..., ...)"
+            raise OptionError(words, argument="options", value=project)
+        stated = project.given if takes is NAMES else project.given | {"weight_col": project.weight_name}
+        replaced = [name for name, rival in ONE_OF_TWO.items() if found.get(rival) is not None]
+        found = {name: value for name, value in stated.items() if name in takes and name not in replaced} | found
+    for role in ("true", "pred"):
+        names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
+        if names is not None and found.get(argument) is not None:
+            check_names_of_columns(names, role)
+            renamed = renamed_columns if argument == role else lambda path, names, _: NamedFiles(path, names)
+            found[argument] = renamed(found[argument], names, role)
+    return found
+
+
+def check_names_of_columns(names: Any, role: str) -> None:
+    """Raise unless this is a mapping of standard names to names of columns, each of them once."""
+    NAMES_OF.check(f"{role}_cols", names)
+    for own in names.values():
+        twice = [name for name, one in names.items() if one == own]
+        if len(twice) > 1:
+            raise OptionError(f"{role}_cols names one column twice: {' and '.join(map(repr, twice))} are {own!r}")
+
+
+def new_names(columns: Iterable[Hashable], names: Mapping[str, str], role: str) -> list[Any]:
+    """Return the names of a frame's columns where `names` has the name in the frame for each standard name."""
+    columns = list(columns)
+    standard = {own: name for name, own in names.items()}
+    for own, name in standard.items():
+        if own not in columns:
+            has = f"{', '.join(map(repr, columns[:20]))}{closest(own, columns)}"
+            raise ColumnError(f"{role} has no column {own!r}, which ⟦{role}_cols=⟧ gives for {name!r}; it has {has}")
+        if name in columns and name not in standard:
+            raise ColumnError(
+                f"⟦{role}_cols=⟧ names {own!r} as {name!r}, and {role} has a column {name!r} too; drop one of them, or "
+                "name the other one as well"
+            )
+    return [standard.get(one, one) if isinstance(one, str) else one for one in columns]
+
+
+def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
+    """Return a frame with the standard names for its columns; its values are not copied."""
+    package = type(data).__module__.partition(".")[0]
+    if package == "pyspark" and hasattr(data, "toDF"):
+        return data.toDF(*new_names(data.columns, names, role))
+    if package in ("dask", "dask_expr") and hasattr(data, "rename"):
+        return data.rename(columns=dict(zip(data.columns, new_names(data.columns, names, role), strict=True)))
+    if isinstance(data, Mapping):
+        raise ColumnError(f"{role} is a mapping, which has no columns; {role}_cols= is for frames")
+    frame: pd.DataFrame = as_frame(data, role).copy(deep=False)
+    frame.columns = pd.Index(new_names(frame.columns, names, role))
+    return frame
+
+
+def through_the_door(function: Function, takes: Collection[str] = NAMES) -> Function:
+    """Let a function see its arguments as they are behind the door."""
+    order = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def with_settled_arguments(*args: Any, **kwargs: Any) -> Any:
+        named = dict(zip(order, args, strict=False))
+        if len(args) > len(order) or named.keys() & kwargs.keys():
+            return function(*args, **kwargs)  # Python says what is wrong
+        return function(**at_the_door(named | kwargs, takes))
+
+    return with_settled_arguments  # type: ignore[return-value]
+
+
+def takes_options(function: Function) -> Function:
+    """Give a function the shared options, which it takes as `**options`: in its signature, help and arguments."""
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    found = through_the_door(function)
+    found.__signature__ = signature.replace(parameters=own + parameters())  # type: ignore[attr-defined]
+    found.__doc__ = (inspect.getdoc(function) or "").replace("{options}", DESCRIPTION)
+    return found
+
+
+def takes_columns(*names: str) -> Callable[[Function], Function]:
+    """Let a function of per-user tables or logs take from `options=` those of these arguments that are not given."""
+    return functools.partial(through_the_door, takes=names)
