@@ -75,7 +75,7 @@ def t_passes(d, allowed):
 
 
 def boundary(runs):
-    print("population        users | wrong passes %: gate, relative, t | power %: gate, t")
+    print("population        users | wrong passes %: gate, relative, t; power %: gate, t")
     for name, (draw, means, values) in POPULATIONS.items():
         own, base = draw(np.random.default_rng(99), 4_000_000)
         spread, level = (own - base).std(), base.mean() if means is None else means[1]
@@ -91,7 +91,7 @@ def boundary(runs):
                     t_passes(d, change), passes(d, np.ones(n), far, values), t_passes(d, far),
                 ]  # fmt: skip
             share = 100 * counts / runs
-            print(f"{name:16} {n:6} | {share[0]:5.1f} {share[1]:5.1f} {share[2]:5.1f} | {share[3]:5.1f} {share[4]:5.1f}")
+            print(f"{name:16} {n:6} | " + " ".join(f"{one:5.1f}" for one in share))
 
 
 def looks(runs):

@@ -36,7 +36,6 @@ PUBLIC: dict[str, NamesByModule] = {
         "errors": [name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, Exception)],
         "datasets": ["sample_shop"],
         "diagnostics.data_checks": ["check"],
-        "diagnostics.gate_result": ["Gate"],
         "diagnostics.gates": ["gate"],
         "display.leaderboard": ["leaderboard"],
         "display.report.page": ["report"],
@@ -99,6 +98,7 @@ ALIASES: NamesByModule = {
     "diagnostics": [
         "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
     ],
+    "diagnostics.gate_result": ["Gate"],
     "display.leaderboard": ["Leaderboard"],
     "experiments": [
         "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",

@@ -69,17 +69,17 @@ def _read_budget(name: Any, value: Any) -> Budget:
 def check_budget(budget: Budget, better: str | None, values: tuple[float, float] | None) -> None:
     """Raise if a budget allows what is better, or all that a metric can lose, or if the metric has no direction."""
     what = f"budgets[{budget.metric!r}]={budget.text}"
-    told = {"argument": f"budgets[{budget.metric!r}]", "value": budget.text}
+    name = f"budgets[{budget.metric!r}]"
     if better is None:
         raise OptionError(
             f"{what}: neither larger nor smaller values of {budget.metric!r} are better, so nothing says what a loss "
-            "is; name it in smaller_is_better= or larger_is_better=", **told,
+            "is; name it in ⟦+smaller_is_better=⟧ or ⟦+larger_is_better=⟧", argument=name, value=budget.text,
         )  # fmt: skip
     if budget.allowed * (1 if better == "larger" else -1) > 0:
         sign = "-" if better == "larger" else "+"
         raise OptionError(
             f"{what} allows what is better, since {better} values of {budget.metric!r} are; a budget says how much may "
-            f"be lost: expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}", **told,
+            f"be lost: expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}", argument=name, value=budget.text,
         )  # fmt: skip
     most = 1.0 if budget.relative and better == "larger" else math.inf
     if not budget.relative and values is not None:
@@ -87,4 +87,4 @@ def check_budget(budget: Budget, better: str | None, values: tuple[float, float]
     if abs(budget.allowed) >= most:
         low, high = (f"{one:g}" for one in values or (0, math.inf))
         all_of = "there is to lose" if budget.relative else f"values from {low} to {high} can lose"
-        raise OptionError(f"{what} is all that {all_of}; expected {BUDGET_FORM}", **told)
+        raise OptionError(f"{what} is all that {all_of}; expected {BUDGET_FORM}", argument=name, value=budget.text)

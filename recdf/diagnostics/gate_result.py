@@ -42,7 +42,7 @@ class Gate:
         What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known").
     alpha : float
         Error rate of the bounds.
-    looks : {"any"} or None
+    looks : {"once", "any"} or None
         Whether the bounds hold at all looks together.
     """
 
@@ -161,7 +161,7 @@ class Gate:
         """Return what differs in the data, what nobody knows of it, and what the bounds mean."""
         differs = self.reasons if (self.checks["found"] == "differs").any() else []
         unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
-        looks = ", at all looks together" if self.looks else ""
+        looks = ", at all looks together" if self.looks == "any" else ""
         said = f"Bounds of the change hold one-sided with {1 - self.alpha:.0%}{looks}; users are the units."
         lines = [*differs, *([f"Not compared, since nothing records them: {', '.join(unknown)}."] if unknown else [])]
         return [*lines, said]

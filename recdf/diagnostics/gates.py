@@ -29,7 +29,7 @@ from .gate_sides import Side, check_metrics, data_checks, read_side
 __all__ = ["gate"]
 
 Worst = Literal["pass", "undecided", "fail"]
-Looks = Literal["any"]
+Looks = Literal["once", "any"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def gate(
         For the rows that fail.
     min_lists : int, default 30
         With fewer users than that a row is undecided, and a segment is not gated.
-    looks : {"any"}, optional
+    looks : {"once", "any"}, optional
         With "any", the gate may be asked again whenever judged lists have arrived, and α holds for all looks
         together. The bound is wider, and only metrics with bounds have it.
     worst : {"pass", "undecided", "fail"}, default "pass"
@@ -151,15 +151,15 @@ def gate(
     check_metrics(sides, metrics)
     known = {name: _definition(sides, name) for name in metrics}
     settings = _Settings(
-        alpha, min_lists, looks is not None, directions(known, smaller_is_better, larger_is_better),
-        {name: _values(definition) for name, definition in known.items()},
+        alpha, min_lists, looks == "any", directions(known, smaller_is_better, larger_is_better),
+        {name: _metric_bounds(definition) for name, definition in known.items()},
     )  # fmt: skip
     for one in read:
         check_budget(one, settings.better[one.metric], settings.values[one.metric])
-    runs = _runs(sides, user_col, unit_col, weight_col)
+    runs = _paired_runs(sides, user_col, unit_col, weight_col)
     checks = data_checks(*sides, runs, metrics)
     rows = [
-        _row(one, segment, value, mask, runs, settings)
+        _gate_row(one, segment, value, mask, runs, settings)
         for segment, value, mask, own in _segments(read, sides, runs, as_columns(by))
         for one in own
     ]
@@ -176,14 +176,14 @@ def _definition(sides: Sequence[Side], metric: str) -> str:
     return next(filter(None, found), metric)
 
 
-def _values(definition: str) -> tuple[float, float] | None:
+def _metric_bounds(definition: str) -> tuple[float, float] | None:
     """Return the bounds of a metric, if it has both."""
     known = direction_of(definition)
     low, high = (None, None) if known is None else known.bounds
     return None if low is None or high is None else (low, high)
 
 
-def _runs(sides: tuple[Side, Side], user_col: Any, unit_col: Any, weight_col: str | None) -> Runs:
+def _paired_runs(sides: tuple[Side, Side], user_col: Any, unit_col: Any, weight_col: str | None) -> Runs:
     """Return both tables on the same lists, the baseline first."""
     keys = as_columns(user_col)
     if not keys:
@@ -238,7 +238,7 @@ def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     return of_cell, labels
 
 
-def _row(
+def _gate_row(
     budget: Budget, segment: str, value: str, mask: Mask | None, runs: Runs, settings: _Settings
 ) -> dict[str, Any]:
     """One row of numbers; what may not be decided says why in `reason`."""
@@ -257,7 +257,7 @@ def _row(
         "metric": budget.metric, "segment": segment, "segment_value": value, "budget": budget.text if gated else "",
         "verdict": NOT_GATED, "better": better, "mean_baseline": runs.mean(base), "mean_candidate": runs.mean(own),
     }  # fmt: skip
-    change = _change(base, own, budget, values, runs, settings)
+    change = _change_of_units(base, own, budget, values, runs, settings)
     sign = -1 if change.smaller else 1
     low, high = sorted(sign * end for end in change.ends())
     positive = row["mean_baseline"] > 0
@@ -295,7 +295,7 @@ def _worst_value(metric: str, better: str, values: tuple[float, float] | None) -
     return 0.0 if better == "larger" and zero_is_worst(metric) else math.nan
 
 
-def _change(
+def _change_of_units(
     base: Floats, own: Floats, budget: Budget, values: tuple[float, float] | None, runs: Runs, settings: _Settings
 ) -> Change:
     """Return the units of both sides, ready to be tested."""

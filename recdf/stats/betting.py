@@ -21,7 +21,7 @@ __all__: list[str] = []
 MOST_STAKED = 0.75
 # Shares that are staked in parallel where the number of values is not fixed before.
 STAKES = np.geomspace(0.004, 0.97, 24)
-AT_ONCE = 2**16  # so many values are multiplied by all of these shares at once
+STAKED_AT_ONCE = 2**16  # so many values are multiplied by all of these shares at once
 HALVINGS, DOUBLINGS = 20, 60
 
 
@@ -56,8 +56,8 @@ def log_capital_anytime(s: Floats, worst: float, weight: Floats | None = None) -
         return float("inf") if s.any() else 0.0
     won = s / worst if weight is None else weight * s / worst
     logs = np.zeros(len(STAKES))
-    for start in range(0, len(won), AT_ONCE):
-        logs += np.log1p(STAKES[:, None] * won[None, start : start + AT_ONCE]).sum(axis=1)
+    for start in range(0, len(won), STAKED_AT_ONCE):
+        logs += np.log1p(STAKES[:, None] * won[None, start : start + STAKED_AT_ONCE]).sum(axis=1)
     return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
 
 

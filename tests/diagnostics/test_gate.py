@@ -332,7 +332,7 @@ def test_junit_has_a_case_per_budget(tmp_path):
         suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]
         assert (suite.get("tests"), suite.get("failures"), suite.get(tag)) == ("3", "1", "1")
         assert len(suite) == 3
-        assert [case.get("name") for case in suite.iter("testcase")][0] == "ndcg@10 −0.02"
+        assert next(case.get("name") for case in suite.iter("testcase")) == "ndcg@10 −0.02"
         assert suite.find(".//failure").get("type") == "fail"
 
 
