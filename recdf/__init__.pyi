@@ -109,7 +109,6 @@ __all__ = [
     "Evaluation",
     "FewNegativesWarning",
     "FoldByWarning",
-    "Gate",
     "Hits",
     "IdTypeError",
     "JudgedWarning",

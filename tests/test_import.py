@@ -70,8 +70,8 @@ def test_evaluating_loads_no_extra():
 LISTED = {
     *("Convention", "Counts", "Evaluation", "Hits", "Lists", "Metric", "Options"),  # what users make or annotate
     *("check", "compare_models", "compare_variants", "conventions_table", "evaluate", "evaluate_parquet"),
-    *("from_impressions", "gate", "join_experiment", "leaderboard", "metric", "metrics_table", "read_parquet", "report"),
-    *("sample_shop", "summarize"),
+    *("from_impressions", "join_experiment", "leaderboard", "metric", "metrics_table", "read_parquet", "report"),
+    *("gate", "sample_shop", "summarize"),
 }
 SPACES = ["dask", "diagnostics", "engines", "errors", "experiments", "logs", "metrics", "ope", "plot", "spark"]
 IN_SPACES = {

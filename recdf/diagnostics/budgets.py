@@ -79,7 +79,8 @@ def check_budget(budget: Budget, better: str | None, values: tuple[float, float]
         sign = "-" if better == "larger" else "+"
         raise OptionError(
             f"{what} allows what is better, since {better} values of {budget.metric!r} are; a budget says how much may "
-            f"be lost: expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}", argument=name, value=budget.text,
+            f"be lost: expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}",
+            argument=name, value=budget.text,
         )  # fmt: skip
     most = 1.0 if budget.relative and better == "larger" else math.inf
     if not budget.relative and values is not None:

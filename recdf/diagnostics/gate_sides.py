@@ -92,7 +92,8 @@ def data_checks(candidate: Side, baseline: Side, runs: Runs, metrics: Iterable[s
         tables = [spec.get("side_tables", {}) for spec in specs]
         rows += [(f"{name}=", *(one[name]["digest"] for one in tables)) for name in tables[0] if name in tables[1]]
     else:
-        rows.append(("options and definitions", *("recorded" if spec else None for spec in specs)))
+        known_by = ["recorded" if spec else None for spec in specs]
+        rows.append(("options and definitions", known_by[0], known_by[1]))
     own, base = _truth(candidate, baseline, runs)
     rows.append(("truth", own, base))
     table = pd.DataFrame(rows, columns=CHECK_COLUMNS[:3])
