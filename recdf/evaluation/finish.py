@@ -15,7 +15,7 @@ from ..metrics.call import Call
 from ..metrics.per_user import per_user_frame
 from .by_of_lists import warn_of_by
 from .exposure_sums import counts_of
-from .part import Failure, ListRows, Measured, PartResult
+from .part import TRUTH, Failure, ListRows, Measured, PartResult
 from .result import Evaluation
 from .spec import Spec, spec_of
 from .summary_rows import exposure_rows, summary_table
@@ -53,6 +53,7 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
             "for some lists"
         )
     counts = {**measured.side_counts, **measured.counts}
+    truth = counts.pop(TRUTH, None)
     call.warn(measured.overlap, counts, measured.by)
     warn_of_by(measured.by, measured.n_lists, measured.overlap, call.options)
     exposed = measured.exposed
@@ -64,6 +65,8 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
         described = read_sides(call.given, call.options).described()
     of_rows = (measured.order, measured.relevance_col, counts, described)
     spec = spec_of(call.requests, call.options, *of_rows, call.item_by)
+    if truth is not None:
+        spec["truth"] = f"{truth % 2**64:016x}"
     if call.files:
         spec["files"] = dict(call.files)
     if call.carry:
