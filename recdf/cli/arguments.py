@@ -19,8 +19,6 @@ from ..errors import WORDS, Mention, OptionError
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.options import AT_THE_DOOR, NAMES, OPTIONS
 
-__all__ = ["Parser", "add_options", "add_out", "add_parameters", "check_out", "in_flags"]
-
 FILES_HELP = (
     "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
     "address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a column. Ids in text files "

@@ -12,8 +12,6 @@ from ..errors import OptionError, closest
 from ..inputs.options import OPTIONS
 from .arguments import add_arguments
 
-__all__ = ["add_config", "with_config"]
-
 
 def add_config(command: Any) -> None:
     text = "TOML file of options, with the names of the flags as keys (by = 'model'), for this command, or in a table "

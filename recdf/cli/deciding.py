@@ -31,8 +31,6 @@ from .output import (
     write_out,
 )
 
-__all__ = ["add_compare", "add_experiment", "label"]
-
 OF_MODELS = (
     "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
     "larger_is_better", "weight_col", "unit_col",

@@ -27,8 +27,6 @@ from .expected import add_expected, check_age, check_expected
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
 from .output import failed, note, print_tables, verbose, write_out
 
-__all__ = ["add_check", "add_evaluate"]
-
 FINDINGS_FILE = "findings.parquet"
 
 PLURALS = {"error": "errors", "warning": "warnings", "info": "notes"}

@@ -16,8 +16,6 @@ from ..errors import OptionError, RecdfError
 from .arguments import add_arguments
 from .files import FileSet, is_remote
 
-__all__ = ["Unexpected", "add_expected", "check_age", "check_expected"]
-
 OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
 

@@ -23,24 +23,6 @@ from ..evaluation.publishing import RUN, SUMMARY_FILE, staged
 from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 
-__all__ = [
-    "COMPARED_RESULT",
-    "COMPARISON_FILES",
-    "ESTIMATED",
-    "FAIL_ON",
-    "add_output",
-    "complain",
-    "digest_of_result",
-    "failed",
-    "note",
-    "print_tables",
-    "say",
-    "text_table",
-    "verbose",
-    "verdicts_fail",
-    "write_out",
-]  # fmt: skip
-
 FAIL_ON = ("error", "warning", "invalid")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.

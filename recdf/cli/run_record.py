@@ -25,8 +25,6 @@ from ..evaluation.publishing import staging_folder
 from .files import FileSet, is_remote
 from .output import COMPARISON_FILES
 
-__all__ = ["RunRecord", "can_be_retried"]
-
 RECORD = "run.json"
 HASHED_AT_ONCE, MOST_BLOCKS = 2**20, 64  # of a larger file, so many blocks are hashed
 # Errors of the machine and not of the call: with more room, memory or time the same call may work.

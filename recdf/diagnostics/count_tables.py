@@ -27,8 +27,6 @@ from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.per_user import label_frame
 
-__all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
-
 
 def _call(function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
     """Return the call of a function, and `pred` as a frame, which gives the labels at the end."""

@@ -25,8 +25,6 @@ from .check_lists import check_lists
 from .check_order import check_order
 from .checked_data import Data, ListFindings, labels_where, parts_by
 
-__all__ = ["check"]
-
 # If a larger share of the recommendations is in the user's log already, the finding is a warning.
 MANY_SEEN = 0.05
 

@@ -11,8 +11,6 @@ from .finish import finish
 from .part import Part, measure
 from .result import Evaluation
 
-__all__ = ["evaluate"]
-
 
 @takes_evaluate_arguments
 def evaluate(

@@ -16,8 +16,6 @@ from .shown import result_html, result_text
 from .storage import local_path, read_tables, write_tables
 from .storage_parts import is_in_parts, read_parts
 
-__all__ = ["Evaluation", "read_parquet"]
-
 EQUAL_TOLERANCE = 1e-12  # of `==`
 
 

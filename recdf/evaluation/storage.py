@@ -24,8 +24,6 @@ from .publishing import PER_USER, SUMMARY_FILE, repair_summary, staged, sweep
 from .sealed import Carried, Sealed, open_sealed, seal, unseal
 from .spec import OneSpec
 
-__all__ = ["StoredTables", "Written", "is_address", "local_path", "read_tables", "write_files", "write_tables"]
-
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
 STALE_READS = 3  # how often a network drive may lose the file that is being read because it was replaced
 

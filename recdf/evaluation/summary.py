@@ -24,8 +24,6 @@ from ..inputs.true_and_pred import read_weights
 from ..metrics.metric import METRICS
 from .value_moments import GroupMoments, clustered
 
-__all__ = ["summarize"]
-
 CONFIDENCE = 0.95
 
 OF_WEIGHTS = ("n_effective",)  # columns of the summary that only weighted means have

@@ -17,8 +17,6 @@ from .frames import column
 from .ids import check_labels
 from .sorting import order_of_codes
 
-__all__ = ["Codes", "close_ranks", "first_rows", "group_codes", "split"]
-
 Codes = npt.NDArray[np.int64]
 
 # So many rows are looked at together.

@@ -7,8 +7,6 @@ from typing import Literal
 
 from .accepted import Ids, PopulationRule
 
-__all__ = ["Population"]
-
 PopulationFrame = Literal["true", "pred", "given"]
 
 # The frames that name the lists of a population. Where there are two, labels of the first come first.

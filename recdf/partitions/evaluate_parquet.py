@@ -30,8 +30,6 @@ from .results import StoredEvaluation
 from .source import Source
 from .whole_columns import measure_whole
 
-__all__ = ["evaluate_parquet"]
-
 
 @takes_evaluate_arguments
 def evaluate_parquet(

@@ -26,8 +26,6 @@ from .memory_limit import memory_bytes
 from .packed import bucket_of, dealt
 from .source import Source, frame_of_arrow
 
-__all__ = ["IMPRESSION_FILES", "impressions_parquet"]
-
 IMPRESSION_FILES = ("true.parquet", "pred.parquet", "impressions.json")
 
 BATCH_ROWS = 2**18
