@@ -79,7 +79,7 @@ class Clock:
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
-    matching = ("matching.match", "matching.pred_lists", "matching.true_lists")
+    matching = ("matching.match", "matching.true_and_pred_lists")
     evaluation = ("evaluation.part", "evaluation.finish", "evaluation.evaluate")
     rooms = (*matching, "metrics.call", *evaluation)
     modules = {name.rpartition(".")[2]: importlib.import_module(f"recdf.{name}") for name in rooms}

@@ -34,9 +34,8 @@ from ..errors import (
 from . import deciding, demo, estimating, evaluating, reading_logs, reporting
 from .arguments import Parser, in_flags
 from .config import add_config, with_config
-from .expected import Unexpected
-from .output import add_output, complain
-from .run_record import RunRecord, can_be_retried
+from .evaluating import Unexpected
+from .output import RunRecord, add_output, can_be_retried, complain
 
 __all__ = ["main", "run"]
 

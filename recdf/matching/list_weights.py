@@ -23,13 +23,9 @@ WEIGHT_PLACES = {"true": "a column of true", "users": "a column of ⟦users=⟧"
 
 
 def list_weights(
-    labels: pd.DataFrame,
-    true_rows: ReadRows,
-    true: Ranked,
-    true_list: np.ndarray,
-    users: pd.DataFrame | None,
+    labels: pd.DataFrame, true_rows: ReadRows, true: Ranked, true_list: np.ndarray, users: pd.DataFrame | None,
     options: Options,
-) -> np.ndarray | None:
+) -> np.ndarray | None:  # fmt: skip
     """Return the weight of each list, or None without weights.
 
     `labels` are the keys of the lists, and `true_list` is the entry of each among the ranked lists of `true`, -1 for

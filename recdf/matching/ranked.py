@@ -137,14 +137,9 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
 
 
 def rank_true(
-    table: ReadRows,
-    key: Coded,
-    heads: np.ndarray | None,
-    n_keys: int,
-    items: IdCodes,
-    options: Options,
+    table: ReadRows, key: Coded, heads: np.ndarray | None, n_keys: int, items: IdCodes, options: Options,
     counts: dict[str, int],
-) -> tuple[Ranked, np.ndarray]:
+) -> tuple[Ranked, np.ndarray]:  # fmt: skip
     """Return the lists of `true` by key, largest gain first, and the gains."""
     gain = table.number
     assert gain is not None

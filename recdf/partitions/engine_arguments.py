@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.evaluate_arguments import EngineFunction, takes_evaluate_arguments
 from ..inputs.options import Options
-from ..inputs.order_hints import argument_of, hints_of
+from ..inputs.true_and_pred import argument_of, hints_of
 
 ENGINE_PACKAGES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"

@@ -39,14 +39,9 @@ class InParts(Protocol[EngineFrame]):
         """
 
     def meet(
-        self,
-        true: EngineFrame | None,
-        pred: EngineFrame,
-        n_buckets: int,
-        work: OnBucket,
-        schema: pa.Schema,
+        self, true: EngineFrame | None, pred: EngineFrame, n_buckets: int, work: OnBucket, schema: pa.Schema,
         every: bool,
-    ) -> EngineFrame:
+    ) -> EngineFrame:  # fmt: skip
         """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of `schema`.
 
         Both frames are packed; `true` is None where there is one frame only. All cells of a bucket go to the same

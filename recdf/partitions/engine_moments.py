@@ -119,13 +119,9 @@ class MomentsCall(Generic[EngineFrame]):
 
     @classmethod
     def of(
-        cls,
-        rows: EngineRows[EngineFrame],
-        spec: Mapping[str, Any],
-        assignment: Any,
-        metrics: Any,
+        cls, rows: EngineRows[EngineFrame], spec: Mapping[str, Any], assignment: Any, metrics: Any,
         options: Mapping[str, Any],
-    ) -> MomentsCall[EngineFrame]:
+    ) -> MomentsCall[EngineFrame]:  # fmt: skip
         """Take the columns of the evaluation for what the caller did not say."""
         if isinstance(assignment, pd.DataFrame):
             assignment = named_frame("assignment", assignment)

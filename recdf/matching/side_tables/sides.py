@@ -2,11 +2,13 @@
 
 Contract: to read a table that was not given raises an OptionError that names the argument. Each function below
 `Sides` makes the codes of one table, and `records.SIDE_TABLES` says which.
+The aspects say what a user may want of an item, and the baseline is another recommender's lists for the same keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,16 +16,69 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, IdTypeError, OptionError
-from ...inputs.codes import IdCodes, encode_keys
+from ...inputs.codes import Coded, IdCodes, encode_keys
 from ...inputs.frames import column
 from ...inputs.ids import check_labels, read_ids
-from .aspects import Aspects
-from .baseline import BaseLists
+from ...inputs.options import Options
+from ...inputs.true_and_pred import ReadRows
+from ..ranked import joined, pred_blocks, rank_pred, refuse_duplicates, refuse_ties, repeats, tied_rows
 from .catalogue import Catalogue, unique_rows
 from .digest import DescribedSide
 from .doors import Doors
 from .features import FeatureTable
 from .log import LogCodes
+
+
+@dataclass(frozen=True)
+class BaseLists:
+    """The baseline's lists, best first, each item once; `list_base` is the baseline's list for each list, or -1."""
+
+    start: np.ndarray
+    item: np.ndarray
+    list_base: np.ndarray
+
+
+def base_lists(
+    table: ReadRows, code: Coded, item: Coded, items: IdCodes, key: np.ndarray, n_keys: int, options: Options
+) -> BaseLists:
+    """Rank the baseline's lists, each item once, and find which of them belongs to each list of the population."""
+    blocks = pred_blocks(table, code, None, n_keys, item)
+    lists = joined(blocks.each(lambda block: rank_pred(table, block, items, options)))
+    tied = tied_rows(lists)
+    refuse_ties(table, tied, len(tied), options)
+    repeat = repeats(lists, items.n).repeat
+    if len(repeat):
+        refuse_duplicates(table, lists.rows(repeat[:5]), len(repeat), options)
+        keep = np.ones(len(lists.item), bool)
+        keep[repeat] = False
+        lists = lists.kept(keep)
+    of_key = np.full(n_keys, -1, np.int64)
+    of_key[lists.code] = np.arange(len(lists.code))
+    return BaseLists(lists.start, lists.item, of_key[key])
+
+
+@dataclass(frozen=True)
+class Aspects:
+    """What a user may want of an item: entries (user, item, aspect), ordered by user and item.
+
+    `key` : user * n_items + item, where the user is 0 if all users have the same aspects · `list_user` : the user of
+    each list, -1 for none; None if all users have the same aspects · `n_of_user` : number of distinct aspects of each
+    user.
+    """
+
+    key: np.ndarray
+    aspect: np.ndarray
+    n_aspects: int
+    list_user: np.ndarray | None
+    n_of_user: np.ndarray
+    n_items: int
+
+    def n_of_list(self, n_lists: int) -> np.ndarray:
+        if self.list_user is None:
+            return np.full(n_lists, self.n_of_user[0])
+        found: np.ndarray = np.append(self.n_of_user, 0)[self.list_user]
+        return found
+
 
 # What makes the codes of each side table, and what messages say of it: the argument and its meaning.
 Coders = Mapping[str, tuple[Callable[["Sides", str], Any], str]]
@@ -45,14 +100,9 @@ class Sides:
     base: BaseLists
 
     def __init__(
-        self,
-        coders: Coders,
-        doors: Doors,
-        codes: dict[str, np.ndarray],
-        items: IdCodes,
-        keys: pd.DataFrame | None,
+        self, coders: Coders, doors: Doors, codes: dict[str, np.ndarray], items: IdCodes, keys: pd.DataFrame | None,
         base: BaseLists | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Take the checked tables, the `codes` of the item column of each, the `keys` of the lists, and `base` lists.
 
         `keys` is None where there are no lists.
