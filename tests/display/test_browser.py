@@ -23,6 +23,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 AXE = Path(os.environ.get("RECDF_AXE", "axe.min.js"))
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"),
     pytest.mark.xdist_group("browser"),
 ]

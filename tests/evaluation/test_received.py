@@ -9,6 +9,8 @@ from cases import case
 import recdf as rd
 from recdf.cli import main
 
+pytestmark = pytest.mark.slow
+
 SHOP = rd.sample_shop(n_users=40, n_items=30)
 MODELS = rd.evaluate(SHOP.true, SHOP.pred, ["ndcg", "first_rank"], k=[5, 10], by="model")
 EXPOSED = rd.evaluate(

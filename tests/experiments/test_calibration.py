@@ -21,6 +21,8 @@ from recdf.stats import (
 )
 from recdf.stats import shares as share_tests
 
+pytestmark = pytest.mark.slow
+
 RUNS = 2000
 TRUTH = 1.0
 

@@ -28,6 +28,8 @@ from recdf.inputs.sizes import Sizes, sized  # noqa: E402
 from recdf.partitions import dask as engine  # noqa: E402
 from recdf.partitions.engine_arguments import not_a_frame  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _one_thread():
