@@ -32,8 +32,7 @@ from ..errors import (
     warn_user,
 )
 from . import deciding, demo, estimating, evaluating, reading_logs, reporting
-from .arguments import Parser, in_flags
-from .config import add_config, with_config
+from .arguments import Parser, add_config, in_flags, with_config
 from .evaluating import Unexpected
 from .output import RunRecord, add_output, can_be_retried, complain
 

@@ -16,9 +16,9 @@ import pandas as pd
 
 from ..errors import ColumnError
 from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
+from ..inputs.codes import first_rows
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.groups import first_rows
 from ..inputs.options import CallArguments, as_columns, says_as
 from ..inputs.sorting import spans
 from ..matching.counts import ListCounts

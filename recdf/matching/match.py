@@ -16,9 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
-from ..inputs.codes import Coded, IdCodes, encode, encode_keys
+from ..inputs.codes import Coded, IdCodes, encode, encode_keys, first_rows
 from ..inputs.frames import as_frame, column, read_order
-from ..inputs.groups import first_rows
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.row_rules import BrokenRows, RowsRefused
@@ -53,9 +52,8 @@ from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, samples_of
 from .ranked import Ranked, pred_blocks, rank_true
-from .side_tables.doors import Doors
 from .side_tables.records import CODERS, read_sides
-from .side_tables.sides import Sides, base_lists
+from .side_tables.sides import Doors, Sides, base_lists
 from .true_and_pred_lists import PredLists, TrueByKey, TrueLists
 from .values import Rating, item_values, responses_of
 

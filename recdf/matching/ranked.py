@@ -14,8 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import DuplicateError, TieError
-from ..inputs.codes import Coded, IdCodes
-from ..inputs.groups import CodeColumn
+from ..inputs.codes import CodeColumn, Coded, IdCodes
 from ..inputs.options import Options
 from ..inputs.sizes import sizes
 from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans

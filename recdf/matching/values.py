@@ -17,7 +17,7 @@ from ..inputs.frames import column, read_values
 from ..inputs.options import Options
 from ..inputs.true_and_pred import ReadRows
 from .ranked import Ranked
-from .side_tables.doors import Door
+from .side_tables.sides import Door
 from .true_and_pred_lists import PredLists
 
 # Columns of `true` that say what users did with an item.

@@ -26,8 +26,7 @@ import pyarrow as pa
 
 from ..errors import IdTypeError
 from ..evaluation.carry import nullable
-from ..evaluation.evaluate import evaluate
-from ..evaluation.evaluate_arguments import call_of
+from ..evaluation.evaluate import call_of, evaluate
 from ..evaluation.exposure_sums import common_type
 from ..evaluation.finish import checked, finish_summary
 from ..evaluation.part import Measured, PartResult, measure
@@ -39,9 +38,21 @@ from ..inputs.sizes import sizes
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
-from .engine_arguments import no_order, refuse_ties_by_row
-from .engine_errors import watched
-from .engine_methods import Engine, EngineFrame, EngineRows, InParts, OnBucket, as_dtypes, labels_of_table
+from .engine_arguments import no_order, refuse_ties_by_row, watched
+from .engine_methods import (
+    Engine,
+    EngineFrame,
+    EngineRows,
+    Handle,
+    Here,
+    InParts,
+    OnBucket,
+    Shared,
+    as_dtypes,
+    digest_of_bytes,
+    labels_of_table,
+    to_bytes,
+)
 from .engine_result import EngineEvaluation
 from .needed import Needed
 from .packed import (
@@ -57,7 +68,6 @@ from .packed import (
     known_rows,
     part_of,
 )
-from .shipped import Handle, Here, Shared, digest_of_bytes, to_bytes
 from .source import frame_of_arrow
 from .work import (
     GAIN,

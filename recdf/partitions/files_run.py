@@ -35,11 +35,10 @@ from ..inputs.true_and_pred import read_true
 from ..matching.overlap import Overlap
 from ..progress import Progress
 from .engine import Run
-from .engine_methods import OnBucket, OnChunk
+from .engine_methods import Here, OnBucket, OnChunk
 from .needed import ROW, NeededOfFiles
 from .packed import Dealt, Packing, known_rows
 from .results import PLACE, Results
-from .shipped import Here
 from .source import Source, frame_of_arrow
 from .work import part_of_bucket, rows_table
 

@@ -16,23 +16,21 @@ import pandas as pd
 from ...inputs.frames import as_frame
 from ...inputs.options import Options
 from ...inputs.true_and_pred import read_catalogue
-from .doors import (
+from .sides import (
     Door,
     Doors,
+    Sides,
+    aspects_codes,
     aspects_door,
     aspects_frame,
+    base_codes,
+    catalogue_codes,
     catalogue_door,
+    features_codes,
     features_door,
     ids_door,
     keyed_door,
     lists_door,
-)
-from .sides import (
-    Sides,
-    aspects_codes,
-    base_codes,
-    catalogue_codes,
-    features_codes,
     log_codes,
     marked_codes,
 )
