@@ -1,8 +1,8 @@
 """The side tables of one call: checked at the door, and as codes. What several metrics need is computed once.
 
-Contract: to read a table that was not given raises an OptionError that names the argument. Each function below
-`Sides` makes the codes of one table, and `records.SIDE_TABLES` says which.
-The aspects say what a user may want of an item, and the baseline is another recommender's lists for the same keys.
+Contract: to read a table that was not given raises an OptionError that names the argument. Each function below `Sides`
+makes the codes of one table, and `records.SIDE_TABLES` says which. The aspects say what a user may want of an item, and
+the baseline is another recommender's lists for the same keys.
 
 Each function with `_door` in its name checks the columns and ids of some side tables. It takes the name of a table, the
 data, the options and the doors of the tables before it. `records.SIDE_TABLES` says which table has which door.
