@@ -72,8 +72,7 @@ class ReadRows:
         """Return the positions in `frame` of some rows of the table; None stands for all rows in order."""
         if self.row is None or rows is None:
             return self.row if rows is None else rows
-        found: np.ndarray = self.row[rows]
-        return found
+        return self.row.take(rows)
 
     def kept(self, keep: np.ndarray) -> ReadRows:
         rows = np.flatnonzero(keep)

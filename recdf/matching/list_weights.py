@@ -63,8 +63,7 @@ def _of_true(rows: ReadRows, lists: Ranked, options: Options) -> np.ndarray:
         raise DataError(
             f"true[{name!r}] is not constant within {len(changes):,} lists, such as {key}; a list has one weight"
         )
-    of_list: np.ndarray = weights[start]
-    return of_list
+    return weights.take(start)
 
 
 def _given(users: pd.DataFrame | None, options: Options) -> pd.DataFrame:
@@ -94,5 +93,4 @@ def _of_frame(labels: pd.DataFrame, frame: pd.DataFrame, source: str, options: O
     if differ.any():
         some = frame[names][differ].head(3).to_dict("records")
         raise DataError(f"{where} has two weights for {len(np.unique(rows[differ])):,} users, such as {some}")
-    of_each: np.ndarray = found[of_lists.all()]
-    return of_each
+    return found.take(of_lists.all())

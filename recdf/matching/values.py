@@ -63,8 +63,7 @@ def responses_of(table: ReadRows, lists: Ranked, name: str) -> np.ndarray | None
     if len(found) and found.min() < 0:
         below = examples(found[found < 0])
         raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
-    of_rows: np.ndarray = found[table.frame_rows(lists.all_rows())]
-    return of_rows
+    return found.take(table.frame_rows(lists.all_rows()))
 
 
 def item_values(

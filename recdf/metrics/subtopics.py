@@ -96,8 +96,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
         owner = owner[left]
         if not len(owner):
             break
-    found: np.ndarray = np.append(total, 0.0)[matched.true_list]
-    return found
+    return np.append(total, 0.0).take(matched.true_list)
 
 
 def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:

@@ -111,12 +111,9 @@ class Run(Generic[EngineFrame]):
             results = measure(self.shared.call, part_of_bucket(self.shared, 0, empty))
         measured = checked(self.call, results)
         measured = replace(
-            measured,
-            by=self.by_frame,
-            order=self.needed.order,
-            relevance_col=self.needed.relevance,
+            measured, by=self.by_frame, order=self.needed.order, relevance_col=self.needed.relevance,
             overlap=self._compared(measured.overlap),
-        )
+        )  # fmt: skip
         summary, spec = finish_summary(self.call, replace(results, measured=measured))
         summary.attrs["recdf"] = spec
         return measured, summary, dict(spec)

@@ -219,8 +219,7 @@ class Aspects:
     def n_of_list(self, n_lists: int) -> np.ndarray:
         if self.list_user is None:
             return np.full(n_lists, self.n_of_user[0])
-        found: np.ndarray = np.append(self.n_of_user, 0)[self.list_user]
-        return found
+        return np.append(self.n_of_user, 0).take(self.list_user)
 
 
 # What makes the codes of each side table, and what messages say of it: the argument and its meaning.
