@@ -1,5 +1,4 @@
-"""The arguments of an engine: how its `evaluate` shows them, and what it refuses; and failures of its own jobs, in plain
-words.
+"""The arguments of an engine: how its `evaluate` shows them, what it refuses, and how it tells of jobs that fail.
 
 Contract: `watched` returns an engine that raises `EngineError` where a job of the engine fails. The message says what
 failed, in which bucket if that is known, and what to do. The engine's exception is its `__cause__`. Errors of recdf
