@@ -52,7 +52,7 @@ def _of_true(rows: ReadRows, lists: Ranked, options: Options) -> np.ndarray:
     """Return the weight of each list of `true`, whose rows must agree."""
     name = options.weight_name
     given = read_numbers(column(rows.frame, name, "true"), f"true[{name!r}]").astype(np.float64)
-    weights = given[rows.frame_rows(lists.all_rows())]
+    weights = given.take(rows.frame_rows(lists.all_rows()))
     start = lists.start[:-1]
     if not len(start):
         return np.empty(0)
