@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples, kind_of
-from ..inputs.codes import encode
+from ..inputs.codes import Codes, close_ranks, encode, first_rows, group_codes, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
-from ..inputs.groups import Codes, close_ranks, first_rows, group_codes, split
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import read_weights

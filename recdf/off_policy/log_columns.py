@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, EmptyPopulationError, NullKeyError, OptionError, examples, kind_of
-from ..inputs.codes import encode, encode_integers
+from ..inputs.codes import encode, encode_integers, group_codes, split
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.groups import group_codes, split
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from ..stats.numbers import Floats
