@@ -230,10 +230,11 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
 
 
 def _truth_sum(matched: Matched, true: pd.DataFrame, options: Options) -> int:
-    """Return a number that tells the relevant items of the lists from others, by their labels; those of parts add up."""
+    """Return a number that tells the items of `true` and their gains from others; those of parts add up."""
     lists = matched.true_lists
-    weight = None if lists.constant_gain else 1.0 + np.float64(lists.gain).view(np.uint64) % 1021
-    times = np.bincount(lists.item, weight).astype(np.uint64)
+    # A gain counts as a whole number below 1022, so that the sums are exact.
+    grade = 1.0 + np.asarray(1.0 if lists.constant_gain else lists.gain, np.float64).view(np.uint64) % 1021
+    times = np.bincount(lists.item, np.broadcast_to(grade, len(lists.item))).astype(np.uint64)
     row = np.zeros(len(times), np.int64)
     row[lists.item] = np.arange(len(lists.item))  # a row of each item
     labels = true[options.item_col].take(lists.rows(row[times > 0]))
