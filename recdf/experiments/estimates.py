@@ -24,8 +24,6 @@ from ..stats.regression import regression_arm, residuals_of_both, varying_column
 from .experiment_columns import Codes, Floats
 from .units import Units
 
-__all__: list[str] = []
-
 # Cells of the strata's dummies beside covariates: 800 MB.
 MOST_DUMMIES = 10**8
 

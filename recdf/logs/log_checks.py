@@ -22,8 +22,6 @@ from .sessions import rank_lists, repeated_rows
 from .time_slices import empty_hours
 from .times import TICKS_PER_SECOND
 
-__all__ = ["check_log"]
-
 # If the mean of 1 / propensity is so many standard errors from the number of actions, the two do not fit.
 FAR = 4.0
 # Where there are enough users, none of them should have more than this share of the impressions.

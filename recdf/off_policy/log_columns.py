@@ -82,15 +82,9 @@ def read_floats(frame: pd.DataFrame, name: str, role: str = "log") -> Floats:
 
 
 def read_probabilities(
-    frame: pd.DataFrame,
-    name: str,
-    *,
-    zero: bool,
-    what: str,
-    role: str = "log",
-    hint: str = "",
+    frame: pd.DataFrame, name: str, *, zero: bool, what: str, role: str = "log", hint: str = "",
     least: float = LEAST_PROPENSITY,
-) -> Floats:
+) -> Floats:  # fmt: skip
     """A column of probabilities in [0, 1], or from `least` to 1 unless `zero`."""
     where = f"{role}[{name!r}]"
     values = read_numbers(column(frame, name, role), where).astype(np.float64, copy=False)

@@ -20,8 +20,6 @@ from .log_columns import log_frame, read_floats, split_groups
 from .rows import IntCodes
 from .slates import layout_of
 
-__all__ = ["target_from_recs"]
-
 TARGET = "target_propensity"
 
 

@@ -22,8 +22,6 @@ from .read_log import LogArrays, read_log
 from .rows import IntCodes
 from .slates import SlateKind
 
-__all__ = ["ope_diagnostics"]
-
 # The share of the rows, those of the largest weights, whose share of all weight is shown.
 WORST = 0.01
 

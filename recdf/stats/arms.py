@@ -16,8 +16,6 @@ import numpy.typing as npt
 from .moments import MEAN_ROUNDING, Moments
 from .numbers import Floats, Number
 
-__all__: list[str] = []
-
 ArmResult = TypeVar("ArmResult")
 
 

@@ -11,19 +11,13 @@ from .arms import Sample
 from .numbers import Alternative, Floats
 from .resampling_weights import Seed, distinct_columns, poisson_sums
 
-__all__: list[str] = []
-
 Percentile = Literal["percentile", "basic"]
 
 
 def replicate_estimates(
-    samples: Sequence[Sample],
-    thetas: Sequence[float],
-    xs: Sequence[float],
-    n_resamples: int,
-    seed: Seed,
+    samples: Sequence[Sample], thetas: Sequence[float], xs: Sequence[float], n_resamples: int, seed: Seed,
     unordered: bool = False,
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return replicates (n_resamples, samples) of ΣN/ΣD − θ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
 
     `unordered` units have no ids to sort by. They are sorted by their own values, which makes the replicates the same
@@ -70,13 +64,9 @@ def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
 
 
 def quantile_interval(
-    replicates: Floats,
-    estimate: Floats,
-    *,
-    alternative: Alternative,
-    confidence: float,
+    replicates: Floats, estimate: Floats, *, alternative: Alternative, confidence: float,
     method: Percentile = "percentile",
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Return the percentile interval of replicates (B, columns), or the basic one: 2·estimate − opposite percentile."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     low, high = _by_column(lambda part: np.asarray(np.quantile(part, [tail, 1 - tail], axis=0)), replicates)

@@ -10,8 +10,6 @@ from .arms import Arm
 from .numbers import Alternative, Number
 from .student import t_p_value, t_quantile
 
-__all__: list[str] = []
-
 Relative = Literal["fieller", "log"]
 
 
@@ -31,13 +29,9 @@ class Effect(NamedTuple):
 
 
 def effect(
-    control: Arm,
-    treatment: Arm,
-    alternative: Alternative = "two-sided",
-    confidence: float = 0.95,
-    relative: Relative = "fieller",
-    always_valid: Number | None = None,
-) -> Effect:
+    control: Arm, treatment: Arm, alternative: Alternative = "two-sided", confidence: float = 0.95,
+    relative: Relative = "fieller", always_valid: Number | None = None,
+) -> Effect:  # fmt: skip
     """Compare two independent arms by Welch's test, or by the always-valid test.
 
     se = √(v_c + v_t), t = diff/se, df = (v_c + v_t)²/(v_c²/df_c + v_t²/df_t), interval diff ∓ t_q·se. The relative

@@ -9,8 +9,6 @@ import numpy as np
 from .numbers import Alternative, Floats
 from .scipy_extra import scipy_module
 
-__all__: list[str] = []
-
 
 def sign_flip_p(sums: Floats, observed: Floats, alternative: Alternative, tie: float = 1e-12) -> Floats:
     """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within a relative `tie` count as tied.

@@ -14,8 +14,6 @@ import numpy as np
 from .numbers import Alternative, Number
 from .scipy_extra import scipy_module
 
-__all__: list[str] = []
-
 
 def t_quantile(df: Number, alternative: Alternative, confidence: float) -> Number:
     """Return the upper t quantile of a two-sided or one-sided interval."""

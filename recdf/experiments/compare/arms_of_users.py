@@ -24,8 +24,6 @@ from ..units import Units, make_units
 from .top_units import without_top
 from .two_sample import POWER, SKEWED_SAMPLES, TINY, Row, but, compare_pair, first_row, without_estimate
 
-__all__: list[str] = []
-
 # Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 30 % of it. A test at
 # 5 % then errs in 11 % of simulated experiments, and in half of them where one user has a third.
 FEW_UNITS_CARRY = 12

@@ -23,8 +23,6 @@ from ..experiment_columns import (
     some_keys,
 )
 
-__all__: list[str] = []
-
 FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays rather than users
 
 

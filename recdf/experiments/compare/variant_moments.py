@@ -34,8 +34,6 @@ from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
 from .two_sample import VARIANT_RESULT_COLUMNS
 
-__all__ = ["variant_moments"]
-
 # Columns of a frame of moments, beside `by` and the variant. Frames of other programs may lack the optional ones.
 NEEDED = ("metric", "n", "mean", "std")
 OPTIONAL = ("n_null", "skewness", "min", "max")
@@ -116,12 +114,9 @@ def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Colu
     nulls = np.bincount(cell, weights=n_null, minlength=size).astype(np.float64)
     there = np.bincount(cell, minlength=size).reshape(shape) > 0
     table = MomentTable(
-        groups[by_cols],
-        variants[variant_col],
-        names,
-        Moments(*(np.asarray(values).reshape(shape) for values in added)),
-        nulls.reshape(shape),
-    )
+        groups[by_cols], variants[variant_col], names,
+        Moments(*(np.asarray(values).reshape(shape) for values in added)), nulls.reshape(shape),
+    )  # fmt: skip
     _check_same_users(table, there)
     return table
 

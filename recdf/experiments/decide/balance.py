@@ -21,8 +21,6 @@ from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
 from .verdict import HEALTH_ALPHA
 
-__all__: list[str] = []
-
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table together.
 UNBALANCED = 0.01
 

@@ -15,8 +15,6 @@ from ...inputs.ids import read_ids
 from ..assigned_users import Users
 from ..experiment_columns import Codes, Mask, some_keys
 
-__all__: list[str] = []
-
 # Datetimes (UTC where they have a zone) or numbers.
 Times = npt.NDArray[Any]
 

@@ -25,9 +25,6 @@ from .first_exposure import Exposure, read_exposure, refuse_unexposed
 from .missing_users import fill_values, take_or_fill
 from .roll_up import roll_up
 
-__all__: list[str] = []
-
-
 
 @dataclass(frozen=True)
 class JoinOptions:
@@ -186,13 +183,9 @@ class _Cells:
 
 
 def _cells(
-    per_user: pd.DataFrame,
-    options: JoinOptions,
-    users: Users,
-    assigned: Codes,
-    grouped: tuple[Codes, pd.DataFrame],
+    per_user: pd.DataFrame, options: JoinOptions, users: Users, assigned: Codes, grouped: tuple[Codes, pd.DataFrame],
     exposure: Exposure | None,
-) -> _Cells:
+) -> _Cells:  # fmt: skip
     """The cells of the result in its order: by value, then row of assignment.
 
     With times of exposure, a cell whose last row of anyone is before the exposure of its user is left out: a user
@@ -217,14 +210,9 @@ def _cells(
     n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
     carried = [name for name in metrics.columns if name not in {*options.keys, *options.by}]
     return _Cells(
-        metrics,
-        groups[options.by].iloc[in_group[present]],
-        carried,
-        rows[cell],
-        np.tile(assigned, len(groups))[present],
-        n_early[cell],
-        int((~present).sum()),
-    )
+        metrics, groups[options.by].iloc[in_group[present]], carried, rows[cell],
+        np.tile(assigned, len(groups))[present], n_early[cell], int((~present).sum()),
+    )  # fmt: skip
 
 
 def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]) -> None:

@@ -18,8 +18,6 @@ from ...metrics.direction import direction_of
 from ..choices import Roll, check_value
 from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
 
-__all__ = ["roll_up"]
-
 
 @renamed(unit="unit_col")
 def roll_up(

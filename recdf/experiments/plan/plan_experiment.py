@@ -20,8 +20,6 @@ from ..experiment_columns import Codes, frame_of, metric_specs
 from ..samples import MetricRows, covariate_specs, read_metrics, without_gaps
 from ..units import covariate_columns
 
-__all__ = ["plan_experiment"]
-
 # The search for the number of users settles in three or four steps.
 STEPS = 50
 
