@@ -80,10 +80,10 @@ def write_handbook(folder):
     folder.mkdir(exist_ok=True)
     names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
     metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
-    if unknown := {metric.family for metric in metrics} - FAMILIES.keys():
-        raise ValueError(f"FAMILIES of docs/conf.py does not say what the metrics of {', '.join(sorted(unknown))} are")
+    # A family without words above has the first line of its module.
+    families = {one.family: sys.modules[one.kernel.__module__].__doc__.splitlines()[0] for one in metrics} | FAMILIES
     listed = [*NAMES_TABLE]
-    for family, words in FAMILIES.items():
+    for family, words in families.items():
         own = [metric for metric in metrics if metric.family == family]
         shared = "``**options`` are the :doc:`options` of all metrics."
         lines = [*heading(family.capitalize(), "="), words, "", shared, ""]
@@ -105,7 +105,7 @@ def own_signature(metric):
     """The signature of a metric without what all metrics share."""
     parts, keyword_only = [], False
     for name, one in inspect.signature(metric).parameters.items():
-        if name in OPTIONS:
+        if name in OPTIONS or name == "options":
             continue
         if one.kind is one.KEYWORD_ONLY and not keyword_only:
             parts, keyword_only = [*parts, "*"], True
@@ -116,7 +116,8 @@ def own_signature(metric):
 def options_page():
     """The options of every metric, of `evaluate` and of the tables of diagnostics, once."""
     words = """What every metric takes, and ``rd.evaluate``, ``rd.check`` and the tables of ``rd.diagnostics`` too.
-Each is a keyword. :doc:`../own_frames` shows most of them at work."""
+Each is a keyword; ``options=rd.Options(...)`` holds those of a project, stated once. :doc:`../own_frames` shows most of
+them at work."""
     lines = [*heading("Options", "="), words, ""]
     for name, option in OPTIONS.items():
         lines += [f"``{name}`` : default ``{option.default!r}``", f"   {plain(option.doc)}", ""]

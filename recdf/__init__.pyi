@@ -21,7 +21,6 @@ from .display.leaderboard import Leaderboard as Leaderboard
 from .display.leaderboard import leaderboard as leaderboard
 from .display.report.page import report as report
 from .errors import ByWarning as ByWarning
-from .errors import CarriesData as CarriesData
 from .errors import ColumnError as ColumnError
 from .errors import DataError as DataError
 from .errors import DeprecatedWarning as DeprecatedWarning
@@ -96,7 +95,6 @@ from .partitions.evaluate_parquet import evaluate_parquet as evaluate_parquet
 
 __all__ = [
     "ByWarning",
-    "CarriesData",
     "ColumnError",
     "Convention",
     "Counts",

@@ -74,7 +74,7 @@ def in_words(message: str, words: Words | None = None) -> str:
     return "".join(words(part) if isinstance(part, Mention) else part for part in mentions_of(message))
 
 
-class CarriesData(Exception):
+class _CarriesData(Exception):
     """What errors and warnings of recdf share: they carry what they speak of, and `str()` writes the sentence.
 
     Attributes
@@ -121,7 +121,7 @@ class CarriesData(Exception):
         self.marked = in_words(self.marked, words)
 
 
-class RecdfError(CarriesData):
+class RecdfError(_CarriesData):
     """Base of every error that recdf raises on purpose."""
 
 
@@ -173,7 +173,7 @@ class EngineError(RecdfError, RuntimeError):
     """A job of Spark or Dask failed: a worker ended or ran out of memory, a file has gone, or versions differ."""
 
 
-class RecdfWarning(CarriesData, UserWarning):
+class RecdfWarning(_CarriesData, UserWarning):
     """Base of every warning of recdf."""
 
 

@@ -33,7 +33,7 @@ PUBLIC: dict[str, NamesByModule] = {
     # What `dir(recdf)` lists, beside the metrics. Classes are here if users make or annotate them: a result of their
     # own, the options of a project, a convention, and what the function of a metric takes.
     "recdf": {
-        "errors": [name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, Exception)],
+        "errors": [name for name in vars(errors) if name.endswith(("Error", "Warning")) and not name.startswith("_")],
         "datasets": ["sample_shop"],
         "diagnostics.data_checks": ["check"],
         "display.leaderboard": ["leaderboard"],

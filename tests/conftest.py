@@ -6,11 +6,16 @@ The profile `soak` tries many more examples, which differ from run to run: `pyte
 import os
 import sys
 import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 pytest.register_assert_rewrite("partitions.parquet_files")  # before the first folder of tests imports it
+
+# Processes that tests start keep the bytecode of the package; compiling it takes longer than most of what they do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # There is a worker for each core. A second thread in each would only wait for the first, and starting it costs more
@@ -59,3 +64,12 @@ class Leftovers:
 
 def pytest_configure(config):
     config.pluginmanager.register(Leftovers())
+
+
+@pytest.fixture
+def resized():
+    """Give the pieces of the package other sizes for the rest of a test, such as `resized(list_block_rows=4)`."""
+    from recdf.inputs.sizes import sized, sizes  # after the number of threads is set, which Arrow reads once
+
+    with ExitStack() as stack:
+        yield lambda **given: stack.enter_context(sized(replace(sizes(), **given)))

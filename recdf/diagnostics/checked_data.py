@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import Order
 from ..matching.lists import Matched
 from ..metrics.per_user import label_frame
-from ..tables.findings import Findings, Severity, row_objects
+from ..tables.findings import FINDING_COLUMNS, Findings, Severity, row_objects
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Data:
 
 
 class ListFindings(Findings):
-    """Findings of which some concern lists, whose labels are then the examples."""
+    """Findings of which some concern lists, whose labels are then the examples, and some one recommender."""
+
+    columns: ClassVar[Mapping[str, str]] = {**FINDING_COLUMNS, "by": "str", "ranges": "str"}
 
     def lists(
         self, finding: str, severity: Severity, matched: Matched, where: np.ndarray, of: np.ndarray,

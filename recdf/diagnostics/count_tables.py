@@ -45,7 +45,14 @@ def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
 
 @takes_options
 def hit_table(
-    true: Any, pred: Any, k: int = 10, *, items: Any = None, **options: Unpack[CallArguments]
+    true: Any,
+    pred: Any,
+    k: int = 10,
+    *,
+    items: Any = None,
+    carry: str | Sequence[str] = (),
+    missed: bool = False,
+    **options: Unpack[CallArguments],
 ) -> pd.DataFrame:
     """List the recommended rows of the first k with their ranks and hits, as a metric reads them.
 
@@ -57,6 +64,10 @@ def hit_table(
         Cut-off: ranks 1 to k.
     items : DataFrame, list, Series or Index, optional
         Catalogue, with `value_col` also the items' values.
+    carry : str or list of str, optional
+        Columns of `pred` to take along, such as a title.
+    missed : bool, default False
+        Add the relevant items that are not among the first k of their list, after its other rows, with a null rank.
     {options}
 
     Returns
@@ -64,7 +75,8 @@ def hit_table(
     DataFrame
         One row per recommended item of the lists of the population, list after list, best rank first: `by` columns,
         list key columns, item id, `rank` (int64), `hit` (bool), `gain` (float64, 0 for a miss) and, with `value_col`,
-        `value` (float64, as recommended).
+        `value` (float64, as recommended), then the columns of `carry`. With
+        `missed`, `rank` is Int64.
 
     Raises
     ------
@@ -81,12 +93,38 @@ def hit_table(
     """
     call, frame = _call(hit_table, pred, items, options)
     k = check_k(k)
+    names = as_columns(carry)
     with call.match(true, frame) as matched:
-        return _hit_rows(matched, k, frame, call.options.item_col)
+        item_col = call.options.item_col
+        table = _hit_rows(matched, k, frame, item_col, names)
+        if not missed:
+            return table
+        truth = as_frame(true, "true", call.options.user_col, item_col)
+        return _with_missed(matched, k, truth, table, item_col)
 
 
-def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:
+def _with_missed(matched: Matched, k: int, truth: pd.DataFrame, table: pd.DataFrame, item_col: str) -> pd.DataFrame:
+    """Add the relevant rows of `true` that no recommended row of their list has found, after the rows of the list."""
+    lists, rows_of = matched.at(k), matched.true_lists
+    known = np.maximum(matched.true_list, 0)
+    n = np.where(matched.true_list >= 0, rows_of.n_relevant[known], 0)
+    places, of_list = spans(rows_of.start[:-1][known], n), np.repeat(np.arange(len(lists)), n)
+    found, size = lists.hits, len(rows_of.gain)
+    lost = ~np.isin(of_list * size + places, found.list * size + found.true_place)
+    places, of_list = places[lost], of_list[lost]
+    more = label_frame(matched).take(of_list).reset_index(drop=True)
+    more[item_col] = truth[item_col].take(rows_of.rows(places)).reset_index(drop=True)
+    more["hit"], more["gain"] = False, rows_of.gain[places]
+    table = table.astype({"rank": "Int64"})
+    order = np.argsort(np.concatenate([np.repeat(np.arange(len(lists)), lists.n_shown), of_list]), kind="stable")
+    both = pd.concat([table, more.assign(rank=pd.array([pd.NA] * len(more), dtype="Int64"))], ignore_index=True)
+    return both[table.columns].take(order).reset_index(drop=True)
+
+
+def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str, carry: Sequence[str]) -> pd.DataFrame:
+    own = ["rank", "hit", "gain", *(["value"] if matched.values is not None else [])]
     _refuse_names([*matched.by.columns, *matched.keys.columns, item_col], ["rank", "hit", "gain", "value"])
+    _refuse_names(carry, [*matched.by.columns, *matched.keys.columns, item_col, *own])
     lists = matched.at(k)
     places = spans(matched.start, lists.n_shown)
     of_list = np.repeat(np.arange(len(lists)), lists.n_shown)
@@ -98,6 +136,8 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str) -> p
     table["hit"], table["gain"] = gain[places] > 0, gain[places]
     if matched.values is not None:
         table["value"] = matched.values.pred[places]
+    for name in carry:
+        table[name] = column(frame, name, "pred").take(matched.rows(places)).reset_index(drop=True)
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from .pairs import list_places, model_rows
 
 __all__: list[str] = []
 
+MANY_GROUPS, SEGMENT_BANDS = 30, 4  # a column of more values than these is cut into bands of amounts or dates
 GROUP = "recdf: group"  # a column beside those of a summary
 
 
@@ -54,6 +56,7 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Segm
     twice = len(known) - np.count_nonzero(row >= 0)
     if twice:
         raise OptionError(f"segments has several rows for {twice:,} keys of {keys}; expected one per user")
+    known = known.assign(**{name: _in_bands(known[name]) for name in names})
     joined = known.reindex(row[of_list])
     found = {}
     for name in names:
@@ -62,6 +65,25 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Segm
         codes = codes.astype(np.int16 if len(values) <= np.iinfo(np.int16).max else np.int64)
         found[str(name)] = SegmentGroups(labels(pd.DataFrame({GROUP: values}), [GROUP]), codes[places.of_row])
     return found
+
+
+def _in_bands(column: pd.Series) -> pd.Series:
+    """Return a column of many amounts or dates cut into bands of about as many users; other columns as they stand."""
+    n = column.nunique()
+    if n <= MANY_GROUPS or isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
+    if not (dates or pd.api.types.is_numeric_dtype(column.dtype)):
+        raise OptionError(
+            f"segments[{column.name!r}] has {n:,} different values, such as {column.dropna().iloc[0]!r}; leave it out, "
+            f"or group it into at most {MANY_GROUPS} segments"
+        )
+    plain = column if dates else column.astype("float64")
+    edges = plain.quantile(np.linspace(0, 1, SEGMENT_BANDS + 1)).drop_duplicates().tolist()
+    texts = [f"{edge:%Y-%m-%d}" if dates else f"{edge:.4g}" for edge in edges]
+    names = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
+    places = np.clip(np.searchsorted(edges[1:-1], plain.to_numpy(), side="right"), 0, len(names) - 1)
+    return pd.Series(np.array(names, object)[places], column.index).where(column.notna())
 
 
 def group_means(result: Evaluation, groups: SegmentGroups, columns: list[str], segment: str) -> pd.DataFrame:

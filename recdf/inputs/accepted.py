@@ -24,9 +24,7 @@ class ArrowStream(Protocol):
 Rows = pd.DataFrame | Mapping[Any, Any] | ArrowStream
 
 # A collection of ids, or a frame with a column of ids.
-Ids = (
-    pd.DataFrame | pd.Series | pd.Index | np.ndarray | list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any] | range
-)
+Ids = pd.DataFrame | pd.Series | pd.Index | np.ndarray | list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any] | range
 
 # Features of items: columns of `items`, a frame indexed by item, or a function of positions in `items`.
 Features = str | list[str] | Rows | pd.Series | Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -20,20 +20,15 @@ import pyarrow.compute as pc
 from ..errors import IdTypeError
 from .digits import read_digits
 from .ids import IdColumn
+from .sizes import sizes
 from .threads import each, n_threads
-
-# Integer ids whose values span at most this many numbers (or four times the rows) are their own codes.
-DIRECT_SPAN = 2**20
 
 # Units of datetimes, each a thousand times finer than the one before it.
 TIME_UNITS = ["s", "ms", "us", "ns"]
 
 # A column of strings is encoded in pieces of at least this many rows at the same time. Every piece has its own
 # dictionary, and one thread then joins the dictionaries, so there are few pieces.
-CODED_AT_ONCE, MOST_PIECES = 2**19, 4
-
-# The codes of a column of strings keep its chunks if there are at most this many; else the chunks are joined.
-MOST_PARTS = 1000
+MOST_PIECES = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -246,16 +241,16 @@ def encode_integers(arrays: list[np.ndarray]) -> IdCodes:
         return IdCodes([Coded(np.empty(0, np.int32)) for _ in arrays], 0)
     low, high = int(min(array.min() for array in filled)), int(max(array.max() for array in filled))
     span = high - low + 1
-    if span <= min(max(DIRECT_SPAN, 4 * sum(map(len, arrays))), 2**31 - 1):
+    if span <= min(max(sizes().direct_span, 4 * sum(map(len, arrays))), 2**31 - 1):
         return IdCodes([Coded(array, low) for array in arrays], span)
     return _encode_hashed(arrays)
 
 
 def _encode_hashed(arrays: list[np.ndarray]) -> IdCodes:
     codes, labels = pd.factorize(np.concatenate(arrays))
-    sizes = np.cumsum([len(array) for array in arrays])[:-1]
+    ends = np.cumsum([len(array) for array in arrays])[:-1]
     return IdCodes(
-        [Coded(part) for part in np.split(codes.astype(np.int32), sizes)], len(labels), labels, ordered=False
+        [Coded(part) for part in np.split(codes.astype(np.int32), ends)], len(labels), labels, ordered=False
     )
 
 
@@ -283,7 +278,7 @@ def _dictionary_positions(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray]
     A long column is split into pieces, which several threads encode. Positions stay in Arrow's chunks unless there are
     very many chunks.
     """
-    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // CODED_AT_ONCE))
+    n_pieces = max(1, min(n_threads(), MOST_PIECES, len(array) // sizes().coded_rows))
     edges = np.linspace(0, len(array), n_pieces + 1).astype(np.int64).tolist()
     pieces = []
     for encoded in each(lambda part: part.dictionary_encode(), [array[a:z] for a, z in pairwise(edges)]):
@@ -292,7 +287,7 @@ def _dictionary_positions(array: pa.ChunkedArray) -> list[tuple[list[np.ndarray]
         indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks])
         if indices.null_count:  # `fill_null` would copy other arrays too
             indices = indices.fill_null(-1)
-        if indices.num_chunks > MOST_PARTS:
+        if indices.num_chunks > sizes().kept_chunks:
             indices = pa.chunked_array([indices.combine_chunks()])
         pieces.append(([chunk.to_numpy() for chunk in indices.chunks], encoded.chunk(0).dictionary))  # all share it
     return pieces

@@ -23,13 +23,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .sizes import sizes
 from .threads import each
-
-# How many rows are worked on at a time, so that they stay in a processor's cache, and how many a thread takes at once.
-DIGITS_AT_ONCE, PIECE_ROWS = 2**14, 2**18
-
-# A column that is not of this form mostly shows it in its first rows, of which there are this many.
-FIRST_ROWS = 1000
 
 # The dtype in which strings and bytes of each type say where they begin.
 OFFSET_DTYPES: dict[Any, Any] = {
@@ -60,7 +55,7 @@ class _Strings:
 
     def words(self, start: int, at: int = 0) -> np.ndarray:
         """Eight bytes of each string of the block that begins at row `start`, from byte `at` on; zeros for no bytes."""
-        n, length = min(DIGITS_AT_ONCE, self.n - start), self.length
+        n, length = min(sizes().digit_rows, self.n - start), self.length
         begin = start * length + at
         n_bytes = (n - 1) * length + 8
         data = self.data[begin : begin + n_bytes]
@@ -76,7 +71,7 @@ class _Strings:
 
     @property
     def starts(self) -> range:
-        return range(0, self.n, DIGITS_AT_ONCE)
+        return range(0, self.n, sizes().digit_rows)
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,7 @@ class _Seen:
 
 def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[np.ndarray] | None:
     """Return the numbers of the strings of several columns as integers, or None if the strings are not of this form."""
-    first = _strings([column[:FIRST_ROWS] for column in columns])
+    first = _strings([column[: sizes().first_rows] for column in columns])
     if first is None or _form(first) is None:
         return None
     pieces = _strings(columns)
@@ -134,8 +129,8 @@ def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings] | None:
             if not here or here != (length or here) or edges[-1] - edges[0] != here * len(chunk):
                 return None
             length = here
-            for start in range(0, len(chunk), PIECE_ROWS):
-                chunks.append((number, first + start, edges[start : start + PIECE_ROWS + 1], data))
+            for start in range(0, len(chunk), sizes().digit_piece_rows):
+                chunks.append((number, first + start, edges[start : start + sizes().digit_piece_rows + 1], data))
             first += len(chunk)
 
     def piece(given: tuple[int, int, np.ndarray, Any]) -> _Strings | None:

@@ -64,10 +64,10 @@ def new_names(columns: Iterable[Hashable], names: Mapping[str, str], role: str) 
     for own, name in standard.items():
         if own not in columns:
             has = f"{', '.join(map(repr, columns[:20]))}{closest(own, columns)}"
-            raise ColumnError(f"{role} has no column {own!r}, which {role}_cols= gives for {name!r}; it has {has}")
+            raise ColumnError(f"{role} has no column {own!r}, which ⟦{role}_cols=⟧ gives for {name!r}; it has {has}")
         if name in columns and name not in standard:
             raise ColumnError(
-                f"{role}_cols= names {own!r} as {name!r}, and {role} has a column {name!r} too; drop one of them, or "
+                f"⟦{role}_cols=⟧ names {own!r} as {name!r}, and {role} has a column {name!r} too; drop one of them, or "
                 "name the other one as well"
             )
     return [standard.get(one, one) if isinstance(one, str) else one for one in columns]

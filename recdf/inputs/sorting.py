@@ -16,16 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .sizes import sizes
+
 # A packed number has 63 bits, so that it stays positive as int64.
 PACKED_BITS = 63
-# This many rows are processed at a time, since temporary arrays of all rows would cost memory.
-SORTED_AT_ONCE = 2**19
 
 # Arrow sorts integers of up to so many bits by counting, which takes linear time.
 COUNTED_BITS = 12
-
-# A matrix whose rows are sorted has about so many cells, so that it stays in a processor's cache.
-MATRIX_CELLS = 2**18
 
 
 def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
@@ -63,8 +60,8 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
 def _pack(packed: np.ndarray, key: np.ndarray, shift: int, order: np.ndarray | None) -> None:
     """Add a key, in the given order of its rows, to the packed numbers; going by blocks saves memory."""
     least = int(key.min())
-    for start in range(0, len(packed), SORTED_AT_ONCE):
-        block = slice(start, start + SORTED_AT_ONCE)
+    for start in range(0, len(packed), sizes().sorted_rows):
+        block = slice(start, start + sizes().sorted_rows)
         part = (key[block] if order is None else key[order[block]]).astype(np.int64)
         part -= least
         part <<= shift
@@ -266,17 +263,17 @@ def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
     """Yield list numbers in groups of similar length: none is over twice as long as another, or all have at most 1 row.
 
     Lists have one length per argument, and a group is similar in each of them. Its lists, side by side as the rows of a
-    matrix, take about `MATRIX_CELLS` cells.
+    matrix, take about `matrix_cells` cells.
     """
     exponents = [_exponents(int(one.max(initial=0))).take(one) for one in length]
-    sizes = exponents[0]
+    packed_sizes = exponents[0]
     for exponent in exponents[1:]:
-        sizes = sizes << np.uint16(5) | exponent
-    order = order_of_codes(sizes, 32 ** len(length))
-    sizes = sizes[order]
-    for first, last in pairwise([*run_heads([sizes]).tolist(), len(sizes)]):
+        packed_sizes = packed_sizes << np.uint16(5) | exponent
+    order = order_of_codes(packed_sizes, 32 ** len(length))
+    packed_sizes = packed_sizes[order]
+    for first, last in pairwise([*run_heads([packed_sizes]).tolist(), len(packed_sizes)]):
         cells = sum(1 << int(exponent[order[first]]) for exponent in exponents)
-        step = max(MATRIX_CELLS // cells, 1)
+        step = max(sizes().matrix_cells // cells, 1)
         for i in range(first, last, step):
             yield order[i : min(i + step, last)]
 

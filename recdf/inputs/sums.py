@@ -11,8 +11,7 @@ from math import frexp, inf, ldexp
 
 import numpy as np
 
-# So many terms are summed at a time: they stay in a processor's cache. More terms leave fewer bits for each of them.
-TERMS = 2**14
+from .sizes import sizes
 
 # Numbers from here on are scaled down, since adding a larger one to them would overflow.
 SCALED_ABOVE = 2.0**900
@@ -26,10 +25,10 @@ def exact_sums(values: np.ndarray, group: np.ndarray | None = None, n_groups: in
     is left. The sums are added in twice the precision. Infinite values and NaN are summed as they are.
     """
     group = None if n_groups == 1 else group
-    if group is not None and n_groups * TERMS < 8 * len(values) and (group[1:] >= group[:-1]).all():
+    if group is not None and n_groups * sizes().summed_terms < 8 * len(values) and (group[1:] >= group[:-1]).all():
         edges = pairwise(np.searchsorted(group, np.arange(n_groups + 1)).tolist())
         return np.concatenate([exact_sums(values[a:z]) for a, z in edges])
-    total, low, at_a_time = np.zeros(n_groups), np.zeros(n_groups), max(TERMS, 4 * n_groups)
+    total, low, at_a_time = np.zeros(n_groups), np.zeros(n_groups), max(sizes().summed_terms, 4 * n_groups)
     with np.errstate(invalid="ignore", over="ignore"):
         for first in range(0, len(values), at_a_time):
             rest = np.asarray(values[first : first + at_a_time], np.float64)

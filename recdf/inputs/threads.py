@@ -17,6 +17,8 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from .sizes import Sizes, sizes, use_sizes
+
 # All threads together work on about this many rows at a time, however many threads there are. This bounds their memory.
 ROWS_IN_FLIGHT = 2**20
 
@@ -53,6 +55,12 @@ def limited(n: int) -> Iterator[None]:
         _limit.reset(token)
 
 
+def _enter(n: int, given: Sizes) -> None:
+    """Begin a thread, which works with so many threads and these sizes."""
+    _limit.set(n)
+    use_sizes(given)
+
+
 def rows_at_a_time(most: int) -> int:
     """Return how many rows one thread works on at a time: fewer where there are many threads, and at most `most`."""
     return min(most, ROWS_IN_FLIGHT // n_threads())
@@ -67,7 +75,7 @@ def each(function: Callable[[PartOfWork], Computed], parts: Sequence[PartOfWork]
     n = min(n_threads(), len(parts))
     if n < 2:
         return [function(part) for part in parts]
-    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(1,)) as threads:
+    with ThreadPoolExecutor(n, initializer=_enter, initargs=(1, sizes())) as threads:
         return list(threads.map(function, parts))
 
 
@@ -86,7 +94,7 @@ def stream(
         return
     n = min(n_threads(), most)
     waiting: deque[Future[Computed]] = deque()
-    with ThreadPoolExecutor(n, initializer=_limit.set, initargs=(n_threads() // n,)) as threads:
+    with ThreadPoolExecutor(n, initializer=_enter, initargs=(n_threads() // n, sizes())) as threads:
         try:
             for part in parts:
                 waiting.append(threads.submit(function, part))

@@ -24,7 +24,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..inputs.digits import GOLDEN
-from ..inputs.sorting import SORTED_AT_ONCE, ascends, stable_order
+from ..inputs.sizes import sizes
+from ..inputs.sorting import ascends, stable_order
 
 Attribution = Literal["last", "first", "all"]
 
@@ -145,8 +146,8 @@ def rows_of_pairs(log: TimedPairs, pairs: np.ndarray, n_items: int) -> np.ndarra
     maybe = np.zeros(2**bits, bool)
     maybe[(pairs.view(np.uint64) * GOLDEN) >> shift] = True
     found = []
-    for start in range(0, len(log.time), SORTED_AT_ONCE):
-        block = log.pairs(slice(start, start + SORTED_AT_ONCE), n_items)
+    for start in range(0, len(log.time), sizes().sorted_rows):
+        block = log.pairs(slice(start, start + sizes().sorted_rows), n_items)
         some = np.flatnonzero(maybe[(block.view(np.uint64) * GOLDEN) >> shift])
         place = np.minimum(np.searchsorted(pairs, block[some]), len(pairs) - 1)
         found.append(some[pairs[place] == block[some]] + start)

@@ -17,21 +17,11 @@ import numpy as np
 import pandas as pd
 
 from ..inputs.groups import CodeColumn
+from ..inputs.sizes import sizes
 from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.threads import each, rows_at_a_time
 
-# A block has about so many rows, or fewer where there are many threads; lists are not split.
-BLOCK_ROWS = 2**18
-
-# So many rows are distributed at a time. Their places among each other fit into 16 bits.
-DEALT_ROWS = 2**16
-
-# Where there are more blocks, more rows are distributed at a time.
-MOST_RUNS = 128
-
-# The values of about so many rows are distributed to blocks at a time, in at most so many groups of blocks: each group
-# reads the whole table.
-GROUP_ROWS = 2**21
+# Values are dealt in at most so many groups of blocks, because each group reads the whole table.
 MOST_GROUPS = 4
 
 Made = TypeVar("Made")
@@ -99,7 +89,7 @@ def _all_differ(code: np.ndarray) -> bool:
 
 
 def _standing(code: np.ndarray, start: np.ndarray, columns: Sequence[CodeColumn]) -> Blocks:
-    block_rows = rows_at_a_time(BLOCK_ROWS)
+    block_rows = rows_at_a_time(sizes().list_block_rows)
     cuts = np.searchsorted(start[:-1], np.arange(block_rows, start[-1], block_rows))
     edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(code))]).tolist(), len(code)]
     makes = [partial(_stood, code[a:z], start[a : z + 1], columns) for a, z in pairwise(edges)]
@@ -123,7 +113,7 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
     Every chunk of rows sorts its rows by block, and keeps their places in the chunk. The values are distributed later,
     for some blocks at a time, so that only the values of these are in memory twice.
     """
-    block_rows = rows_at_a_time(BLOCK_ROWS)
+    block_rows = rows_at_a_time(sizes().list_block_rows)
     # A block gets as many codes as have about `block_rows` rows.
     shift = max((block_rows * n_codes // max(len(code), 1)).bit_length() - 1, 0)
     shift = min(shift, (n_codes - 1).bit_length())
@@ -131,8 +121,8 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
     if n_blocks == 1:
         return Blocks(1, lambda: [[partial(_sorted_all, code, n_codes, columns)]])
     # A block gets a run of rows of each chunk. Where there are many blocks, these runs would be short in small chunks.
-    chunk_rows = DEALT_ROWS if n_blocks <= MOST_RUNS else block_rows
-    step = max(GROUP_ROWS // block_rows, -(-n_blocks // MOST_GROUPS))
+    chunk_rows = sizes().dealt_rows if n_blocks <= sizes().most_runs else block_rows
+    step = max(sizes().group_rows // block_rows, -(-n_blocks // MOST_GROUPS))
 
     def groups() -> Iterator[list[Callable[[], Block]]]:
         dealt = _deal(code, n_blocks, chunk_rows, shift, columns)

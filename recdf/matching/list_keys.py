@@ -16,11 +16,9 @@ from ..inputs.codes import Coded, encode_keys
 from ..inputs.groups import first_rows
 from ..inputs.ids import IdColumn, read_by, take_rows
 from ..inputs.options import Options, as_columns
+from ..inputs.sizes import sizes
 from ..inputs.threads import each
 from ..inputs.true_and_pred import ReadRows
-
-# So many rows are compared at a time.
-HEAD_ROWS = 2**18
 
 
 def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
@@ -28,7 +26,7 @@ def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
     n = len(columns[0])
 
     def changes(first: int) -> np.ndarray:
-        part = slice(first, first + HEAD_ROWS + 1)
+        part = slice(first, first + sizes().key_rows + 1)
         changed: np.ndarray = np.logical_or.reduce([ids.changes(part) for ids in columns])
         return changed
 
@@ -36,10 +34,10 @@ def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
         return np.flatnonzero(changes(first)) + (first + 1)
 
     first_part = changes(0)
-    if 4 * np.count_nonzero(first_part) > 3 * min(n, HEAD_ROWS):  # runs are short
+    if 4 * np.count_nonzero(first_part) > 3 * min(n, sizes().key_rows):  # runs are short
         return None
     found = [np.zeros(min(n, 1), np.int64), np.flatnonzero(first_part) + 1]
-    rows = np.concatenate(found + each(heads, range(HEAD_ROWS, n, HEAD_ROWS)))
+    rows = np.concatenate(found + each(heads, range(sizes().key_rows, n, sizes().key_rows)))
     return rows if 4 * len(rows) <= 3 * n else None
 
 

@@ -13,13 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..inputs.sizes import sizes
 from ..inputs.sorting import alike, windows
-
-# A matrix row that short lists share has so many cells: numpy sorts about that many without branches.
-ROW_CELLS = 128
-
-# Keys of pairs that need no more bits than these take four bytes each.
-NARROW_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -72,8 +67,8 @@ def pair_within(
         # The widths of the fields in the drawing above, starting from the lowest bits.
         bits = (max(own.width, other.width) - 1).bit_length() + 1
         list_bits = bits + (n_items + width - 1).bit_length()
-        in_row = 1 << max((ROW_CELLS // width).bit_length() - 1, 0)
-        dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= NARROW_BITS else np.uint64
+        in_row = 1 << max((sizes().row_cells // width).bit_length() - 1, 0)
+        dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= sizes().narrow_bits else np.uint64
         is_sought, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
         row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
         # A list is filled up to the width of its row with distinct codes that no item has.

@@ -56,9 +56,7 @@ class PredLists:
     in the same list.
     """
 
-    def __init__(
-        self, table: ReadRows, blocks: Blocks, items: IdCodes, true: TrueByKey, options: Options
-    ) -> None:
+    def __init__(self, table: ReadRows, blocks: Blocks, items: IdCodes, true: TrueByKey, options: Options) -> None:
         self._table, self._blocks, self._items = table, blocks, items
         self._true, self._options = true, options
         parts = blocks.each(self._measured)

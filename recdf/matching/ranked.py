@@ -17,6 +17,7 @@ from ..errors import DuplicateError, TieError
 from ..inputs.codes import Coded, IdCodes
 from ..inputs.groups import CodeColumn
 from ..inputs.options import Options
+from ..inputs.sizes import sizes
 from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
 from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks, list_blocks
@@ -105,10 +106,6 @@ def _rank_block(block: Block, descending: bool) -> Ranked:
     return Ranked(block.code, block.first, start, item, row, level)
 
 
-# Bits of an integer that holds level, item and place; beyond them ties are ordered by a slower sort.
-KEY_BITS = 63
-
-
 def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray | None:
     """Return the places that order the rows of each level by `second` (integers from 0 to n_second - 1).
 
@@ -125,7 +122,7 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
     level, second = level[rows], second[rows]
     place_bits, bits = (int(length.max()) - 1).bit_length(), (n_second - 1).bit_length()
     order = np.arange(len(lists.item))
-    if 2 * place_bits + bits > KEY_BITS:
+    if 2 * place_bits + bits > sizes().tie_bits:
         order[rows] = rows[np.lexsort((second, level))]
         return order
     base = np.repeat(begin[:-1], length)

@@ -6,20 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..inputs.sizes import sizes
 from ..inputs.sorting import spans
 from ..inputs.sums import exact_sums
 from ..matching.lists import Lists
 from ..matching.side_tables.categories import Labels
 from ..matching.side_tables.log import LogCodes
 
-# One block of the matrix lists × categories has about this many entries.
-CELLS_AT_ONCE = 2**20
-
 
 def mixes(lists: Lists, labels: Labels, log: LogCodes | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Yield blocks of lists with the mix of the recommended items, and that of the user's log (zeros without a log)."""
     n_labels = max(len(labels.names), 1)
-    size = max(1, CELLS_AT_ONCE // n_labels)
+    size = max(1, sizes().category_cells // n_labels)
     for low in range(0, len(lists), size):
         block = slice(low, min(low + size, len(lists)))
         n_shown = lists.n_shown[block]

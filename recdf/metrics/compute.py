@@ -70,9 +70,9 @@ def compute_counts(counts: Iterable[Counts], request: Request, options: Options)
 
 
 def _run_kernel(request: Request, of: object) -> Any:
-    """Call the kernel; an error names the request in which it was raised, that of a user's own metric in a note."""
+    """Call the kernel, in which 0/0 is NaN, that is undefined; an error names the request in which it was raised."""
     try:
-        with naming(request):
+        with naming(request), np.errstate(divide="ignore", invalid="ignore"):
             return request.metric.kernel(of, **request.params)
     except (Exception, SystemExit) as error:
         if not request.metric.built_in and not isinstance(error, OptionError):

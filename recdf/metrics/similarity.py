@@ -9,17 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..inputs.sizes import sizes
 from ..inputs.sorting import spans
 from ..matching.lists import Lists
 from ..matching.side_tables.features import FeatureTable, Similarity, called
-
-# Bytes of the gathered features of one block of lists: about what a core's cache holds.
-BLOCK_BYTES = 2**22
-
-# A product of two matrices runs in one thread if it has at most this many multiplications. OpenBLAS splits a larger
-# product among threads, which wait for each other. For many small matrices on a busy machine, this takes many times
-# longer.
-PRODUCT = 2**17
 
 
 def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
@@ -35,14 +28,14 @@ def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:
 
 
 def blocks(bytes_of_list: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield blocks of lists of similar length that need about BLOCK_BYTES each. Lists that need none are left out."""
+    """Yield blocks of lists of similar length that need `feature_bytes` each. Lists that need none are left out."""
     order = np.argsort(bytes_of_list, kind="stable")
     order = order[np.searchsorted(bytes_of_list[order], 0, side="right") :]
     low = 0
     while low < len(order):
-        high = min(low + max(1, BLOCK_BYTES // int(bytes_of_list[order[low]])), len(order))
+        high = min(low + max(1, sizes().feature_bytes // int(bytes_of_list[order[low]])), len(order))
         # The last list of a block needs the most memory, and all lists of the block are padded to its length.
-        while high - low > 1 and (high - low) * bytes_of_list[order[high - 1]] > 2 * BLOCK_BYTES:
+        while high - low > 1 and (high - low) * bytes_of_list[order[high - 1]] > 2 * sizes().feature_bytes:
             high = low + (high - low + 1) // 2
         yield order[low:high]
         low = high
@@ -76,7 +69,7 @@ def _mean_similarity(lists: Lists, kind: str | Similarity, separator: str) -> np
         _, pair_bytes, row_bytes = features.similar(kind, separator)
         for some in blocks(lists.n_shown**2 * pair_bytes + lists.n_shown * row_bytes):
             rows = rows_of(lists, some, row_of)
-            step = max(1, PRODUCT // (rows.shape[1] * max(row_bytes // 4, 1)))
+            step = max(1, sizes().product // (rows.shape[1] * max(row_bytes // 4, 1)))
             total[some] = _pair_sums(features, kind, separator, rows, step)
             n[some] = np.count_nonzero(rows >= 0, axis=1)
     pairs = n * (n - 1) / 2

@@ -12,16 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..inputs.sizes import sizes
 from ..stats.numbers import Floats
 
 IntCodes = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]
-
-# Rows that are computed with at once: few enough that the temporary arrays stay in the cache of the processor.
-PIECE = 2**17
-
-# One pass over all cluster codes costs as much as a piece of this many rows, so pieces are at least that long.
-LONGEST_PIECE = 2**21
 
 
 def dot(one: Floats, other: Floats) -> float:
@@ -53,7 +48,8 @@ class LogGroup:
 
     def pieces(self) -> Iterator[slice]:
         """Slices that cover all rows and cut no unit in two."""
-        size = PIECE if self.cluster is None else min(max(PIECE, self.n_codes), LONGEST_PIECE)
+        size, most = sizes().log_rows, sizes().most_log_rows
+        size = size if self.cluster is None else min(max(size, self.n_codes), most)
         edges = np.arange(0, len(self), size)
         if self.first is not None:
             starts = np.flatnonzero(self.first)

@@ -26,6 +26,7 @@ from ..evaluation.evaluate_arguments import call_of
 from ..evaluation.part import PartResult
 from ..inputs.constraints import a_number, check_value
 from ..inputs.options import check_names
+from ..inputs.sizes import sizes
 from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
 from .engine_arguments import no_order, refuse_ties_by_row
@@ -36,7 +37,6 @@ from .needed import Needed
 from .packed import CELL, add_in_pairs
 from .run import Run
 from .shipped import Handle, digest_of_bytes, to_bytes
-from .sizes import sizes
 from .source import frame_of_arrow
 from .work import Measuring, adding_up, result_of
 

@@ -19,13 +19,14 @@ from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
+from ..inputs.sizes import sizes
 from ..matching.side_tables.records import as_frames
 from ..metrics.metric import Metric
 from ..progress import Progress
 from .files_run import evaluate_dealt
+from .memory_limit import memory_bytes
 from .needed import NeededOfFiles
 from .results import StoredEvaluation
-from .sizes import memory_bytes, sizes
 from .source import Source
 from .whole_columns import measure_whole
 

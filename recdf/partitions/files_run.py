@@ -23,6 +23,7 @@ from ..errors import OptionError
 from ..evaluation.part import ListRows, PartResult, measure
 from ..evaluation.storage import Written, write_files
 from ..inputs.row_rules import BrokenRows
+from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
 from ..inputs.true_and_pred import read_true
 from ..matching.overlap import Overlap
@@ -33,7 +34,6 @@ from .packed import Packing
 from .results import PLACE, Results
 from .run import Run
 from .shipped import Here
-from .sizes import Sizes
 from .source import frame_of_arrow
 from .work import part_of_bucket, rows_table
 

@@ -22,8 +22,8 @@ from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
 from .local import BucketCells, Memory
+from .memory_limit import memory_bytes
 from .packed import bucket_of, dealt
-from .sizes import memory_bytes
 from .source import Source, frame_of_arrow
 
 __all__ = ["IMPRESSION_FILES", "impressions_parquet"]

@@ -16,7 +16,7 @@ import pyarrow.ipc as ipc
 from ..evaluation.publishing import PER_USER
 from ..evaluation.result import Evaluation
 from ..evaluation.storage import Written, read_tables
-from .sizes import Sizes
+from ..inputs.sizes import Sizes
 
 PLACE = "__place__"  # column of distinct integers by which the rows are to be sorted
 

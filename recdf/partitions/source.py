@@ -20,8 +20,8 @@ from ..evaluation.storage import local_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import is_view
+from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
-from .sizes import Sizes
 
 
 class Source:

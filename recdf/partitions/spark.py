@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
 from ..evaluation.evaluate_arguments import EvaluateArguments
+from ..inputs.sizes import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments
@@ -28,7 +29,6 @@ from .engine_methods import OnBucket, OnChunk, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import Packing
 from .shipped import Handle, Inline, Sent
-from .sizes import sizes
 from .work import Distinct
 
 __all__ = ["evaluate"]

@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ Severity = Literal["error", "warning", "info"]
 
 FINDING_COLUMNS = {
     "finding": "str", "severity": "str", "count": "int64", "share": "float64", "examples": "str", "effect": "str",
-    "by": "str", "ranges": "str",
 }  # fmt: skip
 FINDING_EXAMPLES = 5
 NARROWEST = 30  # columns of a terminal for the effect of a finding
@@ -32,6 +31,7 @@ class Findings:
     `refused_numbers` tells that no lists can be made, because of null scores or of relevances that cannot be gains.
     """
 
+    columns: ClassVar[Mapping[str, str]] = FINDING_COLUMNS
     rows: list[dict[str, Any]] = field(default_factory=list)
     refused_numbers: bool = False
 
@@ -44,11 +44,11 @@ class Findings:
             words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
             share = count / of if of else float("nan")
             values = (in_words(finding), severity, int(count), share, words, in_words(effect), by, ranges)
-            self.rows.append(dict(zip(FINDING_COLUMNS, values, strict=True)))
+            self.rows.append(dict(zip((*FINDING_COLUMNS, "by", "ranges"), values, strict=True)))
 
     def table(self) -> pd.DataFrame:
         """Return all findings as a table: errors, then warnings, then infos."""
-        table = pd.DataFrame(self.rows, columns=list(FINDING_COLUMNS)).astype(FINDING_COLUMNS)
+        table = pd.DataFrame(self.rows, columns=list(self.columns)).astype(dict(self.columns))
         order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
         return ShownFindings(table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True))
 

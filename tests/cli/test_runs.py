@@ -16,6 +16,8 @@ from evaluation.stored import FORKING, FULL, fail_at, forks, names, python
 import recdf as rd
 from recdf.evaluation.publishing import PREFIX, RUN, held_still
 
+pytestmark = pytest.mark.slow
+
 CALL = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
 EXPERIMENT = [*CALL, "--out", "out"]
 OPE = ["ope", "log.parquet", "--pred", "pred.parquet", "--by", "model", "--out", "out"]

@@ -13,6 +13,7 @@ from cli.frames import CALL, PRED, TRUE, expected
 from cli.shop import GROUPS, shown
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("in_their_folder"),
     pytest.mark.skipif(os.name == "nt", reason="the shell and the signals are of POSIX"),
 ]

@@ -26,6 +26,7 @@ def plant(seed):
     n = int(rng.integers(8, 28)) if fault == "few" else int(rng.integers(60, 400))
     rates = {"old": rng.uniform(0.2, 0.5)}
     rates["new"] = rates["old"] + rng.choice([-0.2, -0.05, 0.0, 0.05, 0.2, 0.3])
+    rates["new"] = max(rates["new"], 0.1)
     users, rows = np.arange(n), []
     others = 1 + (users[:, None] * 7 + np.arange(K + 3)) % 50
     for model, rate in rates.items():

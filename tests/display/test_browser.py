@@ -23,6 +23,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 AXE = Path(os.environ.get("RECDF_AXE", "axe.min.js"))
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"),
     pytest.mark.xdist_group("browser"),
 ]
@@ -302,7 +303,7 @@ def test_pictures_of_twelve_long_names_are_legible(browser, many_path, width, sc
                  };
                  const scale = picture.getBoundingClientRect().width / picture.viewBox.baseVal.width;
                  const said = text => ({text: text.textContent, box: size(text),
-                                        pixels: scale * parseFloat(text.getAttribute("font-size"))});
+                                        pixels: scale * parseFloat(getComputedStyle(text).fontSize)});
                  return {whole: size(picture), texts: [...picture.querySelectorAll("text")].map(said)};
                })"""
         )

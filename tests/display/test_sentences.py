@@ -10,6 +10,8 @@ import pytest
 import recdf as rd
 from recdf.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 def values(n=300, shifts=(("old", 0.0), ("mid", 0.05), ("new", 0.1)), seed=0):
     """A result whose values are made up: one metric, one row per user and model."""

@@ -15,6 +15,8 @@ from registry.seeded import frames, quietly
 import recdf as rd
 from recdf.evaluation import publishing, storage
 
+pytestmark = pytest.mark.slow
+
 # ------------------------------------------------------------------------------------------------ crashes
 
 

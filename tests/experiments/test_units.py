@@ -11,6 +11,8 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import DataError, NullKeyError
 
+pytestmark = pytest.mark.slow
+
 KEY = ["user_id", "session_id"]
 
 

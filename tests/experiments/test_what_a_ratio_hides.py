@@ -9,6 +9,8 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import DuplicateError, OptionError
 
+pytestmark = pytest.mark.slow
+
 CTR = {"ctr": ("clicks", "shown")}
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recdf as rd
-from recdf.inputs import digits
 from recdf.inputs.digits import read_digits
 
 TEXT = pa.large_string()
@@ -83,11 +82,9 @@ def test_numbers_have_the_order_of_the_strings(texts, prefix, size):
 
 
 @pytest.mark.parametrize("form", ["u{:04d}", "{:d}", "item {:x}", "{:04d}\0", "a rather long prefix {:06d}"])
-def test_results_are_those_of_integers(form, monkeypatch):
+def test_results_are_those_of_integers(form, resized):
     """Also over the edges of blocks and pieces, and beside an id of another form."""
-    monkeypatch.setattr(digits, "DIGITS_AT_ONCE", 4)
-    monkeypatch.setattr(digits, "PIECE_ROWS", 8)
-    monkeypatch.setattr(digits, "FIRST_ROWS", 2)
+    resized(digit_rows=4, digit_piece_rows=8, first_rows=2)
     rng = np.random.default_rng(1)
     true, pred = (
         pd.DataFrame({"user_id": rng.integers(0, 20, n), "item_id": rng.integers(0, 300, n)}).drop_duplicates()

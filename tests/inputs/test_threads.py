@@ -11,8 +11,7 @@ import pytest
 from registry.seeded import frames
 
 import recdf as rd
-from recdf.inputs import codes, threads
-from recdf.matching import blocks, list_keys
+from recdf.inputs import threads
 
 METRICS = ["ndcg@3", "recall@3", "hhi@2"]
 OPTIONS = {"score_col": "score", "nan_score": "last", "relevance_col": "relevance", "duplicates": "keep"}
@@ -27,15 +26,9 @@ def cpu_count():
 
 
 @pytest.fixture
-def small(monkeypatch):
+def small(resized):
     """Cut small frames into many blocks, as large frames are."""
-    for module, name, size in (
-        (blocks, "BLOCK_ROWS", 16),
-        (blocks, "DEALT_ROWS", 16),
-        (list_keys, "HEAD_ROWS", 16),
-        (codes, "CODED_AT_ONCE", 16),
-    ):
-        monkeypatch.setattr(module, name, size)
+    resized(list_block_rows=16, dealt_rows=16, key_rows=16, coded_rows=16)
 
 
 @pytest.fixture(scope="module")

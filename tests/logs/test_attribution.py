@@ -122,8 +122,8 @@ def test_times_at_the_ends_of_the_clock():
     assert outcome_of(least + 5, least + 3, 2**62) == ["before_impression"]
 
 
-def test_more_rows_than_a_block(monkeypatch):
-    monkeypatch.setattr(attribution, "SORTED_AT_ONCE", 7)
+def test_more_rows_than_a_block(resized):
+    resized(sorted_rows=7)
     rng = np.random.default_rng(0)
     impressions = [tuple(row) for row in rng.integers(0, [3, 3, 50], (100, 3)).tolist()]
     events = [tuple(row) for row in rng.integers(0, [4, 3, 50], (30, 3)).tolist()]

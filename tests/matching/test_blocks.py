@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recdf.inputs.codes import Coded
+from recdf.inputs.sizes import Sizes, sized
 from recdf.matching import blocks
 from recdf.matching.blocks import list_blocks
 
@@ -45,18 +46,15 @@ def values(n):
 
 
 @pytest.fixture
-def small(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 4)
-    monkeypatch.setattr(blocks, "DEALT_ROWS", 8)
+def small(resized):
+    resized(list_block_rows=4, dealt_rows=8)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize(("block_rows", "dealt_rows"), [(1, 1), (4, 3), (2**18, 2**19)])
 @given(codes=st.lists(CODES, max_size=40))
 def test_rows_are_dealt_to_blocks(dtype, block_rows, dealt_rows, codes):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK_ROWS", block_rows)
-        patch.setattr(blocks, "DEALT_ROWS", dealt_rows)
+    with sized(Sizes(list_block_rows=block_rows, dealt_rows=dealt_rows)):
         array = np.array(codes, dtype=dtype)
         found, _ = lists_of(list_blocks(array, None, len(codes), 2**20, values(len(codes))))
         assert found == by_code(codes)
@@ -90,11 +88,9 @@ def test_lists_that_stand_together_are_blocks_as_they_are(codes, small):
 
 
 @pytest.mark.parametrize("most_runs", [1, 10**6])
-def test_small_and_large_chunks_deal_alike(monkeypatch, most_runs):
+def test_small_and_large_chunks_deal_alike(resized, most_runs):
     """In groups of four blocks and more; every call makes the same blocks again."""
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 2**12)
-    monkeypatch.setattr(blocks, "GROUP_ROWS", 2**13)
-    monkeypatch.setattr(blocks, "MOST_RUNS", most_runs)
+    resized(list_block_rows=2**12, group_rows=2**13, most_runs=most_runs)
     codes = np.random.default_rng(0).integers(-1, 5000, 200_000)
     made = list_blocks(codes, None, len(codes), 5000, values(len(codes)))
     assert made.n > 20

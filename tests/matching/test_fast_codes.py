@@ -37,9 +37,9 @@ def test_integers_give_the_same_by_hashing(frames, monkeypatch):
 
 
 @pytest.mark.parametrize(("step", "span", "direct"), [(8, 0, True), (9, 0, False), (9, 82, True), (9, 81, False)])
-def test_direct_addressing_by_the_width_of_the_range(step, span, direct, monkeypatch):
+def test_direct_addressing_by_the_width_of_the_range(step, span, direct, resized):
     """At most DIRECT_SPAN numbers, or four times the rows."""
-    monkeypatch.setattr(coding, "DIRECT_SPAN", span)
+    resized(direct_span=span)
     values = np.arange(10) * step - 7
     codes = coding.encode_integers([values, values[::-1]])
     assert (codes.labels is None) == direct
@@ -81,11 +81,11 @@ def test_string_ids_give_the_same_as_integers(frames, dtype):
     assert_same(result(*map(shuffled, texts)), result(*frames))
 
 
-def test_pieces_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypatch):
+def test_pieces_of_a_long_column_of_strings_are_encoded_at_once(frames, monkeypatch, resized):
     texts = [frame.astype(STRINGS) for frame in map(shuffled, frames)]
     texts[1].loc[[0, 7], "item_id"] = None
     slow = result(*texts, null_keys="drop")
-    monkeypatch.setattr(coding, "CODED_AT_ONCE", 2)
+    resized(coded_rows=2)
     for n in (2, 3):
         monkeypatch.setattr(coding, "n_threads", lambda n=n: n)
         assert_same(result(*texts, null_keys="drop"), slow)
@@ -103,9 +103,8 @@ def test_rows_of_chunks_of_strings(rows):
 
 
 @pytest.mark.parametrize("most", [1000, 1])
-def test_codes_stay_in_the_chunks_of_a_column(most, monkeypatch):
-    monkeypatch.setattr(coding, "MOST_PARTS", most)
-    monkeypatch.setattr(coding, "CODED_AT_ONCE", 6)
+def test_codes_stay_in_the_chunks_of_a_column(most, resized):
+    resized(kept_chunks=most, coded_rows=6)
     chunks = pa.chunked_array([["a", "bb"], [], ["c", "a"], ["bb"], ["d", "a", "c"]], pa.large_string())
     (column,) = coding.encode([ids.IdColumn("a", "string", chunks)]).columns
     assert (len(column.parts) > 2) == (most > 1)

@@ -16,9 +16,9 @@ from recdf.matching.pairing import pair_within
 
 
 @pytest.mark.parametrize("cells", [1, 64, 2**18])
-def test_pairs_in_one_matrix_and_in_many(frames, cells, monkeypatch):
+def test_pairs_in_one_matrix_and_in_many(frames, cells, resized):
     fast = result(*frames)
-    monkeypatch.setattr(sorting, "MATRIX_CELLS", cells)
+    resized(matrix_cells=cells)
     assert_same(result(*frames), fast)
 
 
@@ -34,25 +34,25 @@ def test_runs_are_looked_for_only_where_an_item_stands_twice(frames, monkeypatch
 
 
 @pytest.mark.parametrize("n_items", [2**29 - 4, 2**29 - 3, 2**31 - 9])
-def test_pairs_are_found_where_four_bytes_no_longer_hold_their_keys(n_items, monkeypatch):
+def test_pairs_are_found_where_four_bytes_no_longer_hold_their_keys(n_items, resized):
     """Three bits for a place and its side leave 29 for the item; four columns end in numbers beyond all items."""
-    monkeypatch.setattr(pairing, "ROW_CELLS", 4)
+    resized(row_cells=4)
     item = np.array([5, n_items - 1, 7], np.int32)
     found = pair_within(item, np.array([0]), np.array([3]), item, np.array([1]), np.array([1]), n_items)
     assert [array.tolist() for array in vars(found).values()] == [[1], [1], [1], [], []]
 
 
 @pytest.mark.parametrize("change", [lambda frame: frame, shuffled])
-def test_keys_of_pairs_of_four_and_of_eight_bytes_give_the_same(frames, change, monkeypatch):
+def test_keys_of_pairs_of_four_and_of_eight_bytes_give_the_same(frames, change, resized):
     given = [change(frame) for frame in frames]
     fast = result(*given)
-    monkeypatch.setattr(pairing, "NARROW_BITS", 0)
+    resized(narrow_bits=0)
     assert_same(result(*given), fast)
 
 
 @pytest.mark.parametrize("n_pred", [3, (3, 5), 80])
 @pytest.mark.parametrize("cells", [1, 4, 512])
-def test_short_lists_that_share_a_row_give_the_same(n_pred, cells, monkeypatch):
+def test_short_lists_that_share_a_row_give_the_same(n_pred, cells, resized):
     """The last row has lists left over, which are empty, whether the lists have one length or several."""
     rng = np.random.default_rng(4)
     length = np.full(50, n_pred) if isinstance(n_pred, int) else rng.integers(*n_pred, 50)
@@ -62,17 +62,17 @@ def test_short_lists_that_share_a_row_give_the_same(n_pred, cells, monkeypatch):
     true = true.drop_duplicates()
     fast = result(true, pred)
     assert fast.per_user["recall@20"].gt(0).any()
-    monkeypatch.setattr(pairing, "ROW_CELLS", cells)
+    resized(row_cells=cells)
     assert_same(result(true, pred), fast)
 
 
 @pytest.mark.parametrize("cells", [1, 50, 2**20])
-def test_ranks_in_one_matrix_and_in_many(frames, cells, monkeypatch):
+def test_ranks_in_one_matrix_and_in_many(frames, cells, resized):
     true, pred = frames
     ragged = shuffled(pred.drop(index=pred.index[pred.index % 7 < pred["user_id"] % 5]))
     ragged["score"] = ragged["score"].round(1)
     fast = result(true, ragged)
-    monkeypatch.setattr(sorting, "MATRIX_CELLS", cells)
+    resized(matrix_cells=cells)
     assert_same(result(true, ragged), fast)
 
 
@@ -94,12 +94,12 @@ def test_only_lists_in_which_the_last_digits_matter_are_ordered_again(monkeypatc
 
 
 @pytest.mark.parametrize("ties", ["item_desc", "item_asc", "worst"])
-def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch):
+def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch, resized):
     """Where level, item and place together take more than an integer's bits, a slower sort gives the same."""
     true, pred = map(shuffled, frames)
     pred["score"] = pred["score"].round(1)
     fast = result(true, pred, ties=ties)
-    monkeypatch.setattr(ranked, "KEY_BITS", 0)
+    resized(tie_bits=0)
     watch = Watch(monkeypatch, ranked.np, "lexsort")
     assert_same(result(true, pred, ties=ties), fast)
     assert watch.calls
@@ -116,8 +116,8 @@ def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch):
         ([np.nan, np.inf, 1.0], np.nan),
     ],
 )
-def test_squares_of_one_group_and_of_several(values, squares, terms, monkeypatch):
-    monkeypatch.setattr("recdf.inputs.sums.TERMS", terms)
+def test_squares_of_one_group_and_of_several(values, squares, terms, resized):
+    resized(summed_terms=terms)
     column, group = np.array(values), np.zeros(len(values), np.int64)
     for n_groups in (1, 2):
         found = value_moments.GroupMoments.of([column], group, n_groups).squares[0]

@@ -23,6 +23,7 @@ from matching.watched import (
 
 import recdf as rd
 from recdf.inputs import ids
+from recdf.inputs.sizes import Sizes, sized
 from recdf.inputs.sorting import rank_within
 from recdf.matching import blocks, ranked
 from recdf.matching import list_keys as keys
@@ -62,25 +63,25 @@ def test_run_heads_only_where_runs_are_long():
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
-def test_run_heads_part_by_part(rows, monkeypatch):
+def test_run_heads_part_by_part(rows, resized):
     users = np.array([4, 4, 4, 2, 2, 4, 4, 4, 4, 1, 1, 1, 1, 1, 1, 8])
-    monkeypatch.setattr(keys, "HEAD_ROWS", rows)
+    resized(key_rows=rows)
     assert keys.key_run_heads([ids.read_ids(pd.Series(users), "user_id")]).tolist() == [0, 3, 5, 9, 15]
     texts = pd.Series(users).astype(str)
     assert keys.key_run_heads([ids.read_ids(texts, "user_id")]).tolist() == [0, 3, 5, 9, 15]
 
 
-def test_run_heads_does_not_look_further_than_the_first_part_of_shuffled_rows(monkeypatch):
-    monkeypatch.setattr(keys, "HEAD_ROWS", 4)
+def test_run_heads_does_not_look_further_than_the_first_part_of_shuffled_rows(monkeypatch, resized):
+    resized(key_rows=4)
     refuse(monkeypatch, keys, "each")
     assert keys.key_run_heads([ids.read_ids(pd.Series([1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5]), "user_id")]) is None
 
 
 @pytest.mark.parametrize("rows", [1, 3, 2**18])
-def test_by_values_stand_in_order_of_first_appearance(frames, rows, monkeypatch):
+def test_by_values_stand_in_order_of_first_appearance(frames, rows, resized):
     true, pred = frames
     model = np.array(["b", "c", "a"])[np.sort(np.random.default_rng(5).integers(0, 3, len(pred)))]
-    monkeypatch.setattr(keys, "HEAD_ROWS", rows)
+    resized(key_rows=rows)
     for order in (slice(None), slice(None, None, -1)):
         both = pred.assign(model=model).iloc[order].reset_index(drop=True)
         assert result(true, both, by="model").summary["model"].drop_duplicates().tolist() == ["b", "c", "a"][order]
@@ -151,7 +152,7 @@ def test_the_benchmark_knows_the_steps(frames, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [7, 40])
-def test_one_block_and_many_give_the_same(frames, rows, monkeypatch):
+def test_one_block_and_many_give_the_same(frames, rows):
     """With repeated rows, ties, and metrics that read the items of all places."""
     true, pred = frames
     pred = pd.concat([pred, pred.sample(50, random_state=1)]).assign(score=lambda table: table["score"].round(1))
@@ -162,19 +163,17 @@ def test_one_block_and_many_give_the_same(frames, rows, monkeypatch):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", rd.DuplicateWarning)
                 warnings.simplefilter("ignore", rd.JudgedWarning)
-                monkeypatch.undo()
                 whole = rd.evaluate(*given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options)
-                monkeypatch.setattr(blocks, "BLOCK_ROWS", rows)
-                monkeypatch.setattr(blocks, "DEALT_ROWS", rows)
-                parts = rd.evaluate(*given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options)
+                with sized(Sizes(list_block_rows=rows, dealt_rows=rows)):
+                    parts = rd.evaluate(*given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options)
             pd.testing.assert_frame_equal(whole.per_user, parts.per_user, check_exact=True)
             pd.testing.assert_frame_equal(whole.summary, parts.summary, rtol=1e-12)
             assert whole.spec == parts.spec
 
 
-def test_items_of_many_blocks_are_read_when_asked_for(frames, monkeypatch):
+def test_items_of_many_blocks_are_read_when_asked_for(frames, monkeypatch, resized):
     true, pred = frames
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 40)
+    resized(list_block_rows=40)
     shown = importlib.import_module("recdf.matching.pred_lists")
     watch = Watch(monkeypatch, shown, "joined")
     result(true, pred)

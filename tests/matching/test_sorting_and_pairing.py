@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recdf.inputs import sorting
+from recdf.inputs.sizes import Sizes, sized
 from recdf.inputs.sorting import alike, at, offsets, order_of_codes, rank_within, sort_within, spans, windows
 from recdf.matching.pairing import pair_within
 
@@ -73,8 +73,8 @@ def test_rank_within(data, dtype, descending, even):
 
 @pytest.mark.parametrize("cells", [1, 2**20])
 @pytest.mark.parametrize("even", [True, False])
-def test_sort_within(cells, even, monkeypatch):
-    monkeypatch.setattr(sorting, "MATRIX_CELLS", cells)
+def test_sort_within(cells, even, resized):
+    resized(matrix_cells=cells)
     rng = np.random.default_rng(1)
     length = np.full(50, 12) if even else rng.integers(0, 30, 50)
     key = rng.choice([0, 3, -5, 2**63 - 2, -(2**63)], length.sum())
@@ -152,9 +152,9 @@ def test_pair_within(both, random):
 
 @pytest.mark.parametrize("cells", [1, 16, 2**18])
 @pytest.mark.parametrize("top", [5, 10**6, 2**24 - 30, 2**24, 2**31])
-def test_pair_within_by_codes_of_any_size(cells, top, monkeypatch):
+def test_pair_within_by_codes_of_any_size(cells, top, resized):
     """In one matrix and in many, in 32 bits and in 64: the last codes below `n_items` are no end of a list."""
-    monkeypatch.setattr(sorting, "MATRIX_CELLS", cells)
+    resized(matrix_cells=cells)
     rng = np.random.default_rng(top % 1009)
     lists = [(top - 1 - rng.integers(0, 40, rng.integers(0, 70)) % top).tolist() for _ in range(40)]
     wanted = [[*rng.choice([*one, 0], 2), *rng.integers(0, top, 3)] for one in lists]
@@ -179,8 +179,7 @@ def test_pair_within_nothing():
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5)), max_size=30), st.sampled_from([1, 40, 2**18]))
 def test_alike(lengths, cells):
     one, two = (np.array(length, dtype=np.int64) for length in ([a for a, _ in lengths], [b for _, b in lengths]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorting, "MATRIX_CELLS", cells)
+    with sized(Sizes(matrix_cells=cells)):
         groups = [group.tolist() for group in alike(one, two)]
     assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
     for group in groups:

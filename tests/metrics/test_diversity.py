@@ -281,7 +281,7 @@ def test_bad_features_are_refused():
         rd.ild(pred, features={"a": 1.0, "b": 1.0}, similarity="cosin")
 
 
-def test_blocks_do_not_matter(monkeypatch):
+def test_blocks_do_not_matter(resized):
     rng = np.random.default_rng(2)
     features = pd.DataFrame(rng.normal(size=(40, 5))).round()
     pred = {user: rng.permutation(40)[: rng.integers(0, 30)] for user in range(60)}
@@ -295,10 +295,7 @@ def test_blocks_do_not_matter(monkeypatch):
         return rd.evaluate(None, pred, metrics, k=[3, 20], users=range(60), **side).per_user
 
     whole = values()
-    monkeypatch.setattr("recdf.metrics.similarity.BLOCK_BYTES", 1000)
-    monkeypatch.setattr("recdf.metrics.similarity.PRODUCT", 150)
-    monkeypatch.setattr("recdf.matching.side_tables.features.WIDEST", 0)
-    monkeypatch.setattr("recdf.metrics.category_mixes.CELLS_AT_ONCE", 7)
+    resized(feature_bytes=1000, product=150, most_indicators=0, category_cells=7)
     pd.testing.assert_frame_equal(values(), whole, rtol=1e-12)
 
 

@@ -294,3 +294,14 @@ def test_lists_have_what_their_page_promises():
     whole = lists.whole
     assert (whole.hits.list.tolist(), whole.hits.rank.tolist(), whole.hits.gain.tolist()) == ([0], [3], [2.0])
     assert whole.hits.number.tolist() == [1]
+
+
+def test_zero_by_zero_in_a_metric_of_ones_own_is_undefined_without_a_warning():
+    @rd.metric
+    def my_share_of_shown(lists: rd.Lists) -> np.ndarray:
+        """Hits over items shown; larger is better, in [0, 1]."""
+        return lists.n_hits / lists.n_shown
+
+    found = rd.evaluate({"a": [1], "b": [2]}, {"a": [1, 3]}, [my_share_of_shown], k=2)
+    assert found.per_user["my_share_of_shown@2"].tolist() == pytest.approx([0.5, np.nan], nan_ok=True)
+    assert found.summary["n_undefined"].tolist() == [1]

@@ -14,7 +14,7 @@ from off_policy.logs import bandit_log, slate_log
 from oracles.off_policy import logging_value, standard_error, units_of, value
 
 import recdf as rd
-from recdf.off_policy import rows as rows_module
+from recdf.inputs.sizes import Sizes, sized
 
 Q = {"q_logged": "q_logged", "q_target": "q_target"}
 ALL = ["ips", "snips", "dm", "dr", "sndr"]
@@ -202,7 +202,7 @@ def test_row_order(interval, cluster):
 
 @pytest.mark.parametrize("piece", [1, 7, 59])
 @pytest.mark.parametrize("log", [bandit_log(), slate_log()], ids=["rows", "slates"])
-def test_pieces(monkeypatch, piece, log):
+def test_pieces(piece, log):
     options = {"clip": [None, 2]}
     if "slate" in log:
         options |= {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
@@ -210,9 +210,7 @@ def test_pieces(monkeypatch, piece, log):
         options |= {"estimators": [*ALL[:2], "dr", "sndr"], **Q}
     for cluster in (None, "user_id"):
         whole = rd.ope_estimate(log, cluster=cluster, **options)
-        with monkeypatch.context() as patch:
-            patch.setattr(rows_module, "PIECE", piece)
-            patch.setattr(rows_module, "LONGEST_PIECE", piece)
+        with sized(Sizes(log_rows=piece, most_log_rows=piece)):
             pieces = rd.ope_estimate(log, cluster=cluster, **options)
         pd.testing.assert_frame_equal(whole, pieces, rtol=1e-12)
 

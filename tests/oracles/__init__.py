@@ -5,20 +5,18 @@ function under `@oracle` in the module of its family: of one list (`OneList`, wh
 tables around it), or with `@oracle(of_all=True)` of all lists (`AllLists`) for a metric of exposure.
 """
 
+import importlib
 import math
+import pkgutil
 
-from oracles import diversity, exposure, fairness, money, novelty, ranking, rating, relevance, responses
 from oracles.lists import AllLists, OneList, World, match_lists
 from oracles.numbers import mean
 from oracles.registry import OF_ALL_LISTS, ORACLES, oracle
 
-FAMILIES = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (diversity, exposure, fairness, money, novelty, ranking, rating, relevance, responses)
-}
+for one in pkgutil.iter_modules(__path__):  # each module registers the oracles of a family
+    importlib.import_module(f"oracles.{one.name}")
 
 __all__ = [
-    "FAMILIES",
     "OF_ALL_LISTS",
     "ORACLES",
     "AllLists",

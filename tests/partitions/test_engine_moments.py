@@ -20,6 +20,8 @@ from partitions.moment_cases import (  # noqa: E402
     in_memory,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _one_thread():

@@ -10,6 +10,7 @@ from registry.seeded import BEYOND, BUILT_IN, side_tables
 import recdf as rd
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
     pytest.mark.filterwarnings("ignore::recdf.RecdfWarning"),
 ]

@@ -9,7 +9,7 @@ import pytest
 from partitions.parquet_files import write
 
 import recdf as rd
-from recdf.partitions.sizes import Sizes, sized
+from recdf.inputs.sizes import Sizes, sized
 
 TRUE = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})
 PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [4.0, 3.0, 2.0, 1.0]})

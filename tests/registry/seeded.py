@@ -38,6 +38,13 @@ SPACE = {
 NUMBERS = {"beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0]}
 
 
+def numbers_to_try(metric, name):
+    """Values of a number among the parameters: those above, or else one beside its default."""
+    default = metric.defaults[name]
+    beside = {int: lambda: [default + 1], float: lambda: [default / 2]}.get(type(default), list)
+    return NUMBERS.get(name) or beside()
+
+
 @functools.cache
 def frames(seed, top=1.0, n_users=24):
     """`true` and `pred`, to be copied before a change.
@@ -119,12 +126,12 @@ def variants(metric):
             if literals:
                 choices[name] = [value for one in literals for value in typing.get_args(one)]
             else:
-                numbers[name] = NUMBERS[name]
+                numbers[name] = numbers_to_try(metric, name)
     found = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     found += [{name: value} for name, values in numbers.items() for value in values]
     # The package refuses this pair: the ideal list would lack items that the list is credited for.
     found = [one for one in found if (one.get("ideal"), one.get("tied")) != ("shown", "averaged")]
-    if "discount" in choices:
+    if "discount" in choices and "log_base" in numbers:
         found += [{"discount": "log", "log_base": 10}, {"discount": "jk", "log_base": 3}]
     return found
 

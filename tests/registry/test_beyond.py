@@ -25,6 +25,7 @@ from registry.seeded import (
     records,
     side_tables,
     text,
+    variants,
 )
 
 import recdf as rd
@@ -128,7 +129,12 @@ def tried_under(metric, number):
     """Metric strings to try under one set of options, each with its parameters."""
     if OPTION_SETS[number].get("duplicates") == "keep" and metric.name == "a_ndcg":
         return {}  # what the ideal list is with repeated truth is nowhere defined
-    return {text(metric, params): params for params in [{}, *VARIANTS.get(metric.name, [])]}
+    return {text(metric, params): params for params in [{}, *VARIANTS.get(metric.name, one_change(metric))]}
+
+
+def one_change(metric):
+    """Each choice and each number of a metric that `VARIANTS` does not list, one parameter at a time."""
+    return [one for one in variants(metric) if sum(metric.defaults[name] != value for name, value in one.items()) == 1]
 
 
 def evaluate_under(number, metrics):

@@ -52,7 +52,7 @@ def check_section(tables: ReportTables, most: int, examples: bool) -> tuple[Sect
     found: Sentence = ("What rd.check found in the data, errors first.",)
     shown_tables = (parts,) if rows else ()
     section = Section("data-health", "Data health", text=(found,), badge=mark, tables=shown_tables)
-    serious = table.loc[table["severity"].isin(["error", "warning"]), "finding"].astype(str).tolist()
+    serious = [finding_of(row) for row in table.to_dict("records") if row["severity"] in ("error", "warning")]
     named = "; ".join([*serious[:FEW_EFFECTS], *(["…"] if len(serious) > FEW_EFFECTS else [])])
     return section, [(f"Data health: {counted}{f' ({visible(named)})' if named else ''}.",)]
 

@@ -22,9 +22,10 @@ def examples_section(subject: Subject | None, examples: Any) -> Section | None:
     if isinstance(examples, bool) or examples is None or subject is None:
         return None
     if not isinstance(examples, pd.DataFrame):
-        raise TypeError(f"examples is {kind_of(examples)}; expected True, or what rd.diagnostics.hit_table returned")
+        raise TypeError(f"examples is {kind_of(examples)}; expected True, or what rd.diagnostics.hit_table gave")
     by, key = list(subject.result.spec["by"]), list(subject.result.spec["user_col"])
-    frame = need(examples, "examples", [*by, *key, "rank", "hit"], "what rd.diagnostics.hit_table returned").reset_index(drop=True)
+    source = "what rd.diagnostics.hit_table returned"
+    frame = need(examples, "examples", [*by, *key, "rank", "hit"], source).reset_index(drop=True)
     item = frame.columns[list(frame.columns).index("rank") - 1]
     carried = [name for name in frame.columns[list(frame.columns).index("rank") + 1 :]
                if name not in ("hit", "gain", "value")]  # fmt: skip

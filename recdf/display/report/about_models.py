@@ -93,7 +93,8 @@ def _lists(subject: Subject) -> str:
 
 def _all_values(subject: Subject) -> TableBlock:
     """Return every row of the summary as a folded table."""
-    frame = subject.result.summary
+    whole = len(subject.result.summary) == len(subject.summary)
+    frame = subject.result.summary if whole else subject.summary
     rows = []
     for row in subject.summary.itertuples(index=False):
         numbers = (value(found, ".4f") for found in (row.value, row.ci_low, row.ci_high))

@@ -98,6 +98,9 @@ def _of_ties(subject: Subject, check: pd.DataFrame, duel: Duel) -> Doubt | None:
         moves[model] = (min(found[0] - value, 0.0), max(found[1] - value, 0.0))
         form = f".{digits_for(*found)}f"
         low, high = (number(one, form) for one in found)
+        if low == high:
+            words.append(f"{column} of {visible(model)} stays at {low}")
+            continue
         words.append(f"{column} of {visible(model)} could be {low} to {high}, where it is {number(value, form)}")
     if not words:
         return None

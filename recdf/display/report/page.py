@@ -112,8 +112,8 @@ def report(
     metrics : str or list of str, optional
         Metrics of the page, such as "ndcg" or "ndcg@10"; the first one decides. Default: all of the result.
     examples : bool or DataFrame, default False
-        True shows the examples of `check`, which hold ids of users. What `rd.diagnostics.hit_table` returned shows the lists of its
-        first users side by side, hits marked: rows of users are then in the page.
+        True shows the examples of `check`, which hold ids of users. What `rd.diagnostics.hit_table` returned shows the
+        lists of its first users side by side, hits marked: rows of users are then in the page.
     max_rows : int, default 500
         Rows of a table that are shown; the page says how many are left out.
     overwrite : bool, default False

@@ -15,11 +15,9 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.frames import read_numbers
+from ...inputs.sizes import sizes
 from ...inputs.sorting import offsets
 from .categories import flatten, holds_collections, read_labels
-
-# The values of all positions become indicators only if that makes at most so many of them.
-WIDEST = 1024
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -83,7 +81,7 @@ class FeatureTable:
         codes, n_values = zip(
             *((np.unique(c, return_inverse=True)[1], len(np.unique(c))) for c in values.T), strict=True
         )
-        if sum(n_values) > WIDEST:
+        if sum(n_values) > sizes().most_indicators:
             return None
         return self._once(("indicators", separator), lambda: _indicators(codes, n_values)), len(codes)
 

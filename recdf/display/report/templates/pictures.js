@@ -24,22 +24,27 @@
   }
 
   function nearest(picture, x, y) {
+    take(picture);
     const under = document.elementFromPoint(x, y);
     const own = under && under.closest("[data-says]");
     let best = own, least = own ? 4 : NEAR; // a point that lies nearby says more than the line below the pointer
-    picture.querySelectorAll("use[data-says]").forEach(function (mark) {
+    picture.querySelectorAll("[data-says] use, use[data-says], circle[data-says]").forEach(function (mark) {
       const box = mark.getBoundingClientRect();
       const far = Math.hypot(box.left + box.width / 2 - x, box.top + box.height / 2 - y);
-      if (far < least) { best = mark; least = far; }
+      if (far < least) { best = mark.closest("[data-says]"); least = far; }
     });
     return best;
   }
 
-  document.querySelectorAll(".picture title").forEach(function (title) {
-    title.parentNode.dataset.says = title.textContent;
-    title.remove();
-  });
+  function take(picture) { // the browser would show a title a second time
+    picture.querySelectorAll("title").forEach(function (title) {
+      title.parentNode.dataset.says = title.textContent;
+      title.remove();
+    });
+  }
+
   document.querySelectorAll(".picture").forEach(function (picture) {
+    take(picture);
     const point = function (event) { show(nearest(picture, event.clientX, event.clientY), event.clientX, event.clientY); };
     picture.addEventListener("pointermove", point);
     picture.addEventListener("pointerdown", point);

@@ -177,7 +177,7 @@
     };
     const across = pick("x"), up = pick("y");
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    svg.setAttribute("viewBox", "0 0 480 300");
+    svg.setAttribute("viewBox", "0 0 340 250");
     svg.setAttribute("class", "picture");
     svg.setAttribute("role", "img");
 
@@ -203,26 +203,35 @@
         const low = Math.min(...all), high = Math.max(...all);
         return [low, high > low ? high - low : 1];
       });
-      shape("path", { d: "M60 20V260H460", fill: "none", class: "stroke-muted" });
+      const labels = [];
+      shape("path", { d: "M54 20V214H330", fill: "none", class: "stroke-muted" });
       points.forEach(function (point) {
-        const x = 80 + 340 * (point[1] - span[0][0]) / span[0][1], y = 240 - 200 * (point[2] - span[1][0]) / span[1][1];
+        const x = 68 + 248 * (point[1] - span[0][0]) / span[0][1], y = 202 - 168 * (point[2] - span[1][0]) / span[1][1];
         const dot = shape("circle", { cx: x, cy: y, r: 5, class: "chosen" });
         const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
         title.textContent = point[0] + ": " + names[across.value] + " " + point[1].toPrecision(4) + ", " +
           names[up.value] + " " + point[2].toPrecision(4);
         dot.append(title);
         if (points.length <= 8) {
-          const left = x > 300;
-          shape("text", { x: x + (left ? -9 : 9), y: y - 6, class: "chosen-text", "text-anchor": left ? "end" : "start" },
-            point[0].length > 24 ? point[0].slice(0, 23) + "…" : point[0]);
+          const left = x > 190;
+          labels.push(shape("text", { x: x + (left ? -9 : 9), y: y - 6, class: "chosen-text", "text-anchor": left ? "end" : "start" },
+            point[0].length > 24 ? point[0].slice(0, 23) + "…" : point[0]));
         }
       });
-      [[60, 278, span[0][0], "start"], [460, 278, span[0][0] + span[0][1], "end"], [54, 260, span[1][0], "end"],
-        [54, 30, span[1][0] + span[1][1], "end"]].forEach(function (tick) {
+      labels.reduce(function (kept, label) { // a name that would lie on another, or be cut, is said by its point alone
+        const box = label.getBBox();
+        const clear = box.x >= 0 && box.x + box.width <= 340 && kept.every(function (one) {
+          return box.x > one.x + one.width || one.x > box.x + box.width || box.y > one.y + one.height || one.y > box.y + box.height;
+        });
+        if (clear) { kept.push(box); } else { label.remove(); }
+        return kept;
+      }, []);
+      [[54, 230, span[0][0], "start"], [330, 230, span[0][0] + span[0][1], "end"], [48, 206, span[1][0], "end"],
+        [48, 38, span[1][0] + span[1][1], "end"]].forEach(function (tick) {
         shape("text", { x: tick[0], y: tick[1], class: "chosen-text", "text-anchor": tick[3] }, tick[2].toPrecision(3));
       });
-      shape("text", { x: 260, y: 294, class: "chosen-text", "text-anchor": "middle" }, names[across.value]);
-      shape("text", { x: 64, y: 14, class: "chosen-text" }, names[up.value]);
+      shape("text", { x: 192, y: 246, class: "chosen-text", "text-anchor": "middle" }, names[across.value]);
+      shape("text", { x: 54, y: 13, class: "chosen-text" }, names[up.value]);
     }
 
     const figure = made("figure", {}, made("h3", { textContent: "Metrics of your choice" }),

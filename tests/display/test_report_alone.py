@@ -1,0 +1,115 @@
+"""Pages about an experiment or about off-policy estimates alone, and what an experiment's card says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.cli import main
+
+from .planted import card_of
+from .test_report import off_policy
+from .test_sentences import section
+
+LINES = ["Which", "By how much", "How sure", "For whom worse", "What could overturn it"]
+
+
+def users(n=2000, effects=(("ndcg", 0.0), ("clicks", 0.0)), seed=0):
+    rng = np.random.default_rng(seed)
+    arm = rng.permutation(np.arange(n) % 3)
+    frame = pd.DataFrame({"user_id": range(n), "variant": np.array([*"ABC"])[arm], "land": ["x", "y"] * (n // 2)})
+    for name, effect in effects:
+        frame[name] = rng.normal(1, 0.5, n) + effect * (arm == 1)
+    return frame
+
+
+def compared(frame, **options):
+    names = [name for name in frame.columns if name not in ("user_id", "variant", "land")]
+    options = {"control": "A", "expected": dict.fromkeys("ABC", 1)} | options
+    return rd.compare_variants(frame, names, **options)
+
+
+def test_validity_comes_first_with_what_was_checked(tmp_path):
+    path = rd.report(path=tmp_path / "r.html", experiment=compared(users()))
+    page = path.read_text(encoding="utf-8")
+    assert page.index('id="validity"') < page.index('id="verdict"') < page.index('id="experiment"')
+    said = section(path, "validity")
+    assert "Checked: the sample ratio" in said  # expected= of the comparison is a check
+    assert "was not checked" not in said
+    assert "Not checked here: users without metrics" in said
+    unknown = rd.report(path=tmp_path / "u.html", experiment=compared(users(), expected=None))
+    assert "The sample ratio was not checked" in section(unknown, "validity")
+    assert list(card_of(path)[0]) == LINES
+
+
+def test_a_harm_stands_above_every_open_line(tmp_path):
+    table = compared(users(effects=(("ndcg", 0.0), ("clicks", -0.4))))
+    path = rd.report(path=tmp_path / "r.html", experiment=table)
+    lines, kind, badge = card_of(path)
+    assert (kind, badge) == ("worse", "harm on clicks")
+    assert lines["For whom worse"].startswith("Worse: B on clicks (−0.")
+    rows = section(path, "experiment").split("verdict")[1]
+    assert rows.index("clicks") < rows.index("ndcg")
+    both = rd.report(path=tmp_path / "b.html", experiment=compared(users(effects=(("ndcg", 0.4), ("clicks", -0.4)))))
+    assert card_of(both)[1:] == ("warning", "better, but worse on clicks")
+
+
+def test_an_invalid_experiment_shows_no_effect_in_large_type(tmp_path):
+    table = compared(users(effects=(("ndcg", 0.9),)), expected={"A": 8, "B": 1, "C": 1})
+    path = rd.report(path=tmp_path / "r.html", experiment=table)
+    lines, kind, badge = card_of(path)
+    assert (kind, badge) == ("error", "invalid")
+    assert lines["By how much"].startswith("No effect is shown here")
+    assert "%" not in " ".join(lines.values())
+    assert "sample ratio sample ratio" not in section(path, "experiment")
+
+
+def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
+    frame = users()
+    path = rd.report(path=tmp_path / "r.html", experiment=compared(frame), segments=compared(frame, by="land"))
+    assert "B against A: shown to be worse in none of 2 segments." in card_of(path)[0]["For whom worse"]
+
+
+def test_trust_is_the_badge_of_an_estimate(tmp_path):
+    table = off_policy().assign(trust=["do not use: few rewards", "ok", "ok"])
+    path = rd.report(path=tmp_path / "r.html", off_policy=table)
+    lines, kind, badge = card_of(path)
+    assert (kind, badge) == ("error", "do not use: few rewards")
+    assert lines["By how much"].startswith("No value is shown here")
+    assert "fewer than 100 effective rewards" in lines["What could overturn it"]
+    good = rd.report(path=tmp_path / "g.html", off_policy=table.iloc[[2]])
+    assert card_of(good)[1:] == ("good", "ok")
+    assert "Value 0.0200 [0.0150, 0.0250], +0.00410 [+0.00100, +0.00700]" in card_of(good)[0]["By how much"]
+
+
+def test_the_command_makes_the_same_page(tmp_path, capsys):
+    table = compared(users())
+    table.to_parquet(tmp_path / "comparison.parquet")
+    given = ["--experiment", str(tmp_path / "comparison.parquet"), "--out", str(tmp_path / "r.html")]
+    assert main(["report", *given]) == 0
+    own = rd.report(path=tmp_path / "own.html", experiment=pd.read_parquet(tmp_path / "comparison.parquet"))
+    assert (tmp_path / "r.html").read_bytes() == own.read_bytes()
+    with pytest.raises(SystemExit):
+        main(["report"])
+    assert "RESULTS" in capsys.readouterr().err
+
+
+def test_a_page_without_models_refuses_what_is_about_them(tmp_path):
+    with pytest.raises(rd.OptionError, match="baseline= is about the models of a result"):
+        rd.report(path=tmp_path / "r.html", experiment=compared(users()), baseline="x")
+    with pytest.raises(TypeError, match="result is None"):
+        rd.report(path=tmp_path / "r.html")
+
+
+def test_metrics_and_examples_of_a_page(tmp_path):
+    shop = rd.sample_shop()
+    result = rd.evaluate(shop.true, shop.pred, ["ndcg", "recall", "mrr"], k=[5, 10], by="model")
+    lists = rd.diagnostics.hit_table(shop.true, shop.pred, 5, by="model", missed=True)
+    path = rd.report(result, tmp_path / "r.html", metrics=["recall", "ndcg@10"], examples=lists, baseline="popularity")
+    assert "on recall@10 ." in card_of(path)[0]["Which"]
+    assert "mrr" not in section(path, "leaderboard")
+    said = section(path, "examples")
+    shown = lists[lists["user_id"] == lists["user_id"].iloc[0]]
+    assert shown.loc[(shown["model"] == "knn") & (shown["rank"] == 1), "item_id"].iloc[0] in said
+    assert "relevant, not shown" in said
+    assert "id=\"examples\"" not in rd.report(result, tmp_path / "n.html").read_text(encoding="utf-8")

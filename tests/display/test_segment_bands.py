@@ -1,0 +1,44 @@
+"""Segments of amounts and dates are cut into bands; names in their thousands are asked about."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+
+@pytest.fixture(scope="module")
+def result():
+    rng = np.random.default_rng(0)
+    pred = pd.DataFrame({"model": np.repeat(["a", "b"], 400), "user_id": [*range(400)] * 2,
+                         "item_id": rng.integers(0, 2, 800)})  # fmt: skip
+    return rd.evaluate({u: [1] for u in range(400)}, pred, "hitrate@1", by="model")
+
+
+def test_amounts_and_dates_are_cut_into_four_bands(result, tmp_path):
+    rng = np.random.default_rng(1)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, 400), "D")
+    segments = pd.DataFrame({"user_id": range(400), "spend": rng.gamma(2, 10, 400), "day": days, "few": [1, 2] * 200})
+    frame = rd.leaderboard(result, segments=segments).frame
+    for name, bands in (("spend", 4), ("day", 4), ("few", 2)):
+        own = frame[(frame["segment"] == name) & (frame["model"] == "a")]
+        assert len(own) == bands
+        assert own["n"].sum() == 400
+        if bands == 4:
+            assert own["n"].between(80, 120).all()
+    low, high = segments["spend"].quantile([0, 0.25])
+    assert f"{low:.4g} to {high:.4g}" in set(frame["group"])
+    assert rd.report(result, tmp_path / "r.html", segments=segments).stat().st_size < 300_000
+
+
+def test_thousands_of_names_are_asked_about(result, tmp_path):
+    names = pd.DataFrame({"user_id": range(400), "town": [f"t{i}" for i in range(400)]})
+    for call in (lambda: rd.leaderboard(result, segments=names),
+                 lambda: rd.report(result, tmp_path / "r.html", segments=names)):  # fmt: skip
+        with pytest.raises(rd.OptionError, match="has 400 different values, such as 't0'"):
+            call()
+
+
+def test_ids_of_another_type_say_so(result):
+    with pytest.raises(rd.IdTypeError, match="can never match"):
+        rd.leaderboard(result, segments=pd.DataFrame({"user_id": [f"u{i}" for i in range(400)], "s": ["x", "y"] * 200}))
