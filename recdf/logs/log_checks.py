@@ -212,19 +212,14 @@ def _check_hours(found: Findings, rows: ImpressionRows) -> None:
     time = rows.log.time
     if time is None or rows.clock.is_number:
         return
-    begin, length = empty_hours(time, 3600 * TICKS_PER_SECOND[rows.clock.unit])
+    per_hour = 3600 * TICKS_PER_SECOND[rows.clock.unit]
+    begin, length = empty_hours(time, per_hour)
     if not len(begin):
         return
     largest = np.argsort(-length, kind="stable")[:5]
     starts = (begin[largest] * 3600).astype("datetime64[s]").astype(str)
     words = ", ".join(f"{n:,} from {start}" for start, n in zip(starts, length[largest].tolist(), strict=True))
-    n_hours = (
-        int(
-            time.max() // (3600 * TICKS_PER_SECOND[rows.clock.unit])
-            - time.min() // (3600 * TICKS_PER_SECOND[rows.clock.unit])
-        )
-        + 1
-    )
+    n_hours = int(time.max() // per_hour - time.min() // per_hour) + 1
     effect = "the log is broken there, or nobody was awake; leave the days concerned out of a comparison over time"
     found.add("hours without a row", "warning", int(length.sum()), n_hours, words, effect)
 

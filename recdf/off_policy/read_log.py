@@ -232,7 +232,6 @@ def _position(frame: pd.DataFrame, name: str) -> Keys:
     values = read_floats(frame, name)
     if (values != np.floor(values)).any():
         raise DataError(f"log[{name!r}] holds fractions; expected whole positions, 1 for the top of the slate")
-    column(frame, name, "log")
     present, codes = np.unique(values, return_inverse=True)
     return Keys(codes, len(present))
 

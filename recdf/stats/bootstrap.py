@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from .arms import Sample
+from .effect_sizes import open_sided
 from .numbers import Alternative, Floats
 from .resampling_weights import Seed, distinct_columns, poisson_sums
 
@@ -72,11 +73,7 @@ def quantile_interval(
     low, high = _by_column(lambda part: np.asarray(np.quantile(part, [tail, 1 - tail], axis=0)), replicates)
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
-    if alternative == "greater":
-        high = np.where(np.isnan(high), np.nan, np.inf)
-    elif alternative == "less":
-        low = np.where(np.isnan(low), np.nan, -np.inf)
-    return low, high
+    return open_sided(low, high, alternative)
 
 
 def _by_column(statistic: Callable[[Floats], Floats], replicates: Floats) -> Floats:

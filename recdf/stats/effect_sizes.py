@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def fieller(
         bounded = (control.mean > 0) & (a > 0) & (control.var + treatment.var > 0)
         low = np.where(bounded, (b - root) / a - 1, np.nan)
         high = np.where(bounded, (b + root) / a - 1, np.nan)
-    return _opened(low, high, alternative)
+    return open_sided(low, high, alternative)
 
 
 def log_ratio(
@@ -121,10 +121,10 @@ def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:
 
 
 def _bounds(centre: Number, half: Number, alternative: Alternative) -> tuple[Number, Number]:
-    return _opened(centre - half, centre + half, alternative)
+    return open_sided(centre - half, centre + half, alternative)
 
 
-def _opened(low: Number, high: Number, alternative: Alternative) -> tuple[Number, Number]:
+def open_sided(low: Number, high: Number, alternative: Alternative) -> tuple[Any, Any]:
     """Make the interval infinite on one side if the alternative is one-sided."""
     if alternative == "less":
         low = np.where(np.isnan(high), np.nan, -np.inf)

@@ -21,7 +21,7 @@ from ...inputs.options import as_columns
 from ..assigned_users import Users, match_users
 from ..choices import Columns, Missing, RaiseOrDrop, Roll
 from ..experiment_columns import Codes, Mask, group_codes, named_frame, require, some_keys
-from .first_exposure import Exposure, read_exposure, refuse_unexposed
+from .first_exposure import Exposure, read_exposure
 from .missing_users import fill_values, take_or_fill
 from .roll_up import roll_up
 
@@ -84,8 +84,12 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
     keys, missing, exposure_col, time_col = options.keys, options.missing, options.exposure_col, options.time_col
     _refuse_users(users, per_user, assignment, options)
     exposure = read_exposure(users, per_user, assignment, exposure_col, time_col)
-    if exposure is not None and options.unexposed == "raise":
-        refuse_unexposed(exposure, users, assignment, keys, exposure_col)
+    if exposure is not None and options.unexposed == "raise" and exposure.unexposed.any():
+        shown = some_keys(assignment, exposure.unexposed[users.of_assignment], keys)
+        raise DataError(
+            f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} ({shown}), which means "
+            'that they were never exposed; pass ⟦+unexposed="drop"⟧ to leave them out'
+        )
     assigned = _assigned_rows(users, exposure)
     cells = _cells(per_user, options, users, assigned, _by_groups(per_user, options.by, by_values), exposure)
     if missing == "raise":
