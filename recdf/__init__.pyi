@@ -16,6 +16,8 @@ from .diagnostics import position_table as position_table
 from .diagnostics import sampled_values as sampled_values
 from .diagnostics import user_gap as user_gap
 from .diagnostics.data_checks import check as check
+from .diagnostics.gate_result import Gate as Gate
+from .diagnostics.gates import gate as gate
 from .display import plot as plot
 from .display.leaderboard import Leaderboard as Leaderboard
 from .display.leaderboard import leaderboard as leaderboard
@@ -134,6 +136,7 @@ __all__ = [
     "evaluate",
     "evaluate_parquet",
     "from_impressions",
+    "gate",
     "join_experiment",
     "leaderboard",
     "metric",

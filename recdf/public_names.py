@@ -36,6 +36,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "errors": [name for name in vars(errors) if name.endswith(("Error", "Warning")) and not name.startswith("_")],
         "datasets": ["sample_shop"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.gates": ["gate"],
         "display.leaderboard": ["leaderboard"],
         "display.report.page": ["report"],
         "evaluation.evaluate": ["evaluate"],
@@ -86,6 +87,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.conventions_compared": ["compare_conventions"],
         "diagnostics.count_tables": ["exposure_table", "hit_table", "position_table", "user_gap"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.gates": ["gate"],
         "metrics.sampled": ["sampled_values"],
     },
 }
@@ -96,6 +98,7 @@ ALIASES: NamesByModule = {
     "diagnostics": [
         "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
     ],
+    "diagnostics.gate_result": ["Gate"],
     "display.leaderboard": ["Leaderboard"],
     "experiments": [
         "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",

@@ -50,6 +50,8 @@ NOT_USED = {
 }
 REASONS = {
     ("rd.experiments.plan_experiment", "alpha"): "a plan is about its error rates, alpha and power",
+    ("rd.gate", "alpha"): "a gate is about its error rate",
+    ("rd.diagnostics.gate", "alpha"): "a gate is about its error rate",
     ("rd.a_ndcg", "alpha"): "the literature calls this parameter of α-NDCG so",
 }
 @pytest.mark.parametrize("name", FUNCTIONS)

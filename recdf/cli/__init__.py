@@ -31,7 +31,7 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from . import deciding, demo, estimating, evaluating, reading_logs, reporting
+from . import deciding, demo, estimating, evaluating, gating, reading_logs, reporting
 from .arguments import Parser, in_flags
 from .config import add_config, with_config
 from .expected import Unexpected
@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0: the result is sound. 1: it is refused, or there is a finding that `--fail-on` asks about. 2: the call or a
         file is wrong. 4: the same call may work later, since room or memory ran out, or a file was moved while it was
-        read. Before 2 and 4, one line on stderr says what. 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+        read. Before 2 and 4, one line on stderr says what. 3: `recdf gate` is undecided. 130 after Ctrl-C, 143 after
+        SIGTERM, 129 after SIGHUP.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             record = RunRecord(given, words)
             code = _run_command(given, record)
             code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
-            if code in (0, 1):
+            if code in (0, 1, 3):
                 record.write(code)
             return code
     except OSError as error:
@@ -187,7 +188,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for add in (
         evaluating.add_evaluate, evaluating.add_check, reading_logs.add_impressions, deciding.add_compare,
-        deciding.add_experiment, estimating.add_ope, reporting.add_report, demo.add_demo,
+        deciding.add_experiment, gating.add_gate, estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)
     for name, command in commands.choices.items():

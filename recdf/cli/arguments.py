@@ -81,6 +81,7 @@ COMMANDS = {
     "join_experiment": "recdf experiment",
     "compare_models": "recdf compare",
     "from_impressions": "recdf impressions",
+    "gate": "recdf gate",
     "evaluate": "recdf evaluate",
     "check": "recdf check",
 }
@@ -146,7 +147,7 @@ def local(text: str) -> Path:
 
 TYPES: Mapping[str, Any] = {
     "FILE": file, "FILE or COLUMN": file, "LOG": file, "FOLDER": local, "RESULTS": local, "N": int, "K": int,
-    "NUMBER": float,
+    "NUMBER": float, "PATH": local,
 }  # fmt: skip
 
 
@@ -245,13 +246,12 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
     texts, hints = _parameter_texts(inspect.getdoc(function) or ""), typing.get_type_hints(function)
     for name in names:
         default, shape = inspect.signature(function).parameters[name].default, _shape(hints[name], "NAME")
-        words = f"Default {default}." if isinstance(default, str | int | float) else ""
         for old, new in getattr(function, "renamed", {}).items():
             word, convert = (new, None) if isinstance(new, str) else new
             if word == name:
                 own = shape if convert is None else {**shape, "type": convert}
                 group.add_argument(flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **own)
-        _add_documented(group, name, texts[name], words, shape)
+        _add_documented(group, name, texts[name], default, shape)
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

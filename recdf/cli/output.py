@@ -41,7 +41,7 @@ __all__ = [
     "write_out",
 ]  # fmt: skip
 
-FAIL_ON = ("error", "warning", "invalid")
+FAIL_ON = ("error", "warning", "invalid", "worse")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
 COMPARISON_FILES = ("comparison.parquet", "segments.parquet", "health.parquet")
@@ -76,7 +76,7 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check of that "
             "severity (always so there); warning, any warning, also of a row; invalid, a verdict that is invalid, or "
-            "withheld because the variants are not alike",
+            "withheld because the variants are not alike; worse, a verdict that begins with this word",
         )
 
 
@@ -164,8 +164,9 @@ def failed(given: argparse.Namespace, what: str) -> bool:
 
 
 def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
-    """Return the exit code for tables of verdicts: 1 if `--fail-on` names a warning or an invalid verdict of a row."""
+    """Return the exit code for tables of verdicts: 1 if `--fail-on` names what a row warns of, or its verdict."""
     verdicts = pd.concat([table["verdict"].astype(str) for table in tables])
     invalid = (verdicts.str.startswith("invalid") | verdicts.isin(NOT_ALIKE)).any()
     warned = any((table["warning"] != "").any() for table in tables)
-    return int((invalid and failed(given, "invalid")) or (warned and failed(given, "warning")))
+    found = {"invalid": invalid, "warning": warned, "worse": verdicts.str.startswith("worse").any()}
+    return int(any(holds and failed(given, name) for name, holds in found.items()))

@@ -1,0 +1,118 @@
+"""Wrong passes and power of `rd.gate` at the boundary, beside a plain t test; and repeated looks.
+
+    python benchmarks/gates.py 4000       # runs per setting; about two minutes
+
+A population has a true mean change. A budget of exactly this change is just broken, so that at most 5 % of the runs may
+pass. Power is the share that passes if the budget is four standard errors larger than the change.
+"""
+
+import sys
+
+import numpy as np
+from scipy import stats
+
+from recdf.stats.allowed_change import Change
+from recdf.stats.betting import STAKES
+
+RANKS = np.array([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 0, 0, 0])
+SIZES = (30, 50, 100, 300, 1000, 3000)
+
+
+def ndcg(rng, n):
+    """Half of the lists differ a little, as those of two versions of a model do."""
+    base = rng.beta(0.4, 1.6, n) * (rng.random(n) < 0.7)
+    return np.clip(base + rng.normal(0, 0.12, n) * (rng.random(n) < 0.6) * (base > 0), 0, 1), base
+
+
+def rare_losses(rng, n):
+    """3 % of the lists lose all, .5 % win all."""
+    base, u = (rng.random(n) < 0.5).astype(float), rng.random(n)
+    return np.where((u < 0.06) & (base == 1), 0.0, np.where((u < 0.01) & (base == 0), 1.0, base)), base
+
+
+def rare_hits(rng, n):
+    """Hits in 2.5 % and in 3 % of the lists."""
+    return (rng.random(n) < 0.025).astype(float), (rng.random(n) < 0.03).astype(float)
+
+
+def reciprocal_rank(rng, n):
+    """Half of the lists have the first hit at another rank."""
+    base = rng.integers(0, 8, n)
+    return RANKS[np.where(rng.random(n) < 0.5, base, rng.integers(0, 8, n))], RANKS[base]
+
+
+def revenue(rng, n):
+    """5 % of the users buy, for a lognormal amount."""
+    return tuple((rng.random(n) < 0.05) * rng.lognormal(3, 1, n) for _ in range(2))
+
+
+def heavy_revenue(rng, n):
+    """2 % of the users buy, a few for very much."""
+    base, other = ((rng.random(n) < 0.02) * rng.lognormal(3, 1.5, n) for _ in range(2))
+    return np.where(rng.random(n) < 0.7, base, other), base
+
+
+# Each population, the true means of candidate and baseline where they are known, and the bounds of the metric.
+POPULATIONS = {
+    "ndcg": (ndcg, None, (0.0, 1.0)),
+    "rare losses": (rare_losses, (0.475, 0.5), (0.0, 1.0)),
+    "rare hits": (rare_hits, (0.025, 0.03), (0.0, 1.0)),
+    "reciprocal rank": (reciprocal_rank, (RANKS.mean(), RANKS.mean()), (0.0, 1.0)),
+    "revenue": (revenue, (0.05 * np.exp(3.5), 0.05 * np.exp(3.5)), None),
+    "heavy revenue": (heavy_revenue, (0.02 * np.exp(3 + 1.125), 0.02 * np.exp(3 + 1.125)), None),
+}
+
+
+def passes(d, scale, allowed, values, relative=False):
+    found = Change(d, scale, None, values, False, relative, allowed, 0.05)
+    return found.p_value(allowed, better=True) <= 0.05
+
+
+def t_passes(d, allowed):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (d.mean() - allowed) / (d.std(ddof=1) / np.sqrt(len(d)))
+    return d.mean() > allowed if not d.std() > 0 else stats.t.sf(t, len(d) - 1) <= 0.05
+
+
+def boundary(runs):
+    print("population        users | wrong passes %: gate, relative, t; power %: gate, t")
+    for name, (draw, means, values) in POPULATIONS.items():
+        own, base = draw(np.random.default_rng(99), 4_000_000)
+        spread, level = (own - base).std(), base.mean() if means is None else means[1]
+        change = (own - base).mean() if means is None else means[0] - means[1]
+        for n in SIZES:
+            rng, counts = np.random.default_rng([n, len(name)]), np.zeros(5)
+            for _ in range(runs):
+                own, base = draw(rng, n)
+                d, far = own - base, change - 4 * spread / np.sqrt(n)
+                counts += [
+                    passes(d, np.ones(n), change, values),
+                    base.any() and passes(d, base, change / level, values, relative=True),
+                    t_passes(d, change), passes(d, np.ones(n), far, values), t_passes(d, far),
+                ]  # fmt: skip
+            share = 100 * counts / runs
+            print(f"{name:16} {n:6} | " + " ".join(f"{one:5.1f}" for one in share))
+
+
+def looks(runs):
+    """Looks after each list from the tenth on; both bounds, each at 2.5 %."""
+    print("\nmissed in some look, %: a fixed 95 % interval, and the bounds of looks='any'")
+    for n in (50, 300):
+        rng, counts, i = np.random.default_rng(n), np.zeros(2), np.arange(10, n + 1)
+        for _ in range(runs):
+            own, base = reciprocal_rank(rng, n)
+            d = own - base
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mean = np.cumsum(d)[9:] / i
+                t = mean / np.sqrt((np.cumsum(d * d)[9:] / i - mean**2) / (i - 1))
+            # The capital of each share after each list, as `log_capital_anytime` has it after the last one.
+            logs = [np.cumsum(np.log1p(STAKES[:, None] * sign * d), axis=1) for sign in (1, -1)]
+            won = np.max([np.logaddexp.reduce(one)[9:] for one in logs], axis=0) - np.log(len(STAKES))
+            counts += [(np.abs(t) > stats.t.ppf(0.975, i - 1)).any(), (won >= np.log(40)).any()]
+        print(f"{n:5} lists {100 * counts[0] / runs:6.1f} {100 * counts[1] / runs:6.1f}")
+
+
+if __name__ == "__main__":
+    runs_of = int(sys.argv[1]) if len(sys.argv) > 1 else 400
+    boundary(runs_of)
+    looks(runs_of)

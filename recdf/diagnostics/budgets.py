@@ -1,0 +1,91 @@
+"""Budgets of a gate: by how much a metric may change for the worse, as texts and numbers that people write."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, NamedTuple
+
+from ..errors import OptionError
+
+__all__: list[str] = []
+
+BUDGET_FORM = "a share of the baseline's mean such as '-2%', or a number in units of the metric such as -0.05"
+_NAME = re.compile(r"(?P<metric>.+?)(?:\[(?P<segment>[^\[\]=]+)(?:=(?P<value>[^\[\]]*))?\])?")
+
+
+class Budget(NamedTuple):
+    """One budget: the metric, the segment column and value (None: all lists, all values), and the change allowed."""
+
+    metric: str
+    segment: str | None
+    value: str | None
+    allowed: float
+    relative: bool
+
+    @property
+    def text(self) -> str:
+        """The budget as people write it."""
+        return signed(self.allowed, self.relative)
+
+
+def signed(change: float, relative: bool) -> str:
+    """Return a change with its sign, in per cent where it is relative."""
+    if math.isnan(change):
+        return "–"
+    shown = f"{100 * change:+.3g}%" if relative else f"{change:+.3g}"
+    return ("+0" if not change else shown.replace("inf", "∞")).replace("-", "−")
+
+
+def read_budgets(given: Any) -> list[Budget]:
+    """Read a mapping of metrics to budgets; one that is not written as a budget raises."""
+    if not isinstance(given, Mapping) or not given:
+        raise OptionError(
+            f"budgets={given!r}; expected a mapping of metrics to {BUDGET_FORM}, as {{'ndcg@10': '-2%'}}",
+            argument="budgets", value=given,
+        )  # fmt: skip
+    return [_read_budget(name, value) for name, value in given.items()]
+
+
+def _read_budget(name: Any, value: Any) -> Budget:
+    found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    number, relative = value, False
+    if isinstance(value, str):
+        text = value.strip().replace("−", "-")
+        relative = text.endswith("%")
+        try:
+            number = float(text.removesuffix("%")) / (100 if relative else 1)
+        except ValueError:
+            number = None
+    plain = isinstance(number, Real) and not isinstance(number, bool)
+    if found is None or not plain or not math.isfinite(number):
+        what = f"budgets[{name!r}]={value!r}; expected "
+        raise OptionError(what + BUDGET_FORM, argument=f"budgets[{name!r}]", value=value)
+    return Budget(found["metric"], found["segment"], found["value"], float(number), relative)
+
+
+def check_budget(budget: Budget, better: str | None, values: tuple[float, float] | None) -> None:
+    """Raise if a budget allows what is better, or all that a metric can lose, or if the metric has no direction."""
+    what = f"budgets[{budget.metric!r}]={budget.text}"
+    name = f"budgets[{budget.metric!r}]"
+    if better is None:
+        raise OptionError(
+            f"{what}: neither larger nor smaller values of {budget.metric!r} are better, so nothing says what a loss "
+            "is; name it in ⟦+smaller_is_better=⟧ or ⟦+larger_is_better=⟧", argument=name, value=budget.text,
+        )  # fmt: skip
+    if budget.allowed * (1 if better == "larger" else -1) > 0:
+        sign = "-" if better == "larger" else "+"
+        raise OptionError(
+            f"{what} allows what is better, since {better} values of {budget.metric!r} are; a budget says how much may "
+            f"be lost: expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}",
+            argument=name, value=budget.text,
+        )  # fmt: skip
+    most = 1.0 if budget.relative and better == "larger" else math.inf
+    if not budget.relative and values is not None:
+        most = values[1] - values[0]
+    if abs(budget.allowed) >= most:
+        low, high = (f"{one:g}" for one in values or (0, math.inf))
+        all_of = "there is to lose" if budget.relative else f"values from {low} to {high} can lose"
+        raise OptionError(f"{what} is all that {all_of}; expected {BUDGET_FORM}", argument=name, value=budget.text)

@@ -1,0 +1,98 @@
+"""The recipes of docs/gate.md: each runs with a candidate that passes and with one that does not."""
+
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from cli.command import WITH_RECDF
+from cli.shop import SHOP
+
+import recdf as rd
+
+yaml = pytest.importorskip("yaml")
+PAGE = (Path(__file__).parents[2] / "docs/gate.md").read_text(encoding="utf-8")
+WORKFLOWS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.S)]
+
+
+def of_model(name):
+    return SHOP.pred[SHOP.pred["model"] == name]
+
+
+@pytest.fixture(params=["knn", "random"])
+def candidate(request, tmp_path, monkeypatch):
+    """The files that a pipeline finds, and whether the candidate should pass."""
+    monkeypatch.chdir(tmp_path)
+    SHOP.true.to_parquet("true.parquet")
+    of_model(request.param).to_parquet("candidate.parquet")
+    rd.evaluate(SHOP.true, of_model("popularity"), ["ndcg@10", "recall@10"]).to_parquet("production")
+    return request.param == "knn"
+
+
+@pytest.fixture
+def folder(candidate):
+    """A folder of the candidate's result beside the files."""
+    rd.evaluate(SHOP.true, pd.read_parquet("candidate.parquet"), ["ndcg@10", "recall@10"]).to_parquet("candidate")
+    return candidate
+
+
+def in_shell(commands):
+    """Exit code of commands in a shell that stops at the first failure, as CI systems run them."""
+    script = f'recdf() {{ {sys.executable} -m recdf "$@"; }}\nset -e\n{commands}'
+    return subprocess.run(["bash", "-c", script], env=WITH_RECDF, capture_output=True, text=True, check=False)
+
+
+def test_github(candidate):
+    steps = WORKFLOWS[0]["jobs"]["gate"]["steps"]
+    done = in_shell(next(step["run"] for step in steps if step.get("name") == "Gate"))
+    assert (done.returncode, done.stderr) == (0 if candidate else 1, "")
+    assert Path("gate.md").read_text(encoding="utf-8").startswith("### Passed" if candidate else "### Failed")
+
+
+def test_gitlab(candidate):
+    job = WORKFLOWS[1]["gate"]
+    done = in_shell("\n".join(job["script"]))
+    assert (done.returncode, done.stderr) == (0 if candidate else 1, "")
+    assert Path(job["artifacts"]["reports"]["junit"]).exists()
+    assert job["allow_failure"]["exit_codes"] == 3
+
+
+def functions():
+    """The functions of the page's recipes."""
+    found = {"rd": rd}
+    for block in re.findall(r"```python\n(def .*?)```", PAGE, flags=re.S):
+        exec(block, found)
+    return found
+
+
+def test_pytest(folder):
+    if folder:
+        functions()["test_candidate_may_go_out"]()
+    else:
+        with pytest.raises(AssertionError):
+            functions()["test_candidate_may_go_out"]()
+
+
+def test_airflow(folder):
+    gate = functions()["gate_candidate"]
+    if folder:
+        assert gate("candidate", "production").startswith("### Passed")
+    else:
+        with pytest.raises(RuntimeError, match="### Failed"):
+            gate("candidate", "production")
+
+
+def test_mlflow(folder, monkeypatch):
+    logged = {}
+    stand_in = types.ModuleType("mlflow")
+    stand_in.log_metrics = logged.update
+    stand_in.log_table = lambda data, artifact_file: logged.update({artifact_file: data})
+    stand_in.log_text = lambda text, artifact_file: logged.update({artifact_file: text})
+    monkeypatch.setitem(sys.modules, "mlflow", stand_in)
+    assert functions()["log_gate"]("candidate", "production") is folder
+    assert logged["gate_passed"] == float(folder)
+    assert logged["ndcg_at_10"] == rd.read_parquet("candidate").summary["value"].iloc[0]
+    assert logged["gate.json"]["metric"].tolist() == ["ndcg@10", "recall@10"]

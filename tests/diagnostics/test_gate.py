@@ -1,0 +1,350 @@
+"""`rd.gate`: budgets, verdicts, the data behind both sides, and what people read of it."""
+
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+SHOP = rd.sample_shop(n_users=400, n_items=100)
+METRICS = ["ndcg@10", "recall@10", "first_rank@10"]
+
+
+def of(model, metrics=METRICS, true=SHOP.true, **options):
+    return rd.evaluate(true, SHOP.pred[SHOP.pred["model"] == model], metrics, **options)
+
+
+OLD, NEW, BAD = of("popularity"), of("knn"), of("random")
+
+
+def sides(n=400, loss=0.0, noise=0.05, seed=0):
+    """Two per-user tables, of which the candidate loses so much in the mean."""
+    rng = np.random.default_rng(seed)
+    base = rng.beta(3, 3, n) * 0.6 + 0.2
+    own = base - loss + rng.uniform(-noise, noise, n)
+    frame = pd.DataFrame({"user_id": range(n), "country": np.where(np.arange(n) < n // 2, "DE", "FR")})
+    return frame.assign(**{"ndcg@10": own}), frame.assign(**{"ndcg@10": base})
+
+
+def verdicts(gate):
+    return gate.table["verdict"].tolist()
+
+
+# -------------------------------------------------------------------------------------------- verdicts
+
+
+def test_pass_fail_undecided():
+    for (own, base), verdict in (
+        (sides(loss=0.0), "pass"), (sides(loss=0.05), "fail"), (sides(loss=0.015, noise=0.2, seed=2), "undecided"),
+    ):  # fmt: skip
+        gate = rd.gate(own, base, {"ndcg@10": -0.02})
+        assert gate.verdict == verdict
+        assert gate.passed is (verdict == "pass")
+        assert bool(gate) is gate.passed
+
+
+def test_the_bounds_are_those_of_the_t_test():
+    from scipy.stats import ttest_1samp
+
+    own, base = sides(loss=0.01)
+    row = rd.gate(own, base, {"ndcg@10": -0.02}).table.iloc[0]
+    found = ttest_1samp(own["ndcg@10"] - base["ndcg@10"], 0).confidence_interval(0.9)
+    assert (row["change_low"], row["change_high"]) == pytest.approx(tuple(found), abs=3e-5)
+    assert row["provable"] == row["change_low"]
+
+
+def test_a_relative_budget_is_a_share_of_the_baseline():
+    """A loss of .01 of .5 is 2 %: within a budget of 3 %, and not within 1 %."""
+    own, base = sides(n=3000, loss=0.01, noise=0.01)
+    assert rd.gate(own, base, {"ndcg@10": "-3%"}).verdict == "pass"
+    assert rd.gate(own, base, {"ndcg@10": "−1%"}).verdict == "fail"
+    row = rd.gate(own, base, {"ndcg@10": "-3%"}).table.iloc[0]
+    assert row["change"] == pytest.approx(own["ndcg@10"].mean() / base["ndcg@10"].mean() - 1)
+
+
+def test_worse_within_the_budget_is_said():
+    own, base = sides(n=3000, loss=0.01, noise=0.01)
+    for worst, verdict in (("pass", "pass, but worse"), ("undecided", "undecided"), ("fail", "fail")):
+        gate = rd.gate(own, base, {"ndcg@10": -0.05}, worst=worst)
+        assert verdicts(gate) == [verdict]
+        assert gate.verdict == verdict.split(",")[0]
+        assert "worse than the baseline, within the budget" in repr(gate)
+
+
+def test_every_row_must_pass():
+    gate = rd.gate(NEW, OLD, {"ndcg@10": "-2%", "recall@10": -0.05})
+    assert (gate.verdict, verdicts(gate)) == ("pass", ["pass", "pass"])
+    gate = rd.gate(BAD, OLD, {"ndcg@10": "-2%", "recall@10": -0.5})
+    assert gate.verdict == "fail"
+    assert verdicts(gate) == ["fail", "pass, but worse"]
+
+
+def test_failing_is_corrected_and_passing_is_not():
+    own, base = sides(n=60, loss=0.05, noise=0.2, seed=1)
+    copies = {f"m{i}": own["ndcg@10"] for i in range(40)}, {f"m{i}": base["ndcg@10"] for i in range(40)}
+    one = rd.gate(own.assign(**copies[0]), base.assign(**copies[1]), {"m0": -0.02}).table.iloc[0]
+    many = rd.gate(own.assign(**copies[0]), base.assign(**copies[1]), {f"m{i}": -0.02 for i in range(40)}).table
+    assert many["p_fail_adj"].iloc[0] == pytest.approx(min(1, 40 * one["p_fail"]))
+    assert many["p_pass"].iloc[0] == one["p_pass"]
+
+
+def test_smaller_is_better():
+    own, base = sides()
+    for frame in (own, base):
+        frame["latency"] = 100 * frame["ndcg@10"]
+    slow = own.assign(latency=own["latency"] + 20)
+    assert rd.gate(own, base, {"latency": "+5%"}, smaller_is_better="latency").verdict == "pass"
+    gate = rd.gate(slow, base, {"latency": "+5%"}, smaller_is_better="latency")
+    assert gate.verdict == "fail"
+    row = gate.table.iloc[0]
+    assert row["change_low"] < row["change"] < row["change_high"]
+    assert row["provable"] == row["change_high"] > 0.05
+
+
+def test_identical_lists_pass_where_the_bets_do():
+    """The bound is −4.1/n: 400 users show a budget of −.02 and not one of −.01."""
+    assert rd.gate(OLD, OLD, {"ndcg@10": -0.02}).verdict == "pass"
+    row = rd.gate(OLD, OLD, {"ndcg@10": -0.001}).table.iloc[0]
+    assert (row["verdict"], row["bound"], row["n_differ"]) == ("undecided", "betting", 0)
+    assert row["provable"] == pytest.approx(-4.1 / row["n_users"], rel=0.05)
+    assert row["n_needed"] > row["n_users"]
+    assert f"needs about {int(row['n_needed']):,} users" in row["reason"]
+
+
+def test_few_users_and_skewed_values_are_undecided():
+    own, base = sides(n=20)
+    row = rd.gate(own, base, {"ndcg@10": -0.5}).table.iloc[0]
+    assert (row["verdict"], row["reason"]) == ("undecided", "fewer than 30 users")
+    assert rd.gate(own, base, {"ndcg@10": -0.5}, min_lists=10).passed
+    own, base = sides()
+    money = base.assign(revenue=np.where(np.arange(400) < 5, 1000.0, 0.0))
+    row = rd.gate(own.assign(revenue=0.0), money, {"revenue": -20}).table.iloc[0]
+    assert (row["verdict"], row["warning"]) == ("undecided", "skewed")
+    assert "no bounds" in row["reason"]
+
+
+def test_looks_hold_together_and_are_wider():
+    own, base = sides()
+    once, often = (rd.gate(own, base, {"ndcg@10": -0.02}, looks=looks).table.iloc[0] for looks in (None, "any"))
+    assert often["bound"] == "anytime"
+    assert often["change_low"] < once["change_low"]
+    assert "at all looks together" in repr(rd.gate(own, base, {"ndcg@10": -0.02}, looks="any"))
+
+
+def test_a_list_that_one_side_lacks_counts_as_zero():
+    own, base = sides(loss=-0.01)
+    row = rd.gate(own.iloc[:300], base, {"ndcg@10": -0.02}).table.iloc[0]
+    assert (row["n_only_baseline"], row["n_only_candidate"], row["n_users"]) == (100, 0, 400)
+    assert row["mean_candidate"] == pytest.approx(own["ndcg@10"].iloc[:300].sum() / 400)
+    assert row["verdict"] == "fail"
+
+
+def test_the_unit_is_the_user():
+    own, base = sides(n=300)
+    lists = [pd.concat([one.assign(session=i) for i in range(5)]) for one in (own, base)]
+    sessions = rd.gate(*lists, {"ndcg@10": -0.02}, user_col=["user_id", "session"]).table.iloc[0]
+    users = rd.gate(own, base, {"ndcg@10": -0.02}).table.iloc[0]
+    assert (sessions["n_users"], sessions["n_lists"]) == (300, 1500)
+    assert sessions["change_low"] == pytest.approx(users["change_low"])
+
+
+def test_weights_are_those_of_the_evaluation():
+    weights = {user: 1.0 + i % 3 for i, user in enumerate(SHOP.true["user_id"].unique())}
+    new, old = (of(name, weight_col=weights) for name in ("knn", "popularity"))
+    row = rd.gate(new, old, {"ndcg@10": "-2%"}).table.iloc[0]
+    assert row["mean_candidate"] == pytest.approx(new.summary["value"].iloc[0])
+
+
+def test_nothing_is_changed():
+    own, base = sides()
+    before = own.copy(), base.copy()
+    rd.gate(own, base, {"ndcg@10": -0.02}, by="country")
+    pd.testing.assert_frame_equal(own, before[0])
+    pd.testing.assert_frame_equal(base, before[1])
+
+
+# -------------------------------------------------------------------------------------------- segments
+
+
+def test_segments_are_gated_by_their_own_budgets_only():
+    own, base = sides(loss=0.0)
+    own.loc[own["country"] == "FR", "ndcg@10"] -= 0.1
+    shown = rd.gate(own, base, {"ndcg@10": -0.2}, by="country")
+    assert shown.verdict == "pass"
+    assert shown.table["segment_value"].tolist() == ["", "DE", "FR"]
+    assert verdicts(shown) == ["pass, but worse", "not gated", "not gated"]
+    gate = rd.gate(own, base, {"ndcg@10": -0.2, "ndcg@10[country]": -0.02})
+    assert (gate.verdict, verdicts(gate)) == ("fail", ["pass, but worse", "pass", "fail"])
+    gate = rd.gate(own, base, {"ndcg@10[country=DE]": -0.02})
+    assert (gate.verdict, verdicts(gate)) == ("pass", ["pass", "not gated"])
+
+
+def test_a_small_segment_is_shown():
+    own, base = sides()
+    for frame in (own, base):
+        frame.loc[:9, "country"] = "AT"
+    table = rd.gate(own, base, {"ndcg@10[country]": -0.5}).table.set_index("segment_value")
+    assert table.loc["AT", "verdict"] == "not gated"
+    assert table.loc["AT", "reason"] == "fewer than 30 users"
+
+
+def test_a_segment_that_one_side_does_not_know():
+    """A list without recommendations carries nothing of them; the other side says its segment."""
+    own, base = sides()
+    own.loc[:99, "country"] = None
+    table = rd.gate(own, base, {"ndcg@10": -0.02}, by="country").table.set_index("segment_value")
+    assert table.loc["DE", "n_users"] == 200
+    own.loc[:2, "country"] = "FR"
+    with pytest.raises(rd.DataError, match="'country' differs between candidate and baseline in 3 lists"):
+        rd.gate(own, base, {"ndcg@10": -0.02}, by="country")
+
+
+# ------------------------------------------------------------------------------------------------ data
+
+
+def differs(gate):
+    return gate.checks.loc[gate.checks["found"] == "differs", "check"].tolist()
+
+
+def test_other_data_are_undecided_with_the_reason():
+    fewer = SHOP.true.drop_duplicates("user_id")
+    other = SHOP.true["user_id"].isin(SHOP.true["user_id"].unique()[:200])
+    for result, check in (
+        (of("knn", ties="item_asc"), "option ties"),
+        (of("knn", true=fewer), "truth"),
+        (of("knn", true=SHOP.true[other]), "truth"),
+    ):
+        gate = rd.gate(result, OLD, {"ndcg@10": "-2%"})
+        assert gate.verdict == "undecided"
+        assert check in differs(gate)
+        assert any(check in reason for reason in gate.reasons)
+        assert check in gate.to_markdown()
+
+
+def test_other_definitions_and_catalogues_are_undecided():
+    gate = rd.gate(of("knn", {"n": "ndcg(gain=exp2)@10"}), of("popularity", {"n": "ndcg@10"}), {"n": "-2%"})
+    assert differs(gate) == ["definition of n"]
+    items = SHOP.true["item_id"].unique().tolist()
+    new, old = (of(name, ["auc"], items=own) for name, own in (("knn", items), ("popularity", [*items, "more"])))
+    assert "items=" in differs(rd.gate(new, old, {"auc@10": "-2%"}))
+
+
+def test_a_table_without_a_record_says_what_was_not_compared():
+    own, base = sides()
+    gate = rd.gate(own, base, {"ndcg@10": -0.02})
+    assert gate.passed
+    assert "Not compared, since nothing records them: options and definitions, truth." in repr(gate)
+
+
+def test_unjudged_items_turn_a_verdict_into_undecided():
+    own, base = sides(loss=0.05)
+    own["judged@10"], base["judged@10"] = 0.5 + 0.01 * (np.arange(400) % 2), 0.9
+    gate = rd.gate(own, base, {"ndcg@10": -0.02})
+    assert gate.verdict == "undecided"
+    assert "fewer items of the candidate are judged (judged@10: 50.5%" in gate.table["reason"].iloc[0]
+    swapped = rd.gate(own, base, {"ndcg@10": -0.1})  # judged less, it passes all the same
+    assert swapped.passed
+
+
+# ------------------------------------------------------------------------------------------- bad calls
+
+
+@pytest.mark.parametrize(
+    ("budgets", "error", "says"),
+    [
+        ({"ndcg@10": "+2%"}, rd.OptionError, "allows what is better, since larger values of 'ndcg@10' are"),
+        ({"first_rank@10": "-2%"}, rd.OptionError, r"expected \+2%"),
+        ({"ndcg@10": "-2pp"}, rd.OptionError, "expected a share of the baseline's mean such as '-2%'"),
+        ({"ndcg@10": True}, rd.OptionError, "expected a share"),
+        ({"ndcg@10": float("nan")}, rd.OptionError, "expected a share"),
+        ({"ndcg@10": -2}, rd.OptionError, "is all that values from 0 to 1 can lose"),
+        ({"ndcg@10": "-100%"}, rd.OptionError, "is all that there is to lose"),
+        ({}, rd.OptionError, "expected a mapping of metrics"),
+        ({"ndcg@5": "-2%"}, rd.ColumnError, "candidate has no metric 'ndcg@5' per list; .* at another k"),
+        ({"coverage@10": "-2%"}, rd.ColumnError, "candidate has no metric 'coverage@10'"),
+        ({"ndcg@10[country]": "-2%"}, rd.ColumnError, "country"),
+    ],
+)
+def test_bad_budgets(budgets, error, says):
+    with pytest.raises(error, match=says):
+        rd.gate(NEW, OLD, budgets)
+
+
+def test_bad_sides(tmp_path):
+    with pytest.raises(rd.OptionError, match="has 3 values of 'model'"):
+        rd.gate(rd.evaluate(SHOP.true, SHOP.pred, "ndcg@10", by="model"), OLD, {"ndcg@10": "-2%"})
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        rd.gate(tmp_path / "nowhere", OLD, {"ndcg@10": "-2%"})
+    with pytest.raises(TypeError, match="candidate is a dict; expected a result"):
+        rd.gate({}, OLD, {"ndcg@10": "-2%"})
+    with pytest.raises(rd.OptionError, match="at k = 5 in candidate and at k = 10 in baseline"):
+        rd.gate(of("knn", {"n": "ndcg@5"}), of("popularity", {"n": "ndcg@10"}), {"n": "-2%"})
+    with pytest.raises(rd.ColumnError) as caught:
+        rd.gate(NEW, of("popularity", ["ndcg@5"]), {"ndcg@10": "-2%"})
+    assert (caught.value.argument, caught.value.value) == ("budgets", "ndcg@10")
+    for option in ({"worst": "never"}, {"alpha": 5}, {"looks": "daily"}, {"min_lists": -1}, {"correction": "holms"}):
+        with pytest.raises(rd.OptionError, match=next(iter(option))):
+            rd.gate(NEW, OLD, {"ndcg@10": "-2%"}, **option)
+
+
+# ------------------------------------------------------------------------------------ what people read
+
+
+def test_folders_results_and_tables_say_the_same(tmp_path):
+    NEW.to_parquet(tmp_path / "new")
+    OLD.to_parquet(tmp_path / "old")
+    want = rd.gate(NEW, OLD, {"ndcg@10": "-2%"}).table
+    for pair in ((tmp_path / "new", str(tmp_path / "old")), (NEW.per_user, OLD.per_user)):
+        pd.testing.assert_frame_equal(rd.gate(*pair, {"ndcg@10": "-2%"}).table, want)
+    long = rd.evaluate(SHOP.true, SHOP.pred, METRICS, by="model").per_user
+    chosen = [long[long["model"] == name] for name in ("knn", "popularity")]
+    pd.testing.assert_frame_equal(rd.gate(*chosen, {"ndcg@10": "-2%"}).table, want)
+
+
+def test_the_table_goes_to_parquet_and_joins(tmp_path):
+    table = rd.gate(BAD, OLD, {"ndcg@10": "-2%", "recall@10": -0.05}).table
+    table.to_parquet(tmp_path / "gate.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "gate.parquet"), table)
+    assert len(table.merge(table, on=["metric", "segment", "segment_value"])) == len(table)
+
+
+def test_markdown_begins_with_the_verdict():
+    own, base = sides()
+    assert rd.gate(own, base, {"ndcg@10": -0.02}).to_markdown().startswith("### Passed: 1 budget is met\n\n| verdict")
+    text = rd.gate(BAD, OLD, {"ndcg@10": "-2%", "recall@10": -0.05}).to_markdown()
+    assert text.startswith("### Failed: 0 of 2 budgets are met, 2 broken\n")
+    assert "<b>Failed: 0 of 2" in rd.gate(BAD, OLD, {"ndcg@10": "-2%", "recall@10": -0.05})._repr_html_()
+
+
+def test_junit_has_a_case_per_budget(tmp_path):
+    own, base = sides()
+    for frame in (own, base):
+        frame["a<b>\u202e"] = frame["ndcg@10"]
+    budgets = {"ndcg@10": -0.02, "ndcg@10[country=DE]": -0.0001, "a<b>\u202e": -0.02}
+    worse = own.assign(**{"a<b>\u202e": own["ndcg@10"] - 0.2})
+    gate = rd.gate(worse, base, budgets, by="country")
+    for undecided, tag in (("error", "errors"), ("skipped", "skipped")):
+        gate.to_junit(tmp_path / "out.xml", undecided=undecided)
+        suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]
+        assert (suite.get("tests"), suite.get("failures"), suite.get(tag)) == ("3", "1", "1")
+        assert len(suite) == 3
+        assert next(case.get("name") for case in suite.iter("testcase")) == "ndcg@10 −0.02"
+        assert suite.find(".//failure").get("type") == "fail"
+
+
+def test_an_assertion_shows_the_table(tmp_path):
+    """pytest cuts what it asserts at 240 characters; the table stands in the failure all the same."""
+    NEW.to_parquet(tmp_path / "new")
+    BAD.to_parquet(tmp_path / "bad")
+    (tmp_path / "test_gate.py").write_text(
+        "import recdf as rd\n\ndef test_candidate():\n    assert rd.gate('bad', 'new', {'ndcg@10': '-2%'})\n"
+    )
+    call = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gate.py"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Failed: 0 of 1 budgets are met, 1 broken" in done.stdout
+    assert "ndcg@10  −2%" in done.stdout
