@@ -232,14 +232,11 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
     found.add("null variants", "warning", null, len(log), f"log[{name!r}]", "these impressions belong to no arm")
     variant = pd.factorize(values)[0]
     names = [rules.user_col, *rules.source_lists]
+    within = "the list belongs to no arm: leave it out"
+    across = 'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧'
     for what, unit, labels, effect in (
-        ("variants that change within a list", log.lists.code, names, "the list belongs to no arm: leave it out"),
-        (
-            "users in several variants",
-            log.user,
-            [rules.user_col],
-            'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧',
-        ),
+        ("variants that change within a list", log.lists.code, names, within),
+        ("users in several variants", log.user, [rules.user_col], across),
     ):
         pairs, n = dense_codes([unit, variant])
         row = first_rows(pairs, n)

@@ -148,17 +148,9 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
     even = np.divide(second**2, powers[:, 1], out=np.full(len(requests), float(n_clusters)), where=spread)
     skewness = np.divide(powers[:, 0], second**1.5, out=np.zeros(len(requests)), where=spread)
     changes = [value - values[whole] for value, whole in zip(values, full, strict=True)]
-    return Estimates(
-        [
-            ValueEstimate(
-                values[j], se[j, 0], values[j] - logging, se[j, 1], changes[j], se[j, 2], even[j], skewness[j]
-            )
-            for j in range(len(requests))
-        ],
-        found,
-        n_clusters,
-        sums,
-    )
+    lifts = [value - logging for value in values]
+    columns = values, se[:, 0], lifts, se[:, 1], changes, se[:, 2], even, skewness
+    return Estimates([ValueEstimate(*row) for row in zip(*columns, strict=True)], found, n_clusters, sums)
 
 
 def influence_sums(rows: LogGroup, requests: Sequence[EstimatorRequest], found: Fitted) -> tuple[Floats, Bools]:

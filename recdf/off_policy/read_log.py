@@ -166,19 +166,12 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
     pa.default_memory_pool().release_unused()  # the tables of string ids, before the weights take memory
     slate = plan.slate_propensity
     return LogArrays(
-        plan,
-        propensity,
-        target,
-        reward,
-        _model_column(frame, plan.q_logged),
-        _model_column(frame, plan.q_target),
+        plan, propensity, target, reward, _model_column(frame, plan.q_logged), _model_column(frame, plan.q_target),
         _sample_weight(frame, plan.sample_weight),
         None if slate is None else read_probabilities(frame, slate, zero=False, what="the probability of the slate"),
-        unit,
-        None if unit is None else _position(frame, plan.position),
-        cluster,
+        unit, None if unit is None else _position(frame, plan.position), cluster,
         cluster is None and unit is None and repeats_users(frame, by),
-    )
+    )  # fmt: skip
 
 
 def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:

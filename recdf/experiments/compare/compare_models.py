@@ -281,12 +281,9 @@ def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[st
         for role, frame in runs.parts:
             require(frame, role, names)
         return list(dict.fromkeys(names))
-    names = [
-        name
-        for name in runs.parts[0][1].columns
-        if name not in keys
-        and all(name in frame.columns and pd.api.types.is_float_dtype(frame[name].dtype) for _, frame in runs.parts)
-    ]
+    frames = [frame for _, frame in runs.parts]
+    shared = [name for name in frames[0].columns if name not in keys and all(name in frame for frame in frames)]
+    names = [name for name in shared if all(pd.api.types.is_float_dtype(frame[name].dtype) for frame in frames)]
     if not names:
         raise OptionError(f"per_user has no float column besides {keys}; name the metrics to compare in ⟦+metrics=⟧")
     return names

@@ -71,17 +71,11 @@ def first_row(
     """What is known before anything is estimated: units that count and that are left out (NaN if unknown), of both."""
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
     row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
-        "metric": metric,
-        "n_control": n[0],
-        "n_treatment": n[1],
-        "n_dropped": sum(n_dropped),
-        "n_dropped_control": n_dropped[0],
-        "n_dropped_treatment": n_dropped[1],
+        "metric": metric, "n_control": n[0], "n_treatment": n[1],
+        "n_dropped": sum(n_dropped), "n_dropped_control": n_dropped[0], "n_dropped_treatment": n_dropped[1],
         "method": {"t": "welch", "proportion": "welch"}.get(test, test) + "+cluster" * clustered,
-        "cap": cap,
-        "n_covariate_missing": n_covariate_missing,
-        "warning": "",
-    }
+        "cap": cap, "n_covariate_missing": n_covariate_missing, "warning": "",
+    }  # fmt: skip
     return but(row, *warnings)
 
 

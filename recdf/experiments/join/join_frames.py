@@ -103,20 +103,14 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
         result["n_before_exposure"] = cells.n_early[cells.kept(missing)]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = {
-        "user_col": keys,
-        "variant_col": options.variant_col,
-        "by": options.by,
-        "missing": missing,
-        "n_assigned": len(assigned),
-        "n_missing": int((~cells.found).sum()),
-        "n_unassigned": users.n_unassigned,
-        "n_multi_variant": int(users.several.sum()),
-        "n_repeated": len(assignment) - users.n_assigned,
+        "user_col": keys, "variant_col": options.variant_col, "by": options.by, "missing": missing,
+        "n_assigned": len(assigned), "n_missing": int((~cells.found).sum()), "n_unassigned": users.n_unassigned,
+        "n_multi_variant": int(users.several.sum()), "n_repeated": len(assignment) - users.n_assigned,
         "n_before_exposure": 0 if exposure is None else int(exposure.early.sum()),
         "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~users.several).sum()),
         "n_cells_before_exposure": cells.n_absent,
         "null_for_missing": [name for name, value in fills.items() if value is None],
-    }
+    }  # fmt: skip
     return result
 
 

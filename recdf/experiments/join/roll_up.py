@@ -164,13 +164,9 @@ def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
     """The metrics among the numeric columns. Whole numbers of an unknown name may be ids: the caller must say it."""
     spec = evaluated(per_user)
     keys = as_columns(spec.get("user_col"))
-    unknown = [
-        name
-        for name in numbers
-        if not pd.api.types.is_float_dtype(per_user[name].dtype)
-        and direction_of(name) is None
-        and not (name.startswith("n_") or name.endswith("__n"))
-    ]
+    whole = [name for name in numbers if not pd.api.types.is_float_dtype(per_user[name].dtype)]
+    counts = [name for name in whole if name.startswith("n_") or name.endswith("__n")]
+    unknown = [name for name in whole if name not in counts and direction_of(name) is None]
     if unknown and not spec:
         raise DataError(
             f"per_user has whole numbers in {unknown}, which may be ids or counts; name in ⟦+over=⟧ the columns that "
