@@ -112,4 +112,35 @@ def test_metrics_and_examples_of_a_page(tmp_path):
     shown = lists[lists["user_id"] == lists["user_id"].iloc[0]]
     assert shown.loc[(shown["model"] == "knn") & (shown["rank"] == 1), "item_id"].iloc[0] in said
     assert "relevant, not shown" in said
+    assert "holds rows of users" in path.read_text(encoding="utf-8")
     assert "id=\"examples\"" not in rd.report(result, tmp_path / "n.html").read_text(encoding="utf-8")
+
+
+def test_forty_models_stay_below_a_megabyte_with_a_matrix_of_pairs(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"user_id": np.repeat(np.arange(200), 5), "item_id": np.tile(np.arange(5), 200)})
+    pred = pd.concat([rows.assign(model=f"mf_lr{i / 10_000:.4f}", score=rng.random(1000)) for i in range(1, 41)])
+    true = pd.DataFrame({"user_id": range(200), "item_id": rng.integers(0, 5, 200)})
+    result = rd.evaluate(true, pred, ["ndcg", "recall", "mrr"], k=[1, 2, 5], by="model")
+    path = rd.report(result, tmp_path / "r.html", k=2)
+    assert path.stat().st_size < 1_000_000
+    said = section(path, "comparison")
+    assert "the model of the row against that of the column" in said
+    table = result.compare_models("ndcg@2")
+    shown = {"better": "▲", "worse": "▼", "no difference shown": "●"}
+    for verdict, sign in shown.items():
+        n = 2 * int((table["verdict"] == verdict).sum()) if verdict == "no difference shown" else int(
+            table["verdict"].isin(["better", "worse"]).sum())  # fmt: skip
+        assert said.split("withheld")[1].count(sign) == n
+
+
+def test_twelve_users_are_too_few_to_tell(tmp_path):
+    rng = np.random.default_rng(0)
+    items = rng.integers(0, 2, 24)
+    pred = pd.DataFrame({"model": np.repeat(["a", "b"], 12), "user_id": [*range(12)] * 2, "item_id": items})
+    result = rd.evaluate({u: [1] for u in range(12)}, pred, ["hitrate@1", "recall@1"], by="model")
+    path = rd.report(result, tmp_path / "r.html", baseline="a")
+    assert card_of(path)[1:] == ("warning", "too few lists to tell")
+    alike = rd.evaluate({u: [1] for u in range(12)}, pred.assign(item_id=1), "recall@1", by="model")
+    assert "± 0.000" not in rd.report(alike, tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "± 0.000" not in str(rd.leaderboard(alike))

@@ -177,7 +177,7 @@ def report(
         sections = _report_sections(subject, tables, max_rows, examples)
         heading = "Evaluation of recommendations" if subject is not None else _heading(tables)
         about = _about(subject) if subject is not None else _about_users(tables)
-        _write_page(target, _page(title or heading, about, sections))
+        _write_page(target, _page(title or heading, about, sections, examples is not False))
     return target
 
 
@@ -268,7 +268,7 @@ def _jinja() -> Any:
     return jinja2
 
 
-def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
+def _page(title: str, about: Sentence, sections: Sequence[Section], examples: bool) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing else runs."""
     files = {"report.css": _file("report.css"), "report.js": _file("report.js") + _file("pictures.js")}
     policy = "; ".join([
@@ -280,8 +280,9 @@ def _page(title: str, about: Sentence, sections: Sequence[Section]) -> str:
     ])  # fmt: skip
     return str(
         _template().render(
-            title=visible(title), about=about, sections=sections, policy=policy, css=files["report.css"],
-            js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH, bar_height=BAR_HEIGHT,
+            title=visible(title), about=about, sections=sections, examples=examples, policy=policy,
+            css=files["report.css"], js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH,
+            bar_height=BAR_HEIGHT,
         )
     )  # fmt: skip
 

@@ -190,8 +190,9 @@
     }
 
     function draw() {
-      across.value = state.get("x") || String(heads.length - 1);
-      up.value = state.get("y") || "0";
+      const shown = heads.map(function (head) { return !head.hidden; });
+      across.value = state.get("x") || String(shown.lastIndexOf(true));
+      up.value = state.get("y") || String(shown.indexOf(true));
       const columns = [across, up].map(function (one) { return heads[Number(one.value)].cellIndex; });
       const points = Array.from(table.tBodies[0].rows, function (row) {
         return [row.cells[0].textContent.trim()].concat(columns.map(function (i) { return key(row, i); }));
