@@ -194,12 +194,9 @@ def _higher_powers(psis: Sequence[Floats]) -> Floats:
 
 def _unclipped(request: EstimatorRequest, requests: Sequence[EstimatorRequest]) -> int:
     """Return the position of the same request without its clip, which is its own if it has no clip."""
-    if request.clip is None:
-        return requests.index(request)
-    for j, other in enumerate(requests):
-        if other.clip is None and other.estimator.name == request.estimator.unclipped:
-            return j
-    return requests.index(request)
+    name = request.estimator.unclipped
+    whole = [j for j, other in enumerate(requests) if other.clip is None and other.estimator.name == name]
+    return whole[0] if whole and request.clip is not None else requests.index(request)
 
 
 def _sum_key(request: EstimatorRequest) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
-from ..estimates import ArmsEstimate, estimate_arms, few_clusters, residuals
+from ..estimates import ArmsEstimate, estimate_arms, residuals
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows
@@ -141,7 +141,7 @@ def _unit_cautions(units: Units, found: ArmsEstimate, test: str) -> tuple[str, .
     # Where the difference cannot be so skewed that its t interval is too far to one side, no value need be read.
     lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED_SAMPLES)
     cautions = {
-        "few_clusters": units.clustered and min(map(few_clusters, units.sides)) < TINY,
+        "few_clusters": units.clustered and min(side.n_effective for side in units.sides) < TINY,
         "tiny": not units.clustered and units.n_counting < TINY,
         "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
         "few_users_carry": test == "t" and not units.clustered and carried,

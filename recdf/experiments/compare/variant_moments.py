@@ -18,18 +18,9 @@ from ...inputs.door import takes_columns
 from ...inputs.options import Options
 from ...inputs.per_user_columns import warn_of_weights
 from ...stats.moments import HUGE, Moments, add_moments, moments_of
+from ...stats.numbers import Floats
 from ..choices import Columns, RaiseOrDrop, check_value
-from ..experiment_columns import (
-    Codes,
-    Floats,
-    Mask,
-    by_columns,
-    frame_of,
-    group_codes,
-    metric_specs,
-    metric_values,
-    require,
-)
+from ..experiment_columns import Codes, Mask, by_columns, frame_of, group_codes, metric_specs, metric_values, require
 from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
 from .two_sample import VARIANT_RESULT_COLUMNS

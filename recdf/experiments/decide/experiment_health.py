@@ -14,22 +14,12 @@ import pyarrow as pa
 from ...errors import DataError, OptionError, examples, renamed
 from ...inputs.constraints import SHARE, a_number, check_value
 from ...inputs.door import takes_columns
+from ...inputs.groups import split
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
 from ...stats.shares import equal_shares_test, share_test
 from ..assigned_users import in_several_variants
-from ..experiment_columns import (
-    Codes,
-    Mask,
-    by_columns,
-    count_distinct,
-    distinct_codes,
-    frame_of,
-    group_codes,
-    key_codes,
-    require,
-    split,
-)
+from ..experiment_columns import Codes, Mask, by_columns, count_distinct, frame_of, group_codes, key_codes, require
 
 
 @renamed(alpha=("confidence", lambda alpha: 1 - alpha))
@@ -153,7 +143,7 @@ def _users_of_variants(
         "n_assigned": per_cell(unit, n_units, alone),
         "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
         "n_multi_variant": per_cell(user, n_users, ~alone),
-        "n_unassigned": np.full(n_cells, n_users - len(distinct_codes(user, n_users))),
+        "n_unassigned": np.full(n_cells, np.count_nonzero(np.bincount(user, minlength=n_users) == 0)),
         "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
     }  # fmt: skip
 

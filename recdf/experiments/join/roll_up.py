@@ -108,9 +108,7 @@ def _check_rule(per_user: pd.DataFrame, how: Roll | Mapping[str, Roll], rolled_b
     """One rule for all steps: a mean of sums would weigh the units by nothing that has a name."""
     if isinstance(how, Mapping):
         return
-    before = rolled_by
-    if before is None:
-        before = per_user.attrs.get("recdf_roll_up", {}).get("how")
+    before = per_user.attrs.get("recdf_roll_up", {}).get("how") if rolled_by is None else rolled_by
     if before is None and "n_rows" in per_user.columns:
         raise OptionError(
             "per_user has a column n_rows, so it was rolled up before; say by which rule in ⟦+rolled_by=⟧, such as "
