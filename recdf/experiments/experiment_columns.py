@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, examples, kind_of
+from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
-from ..inputs.groups import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import read_weights
 from ..stats.numbers import Floats

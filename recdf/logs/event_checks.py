@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..inputs.groups import first_rows
+from ..inputs.codes import first_rows
 from ..inputs.sorting import run_heads, stable_order
 from ..stats.many_tests import adjust
 from ..tables.findings import Findings, row_objects

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, RecdfError
+from ..inputs.codes import first_rows
 from ..inputs.door import takes_columns
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.groups import first_rows
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import dense_codes, run_heads, stable_order
 from ..tables.findings import Findings, row_objects

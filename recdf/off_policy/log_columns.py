@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, EmptyPopulationError, OptionError, examples, kind_of
-from ..inputs.codes import encode_keys
+from ..inputs.codes import encode_keys, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.groups import group_codes, known_ids, rank_keys, split
 from ..inputs.options import as_columns
 from ..stats.numbers import Floats
 from .rows import IntCodes

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..inputs.codes import first_rows
 from ..inputs.constraints import NONE, POSITIVE, a_number, check_value, either
-from ..inputs.groups import first_rows
 from ..inputs.options import as_columns
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats

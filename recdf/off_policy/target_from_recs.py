@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError
-from ..inputs.codes import encode_integers, encode_keys
+from ..inputs.codes import encode_integers, encode_keys, known_ids
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.groups import known_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import order_source
 from ..stats.numbers import Floats

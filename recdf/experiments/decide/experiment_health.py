@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples, renamed
+from ...inputs.codes import split
 from ...inputs.constraints import SHARE, a_number, check_value
 from ...inputs.door import takes_columns
-from ...inputs.groups import split
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
 from ...stats.shares import equal_shares_test, share_test
