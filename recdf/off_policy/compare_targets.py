@@ -13,20 +13,15 @@ import pandas as pd
 from ..errors import DataError, OptionError, closest, renamed
 from ..inputs.options import as_columns, says_as
 from ..stats.numbers import Floats
-from .estimate_value import check_weights, ope_estimate
+from .estimate_value import gather_evidence, ope_estimate
 from .estimators import Interaction
-from .flags import FLAGS, Evidence, find_flags, trust
-from .importance_weights import effective_numbers, weight_numbers
-from .influence import Estimates, clustered_error, estimate_values
+from .flags import FLAGS, find_flags, trust
+from .influence import Estimates, clustered_error
 from .log_columns import Record, beside_groups, log_frame, split_groups
-from .model_check import model_mismatch_z
 from .plan import Plan, model_columns, read_requests
 from .read_log import LogArrays, read_log
 from .rows import IntCodes
 from .slates import SlateKind
-
-__all__ = ["ope_compare"]
-
 
 COMPARED_TARGET_COLUMNS = (
     "estimator", "clip", "value_baseline", "value", "diff", "se", "ci_low", "ci_high", "rel_diff", "n_rows", "n_units",
@@ -167,17 +162,12 @@ def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
     if len(interactions) > 1:
         raise OptionError("estimators of several interactions cannot be compared in one call; call once for each")
     rows = log.rows(some, requests[0].interaction, closed=False)
-    weights = weight_numbers(rows)
-    check_weights(rows, weights, plan)
-    estimates = estimate_values(rows, requests)
-    flags, model_z = [], model_mismatch_z(rows)
-    for request, one in zip(plan.requests, estimates.rows, strict=False):
-        effective = effective_numbers(rows, request.estimator.rule, request.clip)
-        flags.append(find_flags(Evidence(log, request, estimates, one, weights, effective, model_z)))
+    evidence = gather_evidence(log, rows, requests)
+    estimates, flags = evidence[0].estimates, [find_flags(one) for one in evidence]
     codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
     counts = np.bincount(codes, minlength=rows.n_codes)
     rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
-    constant = weights.constant_reward is not None
+    constant = evidence[0].weights.constant_reward is not None
     return _Target(estimates, counts, rewards, len(rows), rows.n_units, flags, constant)
 
 
@@ -205,19 +195,9 @@ def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> R
     flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]
     request = plan.requests[j]
     return {
-        "estimator": request.label,
-        "clip": np.nan if request.clip is None else request.clip,
-        "value_baseline": base,
-        "value": value,
-        "diff": diff,
-        "se": se,
-        "ci_low": diff - half,
-        "ci_high": diff + half,
-        "rel_diff": diff / base if base else np.nan,
-        "n_rows": first.n_rows,
-        "n_units": first.n_units,
-        "n_clusters": one.n_clusters,
-        "confidence": plan.confidence,
-        "flags": ", ".join(flags),
+        "estimator": request.label, "clip": np.nan if request.clip is None else request.clip, "value_baseline": base,
+        "value": value, "diff": diff, "se": se, "ci_low": diff - half, "ci_high": diff + half,
+        "rel_diff": diff / base if base else np.nan, "n_rows": first.n_rows, "n_units": first.n_units,
+        "n_clusters": one.n_clusters, "confidence": plan.confidence, "flags": ", ".join(flags),
         "trust": trust(flags, base, diff - half, diff + half, "delta"),
-    }
+    }  # fmt: skip

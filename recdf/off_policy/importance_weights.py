@@ -53,14 +53,14 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> E
     have no reward leave no trace in Σw·r, so the rewards to expect are counted too: ess·(Σw|r|)²/(Σw·Σwr²).
     """
     if rule == "model":  # a reward model uses no weights, so the numbers are those of the log itself
-        clip = None
+        rule, clip = "cap", None
     k = rows.n_positions
     total, square, largest, count, spread, population = (np.zeros(k) for _ in range(6))
     paid, paid_square, kept_square, sampled_square = 0.0, 0.0, 0.0, 0.0
     reward_sum, reward_square, n_clipped, above, row_weight = 0.0, 0.0, 0, 0.0, 0.0
     for piece in rows.pieces():
         raw = rows.weight[piece]
-        own = effective_weight(raw, "cap" if rule == "model" else rule, clip)
+        own = effective_weight(raw, rule, clip)
         g = rows.weighted(own, piece)
         total += rows.position_sums(g, piece)
         square += rows.position_sums(g * g, piece)
@@ -92,14 +92,10 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> E
         n_rows = population if rows.sample_weight is None else population * np.divide(kept_square, sampled_square)
         expected = paying * np.nan_to_num(n_rows * total**2 / (population * spread)).min()
     return EffectiveNumbers(
-        float(np.nan_to_num(ess).min()),
-        float((np.nan_to_num(ess) / count).min()),
-        float(np.nan_to_num(seen)),
-        float(np.nan_to_num(expected)),
-        float(share.max()) if (total > 0).all() else 1.0,
-        n_clipped,
+        float(np.nan_to_num(ess).min()), float((np.nan_to_num(ess) / count).min()), float(np.nan_to_num(seen)),
+        float(np.nan_to_num(expected)), float(share.max()) if (total > 0).all() else 1.0, n_clipped,
         above / row_weight if row_weight else 0.0,
-    )
+    )  # fmt: skip
 
 
 def weight_numbers(rows: LogGroup) -> WeightNumbers:

@@ -10,19 +10,15 @@ import pandas as pd
 
 from ..errors import OptionError, renamed
 from ..inputs.options import as_columns, says_as
-from .estimate_value import check_weights, log_record, ope_estimate
+from .estimate_value import gather_evidence, log_record, ope_estimate
 from .estimators import Interaction
-from .flags import Evidence, find_flags, trust
-from .importance_weights import effective_numbers, weight_numbers
-from .influence import estimate_values
+from .flags import find_flags, trust
 from .intervals import delta_intervals, without_variation
 from .log_columns import Record, beside_groups, log_frame, split_groups
 from .plan import Plan, read_requests
 from .read_log import LogArrays, read_log
 from .rows import IntCodes
 from .slates import SlateKind
-
-__all__ = ["ope_diagnostics"]
 
 # The share of the rows, those of the largest weights, whose share of all weight is shown.
 WORST = 0.01
@@ -117,24 +113,19 @@ def ope_diagnostics(
 def _diagnose(log: LogArrays, some: IntCodes | None) -> Record:
     plan, request = log.plan, log.plan.requests[0]
     rows = log.rows(some, request.interaction)
-    weights, effective = weight_numbers(rows), effective_numbers(rows, "cap", None)
-    check_weights(rows, weights, log.plan)
-    found = estimate_values(rows, plan.requests)
-    evidence = Evidence(log, request, found, found.rows[0], weights, effective, 0.0)
-    limits = without_variation(delta_intervals(found, plan.confidence)[0], weights.constant_reward, False)
+    (evidence,) = gather_evidence(log, rows, plan.requests)
+    weights = evidence.weights
+    limits = delta_intervals(evidence.estimates, plan.confidence)[0]
+    limits = without_variation(limits, weights.constant_reward, False)
     flags = find_flags(evidence)
     p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
     n_worst = max(int(np.ceil(WORST * len(rows))), 1)
     worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
     propensity = log.propensity if some is None else log.propensity[some]
     return {
-        **log_record(rows, evidence),
-        "propensity_min": float(propensity.min()),
-        "weight_mean_z": weights.mean_z,
-        "weight_p50": float(p50),
-        "weight_p99": float(p99),
+        **log_record(rows, evidence), "propensity_min": float(propensity.min()),
+        "weight_mean_z": weights.mean_z, "weight_p50": float(p50), "weight_p99": float(p99),
         "worst_rows_share": float(worst.sum() / rows.weight.sum()),
-        "zero_weight_share": 1 - weights.n_matched / len(rows),
-        "flags": ", ".join(flags),
+        "zero_weight_share": 1 - weights.n_matched / len(rows), "flags": ", ".join(flags),
         "trust": trust(flags, evidence.estimate.value, limits.ci_low, limits.ci_high, "delta"),
-    }
+    }  # fmt: skip

@@ -12,15 +12,13 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import NONE, Share, a_number, check_record, either
-from ...stats.arms import Arm, Sample, arm, cuped_arm, cuped_theta
+from ...stats.arms import Arm, Sample, arm, both, cuped_arm, cuped_theta
 from ...stats.power import detectable, detectable_t
 from ...stats.regression import residuals_of_both
 from ..choices import RaiseOrDrop, check_value
 from ..experiment_columns import Codes, frame_of, metric_specs
 from ..samples import MetricRows, covariate_specs, read_metrics, without_gaps
 from ..units import covariate_columns
-
-__all__ = ["plan_experiment"]
 
 # The search for the number of users settles in three or four steps.
 STEPS = 50
@@ -101,18 +99,11 @@ def plan_experiment(
                 )
             mde = float(rel_effect or 0) * mean
             n_control, n_treatment = design.needed(mde / planned)
-        rows.append(
-            {
-                "metric": metric.name,
-                "mean": mean,
-                "std": std,
-                "n_control": n_control,
-                "n_treatment": n_treatment,
-                "mde_abs": mde,
-                "mde_rel": mde / mean if mean > 0 else np.nan,
-                "variance_reduction": 1 - (planned / std) ** 2 if metric.covariates and std > 0 else np.nan,
-            }
-        )
+        rows.append({
+            "metric": metric.name, "mean": mean, "std": std, "n_control": n_control, "n_treatment": n_treatment,
+            "mde_abs": mde, "mde_rel": mde / mean if mean > 0 else np.nan,
+            "variance_reduction": 1 - (planned / std) ** 2 if metric.covariates and std > 0 else np.nan,
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -180,7 +171,5 @@ class _Design:
         return arms
 
     def _rounded(self, total: float) -> tuple[int, int]:
-        n_control, n_treatment = (
-            max(2, math.ceil(total * c - 1e-9)) for c in (self.control_share, 1 - self.control_share)
-        )
-        return n_control, n_treatment
+        shares = self.control_share, 1 - self.control_share
+        return both(lambda share: max(2, math.ceil(total * share - 1e-9)), shares)
