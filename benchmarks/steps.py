@@ -41,8 +41,8 @@ STEPS = {
     "codes of items": ("match.encode",),
     "group: deal rows to blocks": ("match.pred_blocks",),
     "rank `true`": ("match.rank_true",),
-    "rank `pred`": ("pred_lists.rank_pred",),
-    "pair: hits and duplicates": ("true_lists.pair", "pred_lists.settle_pairs"),
+    "rank `pred`": ("true_and_pred_lists.rank_pred",),
+    "pair: hits and duplicates": ("true_and_pred_lists.pair", "true_and_pred_lists.settle_pairs"),
     "blocks: what is left": ("match.PredLists",),
     "population and hits": ("match.population_of", "match.match"),
     "metrics": ("part.defined_values",),
@@ -79,7 +79,7 @@ class Clock:
 @contextmanager
 def watched(clock: Clock) -> Iterator[None]:
     """The functions of the steps under the clock, and put back afterwards."""
-    matching = ("matching.match", "matching.pred_lists", "matching.true_lists")
+    matching = ("matching.match", "matching.true_and_pred_lists")
     evaluation = ("evaluation.part", "evaluation.finish", "evaluation.evaluate")
     rooms = (*matching, "metrics.call", *evaluation)
     modules = {name.rpartition(".")[2]: importlib.import_module(f"recdf.{name}") for name in rooms}

@@ -32,11 +32,9 @@ from ..errors import (
     warn_user,
 )
 from . import deciding, demo, estimating, evaluating, gating, reading_logs, reporting
-from .arguments import Parser, in_flags
-from .config import add_config, with_config
-from .expected import Unexpected
-from .output import add_output, complain
-from .run_record import RunRecord, can_be_retried
+from .arguments import Parser, add_config, in_flags, with_config
+from .evaluating import Unexpected
+from .output import RunRecord, add_output, can_be_retried, complain
 
 __all__ = ["main", "run"]
 

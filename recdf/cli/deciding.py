@@ -31,8 +31,6 @@ from .output import (
     write_out,
 )
 
-__all__ = ["add_compare", "add_experiment", "label"]
-
 OF_MODELS = (
     "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
     "larger_is_better", "weight_col", "unit_col",
@@ -86,12 +84,9 @@ def _run_compare(given: argparse.Namespace) -> int:
             chosen += [] if baseline is None else [baseline]
             result = Evaluation(result.per_user[models.isin(chosen)], result.summary, result.spec)
     table = result.compare_models(
-        given.metric,
-        model_col=model_col,
-        user_col=given.user_col,
-        baseline=baseline,
+        given.metric, model_col=model_col, user_col=given.user_col, baseline=baseline,
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
-    )
+    )  # fmt: skip
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
     both = filter(None, (sentence_of_both(row) for row in table.to_dict("records")))
@@ -172,13 +167,9 @@ def _experiment(given: argparse.Namespace) -> int:
     for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
         assignment = _with_times(assignment, name)
     joined = result.join_experiment(
-        assignment,
-        user_col=given.user_col,
-        variant_col=given.variant_col,
-        how=given.how,
-        **given_parameters(given, ("smaller_is_better", "larger_is_better")),
-        **of_join,
-    )
+        assignment, user_col=given.user_col, variant_col=given.variant_col, how=given.how,
+        **given_parameters(given, ("smaller_is_better", "larger_is_better")), **of_join,
+    )  # fmt: skip
     join = joined.attrs["recdf_experiment"]
     expected = _planned_shares(given.expected, joined[given.variant_col])
     health = experiment_health(

@@ -20,8 +20,6 @@ from ..evaluation.summary import summarize
 from .arguments import add_out, check_out
 from .output import note, print_tables
 
-__all__ = ["add_demo"]
-
 DEMO_FOLDER = "recdf-demo"
 DEMO_FRAMES = ("true", "pred", "log", "users", "items", "assignment", "shown")
 DEMO_METRICS = ["ndcg", "recall", "hitrate", "mrr", "revenue", "coverage"]

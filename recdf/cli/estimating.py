@@ -19,8 +19,6 @@ from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check
 from .files import read_files
 from .output import ESTIMATED, note, print_tables, text_table, write_out
 
-__all__ = ["add_ope"]
-
 OPE_COLUMN_FLAGS = ("reward_col", "propensity_col", "target_col", "position_col", "weight_col", "q_logged", "q_target")
 SLATES = ("slate_col", "interaction", "propensity_kind", "ragged")
 INTERVALS = ("confidence", "interval", "n_resamples", "seed")

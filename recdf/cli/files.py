@@ -32,12 +32,9 @@ NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 
 def read_files(
-    paths: Mapping[str, Any],
-    keys: Sequence[str],
-    by: Sequence[str],
-    columns: Sequence[str] = (),
+    paths: Mapping[str, Any], keys: Sequence[str], by: Sequence[str], columns: Sequence[str] = (),
     names: Mapping[str, Any] | None = None,
-) -> dict[str, pd.DataFrame]:
+) -> dict[str, pd.DataFrame]:  # fmt: skip
     """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files.
 
     Of `keys`, `by` and `columns`, a file of several must have those that another file of the frame has. `names` say for

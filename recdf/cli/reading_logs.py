@@ -20,8 +20,6 @@ from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, as_pa
 from .files import is_text_file, read_files
 from .output import print_tables
 
-__all__ = ["add_impressions"]
-
 LOG_COLUMN_FLAGS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col")
 LOG_RULE_FLAGS = ("attribution", "repeats", "unattributed", "value", "null_keys")
 

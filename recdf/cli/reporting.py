@@ -19,8 +19,6 @@ from .deciding import label
 from .files import read_beside
 from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, print_tables
 
-__all__ = ["add_report"]
-
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
     "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import IdTypeError
-from ..inputs.codes import check_kinds, encode
+from ..inputs.codes import check_kinds, encode, first_rows
 from ..inputs.frames import column
-from ..inputs.groups import first_rows
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.options import Options, as_columns
 from ..matching.list_keys import key_run_heads

@@ -14,7 +14,7 @@ from ..matching.hits import Hits
 from ..matching.lists import Matched
 from ..metrics.compute import compute, mean
 from ..metrics.metric import find
-from .checked_data import Data, ListFindings
+from .check_lists import Data, ListFindings
 
 TIE_METRICS = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 

@@ -20,8 +20,6 @@ from ..metrics.compute import defined_values, mean, settle_undefined
 from ..metrics.metric import Metric, find
 from ..progress import Progress
 
-__all__ = ["compare_conventions"]
-
 # A convention, or one of its rules alone, may refuse data that others accept, such as gains above 1.
 REFUSALS = (DataError, OptionError)
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")

@@ -16,9 +16,9 @@ import pandas as pd
 
 from ..errors import ColumnError
 from ..evaluation.summary import CONFIDENCE, recommender_columns, summarize
+from ..inputs.codes import first_rows
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.groups import first_rows
 from ..inputs.options import CallArguments, as_columns, says_as
 from ..inputs.sorting import spans
 from ..matching.counts import ListCounts
@@ -26,8 +26,6 @@ from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..metrics.per_user import label_frame
-
-__all__ = ["exposure_table", "hit_table", "position_table", "user_gap"]
 
 
 def _call(function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:

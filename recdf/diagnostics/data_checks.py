@@ -13,19 +13,23 @@ from ..errors import EmptyPopulationError, RecdfWarning, examples
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.options import CallArguments, Options
-from ..inputs.order_hints import argument_of, hints_of
 from ..inputs.row_rules import OF_PROPENSITY
-from ..inputs.true_and_pred import broken_of_true, gains, order_source, read_relevance, relevance_source
+from ..inputs.true_and_pred import (
+    argument_of,
+    broken_of_true,
+    gains,
+    hints_of,
+    order_source,
+    read_relevance,
+    relevance_source,
+)
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
 from ..progress import Progress
 from ..tables.findings import Severity
 from .check_ids import check_ids, check_side
-from .check_lists import check_lists
+from .check_lists import Data, ListFindings, check_lists, labels_where, parts_by
 from .check_order import check_order
-from .checked_data import Data, ListFindings, labels_where, parts_by
-
-__all__ = ["check"]
 
 # If a larger share of the recommendations is in the user's log already, the finding is a warning.
 MANY_SEEN = 0.05

@@ -11,8 +11,6 @@ import pandas as pd
 from ..errors import OptionError
 from ..metrics.metric import find
 
-__all__: list[str] = []
-
 METRIC_FIELDS = ("name", "k", "definition")  # of a metric in a spec
 # Columns of texts, with the fields of the metric's record.
 DEFINITION_FIELDS = {

@@ -18,11 +18,6 @@ import pyarrow.compute as pc
 
 from ..errors import DataError
 
-__all__ = [
-    "DescribedDtype", "categories_of", "describe", "know_extension_types", "read_categories", "refuse_lossy", "restore",
-    "to_table",
-]  # fmt: skip
-
 # Since version 3 pandas has a dtype of its own for strings, and no longer keeps them as objects.
 HAS_STR = int(pd.__version__.split(".")[0]) >= 3
 

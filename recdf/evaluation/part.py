@@ -35,8 +35,7 @@ from ..metrics.unknown import unknown_counts
 from ..progress import Progress
 from .carry import carried_columns
 from .exposure_sums import ExposureSums, exposure_sums
-from .item_groups import ItemGroups, item_groups, without_group
-from .summary_rows import exposure_rows
+from .summary_rows import ItemGroups, exposure_rows, item_groups, without_group
 from .value_moments import GroupMoments
 
 WHOLE = frozenset({0})

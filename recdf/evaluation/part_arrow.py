@@ -24,8 +24,8 @@ from ..inputs.row_rules import BrokenRows
 from ..matching.counts import Over
 from ..matching.overlap import Overlap
 from .exposure_sums import ExposureSums, Role, SumKey
-from .item_groups import ItemGroups
 from .part import Failure, Measured, PartResult
+from .summary_rows import ItemGroups
 from .value_moments import GroupMoments
 
 SCHEMA = pa.schema(

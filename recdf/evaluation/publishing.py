@@ -43,23 +43,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "HIDDEN_NAME",
-    "PER_USER",
-    "RESULT_FILES",
-    "RUN",
-    "SUMMARY_FILE",
-    "held_still",
-    "made",
-    "refuse_two_runs",
-    "repair_summary",
-    "settle_folder",
-    "staged",
-    "staging_folder",
-    "sweep",
-    "to_disk",
-]  # fmt: skip
-
 RESULT_FILES = PER_USER, SUMMARY_FILE = ("per_user.parquet", "summary.parquet")
 HIDDEN_NAME = "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
 OLD = "old"  # in a hidden folder: the older result, or files, that are being replaced

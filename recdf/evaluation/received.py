@@ -19,8 +19,6 @@ from ..inputs.options import OPTIONS, as_columns
 from .spec import Spec
 from .summary import SUMMARY, means
 
-__all__: list[str] = []
-
 MEAN_TOLERANCE = 1e-9  # of a mean, relative to the size of the values; sums of parts round differently
 
 

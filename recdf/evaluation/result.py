@@ -13,10 +13,7 @@ from ..inputs.options import as_columns
 from .publishing import settle_folder
 from .received import check_received
 from .shown import result_html, result_text
-from .storage import local_path, read_tables, write_tables
-from .storage_parts import is_in_parts, read_parts
-
-__all__ = ["Evaluation", "read_parquet"]
+from .storage import is_in_parts, local_path, read_parts, read_tables, write_tables
 
 EQUAL_TOLERANCE = 1e-12  # of `==`
 

@@ -22,8 +22,6 @@ import pyarrow as pa
 
 from ..errors import DataError
 
-__all__ = ["Carried", "Sealed", "open_sealed", "seal", "unseal"]
-
 MAGIC = b"PAR1"
 MARK = b"recdf\x00\x00\x01"
 LENGTH = 8  # bytes of a length

@@ -15,8 +15,6 @@ from ..experiments.compare.runs import unit_of
 from ..tables.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
 from .summary import SUMMARY
 
-__all__: list[str] = []
-
 MOST_ROWS = 30
 MOST_K = 6
 NO_INTERVAL = "Where all lists have the same value there is no ±: that tells nothing of how the mean would vary."

@@ -42,14 +42,9 @@ class Spec(TypedDict):
 
 
 def spec_of(
-    requests: Sequence[Request],
-    options: Options,
-    order: Order,
-    relevance_col: str | None,
-    counts: Mapping[str, int],
-    side_tables: Mapping[str, DescribedSide],
-    item_by: str | None = None,
-) -> Spec:
+    requests: Sequence[Request], options: Options, order: Order, relevance_col: str | None, counts: Mapping[str, int],
+    side_tables: Mapping[str, DescribedSide], item_by: str | None = None,
+) -> Spec:  # fmt: skip
     """Return the record of a call: the metrics and options, the columns that order `pred` and grade `true`, and counts.
     """
     spec: Spec = {

@@ -24,8 +24,6 @@ from ..inputs.true_and_pred import read_weights
 from ..metrics.metric import METRICS
 from .value_moments import GroupMoments, clustered
 
-__all__ = ["summarize"]
-
 CONFIDENCE = 0.95
 
 OF_WEIGHTS = ("n_effective",)  # columns of the summary that only weighted means have
@@ -199,14 +197,9 @@ def recommender_columns(per_user: pd.DataFrame, argument: str, weight_col: str |
 
 
 def means(
-    per_user: pd.DataFrame,
-    by: list[str],
-    names: list[str],
-    spec: Mapping[str, Any],
-    confidence: float,
-    units: Sequence[str] = (),
-    weights: np.ndarray | None = None,
-) -> pd.DataFrame:
+    per_user: pd.DataFrame, by: list[str], names: list[str], spec: Mapping[str, Any], confidence: float,
+    units: Sequence[str] = (), weights: np.ndarray | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Return the mean and the interval of some columns in each group of rows."""
     if by:
         grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
@@ -248,12 +241,9 @@ def refuse_summary_names(by: pd.DataFrame) -> None:
 
 
 def mean_table(
-    labels: pd.DataFrame,
-    names: Sequence[str],
-    moments: GroupMoments,
-    spec: Mapping[str, Any],
+    labels: pd.DataFrame, names: Sequence[str], moments: GroupMoments, spec: Mapping[str, Any],
     confidence: float = CONFIDENCE,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Make one row per group (a row of `labels`) and metric column."""
     refuse_summary_names(labels)
     statistics, n_groups = moments.statistics(confidence), len(labels)

@@ -156,12 +156,9 @@ def _weighted_moments(
 
 
 def clustered(
-    columns: Iterable[np.ndarray],
-    group: np.ndarray,
-    unit: np.ndarray,
-    moments: GroupMoments,
+    columns: Iterable[np.ndarray], group: np.ndarray, unit: np.ndarray, moments: GroupMoments,
     weight: np.ndarray | None = None,
-) -> tuple[GroupMoments, np.ndarray]:
+) -> tuple[GroupMoments, np.ndarray]:  # fmt: skip
     """Return the moments with standard errors that hold where the lists of a unit are alike, and the number of units.
 
     The number is a (groups × columns) array. `unit` is the code of the unit of each list; a unit may have lists in

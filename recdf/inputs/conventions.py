@@ -14,8 +14,6 @@ import pandas as pd
 
 from .constraints import NONE, Constraint, either, one_of
 
-__all__ = ["CONVENTIONS", "Convention", "conventions_table"]
-
 
 @dataclass(frozen=True)
 class Convention:

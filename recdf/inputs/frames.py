@@ -20,8 +20,6 @@ from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
 from .options import as_columns, collected
 
-__all__ = ["from_dict", "from_labelled"]
-
 
 def as_frame(
     data: Any, role: str, user_col: str | Sequence[str] = "user_id", item_col: str = "item_id"

@@ -15,10 +15,9 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, valid
-from .accepted import Duplicates, Ids, NanScore, NullKeys, OptionArguments, PopulationRule, Ties, Undefined
+from .accepted import Duplicates, Ids, NanScore, NullKeys, OptionArguments, Population, PopulationRule, Ties, Undefined
 from .constraints import COLUMN_KINDS, NONE, PLAIN_KINDS, Constraint, a_number, constraint_of, either, one_of
 from .conventions import LIKE, Convention, find_convention
-from .population import Population
 
 GIVEN_IDS = Constraint(
     "a list, Series or frame of ids",

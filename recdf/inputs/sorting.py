@@ -96,8 +96,7 @@ def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 def distinct(ascending: np.ndarray) -> np.ndarray:
     """Return the distinct numbers of an ascending array."""
-    found: np.ndarray = ascending[run_heads([ascending])]
-    return found
+    return ascending.take(run_heads([ascending]))
 
 
 def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from ..inputs.groups import CodeColumn
+from ..inputs.codes import CodeColumn
 from ..inputs.sizes import sizes
 from ..inputs.sorting import offsets, order_of_codes, run_heads, spans
 from ..inputs.threads import each, rows_at_a_time

@@ -146,8 +146,7 @@ class ListCounts(Counts):
     @cached_property
     def item(self) -> np.ndarray:
         """Item code at each place."""
-        found: np.ndarray = self.matched.item[self.places]
-        return found
+        return self.matched.item.take(self.places)
 
     def per_item(self, weights: np.ndarray) -> np.ndarray:
         """Sum the weights, one per place, by item."""

@@ -42,5 +42,4 @@ def refuse_two_propensities(table: ReadRows, first: np.ndarray, repeat: np.ndarr
 
 def _propensities(table: ReadRows, rows: np.ndarray, name: str) -> np.ndarray:
     given = read_numbers(column(table.frame, name, table.role), f"{table.role}[{name!r}]").astype(np.float64)
-    found: np.ndarray = given[table.frame_rows(rows)]
-    return found
+    return given.take(table.frame_rows(rows))

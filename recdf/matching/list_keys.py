@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import IdTypeError
-from ..inputs.codes import Coded, encode_keys
-from ..inputs.groups import first_rows
+from ..inputs.codes import Coded, encode_keys, first_rows
 from ..inputs.ids import IdColumn, read_by, take_rows
 from ..inputs.options import Options, as_columns
 from ..inputs.sizes import sizes

@@ -23,13 +23,9 @@ WEIGHT_PLACES = {"true": "a column of true", "users": "a column of ⟦users=⟧"
 
 
 def list_weights(
-    labels: pd.DataFrame,
-    true_rows: ReadRows,
-    true: Ranked,
-    true_list: np.ndarray,
-    users: pd.DataFrame | None,
+    labels: pd.DataFrame, true_rows: ReadRows, true: Ranked, true_list: np.ndarray, users: pd.DataFrame | None,
     options: Options,
-) -> np.ndarray | None:
+) -> np.ndarray | None:  # fmt: skip
     """Return the weight of each list, or None without weights.
 
     `labels` are the keys of the lists, and `true_list` is the entry of each among the ranked lists of `true`, -1 for
@@ -56,7 +52,7 @@ def _of_true(rows: ReadRows, lists: Ranked, options: Options) -> np.ndarray:
     """Return the weight of each list of `true`, whose rows must agree."""
     name = options.weight_name
     given = read_numbers(column(rows.frame, name, "true"), f"true[{name!r}]").astype(np.float64)
-    weights = given[rows.frame_rows(lists.all_rows())]
+    weights = given.take(rows.frame_rows(lists.all_rows()))
     start = lists.start[:-1]
     if not len(start):
         return np.empty(0)
@@ -67,8 +63,7 @@ def _of_true(rows: ReadRows, lists: Ranked, options: Options) -> np.ndarray:
         raise DataError(
             f"true[{name!r}] is not constant within {len(changes):,} lists, such as {key}; a list has one weight"
         )
-    of_list: np.ndarray = weights[start]
-    return of_list
+    return weights.take(start)
 
 
 def _given(users: pd.DataFrame | None, options: Options) -> pd.DataFrame:
@@ -98,5 +93,4 @@ def _of_frame(labels: pd.DataFrame, frame: pd.DataFrame, source: str, options: O
     if differ.any():
         some = frame[names][differ].head(3).to_dict("records")
         raise DataError(f"{where} has two weights for {len(np.unique(rows[differ])):,} users, such as {some}")
-    of_each: np.ndarray = found[of_lists.all()]
-    return of_each
+    return found.take(of_lists.all())

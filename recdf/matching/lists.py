@@ -21,9 +21,8 @@ from ..inputs.sums import exact_sums
 from ..inputs.true_and_pred import Order
 from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap
-from .pred_lists import PredLists
 from .side_tables.sides import Sides
-from .true_lists import TrueLists
+from .true_and_pred_lists import PredLists, TrueLists
 from .values import Rating, Values
 
 

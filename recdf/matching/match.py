@@ -16,18 +16,19 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError
-from ..inputs.codes import Coded, IdCodes, encode, encode_keys
+from ..inputs.codes import Coded, IdCodes, encode, encode_keys, first_rows
 from ..inputs.frames import as_frame, column, read_order
-from ..inputs.groups import first_rows
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
-from ..inputs.order_hints import Hints, hints_of, is_rank
 from ..inputs.row_rules import BrokenRows, RowsRefused
 from ..inputs.threads import keep_freed_memory
 from ..inputs.true_and_pred import (
+    Hints,
     Order,
     ReadRows,
     by_in_true,
+    hints_of,
+    is_rank,
     order_source,
     raw_ratings,
     raw_scores,
@@ -50,13 +51,10 @@ from .list_keys import (
 from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, samples_of
-from .pred_lists import PredLists
 from .ranked import Ranked, pred_blocks, rank_true
-from .side_tables.baseline import base_lists
-from .side_tables.doors import Doors
 from .side_tables.records import CODERS, read_sides
-from .side_tables.sides import Sides
-from .true_lists import TrueByKey, TrueLists
+from .side_tables.sides import Doors, Sides, base_lists
+from .true_and_pred_lists import PredLists, TrueByKey, TrueLists
 from .values import Rating, item_values, responses_of
 
 # Counts of (list, item) pairs that occur twice in the rows that metrics read.
@@ -64,14 +62,9 @@ REPEATED = {"true_duplicates", "pred_duplicates"}
 
 
 def match(
-    true: Any,
-    pred: Any,
-    options: Options,
-    given: Mapping[str, Any] | None = None,
-    by_values: pd.DataFrame | None = None,
-    part: bool = False,
-    findings: dict[str, BrokenRows] | None = None,
-) -> Matched:
+    true: Any, pred: Any, options: Options, given: Mapping[str, Any] | None = None,
+    by_values: pd.DataFrame | None = None, part: bool = False, findings: dict[str, BrokenRows] | None = None,
+) -> Matched:  # fmt: skip
     """Check, code, rank and match two frames; `true` may be None for metrics of `pred` alone.
 
     Where these frames are a `part` of larger data, `by_values` are the distinct `by` values of all of it. Where a part
@@ -367,13 +360,9 @@ def _disordered(rows: _Rows, pred: PredLists, name: Any) -> int:
 
 
 def _overlap(
-    rows: _Rows,
-    codes: _Codes,
-    ranked: _RankedLists,
-    lists: tuple[np.ndarray, np.ndarray, np.ndarray],
-    in_sides: dict[str, int],
-    compare: bool,
-) -> Overlap:
+    rows: _Rows, codes: _Codes, ranked: _RankedLists, lists: tuple[np.ndarray, np.ndarray, np.ndarray],
+    in_sides: dict[str, int], compare: bool,
+) -> Overlap:  # fmt: skip
     """Compare both frames; `lists` has the number of each list's list of `true`, and its lengths in both frames."""
     true_list, n_true, n_pred = lists
     # With nan_score="last" null ranks are repeated by the caller's own choice, so repeated ranks are no warning.

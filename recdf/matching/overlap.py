@@ -28,9 +28,9 @@ from ..errors import (
 from ..inputs.codes import Coded, IdCodes
 from ..inputs.ids import IdColumn
 from ..inputs.options import Options
-from ..inputs.order_hints import argument_of
 from ..inputs.sorting import spans
-from .pred_lists import PredLists
+from ..inputs.true_and_pred import argument_of
+from .true_and_pred_lists import PredLists
 
 
 @dataclass(frozen=True)

@@ -33,14 +33,9 @@ class Pairs:
 
 
 def pair_within(
-    item: np.ndarray,
-    start: np.ndarray,
-    length: np.ndarray,
-    sought: np.ndarray,
-    sought_start: np.ndarray,
-    sought_length: np.ndarray,
-    n_items: int,
-) -> Pairs:
+    item: np.ndarray, start: np.ndarray, length: np.ndarray, sought: np.ndarray, sought_start: np.ndarray,
+    sought_length: np.ndarray, n_items: int,
+) -> Pairs:  # fmt: skip
     """Find the repeats in each list, and where it holds the items sought from it.
 
     `item`, `start`, `length` are the lists. `sought`, `sought_start`, `sought_length` are the items that are looked for

@@ -14,8 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import DuplicateError, TieError
-from ..inputs.codes import Coded, IdCodes
-from ..inputs.groups import CodeColumn
+from ..inputs.codes import CodeColumn, Coded, IdCodes
 from ..inputs.options import Options
 from ..inputs.sizes import sizes
 from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
@@ -137,14 +136,9 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
 
 
 def rank_true(
-    table: ReadRows,
-    key: Coded,
-    heads: np.ndarray | None,
-    n_keys: int,
-    items: IdCodes,
-    options: Options,
+    table: ReadRows, key: Coded, heads: np.ndarray | None, n_keys: int, items: IdCodes, options: Options,
     counts: dict[str, int],
-) -> tuple[Ranked, np.ndarray]:
+) -> tuple[Ranked, np.ndarray]:  # fmt: skip
     """Return the lists of `true` by key, largest gain first, and the gains."""
     gain = table.number
     assert gain is not None

@@ -16,9 +16,9 @@ from ..inputs.codes import IdCodes
 from ..inputs.frames import column, read_values
 from ..inputs.options import Options
 from ..inputs.true_and_pred import ReadRows
-from .pred_lists import PredLists
 from .ranked import Ranked
-from .side_tables.doors import Door
+from .side_tables.sides import Door
+from .true_and_pred_lists import PredLists
 
 # Columns of `true` that say what users did with an item.
 RESPONSES = ("clicks", "purchases")
@@ -63,19 +63,13 @@ def responses_of(table: ReadRows, lists: Ranked, name: str) -> np.ndarray | None
     if len(found) and found.min() < 0:
         below = examples(found[found < 0])
         raise DataError(f"{table.role}[{name!r}] holds negative numbers ({below}); expected counts")
-    of_rows: np.ndarray = found[table.frame_rows(lists.all_rows())]
-    return of_rows
+    return found.take(table.frame_rows(lists.all_rows()))
 
 
 def item_values(
-    true_rows: ReadRows,
-    pred_rows: ReadRows,
-    true_lists: Ranked,
-    pred_lists: PredLists,
-    catalogue: Door | None,
-    items: IdCodes,
-    options: Options,
-) -> Values | None:
+    true_rows: ReadRows, pred_rows: ReadRows, true_lists: Ranked, pred_lists: PredLists, catalogue: Door | None,
+    items: IdCodes, options: Options,
+) -> Values | None:  # fmt: skip
     """Return the values in `value_col`: from the frame itself where it has the column, else from the catalogue."""
     name = options.value_col
     if name is None:

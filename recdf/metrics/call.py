@@ -55,12 +55,9 @@ class Call:
 
     @classmethod
     def from_arguments(
-        cls,
-        function: Callable[..., Any],
-        arguments: Mapping[str, Any],
-        true: Any = None,
+        cls, function: Callable[..., Any], arguments: Mapping[str, Any], true: Any = None,
         requests: Callable[[Options], Sequence[Request]] = lambda options: (),
-    ) -> Call:
+    ) -> Call:  # fmt: skip
         """Check the arguments of a function that takes `true` and `pred`.
 
         `arguments` are its shared options, side tables, `item_by` and `carry`, by name. `requests` makes the metrics
@@ -151,13 +148,9 @@ class Call:
         warn_of_unknown(overlap, counts, self.requests, self.options)
 
     def match_part(
-        self,
-        true: Any,
-        pred: Any,
-        by_values: pd.DataFrame | None,
-        whole: bool,
+        self, true: Any, pred: Any, by_values: pd.DataFrame | None, whole: bool,
         findings: dict[str, BrokenRows] | None = None,
-    ) -> Matched:
+    ) -> Matched:  # fmt: skip
         """Match the frames of a part, or of the `whole`, without warnings; there may be no list.
 
         `by_values` are the `by` values of the whole. The caller gives the warnings once all parts are matched, and

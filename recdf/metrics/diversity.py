@@ -10,10 +10,9 @@ import numpy as np
 from ..inputs.constraints import Share, a_number
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .category_mixes import mixes
 from .metric import metric
 from .similarity import mean_similarity
-from .subtopics import alpha_dcg, aspect_counts, even_ideal, greedy_ideal
+from .subtopics import alpha_dcg, aspect_counts, even_ideal, greedy_ideal, mixes
 
 SimilarityArgument = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
 

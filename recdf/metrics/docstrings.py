@@ -64,15 +64,9 @@ def _doc_sections(doc: str) -> dict[str, str]:
 
 
 def full_doc(
-    doc: str,
-    arguments: Sequence[str],
-    k: int | None,
-    sides: Sequence[str],
-    optional: Sequence[str],
-    per: str,
-    own: Sequence[str],
-    module: str | None,
-) -> str:
+    doc: str, arguments: Sequence[str], k: int | None, sides: Sequence[str], optional: Sequence[str], per: str,
+    own: Sequence[str], module: str | None,
+) -> str:  # fmt: skip
     """Return the kernel's docstring with the text that metrics share: frames, parameters, options, results, errors.
 
     `own` are the metric's own parameters, and `module` is that of a metric of the package.

@@ -17,7 +17,7 @@ from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from ..matching.side_tables.categories import Labels
+from ..matching.side_tables.catalogue import Labels
 from ..matching.side_tables.log import Head
 from .metric import metric
 

@@ -20,8 +20,6 @@ from .compute import compute, compute_counts, mean, settle_undefined
 from .per_user import per_user_frame
 from .record import Kernel, MetricRecord, Request, show
 
-__all__ = ["METRICS", "Metric", "metric", "metrics_table"]
-
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
 

@@ -52,8 +52,7 @@ def weights_of(lists: Lists) -> np.ndarray:
 
 
 def _observed_hits(lists: Lists) -> np.ndarray:
-    found: np.ndarray = weights_of(lists)[lists.hits.true_place]
-    return found
+    return weights_of(lists).take(lists.hits.true_place)
 
 
 def _relevant_observed(lists: Lists) -> np.ndarray:

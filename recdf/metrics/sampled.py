@@ -15,9 +15,6 @@ from ..errors import FewNegativesWarning, OptionError, warn_user
 from ..inputs.constraints import a_number, check_value
 from ..stats.numbers import Floats
 
-__all__ = ["sampled_values"]
-
-
 SampledMetric = Literal["recall", "hitrate", "ndcg", "mrr", "map", "auc"]
 
 # Without a cut-off the first ranks of the catalogue still have most of the value.

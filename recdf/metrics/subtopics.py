@@ -1,17 +1,24 @@
-"""Aspects of relevant items: which of them a list covers, and which of them an ideal list could cover.
+"""What items are about: the aspects that a list and an ideal list cover, and the mix of categories in each list.
 
 The aspects of a row of `true` are those that the aspect table has for the row's item and the user of the list. Rows
 that are not relevant have none, whatever the aspect table says.
+
+In a mix of categories each item counts as 1 and is divided equally among its categories.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from ..inputs.sizes import sizes
 from ..inputs.sorting import offsets, spans
 from ..inputs.sums import exact_sums
 from ..matching.lists import Lists, Matched
-from ..matching.side_tables.aspects import Aspects
+from ..matching.side_tables.catalogue import Labels
+from ..matching.side_tables.log import LogCodes
+from ..matching.side_tables.sides import Aspects
 
 
 def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
@@ -89,8 +96,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
         owner = owner[left]
         if not len(owner):
             break
-    found: np.ndarray = np.append(total, 0.0)[matched.true_list]
-    return found
+    return np.append(total, 0.0).take(matched.true_list)
 
 
 def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
@@ -117,3 +123,36 @@ def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarra
     )
     of_true = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)
     return of_hits, np.append(of_true, 0)[matched.true_list]
+
+
+def mixes(lists: Lists, labels: Labels, log: LogCodes | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield blocks of lists with the mix of the recommended items, and that of the user's log (zeros without a log)."""
+    n_labels = max(len(labels.names), 1)
+    size = max(1, sizes().category_cells // n_labels)
+    for low in range(0, len(lists), size):
+        block = slice(low, min(low + size, len(lists)))
+        n_shown = lists.n_shown[block]
+        items = lists.matched.item[spans(lists.matched.start[block], n_shown)]
+        shown = _mixed_shares(
+            items, np.repeat(np.arange(len(n_shown)), n_shown), None, labels, (len(n_shown), n_labels)
+        )
+        past = np.zeros_like(shown)
+        if log is not None:
+            start, item, count = log.pairs
+            length = log.n_history[block]
+            rows = spans(np.append(start[:-1], 0)[log.list_user[block]], length)
+            past = _mixed_shares(
+                item[rows], np.repeat(np.arange(len(n_shown)), length), count[rows], labels, past.shape
+            )
+        yield block, shown, past
+
+
+def _mixed_shares(
+    items: np.ndarray, of_list: np.ndarray, weights: np.ndarray | None, labels: Labels, shape: tuple[int, ...]
+) -> np.ndarray:
+    position, category = labels.entries(items)
+    parts = 1.0 / np.maximum(labels.length[items], 1)
+    if weights is not None:
+        parts = parts * weights
+    flat = exact_sums(parts[position], of_list[position] * shape[1] + category, shape[0] * shape[1])
+    return flat.reshape(shape)

@@ -10,16 +10,14 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..inputs.codes import first_rows
 from ..inputs.constraints import NONE, POSITIVE, a_number, check_value, either
-from ..inputs.groups import first_rows
 from ..inputs.options import as_columns
 from ..stats.many_tests import adjust
 from ..stats.numbers import Floats
 from .log_columns import log_frame, log_key_codes, read_probabilities, split_groups
 from .read_log import LARGEST_WEIGHT
 from .rows import IntCodes
-
-__all__ = ["popularity_propensity", "propensity_check"]
 
 PROPENSITY_COLUMNS = (
     "n_rows", "n_shown", "inverse_sum", "ratio", "z", "p_value", "p_adj",

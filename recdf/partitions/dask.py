@@ -11,16 +11,15 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, MissingExtraError
-from ..evaluation.evaluate_arguments import EvaluateArguments
+from ..evaluation.evaluate import EvaluateArguments
 from ..inputs.options import as_columns
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments
-from .engine_methods import OnBucket, OnChunk, as_dtypes, labels_of_table
+from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, as_dtypes, labels_of_table
 from .engine_result import EngineEvaluation
 from .needed import decoded
 from .packed import PACKED, arrow_table_of
-from .shipped import Handle, Inline, Sent
 from .source import frame_of_arrow
 
 __all__ = ["evaluate"]

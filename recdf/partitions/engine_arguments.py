@@ -1,17 +1,26 @@
-"""The arguments of an engine: how its `evaluate` shows them, and what it refuses."""
+"""The arguments of an engine: how its `evaluate` shows them, what it refuses, and how it tells of jobs that fail.
+
+Contract: `watched` returns an engine that raises `EngineError` where a job of the engine fails. The message says what
+failed, in which bucket if that is known, and what to do. The engine's exception is its `__cause__`. Errors of recdf
+pass unchanged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import partial
-from typing import Any
+import re
+from collections.abc import Callable, Collection, Iterator
+from functools import partial, wraps
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from ..errors import OptionError
-from ..evaluation.evaluate_arguments import EngineFunction, takes_evaluate_arguments
+from .._version import __version__
+from ..errors import EngineError, OptionError, RecdfError
+from ..evaluation.evaluate import EngineFunction, takes_evaluate_arguments
 from ..inputs.options import Options
-from ..inputs.order_hints import argument_of, hints_of
+from ..inputs.true_and_pred import argument_of, hints_of
 
 ENGINE_PACKAGES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
@@ -93,3 +102,177 @@ def takes_engine_arguments(name: str) -> Callable[[EngineFunction], EngineFuncti
     """Show the arguments of `evaluate`, and what an engine returns, on the `evaluate` of an engine."""
     results = RESULTS.format(name=name, extra=name.lower())
     return partial(takes_evaluate_arguments, engine=name, results=results)
+
+
+# The methods of an engine that start a job, or make one that starts later.
+JOBS = ("schema", "head", "each", "meet", "collect", "share", "local", "typed", "write")
+RAISED = r"(Caused by: )?[\w.$]*(Error|Exception|Exit)\b: ?\S"  # a line that says what was raised
+# What Spark adds to its messages: names of Java classes, and codes.
+NOISE = (
+    r"\(?\b(java|javax|org|scala|py4j|pyspark)\.[\w.$]*(Exception|Error)\b\)?:? ?",
+    r"\[[A-Z][A-Z0-9_.]+\] ?",
+    r"[ .]*\bSQLSTATE: \w+.*$",
+)
+MOST_LETTERS = 300  # letters of the engine's own message
+
+
+class Cause(NamedTuple):
+    """A cause of failures: what its messages contain, what it is in plain words, and what to do."""
+
+    signs: str
+    what: str
+    remedy: str
+
+
+SAME = f"recdf {__version__}, pandas {pd.__version__}, pyarrow {pa.__version__}, numpy {np.__version__}"
+MORE = (
+    "Pass more partitions= (now {n_buckets:,}), so that each bucket holds fewer lists, or give the workers more memory"
+)
+INSTALL = (
+    f"Install on every worker what this process has: {SAME}, and what your own metrics import. Spark's workers run the "
+    "Python that PYSPARK_PYTHON names"
+)
+
+CAUSES = (
+    Cause(
+        r"maxResultSize|Results of .* is bigger than",
+        "the result is too large for this process",
+        "Write the rows with to_parquet, or raise spark.driver.maxResultSize",
+    ),
+    Cause(
+        r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size|malloc of size",
+        "a worker ran out of memory{where}{wanted}",
+        MORE,
+    ),
+    Cause(r"EngineError: (?P<own>[^\n]+)", "{own}", INSTALL),
+    Cause(r"No module named '?(?P<own>[\w.]+)", "a worker has no module {own}", INSTALL),
+    Cause(r"PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION", "a worker lacks a package ({detail})", INSTALL),
+    Cause(
+        r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
+        "a worker runs another Python ({detail})",
+        INSTALL,
+    ),
+    Cause(
+        r"Can't get attribute|cannot import name|incompatible .*pickle|unsupported pickle",
+        "a worker has other versions of the packages than this process ({detail})",
+        INSTALL,
+    ),
+    Cause(
+        r"NO_ACTIVE_SESSION|NO_ACTIVE_OR_DEFAULT_SESSION|SESSION_(CLOSED|NOT_FOUND|CHANGED)|stopped SparkContext"
+        r"|SparkContext (was|has been) (shut ?down|stopped)|No active Spark ?session"
+        r"|SparkSession should be created first|'setCallSite'",
+        "the session of Spark has stopped",
+        "Start a new session, read the frames in it, and repeat the call",
+    ),
+    Cause(
+        r"Path does not exist|PATH_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND",
+        "a path or a table of a frame does not exist ({detail})",
+        "Check its name, and whether the workers can see it",
+    ),
+    Cause(
+        r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE",
+        "a file of a frame cannot be read ({detail})",
+        "Check the path. If the file was deleted or written again after the frame was made, read the frame again and "
+        "repeat the call",
+    ),
+    Cause(
+        r"KilledWorker|exited unexpectedly|ExecutorLost|executor .*(lost|exited)|Worker .*(lost|died)|BrokenProcessPool"
+        r"|crashed|CancelledError|CommClosed|SIGKILL",
+        "a worker process ended{where}",
+        "Most often it ran out of memory. " + MORE + ". The log of the worker says more",
+    ),
+)
+UNKNOWN = Cause(
+    "",
+    "{detail}",
+    "The whole error is in error.__cause__. If the frame fails without recdf too, the cause is in its own steps",
+)
+WANTED = r"(?:Unable to allocate|[mr]e?alloc of size)[^\n]*"  # how much memory was asked for
+
+
+def watched(engine: Any, n_buckets: int) -> Any:
+    """Return the engine, which raises `EngineError` where one of its jobs fails."""
+    return _Watched(engine, n_buckets)
+
+
+class _Watched:
+    def __init__(self, engine: Any, n_buckets: int) -> None:
+        self._engine, self._n_buckets = engine, n_buckets
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._engine, name)
+        return self._told(found) if name in JOBS else found
+
+    def _told(self, job: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(job)
+        def told(*given: Any) -> Any:
+            try:
+                return job(*given)
+            except RecdfError as error:
+                if isinstance(error, EngineError):  # a worker raised it
+                    raise engine_error(self._engine.name, error, self._n_buckets) from error
+                raise
+            except Exception as error:
+                raise engine_error(self._engine.name, error, self._n_buckets) from error
+
+        return told
+
+
+def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineError:
+    """Return the error for users of an exception that a job of the engine raised."""
+    text = "\n".join(f"{type(one).__name__}: {one}" for one in _chain(error))
+    found = ((cause, re.search(cause.signs, text)) for cause in CAUSES)
+    cause, match = next((pair for pair in found if pair[1]), (UNKNOWN, None))
+    bucket = re.search(r"in bucket (\d+) of lists:? ?([^\n]*)", text)
+    wanted = bucket[2].strip() if bucket else "".join(re.findall(WANTED, text)[:1])
+    words = {
+        "where": "" if bucket is None else f" in bucket {int(bucket[1]):,} of {n_buckets:,}",
+        "wanted": f" ({_short_line(wanted)})" if wanted else "",
+        "own": (match.groupdict().get("own") or "").strip() if match else "",
+        "detail": _detail(error),
+        "n_buckets": n_buckets,
+    }
+    return EngineError(f"a job of {engine} failed: {cause.what.format(**words)}. {cause.remedy.format(**words)}")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        yield error
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+
+
+def _detail(error: BaseException) -> str:
+    """Return the line of an exception's message that says what happened, without the traces of Python and Java."""
+    lines = str(error).splitlines()
+    raised = [line.removeprefix("Caused by: ").strip() for line in lines if re.match(RAISED, line)]
+    python = [line for line in raised if not re.match(r"(java|org|scala|py4j)\.", line)]
+    if python or raised:
+        return _short_line(plain_line((python or raised)[-1]))
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if type(error).__module__.startswith("pyspark") and first:
+        return _short_line(plain_line(first))
+    name = type(error).__name__
+    return _short_line(f"{name}: {plain_line(first)}" if first else name)
+
+
+def plain_line(line: str) -> str:
+    """Return a line without the names of Java classes and the codes of Spark, if it then still says something."""
+    found = line
+    for noise in NOISE:
+        found = re.sub(noise, "", found)
+    return found.strip() or line
+
+
+def _short_line(line: str) -> str:
+    return (line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}...").rstrip(".")
+
+
+def in_bucket(bucket: int, error: MemoryError) -> MemoryError:
+    """Return the error with the number of the bucket that a worker was at. `engine_error` reads it.
+
+    Its notes, which name the metric, become part of its message, since an engine may lose notes on the way.
+    """
+    words = ", ".join(filter(None, [str(error), *getattr(error, "__notes__", [])]))
+    return MemoryError(f"in bucket {bucket} of lists: {words}")

@@ -30,10 +30,9 @@ from ..experiments.join.join_frames import Frames, JoinOptions, join_frames, no_
 from ..experiments.join.missing_users import known_values
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
-from .engine_methods import EngineFrame, EngineRows, as_dtypes, labels_of_table
+from .engine_methods import EngineFrame, EngineRows, Handle, as_dtypes, digest_of_bytes, labels_of_table, opened
 from .needed import Schemas, decoded, id_kind_of
 from .packed import HEAD_LENGTH, PACKED, Packing, arrow_table_of, of_cell, of_cells, to_cells
-from .shipped import Handle, digest_of_bytes, opened
 from .source import labels_as
 from .work import Cells, result_of, working_on
 
@@ -119,13 +118,9 @@ class MomentsCall(Generic[EngineFrame]):
 
     @classmethod
     def of(
-        cls,
-        rows: EngineRows[EngineFrame],
-        spec: Mapping[str, Any],
-        assignment: Any,
-        metrics: Any,
+        cls, rows: EngineRows[EngineFrame], spec: Mapping[str, Any], assignment: Any, metrics: Any,
         options: Mapping[str, Any],
-    ) -> MomentsCall[EngineFrame]:
+    ) -> MomentsCall[EngineFrame]:  # fmt: skip
         """Take the columns of the evaluation for what the caller did not say."""
         if isinstance(assignment, pd.DataFrame):
             assignment = named_frame("assignment", assignment)

@@ -10,8 +10,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, Result
 from ..evaluation.spec import OneSpec
-from ..evaluation.storage import is_address
-from ..evaluation.storage_parts import sorted_rows, staged_parts, stored_rows, write_head
+from ..evaluation.storage import is_address, sorted_rows, staged_parts, stored_rows, write_head
 from ..experiments.choices import RaiseOrDrop
 from .engine_methods import EngineFrame, EngineRows
 from .engine_moments import MomentsCall

@@ -13,9 +13,8 @@ The page about engines has an engine in 40 lines.
 from __future__ import annotations
 
 from .engine import Asked, evaluate_frames
-from .engine_methods import Engine, labels_of_table
+from .engine_methods import Engine, Handle, Inline, Sent, labels_of_table
 from .engine_result import EngineEvaluation
-from .shipped import Handle, Inline, Sent
 
 __all__ = ["Asked", "Engine", "EngineEvaluation", "Handle", "Inline", "Sent", "evaluate_frames", "labels_of_table"]
 

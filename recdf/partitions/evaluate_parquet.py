@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from ..evaluation.evaluate_arguments import EvaluateArguments, call_of, takes_evaluate_arguments
+from ..evaluation.evaluate import EvaluateArguments, call_of, takes_evaluate_arguments
 from ..evaluation.finish import finish
 from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
@@ -29,8 +29,6 @@ from .needed import NeededOfFiles
 from .results import StoredEvaluation
 from .source import Source
 from .whole_columns import measure_whole
-
-__all__ = ["evaluate_parquet"]
 
 
 @takes_evaluate_arguments

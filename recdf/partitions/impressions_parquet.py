@@ -21,12 +21,10 @@ from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
 from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
-from .local import BucketCells, Memory
+from .files_run import BucketCells, Memory
 from .memory_limit import memory_bytes
 from .packed import bucket_of, dealt
 from .source import Source, frame_of_arrow
-
-__all__ = ["IMPRESSION_FILES", "impressions_parquet"]
 
 IMPRESSION_FILES = ("true.parquet", "pred.parquet", "impressions.json")
 

@@ -17,15 +17,14 @@ import pyarrow as pa
 from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, OptionError
 from ..evaluation.carry import check_carried, nullable
 from ..evaluation.exposure_sums import common_type
-from ..evaluation.item_groups import check_item_by
 from ..evaluation.summary import SUMMARY
+from ..evaluation.summary_rows import check_item_by
 from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.options import as_columns
-from ..inputs.order_hints import hints_of
-from ..inputs.true_and_pred import Order, by_in_true, order_source, read_users, relevance_source
-from ..matching.side_tables.doors import Doors
+from ..inputs.true_and_pred import Order, by_in_true, hints_of, order_source, read_users, relevance_source
 from ..matching.side_tables.records import read_sides
+from ..matching.side_tables.sides import Doors
 from ..matching.values import RESPONSES
 from ..metrics.call import Call
 from .results import PLACE

@@ -19,16 +19,14 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
-from ..evaluation.evaluate_arguments import EvaluateArguments
+from ..evaluation.evaluate import EvaluateArguments
 from ..inputs.sizes import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_arguments import not_a_frame, takes_engine_arguments
-from .engine_errors import engine_error
-from .engine_methods import OnBucket, OnChunk, labels_of_table
+from .engine_arguments import engine_error, not_a_frame, takes_engine_arguments
+from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
 from .engine_result import EngineEvaluation
 from .packed import Packing
-from .shipped import Handle, Inline, Sent
 from .work import Distinct
 
 __all__ = ["evaluate"]

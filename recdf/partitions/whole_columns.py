@@ -75,11 +75,9 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
     labels = rows_table(rows, pa.schema([*keys, *(files.other_fields.field(name) for name in files.call.carry)]))
     carried = files.carried(labels, bool((rows.columns["n_pred"] == 0).any()))
     rows = replace(
-        rows,
-        keys=files.key_labels(labels.select(files.keys), heads) if keys else rows.keys,
-        by=by,
+        rows, keys=files.key_labels(labels.select(files.keys), heads) if keys else rows.keys, by=by,
         carried={name: carried[name] for name in carried.columns},
-    )
+    )  # fmt: skip
     return replace(found, measured=replace(found.measured, by=by), rows={bucket: rows})
 
 

@@ -28,9 +28,9 @@ from ..inputs.sorting import spans
 from ..inputs.threads import limited
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
-from .engine_errors import in_bucket
+from .engine_arguments import in_bucket
+from .engine_methods import Handle, Here, Shared, opened
 from .packed import CELL, cast_table, distinct_rows, known_rows, of_cell, of_cells, to_cells
-from .shipped import Handle, Here, Shared, opened
 from .source import frame_of_arrow, labels_as
 
 Cells = Sequence[Any]

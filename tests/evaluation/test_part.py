@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recdf as rd
-from recdf.evaluation import evaluate_arguments
+from recdf.evaluation.evaluate import call_of as checked_call
 from recdf.evaluation.finish import checked, finish, finish_summary
 from recdf.evaluation.part import Failure, Part, PartResult, measure
 from recdf.evaluation.part_arrow import SCHEMA, from_arrow, to_arrow
@@ -81,7 +81,7 @@ def cases(draw):
 
 def call_of(options, metrics, true, item_by=None, sides=SIDES):
     arguments = {"null_keys": "drop", **options, **sides, "item_by": item_by}
-    return evaluate_arguments.call_of(rd.evaluate, metrics, [2, 5], arguments, true)
+    return checked_call(rd.evaluate, metrics, [2, 5], arguments, true)
 
 
 def parts_of(call, true, pred, bucket, order):
@@ -312,7 +312,7 @@ def test_the_rows_of_a_whole_population_do_not_cross():
 def test_items_of_every_kind_are_added_by_their_label(items):
     pred = pd.DataFrame({"user_id": [0, 1, 1], "item_id": pd.Series(items).take([0, 0, 1]).reset_index(drop=True)})
     true = pred.iloc[:1]
-    call = evaluate_arguments.call_of(rd.evaluate, "hhi", 5, {"users": "pred", "duplicates": "keep"}, true)
+    call = checked_call(rd.evaluate, "hhi", 5, {"users": "pred", "duplicates": "keep"}, true)
     parts = [[frame[frame["user_id"] == i] for frame in (true, pred)] for i in range(2)]
     results = [measure(call, Part(*frames, frozenset({i}), whole=False)) for i, frames in enumerate(parts)]
     results = [from_arrow(to_arrow(one)) for one in results]

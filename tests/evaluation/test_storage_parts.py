@@ -13,7 +13,7 @@ from evaluation.stored import FORKING, NEW, OLD, equal, forks, names, python
 
 import recdf as rd
 from recdf.evaluation import publishing
-from recdf.evaluation.storage_parts import read_parts, staged_parts, write_head
+from recdf.evaluation.storage import read_parts, staged_parts, write_head
 
 TESTS = Path(__file__).parents[1]
 FILES = {"per_user.parquet", "summary.parquet"}
@@ -100,10 +100,10 @@ def test_a_reader_between_two_renames_waits_for_the_writer(tmp_path, monkeypatch
 
 
 def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):
-    from recdf.evaluation import storage_parts
+    from recdf.evaluation import storage
 
     write_parts(OLD, tmp_path)
-    read, done = storage_parts._read_parts, []
+    read, done = storage._read_parts, []
 
     def meanwhile(rows):
         found = read(rows)
@@ -111,7 +111,7 @@ def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monk
             done.append(write_parts(NEW, tmp_path))
         return found
 
-    monkeypatch.setattr(storage_parts, "_read_parts", meanwhile)
+    monkeypatch.setattr(storage, "_read_parts", meanwhile)
     assert read_parts(tmp_path).spec == NEW.spec
     (tmp_path / "summary.parquet").write_bytes(b"of another program")
     equal(rd.read_parquet(tmp_path), NEW)

@@ -174,7 +174,7 @@ def test_one_block_and_many_give_the_same(frames, rows):
 def test_items_of_many_blocks_are_read_when_asked_for(frames, monkeypatch, resized):
     true, pred = frames
     resized(list_block_rows=40)
-    shown = importlib.import_module("recdf.matching.pred_lists")
+    shown = importlib.import_module("recdf.matching.true_and_pred_lists")
     watch = Watch(monkeypatch, shown, "joined")
     result(true, pred)
     assert not watch.calls

@@ -12,7 +12,7 @@ import pytest
 
 import recdf as rd
 from recdf.cli import main
-from recdf.evaluation.evaluate_arguments import EvaluateArguments
+from recdf.evaluation.evaluate import EvaluateArguments
 from recdf.matching.side_tables.records import SIDE_TABLES, SIDES
 from recdf.metrics.call import NEEDS
 from recdf.metrics.docstrings import ARGUMENTS

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recdf.partitions.local import BucketCells, Memory
+from recdf.partitions.files_run import BucketCells, Memory
 from recdf.partitions.packed import dealt, narrowed, part_of
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])

@@ -6,7 +6,7 @@ from partitions.parquet_files import METRICS, USUAL, assert_equal, data, write
 from registry.seeded import ITEMS
 
 import recdf as rd
-from recdf.partitions import local
+from recdf.partitions import files_run
 
 pytestmark = [
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
@@ -16,8 +16,8 @@ pytestmark = [
 
 def test_a_small_memory_limit_makes_many_buckets(tmp_path, monkeypatch):
     made = []
-    cells = local.BucketCells
-    monkeypatch.setattr(local, "BucketCells", lambda *given: made.append(given[1]) or cells(*given))
+    cells = files_run.BucketCells
+    monkeypatch.setattr(files_run, "BucketCells", lambda *given: made.append(given[1]) or cells(*given))
     paths = write(tmp_path, *data())
     expected = rd.evaluate(*map(pd.read_parquet, paths), METRICS, items=ITEMS, by="model", **USUAL)
     for limit in (60_000, "60KB", "60 kib", 10**9):

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import recdf as rd
-from recdf.evaluation.evaluate_arguments import call_of
+from recdf.evaluation.evaluate import call_of
+from recdf.partitions.engine_methods import MOST_OPENED, Inline, Shared, digest_of_bytes, opened, to_bytes
 from recdf.partitions.packed import CELL_BYTES, PACKED, Packing, add_in_pairs, bucket_of, narrowed, of_cells, to_cells
-from recdf.partitions.shipped import MOST_OPENED, Inline, Shared, digest_of_bytes, opened, to_bytes
 
 WORDS = [f"user {i}" for i in range(40)]
 N = 7

@@ -5,7 +5,7 @@ import pytest
 from partitions.parquet_files import USUAL, assert_equal, data, write
 
 import recdf as rd
-from recdf.partitions import local
+from recdf.partitions import files_run
 
 pytestmark = [
     pytest.mark.usefixtures("small_pieces", "nothing_left_behind"),
@@ -19,7 +19,7 @@ MANY = {"buckets": 24, "memory_limit": 10**9}  # few rows of a batch are in the 
 @pytest.fixture
 def widths(monkeypatch):
     """The types of the item ids of all parts that were read."""
-    found, read = set(), local.BucketCells.read
+    found, read = set(), files_run.BucketCells.read
 
     def noted(self, bucket):
         table = read(self, bucket)
@@ -27,7 +27,7 @@ def widths(monkeypatch):
             found.add(str(table.schema.field("item_id").type))
         return table
 
-    monkeypatch.setattr(local.BucketCells, "read", noted)
+    monkeypatch.setattr(files_run.BucketCells, "read", noted)
     return found
 
 

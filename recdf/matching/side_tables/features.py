@@ -17,7 +17,7 @@ from ...errors import DataError, OptionError
 from ...inputs.frames import read_numbers
 from ...inputs.sizes import sizes
 from ...inputs.sorting import offsets
-from .categories import flatten, holds_collections, read_labels
+from .catalogue import flatten, holds_collections, read_labels
 
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

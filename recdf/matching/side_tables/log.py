@@ -110,5 +110,4 @@ class LogCodes:
     def n_history(self) -> np.ndarray:
         """Distinct items in the history of each list's user."""
         length = np.append(np.diff(self.pairs[0]), 0)
-        found: np.ndarray = length[self.list_user]
-        return found
+        return length.take(self.list_user)

@@ -16,23 +16,21 @@ import pandas as pd
 from ...inputs.frames import as_frame
 from ...inputs.options import Options
 from ...inputs.true_and_pred import read_catalogue
-from .doors import (
+from .sides import (
     Door,
     Doors,
+    Sides,
+    aspects_codes,
     aspects_door,
     aspects_frame,
+    base_codes,
+    catalogue_codes,
     catalogue_door,
+    features_codes,
     features_door,
     ids_door,
     keyed_door,
     lists_door,
-)
-from .sides import (
-    Sides,
-    aspects_codes,
-    base_codes,
-    catalogue_codes,
-    features_codes,
     log_codes,
     marked_codes,
 )
@@ -84,85 +82,67 @@ ROWS_EXPECTED = "DataFrame, mapping or Arrow stream"
 class SideTableArguments(TypedDict, total=False):
     """The side tables as keyword arguments, each with its record."""
 
-    items: Annotated[
-        Any,
-        SideTable(
-            about="the catalogue: one row per item",
-            hint="Ids",
-            kind="DataFrame, list, Series or Index",
-            meaning="Catalogue: all items that could be recommended, one row each; with `value_col` also their values.",
-            door=catalogue_door,
-            codes=catalogue_codes,
-            flag="catalogue: one row per item",
-            frame=_ids,
-        ),
-    ]
-    log: Annotated[
-        Any,
-        SideTable(
-            about="past interactions: one row per user and item",
-            hint="Rows",
-            kind=ROWS_EXPECTED,
-            meaning="Past interactions: one row per (user, item), with those columns of the list key that it has.",
-            door=keyed_door,
-            codes=log_codes,
-            flag="past interactions: rows of user and item",
-        ),
-    ]
-    aspects: Annotated[
-        Any,
-        SideTable(
-            about="user -> list of item sets, or a frame with the columns aspect and item",
-            hint="Rows",
-            kind="mapping or DataFrame",
-            meaning="User -> list of item sets; or rows of (user, aspect, item); or of (aspect, item), for all users.",
-            door=aspects_door,
-            codes=aspects_codes,
-            flag="aspects of items, as rows of aspect and item, with a user where they differ by user",
-            frame=lambda data, options, _: aspects_frame(data, options),
-        ),
-    ]
-    features: Annotated[
-        Any,
-        SideTable(
-            about="columns of ⟦items=⟧, or a frame indexed by item",
-            hint="Features",
-            kind="str, list of str, DataFrame, Series, mapping or callable",
-            meaning="Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
-            "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes two arrays of "
-            "positions in `items` and returns\n    the similarities of these pairs.",
-            door=features_door,
-            codes=features_codes,
-            flag="what items are compared by: a file with a row per item, or columns of --items",
-            usage="FILE or COLUMN ...",
-            frame=_features,
-        ),
-    ]
-    base: Annotated[
-        Any,
-        SideTable(
-            about="the baseline's recommendations",
-            hint="Rows",
-            kind=ROWS_EXPECTED,
-            meaning="The baseline's recommendations, in the columns of `pred`.",
-            door=lists_door,
-            codes=base_codes,
-            flag="recommendations of a baseline, in the columns of --pred",
-        ),
-    ]
-    popular: Annotated[
-        Any,
-        SideTable(
-            about="items that everybody knows",
-            hint="Ids",
-            kind="list, Series, Index or DataFrame",
-            meaning="Items that everybody knows.",
-            door=ids_door,
-            codes=marked_codes,
-            flag="items that everybody knows: one row per item",
-            frame=_ids,
-        ),
-    ]
+    items: Annotated[Any, SideTable(
+        about="the catalogue: one row per item",
+        hint="Ids",
+        kind="DataFrame, list, Series or Index",
+        meaning="Catalogue: all items that could be recommended, one row each; with `value_col` also their values.",
+        door=catalogue_door,
+        codes=catalogue_codes,
+        flag="catalogue: one row per item",
+        frame=_ids,
+    )]  # fmt: skip
+    log: Annotated[Any, SideTable(
+        about="past interactions: one row per user and item",
+        hint="Rows",
+        kind=ROWS_EXPECTED,
+        meaning="Past interactions: one row per (user, item), with those columns of the list key that it has.",
+        door=keyed_door,
+        codes=log_codes,
+        flag="past interactions: rows of user and item",
+    )]  # fmt: skip
+    aspects: Annotated[Any, SideTable(
+        about="user -> list of item sets, or a frame with the columns aspect and item",
+        hint="Rows",
+        kind="mapping or DataFrame",
+        meaning="User -> list of item sets; or rows of (user, aspect, item); or of (aspect, item), for all users.",
+        door=aspects_door,
+        codes=aspects_codes,
+        flag="aspects of items, as rows of aspect and item, with a user where they differ by user",
+        frame=lambda data, options, _: aspects_frame(data, options),
+    )]  # fmt: skip
+    features: Annotated[Any, SideTable(
+        about="columns of ⟦items=⟧, or a frame indexed by item",
+        hint="Features",
+        kind="str, list of str, DataFrame, Series, mapping or callable",
+        meaning="Columns of `items`, or a frame indexed by item. Columns hold numbers, lists "
+        "of numbers,\n    categories, `A|B` strings or lists of categories. A callable takes two arrays of "
+        "positions in `items` and returns\n    the similarities of these pairs.",
+        door=features_door,
+        codes=features_codes,
+        flag="what items are compared by: a file with a row per item, or columns of --items",
+        usage="FILE or COLUMN ...",
+        frame=_features,
+    )]  # fmt: skip
+    base: Annotated[Any, SideTable(
+        about="the baseline's recommendations",
+        hint="Rows",
+        kind=ROWS_EXPECTED,
+        meaning="The baseline's recommendations, in the columns of `pred`.",
+        door=lists_door,
+        codes=base_codes,
+        flag="recommendations of a baseline, in the columns of --pred",
+    )]  # fmt: skip
+    popular: Annotated[Any, SideTable(
+        about="items that everybody knows",
+        hint="Ids",
+        kind="list, Series, Index or DataFrame",
+        meaning="Items that everybody knows.",
+        door=ids_door,
+        codes=marked_codes,
+        flag="items that everybody knows: one row per item",
+        frame=_ids,
+    )]  # fmt: skip
 
 
 SIDE_TABLES: dict[str, SideTable] = {

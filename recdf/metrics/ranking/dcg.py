@@ -14,7 +14,7 @@ from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
 from ..observed import refuse, weights_of
-from .tied_ranks import tied_ranks
+from .preference import tied_ranks
 
 Gain = Literal["linear", "exp2", "binary"]
 Discount = Literal["log", "jk", "none"]

@@ -1,4 +1,4 @@
-"""Preference between pairs of items: do hits stand above misses?"""
+"""Preference between pairs of items: do hits stand above misses? It also has the ranks of equal scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import numpy as np
 from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
-from .tied_ranks import tied_ranks
+
+
+def tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the last rank, within the first k, that have the same score as each hit."""
+    level = lists.matched.tie_level
+    if level is None:
+        return hits.rank, hits.rank
+    own, begin = level[hits.place], lists.matched.start[hits.list]
+    bottom = np.searchsorted(level, own, side="right") - begin
+    return np.searchsorted(level, own, side="left") - begin + 1, np.minimum(bottom, lists.n_shown[hits.list])
 
 
 @metric
