@@ -13,7 +13,7 @@ from cli.shop import GROUPS, models, shown
 
 import recdf as rd
 from recdf import cli
-from recdf.cli import demo as demo_command
+from recdf.cli import reporting as demo_command
 from recdf.cli import main
 
 
