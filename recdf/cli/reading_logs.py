@@ -29,7 +29,7 @@ from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
 from ..partitions.impressions_parquet import impressions_parquet
 from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters, local
 from .files import is_text_file, read_files
-from .output import ESTIMATED, note, print_tables, text_table, write_out
+from .output import ESTIMATED, give_tables, print_tables, text_table
 
 LOG_COLUMN_FLAGS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col")
 LOG_RULE_FLAGS = ("attribution", "repeats", "unattributed", "value", "null_keys")
@@ -207,9 +207,7 @@ def _ope(given: argparse.Namespace) -> None:
         asked = _taken(ope_compare, options)
         tables["ope_comparison"] = compared = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
         lines.append(_shown(compared, ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
-    wrote = write_out(given, {f"{name}.parquet": table for name, table in tables.items()}, ESTIMATED)
-    print_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables)
-    note(given, wrote)
+    give_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables, tables, ESTIMATED)
 
 
 def _taken(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
