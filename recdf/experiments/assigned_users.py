@@ -11,8 +11,6 @@ import pandas as pd
 from ..errors import DataError
 from .experiment_columns import Codes, Mask, group_codes, key_codes, require, some_keys
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True)
 class Users:

@@ -7,24 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import OptionError
-from ..stats.arms import (
-    Arm,
-    Sample,
-    arm,
-    both,
-    cuped_arm,
-    cuped_theta,
-    effective_number,
-    jackknife_arm,
-    linearise,
-    pool,
-    stratified_arm,
-)
+from ..stats.arms import Arm, Sample, arm, both, cuped_arm, cuped_theta, jackknife_arm, linearise, pool, stratified_arm
 from ..stats.regression import regression_arm, residuals_of_both, varying_columns
 from .experiment_columns import Codes, Floats
 from .units import Units
-
-__all__: list[str] = []
 
 # Cells of the strata's dummies beside covariates: 800 MB.
 MOST_DUMMIES = 10**8
@@ -87,13 +73,8 @@ def _within(values: Floats, stratum: Codes) -> Floats:
     return np.asarray(values - (np.bincount(stratum, weights=values) / counts)[stratum])
 
 
-def few_clusters(sample: Sample) -> float:
-    """How many units of equal size would carry as much as these clusters, or as the users of a ratio."""
-    return effective_number(np.ones(len(sample.num)) if sample.den is None else sample.den)
-
-
 def _arm(sample: Sample, units: Units, theta: float = 0.0, x: float = 0.0) -> Arm:
-    if units.clustered and few_clusters(sample) < JACKKNIFE_BELOW:
+    if units.clustered and sample.n_effective < JACKKNIFE_BELOW:
         return jackknife_arm(sample, theta, x)
     return arm(sample.num, sample.den) if sample.x_num is None else cuped_arm(sample, theta, x)
 

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError, examples, kind_of
-from ..inputs.codes import Codes, close_ranks, encode, first_rows, group_codes, split
+from ..errors import ColumnError, DataError, OptionError, examples, kind_of
+from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
-from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import read_weights
 from ..stats.numbers import Floats
@@ -88,23 +87,7 @@ def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) 
     """
     if not names:
         raise OptionError("the key has no columns; expected a column name or a list of them")
-    codes = [np.zeros(len(frame), np.int64) for _, frame in tables]
-    n = 1
-    for name in names:
-        ids = []
-        for role, frame in tables:
-            read = read_ids(column(frame, name, role), f"{role}[{name!r}]")
-            if read.null is not None:
-                raise NullKeyError(
-                    f"{role}[{name!r}] is null in {np.count_nonzero(read.null):,} of {len(frame):,} rows"
-                )
-            ids.append(read)
-        coded = encode(ids)
-        rank = coded.rank()
-        for i, own in enumerate(coded.codes):
-            codes[i] = codes[i] * coded.n + (own if rank is None else rank[own])
-        codes, n = close_ranks(codes, n * coded.n)
-    return codes, n
+    return rank_keys([known_ids(frame, role, name) for role, frame in tables] for name in names)
 
 
 def distinct_codes(codes: Codes, span: int) -> Codes:
@@ -120,12 +103,6 @@ def count_distinct(cell: Codes, n_cells: int, unit: Codes, n_units: int) -> Code
     """How many distinct units each cell has; repeated rows of a unit count once."""
     once = distinct_codes(cell * n_units + unit, n_cells * n_units) // max(n_units, 1)
     return np.bincount(once, minlength=n_cells)
-
-
-def column_codes(frame: pd.DataFrame, role: str, name: str) -> tuple[Codes, int]:
-    """Code one column by the order of its values; nulls and values that cannot be compared raise."""
-    codes, labels = group_codes(frame, role, [name])
-    return codes, len(labels)
 
 
 def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics") -> dict[str, MetricColumns]:

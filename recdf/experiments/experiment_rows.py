@@ -14,8 +14,6 @@ from .assigned_users import in_several_variants
 from .choices import Columns
 from .experiment_columns import Codes, group_codes, key_codes, some_keys, split
 
-__all__: list[str] = []
-
 # A column of fewer values names no units.
 _LEAST_UNITS = 20
 
@@ -57,13 +55,9 @@ class ExperimentRows:
 
 
 def read_experiment_rows(
-    data: pd.DataFrame,
-    variant_col: str,
-    by_cols: list[str],
-    user_col: Columns | None,
-    strata: Sequence[str] = (),
+    data: pd.DataFrame, variant_col: str, by_cols: list[str], user_col: Columns | None, strata: Sequence[str] = (),
     cluster: Sequence[str] = (),
-) -> ExperimentRows:
+) -> ExperimentRows:  # fmt: skip
     """Code the rows; refuse users in two variants, and several rows of a user."""
     if variant_col in by_cols:
         raise OptionError(f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments")
@@ -80,9 +74,7 @@ def read_experiment_rows(
     )  # fmt: skip
 
 
-def _larger_unit(
-    data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes
-) -> tuple[Codes | None, bool]:
+def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes) -> tuple[Codes | None, bool]:
     """Code of the unit of which there may be several rows: "user_id", the first column of the key, or what looks so.
 
     Returns too whether it only looks so: it is a column of ids that repeats its values, each of them in one variant

@@ -17,8 +17,6 @@ from ..stats.arms import Sample
 from .choices import RaiseOrDrop
 from .experiment_columns import Codes, Floats, Mask, MetricColumns, metric_specs, metric_values, read_weight
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True)
 class MetricRows:
@@ -87,14 +85,9 @@ def covariate_specs(
 
 
 def read_metrics(
-    data: pd.DataFrame,
-    specs: Mapping[str, MetricColumns],
-    covariates: Mapping[str, Sequence[MetricColumns]],
-    nan: RaiseOrDrop,
-    role: str = "data",
-    cap: Mapping[str, float] | None = None,
-    weight_col: str | None = None,
-) -> list[MetricRows]:
+    data: pd.DataFrame, specs: Mapping[str, MetricColumns], covariates: Mapping[str, Sequence[MetricColumns]],
+    nan: RaiseOrDrop, role: str = "data", cap: Mapping[str, float] | None = None, weight_col: str | None = None,
+) -> list[MetricRows]:  # fmt: skip
     """Columns of every metric, checked; a null metric raises or marks its row as not defined.
 
     A weighted mean is the ratio Σ w y / Σ w, and a weighted ratio of sums is Σ w N / Σ w D. A row of weight 0 does not

@@ -15,8 +15,6 @@ from ..tables.comparisons import Comparison
 from .choices import Alternative, Columns, Correction, PairMissing, PairTest, Relative, VariantTest, check_test
 from .samples import subset
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -50,15 +48,10 @@ class Settings:
         """Return the columns of a comparison, which shows itself and says how it was made."""
         result = table.assign(confidence=self.confidence)[[*by, *columns]]
         result.attrs["recdf_comparison"] = {
-            "kind": kind,
-            "by": list(by),
-            "confidence": self.confidence,
-            "alternative": self.alternative,
-            "correction": self.correction,
-            "family": as_columns(self.family),
-            "primary": list(self.primary),
+            "kind": kind, "by": list(by), "confidence": self.confidence, "alternative": self.alternative,
+            "correction": self.correction, "family": as_columns(self.family), "primary": list(self.primary),
             "sequential_n": self.sequential_n,
-        }
+        }  # fmt: skip
         return Comparison.of(result)
 
 

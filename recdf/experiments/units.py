@@ -14,8 +14,6 @@ from .experiment_columns import Codes, Floats, some_keys
 from .experiment_rows import ExperimentRows
 from .samples import MetricRows, sum_by, without_gaps
 
-__all__: list[str] = []
-
 # Level at which the shares of missing values of two arms are called different.
 UNEQUAL = 0.01
 

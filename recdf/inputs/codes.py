@@ -10,7 +10,7 @@ and labels that cannot be compared raise.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from ..errors import DataError, IdTypeError, NullKeyError, examples
 from .digits import read_digits
 from .frames import column
-from .ids import IdColumn, check_labels
+from .ids import IdColumn, check_labels, read_ids
 from .sizes import sizes
 from .sorting import order_of_codes
 from .threads import each, n_threads
@@ -362,6 +362,27 @@ def close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
         return [renumbered[own] for own in codes], int(present.sum())
     present, together = np.unique(np.concatenate(codes), return_inverse=True)
     return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(present)
+
+
+def known_ids(frame: pd.DataFrame, role: str, name: str, hint: str = "") -> IdColumn:
+    """Return a column of ids, of which none may be null."""
+    ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
+    if ids.null is not None:
+        raise NullKeyError(f"{ids.where} is null in {np.count_nonzero(ids.null):,} of {len(frame):,} rows{hint}")
+    return ids
+
+
+def rank_keys(keys: Iterable[Sequence[IdColumn]]) -> tuple[list[Codes], int]:
+    """Code the columns of a key, each over several tables, 0..n−1 in the order of the ids; also return n."""
+    codes: list[Codes] = []
+    n = 1
+    for ids in keys:
+        coded = encode(ids)
+        rank = coded.rank()
+        own = [one if rank is None else rank[one] for one in coded.codes]
+        joint = [above * coded.n + one for above, one in zip(codes, own, strict=True)] if codes else own
+        codes, n = close_ranks(joint, n * coded.n)
+    return codes, n
 
 
 def first_rows(codes: CodeColumn, n: int) -> Codes:

@@ -22,17 +22,11 @@ def check_events(found: Findings, log: LogRows, events: EventRows, window: float
     candidates = find_candidates(log.moments, events.moments, window)
     outcome = candidates.outcome
     what = events.name
+    never = 'they belong to no list; ⟦+unattributed="true"⟧ keeps them in true, so that recall counts them'
+    late = "all impressions of the item came later, so nothing is attributed; ⟦+clock_skew=⟧ allows for two clocks"
     for finding, flags, effect in (
-        (
-            f"{what} without an impression",
-            outcome.never_shown,
-            'they belong to no list; ⟦+unattributed="true"⟧ keeps them in true, so that recall counts them',
-        ),
-        (
-            f"impressions after the {what}",
-            outcome.before_impression,
-            "all impressions of the item came later, so nothing is attributed; ⟦+clock_skew=⟧ allows for two clocks",
-        ),
+        (f"{what} without an impression", outcome.never_shown, never),
+        (f"impressions after the {what}", outcome.before_impression, late),
         (f"{what} after the window", outcome.outside_window, "nothing is attributed; a longer ⟦+window=⟧ would"),
     ):
         _add(found, finding, events, np.flatnonzero(flags), len(outcome.attributed), names, effect)

@@ -143,12 +143,9 @@ def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Impressi
 
 
 def _log_rows(
-    frame: pd.DataFrame,
-    keys: list[np.ndarray],
-    items: tuple[np.ndarray, int],
-    clock: tuple[Clock, np.ndarray | None],
+    frame: pd.DataFrame, keys: list[np.ndarray], items: tuple[np.ndarray, int], clock: tuple[Clock, np.ndarray | None],
     rules: Rules,
-) -> LogRows:
+) -> LogRows:  # fmt: skip
     """Return the log with its lists, given the codes of the columns that name a list."""
     position, time, session = _read_position(frame, rules), clock[1], None
     gap = clock[0].span(rules.session_gap, "session_gap")

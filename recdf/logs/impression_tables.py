@@ -199,13 +199,9 @@ def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) 
 
 
 def _pred(
-    labels: pd.DataFrame,
-    log: pd.DataFrame,
-    rules: Rules,
-    stays: np.ndarray | None,
-    rank: np.ndarray,
+    labels: pd.DataFrame, log: pd.DataFrame, rules: Rules, stays: np.ndarray | None, rank: np.ndarray,
     value: pd.Series | None,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Make `pred`: the log with ranks and with what was paid; its other columns are kept."""
     taken = {*labels.columns, rules.clicked_col}
     names = {name: name for name in log.columns if name not in taken}

@@ -16,8 +16,6 @@ from ..progress import Progress
 from .impression_rows import SESSION, Rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
 
-__all__ = ["Impressions", "from_impressions"]
-
 # The rules that the record of a call has.
 SPANS = ("window", "clock_skew", "session_gap")
 RECORDED = (
@@ -58,11 +56,9 @@ class Impressions:
     def options(self) -> dict[str, Any]:
         """The options with which `evaluate` reads these tables: `rd.evaluate(*lists, "ctr@10", **lists.options)`."""
         found: dict[str, Any] = {
-            "user_col": [self.spec["user_col"], *self.spec["list_cols"]],
-            "item_col": self.spec["item_col"],
-            "rank_col": "rank",
-            "relevance_col": "relevance",
-        }
+            "user_col": [self.spec["user_col"], *self.spec["list_cols"]], "item_col": self.spec["item_col"],
+            "rank_col": "rank", "relevance_col": "relevance",
+        }  # fmt: skip
         if self.spec["value_col"] is not None:
             found["value_col"] = self.spec["value_col"]
         if self.spec["repeats"] == "each":
@@ -322,17 +318,12 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
         "list_cols": list(rules.list_cols),
         "clock": {"kind": tables.clock.kind, "unit": tables.clock.unit} if rules.time_col else None,
         "positions": {
-            "column": "position" if rules.rank_col == "rank" else rules.rank_col,
-            "start": ranking.start,
-            "lists_with_holes": ranking.lists_with_holes,
-            "lists_with_ties": ranking.lists_with_ties,
+            "column": "position" if rules.rank_col == "rank" else rules.rank_col, "start": ranking.start,
+            "lists_with_holes": ranking.lists_with_holes, "lists_with_ties": ranking.lists_with_ties,
         },
         "counts": {
-            "impressions": tables.n_impressions,
-            "lists": ranking.n_lists,
-            "repeated": tables.n_repeated,
-            "better_later": tables.n_better_later,
-            "null_rows": {name: n for name, n in tables.dropped.items() if n},
+            "impressions": tables.n_impressions, "lists": ranking.n_lists, "repeated": tables.n_repeated,
+            "better_later": tables.n_better_later, "null_rows": {name: n for name, n in tables.dropped.items() if n},
             **tables.outcomes,
         },
-    }
+    }  # fmt: skip

@@ -22,8 +22,6 @@ from .sessions import rank_lists, repeated_rows
 from .time_slices import empty_hours
 from .times import TICKS_PER_SECOND
 
-__all__ = ["check_log"]
-
 # If the mean of 1 / propensity is so many standard errors from the number of actions, the two do not fit.
 FAR = 4.0
 # Where there are enough users, none of them should have more than this share of the impressions.
@@ -214,19 +212,14 @@ def _check_hours(found: Findings, rows: ImpressionRows) -> None:
     time = rows.log.time
     if time is None or rows.clock.is_number:
         return
-    begin, length = empty_hours(time, 3600 * TICKS_PER_SECOND[rows.clock.unit])
+    per_hour = 3600 * TICKS_PER_SECOND[rows.clock.unit]
+    begin, length = empty_hours(time, per_hour)
     if not len(begin):
         return
     largest = np.argsort(-length, kind="stable")[:5]
     starts = (begin[largest] * 3600).astype("datetime64[s]").astype(str)
     words = ", ".join(f"{n:,} from {start}" for start, n in zip(starts, length[largest].tolist(), strict=True))
-    n_hours = (
-        int(
-            time.max() // (3600 * TICKS_PER_SECOND[rows.clock.unit])
-            - time.min() // (3600 * TICKS_PER_SECOND[rows.clock.unit])
-        )
-        + 1
-    )
+    n_hours = int(time.max() // per_hour - time.min() // per_hour) + 1
     effect = "the log is broken there, or nobody was awake; leave the days concerned out of a comparison over time"
     found.add("hours without a row", "warning", int(length.sum()), n_hours, words, effect)
 
@@ -239,14 +232,11 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
     found.add("null variants", "warning", null, len(log), f"log[{name!r}]", "these impressions belong to no arm")
     variant = pd.factorize(values)[0]
     names = [rules.user_col, *rules.source_lists]
+    within = "the list belongs to no arm: leave it out"
+    across = 'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧'
     for what, unit, labels, effect in (
-        ("variants that change within a list", log.lists.code, names, "the list belongs to no arm: leave it out"),
-        (
-            "users in several variants",
-            log.user,
-            [rules.user_col],
-            'join_experiment refuses them, or leaves them out with ⟦+multi_variant="drop"⟧',
-        ),
+        ("variants that change within a list", log.lists.code, names, within),
+        ("users in several variants", log.user, [rules.user_col], across),
     ):
         pairs, n = dense_codes([unit, variant])
         row = first_rows(pairs, n)

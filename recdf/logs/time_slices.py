@@ -12,8 +12,6 @@ from ..inputs.constraints import check_value, one_of
 from ..inputs.frames import as_frame, column
 from .times import as_datetimes
 
-__all__ = ["time_slice"]
-
 # From the value of `every=` to the default name of the new column.
 TIME_SLICE_COLUMNS = {
     "1h": "hour_start", "1D": "day", "1W": "week", "1M": "month", "hour": "hour", "weekday": "weekday",

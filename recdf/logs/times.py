@@ -25,10 +25,9 @@ TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class TimeColumn(NamedTuple):
-    """One time column: its values as numbers, which of them are null, and what they are."""
+    """One time column: its values as numbers, 0 for a null, and what they are."""
 
     values: np.ndarray
-    null: np.ndarray | None
     kind: str
     unit: str
     where: str
@@ -95,7 +94,7 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
     Clock
         What the numbers mean; datetimes are in the finest unit of any of the columns.
     list of TimeColumn
-        Values as int64 (float64 for plain numbers that are no integers); a null is 0 there and true in `null`.
+        Values as int64 (float64 for plain numbers that are no integers); a null is 0 there.
 
     Raises
     ------
@@ -141,17 +140,16 @@ def _in_unit(column: TimeColumn, unit: str) -> np.ndarray:
 def _read_time(series: pd.Series, where: str) -> TimeColumn:
     null = series.isna().to_numpy(dtype=bool)
     if null.all():
-        return TimeColumn(np.zeros(len(series), np.int64), null if len(null) else None, "empty", "", where)
-    nothing = null if null.any() else None
+        return TimeColumn(np.zeros(len(series), np.int64), "empty", "", where)
     dtype = series.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        return TimeColumn(_time_numbers(series, where, null), nothing, "number", "", where)
+        return TimeColumn(_time_numbers(series, where, null), "number", "", where)
     series = as_datetimes(series, where)
     ids = read_ids(series, where)
     values = np.asarray(ids.values)
     unit = np.datetime_data(values.dtype)[0]
     plain = values.view(np.int64)
-    return TimeColumn(np.where(null, 0, plain) if nothing is not None else plain, nothing, ids.kind, unit, where)
+    return TimeColumn(np.where(null, 0, plain) if null.any() else plain, ids.kind, unit, where)
 
 
 def _no_times(series: pd.Series, where: str) -> DataError:

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 from typing import NamedTuple
 
-import numpy as np
-
 from ..stats.numbers import Floats
+from ..stats.student import student_quantile
 
 
 class ValueRange(NamedTuple):
@@ -89,35 +87,3 @@ def _end(n: int, sums: _Sums, unseen: float, unseen_term: float, sign: int, budg
         y = max(y, 0.0)
         z = max(z, 0.0)
     return x - math.sqrt(2 * y * z) if y >= 0 and z >= 0 else None
-
-
-# ------------------------------------------------------------------------------------- Student's t
-
-# Degrees of freedom from which four terms of the expansion are exact to about 1e-11.
-MANY_DEGREES = 2000
-
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(80)
-
-
-def _student_cdf(t: float, df: float) -> float:
-    """P(T ≤ t): with t = √df·tan θ the density is proportional to cos(θ)^(df−1), which is integrated from 0 to θ."""
-    theta = math.atan(t / math.sqrt(df))
-    log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
-    angles = theta * (_NODES + 1) / 2
-    return 0.5 + theta / 2 * float(_NODE_WEIGHTS @ np.exp(log_scale + (df - 1) * np.log(np.cos(angles))))
-
-
-def student_quantile(p: float, df: float) -> float:
-    """Quantile of Student's t for p above 1/2: by expansion about the normal one, or bisection for few degrees."""
-    if df > MANY_DEGREES:
-        z = NormalDist().inv_cdf(p)
-        second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-        third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-        return z + (z**3 + z) / 4 / df + second / df**2 + third / df**3
-    low, high = 0.0, 1.0
-    while _student_cdf(high, df) < p:
-        high *= 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _student_cdf(middle, df) < p else (low, middle)
-    return (low + high) / 2

@@ -25,9 +25,6 @@ from .read_log import LogArrays, read_log
 from .rows import IntCodes
 from .slates import SlateKind
 
-__all__ = ["ope_compare"]
-
-
 COMPARED_TARGET_COLUMNS = (
     "estimator", "clip", "value_baseline", "value", "diff", "se", "ci_low", "ci_high", "rel_diff", "n_rows", "n_units",
     "n_clusters", "confidence", "flags", "trust",
@@ -205,19 +202,9 @@ def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> R
     flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]
     request = plan.requests[j]
     return {
-        "estimator": request.label,
-        "clip": np.nan if request.clip is None else request.clip,
-        "value_baseline": base,
-        "value": value,
-        "diff": diff,
-        "se": se,
-        "ci_low": diff - half,
-        "ci_high": diff + half,
-        "rel_diff": diff / base if base else np.nan,
-        "n_rows": first.n_rows,
-        "n_units": first.n_units,
-        "n_clusters": one.n_clusters,
-        "confidence": plan.confidence,
-        "flags": ", ".join(flags),
+        "estimator": request.label, "clip": np.nan if request.clip is None else request.clip, "value_baseline": base,
+        "value": value, "diff": diff, "se": se, "ci_low": diff - half, "ci_high": diff + half,
+        "rel_diff": diff / base if base else np.nan, "n_rows": first.n_rows, "n_units": first.n_units,
+        "n_clusters": one.n_clusters, "confidence": plan.confidence, "flags": ", ".join(flags),
         "trust": trust(flags, base, diff - half, diff + half, "delta"),
-    }
+    }  # fmt: skip

@@ -23,8 +23,6 @@ from .read_log import LogArrays, read_log
 from .rows import IntCodes, LogGroup
 from .slates import SlateKind
 
-__all__ = ["ope_estimate"]
-
 ESTIMATE_COLUMNS = (
     "estimator", "clip", "value", "se", "ci_low", "ci_high", "logging_value", "lift", "lift_se", "lift_ci_low",
     "lift_ci_high", "rel_lift", "n_rows", "n_units", "n_clusters", "ess", "ess_share", "ess_reward",
@@ -305,32 +303,20 @@ def find_intervals(
 def log_record(rows: LogGroup, found: Evidence) -> Record:
     """What a row of the result says about the log and its weights, whatever the estimator."""
     return {
-        "n_rows": len(rows),
-        "n_units": rows.n_units,
-        "n_clusters": found.estimates.n_clusters,
-        "n_matched": found.weights.n_matched,
-        "logging_value": found.estimates.logging_value,
-        "weight_mean": found.weights.mean,
-        "weight_max": found.weights.max,
-        "unsupported_mass": max(1 - found.weights.mean, 0.0),
-        **found.effective._asdict(),
-    }
+        "n_rows": len(rows), "n_units": rows.n_units, "n_clusters": found.estimates.n_clusters,
+        "n_matched": found.weights.n_matched, "logging_value": found.estimates.logging_value,
+        "weight_mean": found.weights.mean, "weight_max": found.weights.max,
+        "unsupported_mass": max(1 - found.weights.mean, 0.0), **found.effective._asdict(),
+    }  # fmt: skip
 
 
 def _row(rows: LogGroup, found: Evidence, interval: Interval, plan: Plan) -> Record:
     one, logging, flags = found.estimate, found.estimates.logging_value, find_flags(found)
     interval = without_variation(interval, found.weights.constant_reward, plan.interval == "bounded")
     return {
-        **log_record(rows, found),
-        **interval._asdict(),
-        "estimator": found.request.label,
-        "clip": np.nan if found.request.clip is None else found.request.clip,
-        "value": one.value,
-        "lift": one.lift,
-        "rel_lift": one.lift / logging if logging else np.nan,
-        "ess_influence": one.ess_influence,
-        "method": plan.interval,
-        "confidence": plan.confidence,
-        "flags": ", ".join(flags),
+        **log_record(rows, found), **interval._asdict(), "estimator": found.request.label,
+        "clip": np.nan if found.request.clip is None else found.request.clip, "value": one.value, "lift": one.lift,
+        "rel_lift": one.lift / logging if logging else np.nan, "ess_influence": one.ess_influence,
+        "method": plan.interval, "confidence": plan.confidence, "flags": ", ".join(flags),
         "trust": trust(flags, one.value, interval.ci_low, interval.ci_high, plan.interval),
-    }
+    }  # fmt: skip

@@ -47,13 +47,10 @@ ESTIMATORS: dict[str, Estimator] = {
 
 # The names that papers on slates use, as an estimator and an interaction.
 SLATE_NAMES: dict[str, tuple[str, Interaction]] = {
-    "iips": ("ips", "independent"),
-    "sniips": ("snips", "independent"),
-    "rips": ("ips", "cascade"),
-    "snrips": ("snips", "cascade"),
-    "sips": ("ips", "standard"),
-    "snsips": ("snips", "standard"),
-}
+    "iips": ("ips", "independent"), "sniips": ("snips", "independent"),
+    "rips": ("ips", "cascade"), "snrips": ("snips", "cascade"),
+    "sips": ("ips", "standard"), "snsips": ("snips", "standard"),
+}  # fmt: skip
 
 
 class EstimatorRequest(NamedTuple):

@@ -92,14 +92,10 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> E
         n_rows = population if rows.sample_weight is None else population * np.divide(kept_square, sampled_square)
         expected = paying * np.nan_to_num(n_rows * total**2 / (population * spread)).min()
     return EffectiveNumbers(
-        float(np.nan_to_num(ess).min()),
-        float((np.nan_to_num(ess) / count).min()),
-        float(np.nan_to_num(seen)),
-        float(np.nan_to_num(expected)),
-        float(share.max()) if (total > 0).all() else 1.0,
-        n_clipped,
+        float(np.nan_to_num(ess).min()), float((np.nan_to_num(ess) / count).min()), float(np.nan_to_num(seen)),
+        float(np.nan_to_num(expected)), float(share.max()) if (total > 0).all() else 1.0, n_clipped,
         above / row_weight if row_weight else 0.0,
-    )
+    )  # fmt: skip
 
 
 def weight_numbers(rows: LogGroup) -> WeightNumbers:

@@ -148,17 +148,9 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
     even = np.divide(second**2, powers[:, 1], out=np.full(len(requests), float(n_clusters)), where=spread)
     skewness = np.divide(powers[:, 0], second**1.5, out=np.zeros(len(requests)), where=spread)
     changes = [value - values[whole] for value, whole in zip(values, full, strict=True)]
-    return Estimates(
-        [
-            ValueEstimate(
-                values[j], se[j, 0], values[j] - logging, se[j, 1], changes[j], se[j, 2], even[j], skewness[j]
-            )
-            for j in range(len(requests))
-        ],
-        found,
-        n_clusters,
-        sums,
-    )
+    lifts = [value - logging for value in values]
+    columns = values, se[:, 0], lifts, se[:, 1], changes, se[:, 2], even, skewness
+    return Estimates([ValueEstimate(*row) for row in zip(*columns, strict=True)], found, n_clusters, sums)
 
 
 def influence_sums(rows: LogGroup, requests: Sequence[EstimatorRequest], found: Fitted) -> tuple[Floats, Bools]:
@@ -202,12 +194,9 @@ def _higher_powers(psis: Sequence[Floats]) -> Floats:
 
 def _unclipped(request: EstimatorRequest, requests: Sequence[EstimatorRequest]) -> int:
     """Return the position of the same request without its clip, which is its own if it has no clip."""
-    if request.clip is None:
-        return requests.index(request)
-    for j, other in enumerate(requests):
-        if other.clip is None and other.estimator.name == request.estimator.unclipped:
-            return j
-    return requests.index(request)
+    name = request.estimator.unclipped
+    whole = [j for j, other in enumerate(requests) if other.clip is None and other.estimator.name == name]
+    return whole[0] if whole and request.clip is not None else requests.index(request)
 
 
 def _sum_key(request: EstimatorRequest) -> tuple[object, ...]:

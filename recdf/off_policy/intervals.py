@@ -70,10 +70,7 @@ def bootstrap_intervals(
     drawn = poisson_sums(columns, n_resamples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
         logging = drawn[:, 1] / drawn[:, 0]
-        values = [
-            _replicates(drawn, request, places, of_rows)
-            for request, places in zip(requests, asked, strict=True)
-        ]
+        values = [_replicates(drawn, request, places, of_rows) for request, places in zip(requests, asked, strict=True)]
     tail = (1 - confidence) / 2
     found = []
     for value in values:

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, EmptyPopulationError, NullKeyError, OptionError, examples, kind_of
-from ..inputs.codes import encode, encode_integers, group_codes, split
+from ..errors import ColumnError, DataError, EmptyPopulationError, OptionError, examples, kind_of
+from ..inputs.codes import encode_keys, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
 from ..stats.numbers import Floats
 from .rows import IntCodes
@@ -81,15 +80,8 @@ def read_floats(frame: pd.DataFrame, name: str, role: str = "log") -> Floats:
 
 
 def read_probabilities(
-    frame: pd.DataFrame,
-    name: str,
-    *,
-    zero: bool,
-    what: str,
-    role: str = "log",
-    hint: str = "",
-    least: float = LEAST_PROPENSITY,
-) -> Floats:
+    frame: pd.DataFrame, name: str, *, zero: bool, what: str, role: str = "log", least: float = LEAST_PROPENSITY,
+) -> Floats:  # fmt: skip
     """A column of probabilities in [0, 1], or from `least` to 1 unless `zero`."""
     where = f"{role}[{name!r}]"
     values = read_numbers(column(frame, name, role), where).astype(np.float64, copy=False)
@@ -99,7 +91,7 @@ def read_probabilities(
         raise DataError(
             f"{where} is below {least:.3g} in {np.count_nonzero(values < least):,} of {len(values):,} rows (from "
             f"{low:.3g}); {what}. So small a number is no probability with which an item was shown; was it multiplied "
-            f"too often, or is it exp of a score?{hint}"
+            f"too often, or is it exp of a score?"
         )
     if (low >= 0 if zero else low > 0) and high <= 1:
         return values
@@ -108,7 +100,7 @@ def read_probabilities(
         return np.minimum(values, 1.0)
     null = np.isnan(values)
     if null.any():
-        raise DataError(f"{where} is null in {np.count_nonzero(null):,} of {len(values):,} rows; {what}{hint}")
+        raise DataError(f"{where} is null in {np.count_nonzero(null):,} of {len(values):,} rows; {what}")
     bad = (values < 0) | (values > 1) if zero else (values <= 0) | (values > 1)
     text = f"{where} is outside {'[0, 1]' if zero else '(0, 1]'} in {np.count_nonzero(bad):,} of {len(values):,} rows "
     text += f"({examples(values[bad])}); {what}"
@@ -116,7 +108,7 @@ def read_probabilities(
         text += ". All values are at most 0, so they look like logarithms: pass numpy.exp of them"
     elif low >= 0 and high <= 100 and high > 1 and np.count_nonzero(values > 1) > len(values) / 2:
         text += ". Most values are above 1; percentages are to be divided by 100, and inverse propensities inverted"
-    raise DataError(text + hint)
+    raise DataError(text)
 
 
 def log_key_codes(
@@ -130,26 +122,12 @@ def log_key_codes(
             except ColumnError as error:
                 given = names[0] if len(names) == 1 else list(names)
                 raise error.within(after=f" (⟦{argument}={given!r}⟧; {hint})") from None
-    joint, n = np.zeros(len(frame), np.int64), 1
-    for i, name in enumerate(names):
-        ids = read_ids(column(frame, name, "log"), f"log[{name!r}]")
-        if ids.null is not None:
-            raise NullKeyError(
-                f"log[{name!r}] is null in {np.count_nonzero(ids.null):,} of {len(frame):,} rows; "
-                f"drop these rows, or {hint}"
-            )
-        coded = encode([ids])
-        own = coded.columns[0].all()
-        rank = coded.rank() if ordered else None
-        own = own if rank is None else rank[own]
-        if i == 0:
-            joint, n = own, coded.n
-            continue
-        together = encode_integers([joint.astype(np.int64) * coded.n + own])
-        rank = together.rank() if ordered else None
-        joint = together.columns[0].all() if rank is None else rank[together.columns[0].all()]
-        n = together.n
-    return Keys(joint, max(n, 1))
+    ids = [known_ids(frame, "log", name, f"; drop these rows, or {hint}") for name in names]
+    if ordered:
+        (codes,), n = rank_keys([one] for one in ids)
+        return Keys(codes, max(n, 1))
+    (coded,), n = encode_keys([ids])
+    return Keys(coded.all(), n)
 
 
 def repeats_users(frame: pd.DataFrame, by: Sequence[str], user_col: str = "user_id") -> bool:

@@ -19,8 +19,6 @@ from .log_columns import log_frame, log_key_codes, read_probabilities, split_gro
 from .read_log import LARGEST_WEIGHT
 from .rows import IntCodes
 
-__all__ = ["popularity_propensity", "propensity_check"]
-
 PROPENSITY_COLUMNS = (
     "n_rows", "n_shown", "inverse_sum", "ratio", "z", "p_value", "p_adj",
     "mean_inverse", "n_actions", "actions_z", "actions_p", "flags",

@@ -22,14 +22,7 @@ from .estimators import Interaction
 from .log_columns import SUM_ROUNDING, Keys, log_key_codes, read_floats, read_probabilities, repeats_users
 from .plan import Plan
 from .rows import IntCodes, LogGroup
-from .slates import (
-    Layout,
-    check_per_slate,
-    check_products,
-    check_slate_product,
-    layout_of,
-    slate_weights,
-)
+from .slates import Layout, check_per_slate, check_products, check_slate_product, layout_of, slate_weights
 
 NO_CLUSTER = "name the column of users in ⟦+cluster=⟧, or pass ⟦+cluster=None⟧ if all rows are independent"
 WRITE_TARGET = (
@@ -71,14 +64,10 @@ class LogArrays:
             with np.errstate(over="ignore"):
                 weight = _rows_taken(self.target, some) / _rows_taken(self.propensity, some)
             return LogGroup(
-                _usable(weight),
-                _rows_taken(self.reward, some),
-                _rows_taken(self.q_logged, some),
-                _rows_taken(self.q_target, some),
-                _rows_taken(self.sample_weight, some),
-                cluster=cluster,
+                _usable(weight), _rows_taken(self.reward, some), _rows_taken(self.q_logged, some),
+                _rows_taken(self.q_target, some), _rows_taken(self.sample_weight, some), cluster=cluster,
                 n_codes=n_codes,
-            )
+            )  # fmt: skip
         return self._slate_rows((self.unit, self.position), some, interaction, closed)
 
     def _slate_rows(
@@ -102,15 +91,10 @@ class LogArrays:
                 f"(⟦cluster={list(self.plan.cluster)}⟧); expected one cluster per unit"
             )
         return LogGroup(
-            _usable(slate_weights(ratio, layout, interaction, self.plan.kind)),
-            _rows_taken(self.reward, rows),
-            sample_weight=self._unit_sample_weight(rows, layout),
-            position=place,
-            n_positions=int(place.max()) + 1,
-            first=layout.first,
-            cluster=cluster,
-            n_codes=n_codes,
-        )
+            _usable(slate_weights(ratio, layout, interaction, self.plan.kind)), _rows_taken(self.reward, rows),
+            sample_weight=self._unit_sample_weight(rows, layout), position=place, n_positions=int(place.max()) + 1,
+            first=layout.first, cluster=cluster, n_codes=n_codes,
+        )  # fmt: skip
 
     def _positions(self, position: IntCodes, unit: IntCodes, layout: Layout) -> IntCodes:
         """Positions numbered from 0; units whose positions differ are an error unless `ragged`."""
@@ -178,27 +162,16 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
             )
     ordered = plan.interval == "bootstrap"  # whose weights depend on the order of the clusters
     unit = log_key_codes(frame, plan.unit, "slate_col", NO_UNIT, ordered=ordered) if plan.unit else None
-    cluster = (
-        log_key_codes(frame, plan.cluster, "cluster", NO_CLUSTER, ordered=ordered)
-        if plan.cluster
-        else None
-    )
+    cluster = log_key_codes(frame, plan.cluster, "cluster", NO_CLUSTER, ordered=ordered) if plan.cluster else None
     pa.default_memory_pool().release_unused()  # the tables of string ids, before the weights take memory
     slate = plan.slate_propensity
     return LogArrays(
-        plan,
-        propensity,
-        target,
-        reward,
-        _model_column(frame, plan.q_logged),
-        _model_column(frame, plan.q_target),
+        plan, propensity, target, reward, _model_column(frame, plan.q_logged), _model_column(frame, plan.q_target),
         _sample_weight(frame, plan.sample_weight),
         None if slate is None else read_probabilities(frame, slate, zero=False, what="the probability of the slate"),
-        unit,
-        None if unit is None else _position(frame, plan.position),
-        cluster,
+        unit, None if unit is None else _position(frame, plan.position), cluster,
         cluster is None and unit is None and repeats_users(frame, by),
-    )
+    )  # fmt: skip
 
 
 def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
@@ -252,7 +225,6 @@ def _position(frame: pd.DataFrame, name: str) -> Keys:
     values = read_floats(frame, name)
     if (values != np.floor(values)).any():
         raise DataError(f"log[{name!r}] holds fractions; expected whole positions, 1 for the top of the slate")
-    column(frame, name, "log")
     present, codes = np.unique(values, return_inverse=True)
     return Keys(codes, len(present))
 

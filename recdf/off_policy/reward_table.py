@@ -18,8 +18,6 @@ from ..stats.numbers import Floats
 from .log_columns import SUM_ROUNDING, log_frame, log_key_codes, read_floats, read_probabilities
 from .rows import IntCodes
 
-__all__ = ["reward_table"]
-
 # Rounded probabilities of many candidates may miss 1 by this much.
 LEAST_MISSING = 1e-3
 

@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, OptionError
-from ..inputs.codes import encode, encode_integers
+from ..errors import ColumnError, DataError, OptionError
+from ..inputs.codes import encode_integers, encode_keys, known_ids
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import order_source
 from ..stats.numbers import Floats
 from .log_columns import log_frame, read_floats, split_groups
 from .rows import IntCodes
 from .slates import layout_of
-
-__all__ = ["target_from_recs"]
 
 TARGET = "target_propensity"
 
@@ -124,20 +121,11 @@ def target_from_recs(
 
 def _pair_codes(frame: pd.DataFrame, recs: pd.DataFrame, keys: list[str]) -> tuple[tuple[IntCodes, IntCodes], IntCodes]:
     """One code per (key, item) in the log and in `pred`, and one per list of `pred`."""
-    joint: list[IntCodes] = [np.zeros(len(frame), np.int64), np.zeros(len(recs), np.int64)]
-    lists = joint[1]
-    for name in keys:
-        ids = []
-        for role, one in (("log", frame), ("pred", recs)):
-            read = read_ids(column(one, name, role), f"{role}[{name!r}]")
-            if read.null is not None:
-                raise NullKeyError(f"{read.where} is null in {np.count_nonzero(read.null):,} of {len(one):,} rows")
-            ids.append(read)
-        lists = joint[1]
-        coded = encode(ids)
-        sums = [a * max(coded.n, 1) + b.all() for a, b in zip(joint, coded.columns, strict=True)]
-        joint = [one.all().astype(np.int64) for one in encode_integers(sums).columns]
-    return (joint[0], joint[1]), lists
+    frames = [("log", frame), ("pred", recs)]
+    ids = [[known_ids(one, role, name) for role, one in frames] for name in keys]
+    pairs, _ = encode_keys(list(zip(*ids, strict=True)))
+    lists, _ = encode_keys(list(zip(*ids[:-1], strict=True)))
+    return (pairs[0].all(), pairs[1].all()), lists[1].all().astype(np.int64)
 
 
 def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: IntCodes) -> IntCodes:
@@ -152,19 +140,12 @@ def _ranks(recs: pd.DataFrame, keys: list[str], by: list[str], lists: IntCodes) 
         number = read_numbers(column(recs, order["column"], "pred"), f"pred[{order['column']!r}]")
         if number.dtype.kind == "f" and np.isnan(number).any():
             raise DataError(f"pred[{order['column']!r}] is null in {np.isnan(number).sum():,} rows; drop these rows")
-        best_first = number if order["by"] == "rank" else _descending(number)
-        sorted_rows = np.lexsort((best_first, lists))
+        if order["by"] != "rank":  # flipping an integer bit by bit cannot overflow
+            number = -number if number.dtype.kind == "f" else np.invert(number)
+        sorted_rows = np.lexsort((number, lists))
     ranks = np.empty(len(recs), np.int64)
     ranks[sorted_rows] = layout_of(lists[sorted_rows]).place + 1
     return ranks
-
-
-def _descending(number: IntCodes | Floats) -> IntCodes | Floats:
-    """Numbers in the opposite order. Integers are flipped bit by bit, which cannot overflow."""
-    if number.dtype.kind == "f":
-        return -number
-    flipped: IntCodes = np.invert(number)
-    return flipped
 
 
 def _among_chosen(

@@ -22,8 +22,6 @@ from .read_log import LogArrays, read_log
 from .rows import IntCodes
 from .slates import SlateKind
 
-__all__ = ["ope_diagnostics"]
-
 # The share of the rows, those of the largest weights, whose share of all weight is shown.
 WORST = 0.01
 
@@ -128,13 +126,9 @@ def _diagnose(log: LogArrays, some: IntCodes | None) -> Record:
     worst = np.partition(rows.weight, len(rows) - n_worst)[-n_worst:]
     propensity = log.propensity if some is None else log.propensity[some]
     return {
-        **log_record(rows, evidence),
-        "propensity_min": float(propensity.min()),
-        "weight_mean_z": weights.mean_z,
-        "weight_p50": float(p50),
-        "weight_p99": float(p99),
+        **log_record(rows, evidence), "propensity_min": float(propensity.min()),
+        "weight_mean_z": weights.mean_z, "weight_p50": float(p50), "weight_p99": float(p99),
         "worst_rows_share": float(worst.sum() / rows.weight.sum()),
-        "zero_weight_share": 1 - weights.n_matched / len(rows),
-        "flags": ", ".join(flags),
+        "zero_weight_share": 1 - weights.n_matched / len(rows), "flags": ", ".join(flags),
         "trust": trust(flags, evidence.estimate.value, limits.ci_low, limits.ci_high, "delta"),
-    }
+    }  # fmt: skip

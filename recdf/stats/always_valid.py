@@ -6,8 +6,6 @@ import numpy as np
 
 from .numbers import Number
 
-__all__: list[str] = []
-
 
 def always_valid_multiplier(n: Number, n_planned: float, confidence: float = 0.95) -> Number:
     """Return how many standard errors an interval reaches to either side if it holds at all looks together.

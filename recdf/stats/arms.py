@@ -16,8 +16,6 @@ import numpy.typing as npt
 from .moments import MEAN_ROUNDING, Moments
 from .numbers import Floats, Number
 
-__all__: list[str] = []
-
 ArmResult = TypeVar("ArmResult")
 
 
@@ -40,6 +38,11 @@ class Sample(NamedTuple):
     def missing(self) -> npt.NDArray[np.bool_]:
         """The units without a value."""
         return np.isnan(self.num) if self.den is None else np.isnan(self.num) | np.isnan(self.den)
+
+    @property
+    def n_effective(self) -> float:
+        """How many units of equal size would carry as much as these clusters, or as the users of a ratio."""
+        return effective_number(np.ones(len(self.num)) if self.den is None else self.den)
 
     def take(self, units: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Sample:
         """Some of the units."""
@@ -161,8 +164,7 @@ def jackknife_arm(sample: Sample, theta: Number = 0.0, x: Number = 0.0) -> Arm:
     var = (n - 1) / n * float(np.square(parts - whole).sum())
     if not np.sqrt(var) > MEAN_ROUNDING * np.max(_largest(sample.num, sample.den)):
         var = 0.0
-    weights = np.ones(n) if sample.den is None else sample.den
-    return Arm(whole, var, max(effective_number(weights) - 1, 1.0))
+    return Arm(whole, var, max(sample.n_effective - 1, 1.0))
 
 
 def effective_number(weights: Floats) -> float:

@@ -8,22 +8,17 @@ from typing import Literal
 import numpy as np
 
 from .arms import Sample
+from .effect_sizes import open_sided
 from .numbers import Alternative, Floats
 from .resampling_weights import Seed, distinct_columns, poisson_sums
-
-__all__: list[str] = []
 
 Percentile = Literal["percentile", "basic"]
 
 
 def replicate_estimates(
-    samples: Sequence[Sample],
-    thetas: Sequence[float],
-    xs: Sequence[float],
-    n_resamples: int,
-    seed: Seed,
+    samples: Sequence[Sample], thetas: Sequence[float], xs: Sequence[float], n_resamples: int, seed: Seed,
     unordered: bool = False,
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Return replicates (n_resamples, samples) of ΣN/ΣD − θ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
 
     `unordered` units have no ids to sort by. They are sorted by their own values, which makes the replicates the same
@@ -70,23 +65,15 @@ def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:
 
 
 def quantile_interval(
-    replicates: Floats,
-    estimate: Floats,
-    *,
-    alternative: Alternative,
-    confidence: float,
+    replicates: Floats, estimate: Floats, *, alternative: Alternative, confidence: float,
     method: Percentile = "percentile",
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats]:  # fmt: skip
     """Return the percentile interval of replicates (B, columns), or the basic one: 2·estimate − opposite percentile."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
     low, high = _by_column(lambda part: np.asarray(np.quantile(part, [tail, 1 - tail], axis=0)), replicates)
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
-    if alternative == "greater":
-        high = np.where(np.isnan(high), np.nan, np.inf)
-    elif alternative == "less":
-        low = np.where(np.isnan(low), np.nan, -np.inf)
-    return low, high
+    return open_sided(low, high, alternative)
 
 
 def _by_column(statistic: Callable[[Floats], Floats], replicates: Floats) -> Floats:

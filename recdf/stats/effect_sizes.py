@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .arms import Arm
 from .numbers import Alternative, Number
 from .student import t_p_value, t_quantile
-
-__all__: list[str] = []
 
 Relative = Literal["fieller", "log"]
 
@@ -31,13 +29,9 @@ class Effect(NamedTuple):
 
 
 def effect(
-    control: Arm,
-    treatment: Arm,
-    alternative: Alternative = "two-sided",
-    confidence: float = 0.95,
-    relative: Relative = "fieller",
-    always_valid: Number | None = None,
-) -> Effect:
+    control: Arm, treatment: Arm, alternative: Alternative = "two-sided", confidence: float = 0.95,
+    relative: Relative = "fieller", always_valid: Number | None = None,
+) -> Effect:  # fmt: skip
     """Compare two independent arms by Welch's test, or by the always-valid test.
 
     se = √(v_c + v_t), t = diff/se, df = (v_c + v_t)²/(v_c²/df_c + v_t²/df_t), interval diff ∓ t_q·se. The relative
@@ -84,7 +78,7 @@ def fieller(
         bounded = (control.mean > 0) & (a > 0) & (control.var + treatment.var > 0)
         low = np.where(bounded, (b - root) / a - 1, np.nan)
         high = np.where(bounded, (b + root) / a - 1, np.nan)
-    return _opened(low, high, alternative)
+    return open_sided(low, high, alternative)
 
 
 def log_ratio(
@@ -127,10 +121,10 @@ def _satterthwaite(v1: Number, df1: Number, v2: Number, df2: Number) -> Number:
 
 
 def _bounds(centre: Number, half: Number, alternative: Alternative) -> tuple[Number, Number]:
-    return _opened(centre - half, centre + half, alternative)
+    return open_sided(centre - half, centre + half, alternative)
 
 
-def _opened(low: Number, high: Number, alternative: Alternative) -> tuple[Number, Number]:
+def open_sided(low: Number, high: Number, alternative: Alternative) -> tuple[Any, Any]:
     """Make the interval infinite on one side if the alternative is one-sided."""
     if alternative == "less":
         low = np.where(np.isnan(high), np.nan, -np.inf)

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from .numbers import Alternative, Correction, Floats
 from .student import t_quantile
 
-__all__: list[str] = []
-
 
 def adjust(p: Floats, method: Correction) -> Floats:
     """Adjust one family of p-values; NaN stays NaN and is not counted.

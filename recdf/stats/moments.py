@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from .numbers import Floats, Number
 
-__all__: list[str] = []
-
 # Values of this size and above overflow when they are squared and summed.
 HUGE = 1e150
 

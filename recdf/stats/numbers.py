@@ -7,8 +7,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__: list[str] = []
-
 Floats = npt.NDArray[np.float64]
 
 # A result of a function that reduces the last axis: a number for one experiment, an array for many.

@@ -18,8 +18,6 @@ from .resampling_weights import random_words
 from .scipy_extra import scipy_module
 from .sign_flips import sign_flip_p
 
-__all__: list[str] = []
-
 # A block of shuffles has so many cells: 4 million random numbers take 32 MB.
 _CELLS = 1 << 22
 

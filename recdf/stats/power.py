@@ -8,8 +8,6 @@ from .numbers import Alternative, Number
 from .scipy_extra import scipy_module
 from .student import t_quantile
 
-__all__: list[str] = []
-
 
 def detectable(alpha: float, power: float, alternative: Alternative = "two-sided") -> float:
     """z_{1−α/2} + z_power (z_{1−α} one-sided): the smallest true effect, in standard errors, found with `power`."""

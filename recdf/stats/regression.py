@@ -7,8 +7,6 @@ import numpy as np
 from .arms import Arm
 from .numbers import Floats
 
-__all__: list[str] = []
-
 # Columns whose spread is below this share of their largest value do not vary.
 _CONSTANT = 1e-12
 

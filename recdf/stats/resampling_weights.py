@@ -17,8 +17,6 @@ import numpy.typing as npt
 from ..progress import Progress
 from .numbers import Floats
 
-__all__: list[str] = []
-
 # One number, or several where samples, such as the arms of an experiment, must have weights of their own.
 Seed = int | tuple[int, ...]
 

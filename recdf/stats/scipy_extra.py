@@ -6,8 +6,6 @@ from typing import Any
 
 from ..errors import MissingExtraError
 
-__all__: list[str] = []
-
 
 def scipy_module(name: str) -> Any:
     """Return `scipy.special` or `scipy.stats`, or say which extra is missing."""

@@ -12,8 +12,6 @@ from .effect_sizes import Effect
 from .numbers import Alternative, Floats
 from .scipy_extra import scipy_module
 
-__all__: list[str] = []
-
 # The χ² approximation is unreliable below this expected count.
 LEAST_EXPECTED = 8.0
 

@@ -6,10 +6,9 @@ import warnings
 
 import numpy as np
 
+from .effect_sizes import open_sided
 from .numbers import Alternative, Floats
 from .scipy_extra import scipy_module
-
-__all__: list[str] = []
 
 
 def sign_flip_p(sums: Floats, observed: Floats, alternative: Alternative, tie: float = 1e-12) -> Floats:
@@ -30,13 +29,8 @@ def sign_flip_interval(
     centred: Floats, mean: Floats, *, alternative: Alternative, confidence: float
 ) -> tuple[Floats, Floats]:
     """Return mean ∓ the `confidence` quantile of flipped centred means (two-sided: of their absolute values)."""
-    if alternative == "two-sided":
-        half = np.quantile(np.abs(centred), confidence, axis=0)
-        return mean - half, mean + half
-    half = np.quantile(centred, confidence, axis=0)
-    if alternative == "greater":
-        return mean - half, np.full_like(mean, np.inf)
-    return np.full_like(mean, -np.inf), mean + half
+    half = np.quantile(np.abs(centred) if alternative == "two-sided" else centred, confidence, axis=0)
+    return open_sided(mean - half, mean + half, alternative)
 
 
 def exact_sign_flip_p(values: Floats, alternative: Alternative) -> float:

@@ -14,8 +14,6 @@ import numpy as np
 from .numbers import Alternative, Number
 from .scipy_extra import scipy_module
 
-__all__: list[str] = []
-
 
 def t_quantile(df: Number, alternative: Alternative, confidence: float) -> Number:
     """Return the upper t quantile of a two-sided or one-sided interval."""
@@ -35,30 +33,42 @@ def t_p_value(statistic: Number, df: Number, alternative: Alternative) -> Number
     return p
 
 
+# Degrees of freedom from which four terms of the expansion are exact to about 1e-11.
+MANY_DEGREES = 2000
+
+_legendre = functools.cache(np.polynomial.legendre.leggauss)  # computed by those who need it
+
+
+def _student_cdf(t: float, df: float) -> float:
+    """P(T ≤ t): with t = √df·tan θ the density is proportional to cos(θ)^(df−1), which is integrated from 0 to θ."""
+    theta = math.atan(t / math.sqrt(df))
+    log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
+    nodes, weights = _legendre(80)
+    angles = theta * (nodes + 1) / 2
+    return 0.5 + theta / 2 * float(weights @ np.exp(log_scale + (df - 1) * np.log(np.cos(angles))))
+
+
+def student_quantile(p: float, df: float) -> float:
+    """Quantile of Student's t for p above 1/2: by expansion about the normal one, or bisection for few degrees."""
+    if df > MANY_DEGREES:
+        z = NormalDist().inv_cdf(p)
+        second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+        third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+        return z + (z**3 + z) / 4 / df + second / df**2 + third / df**3
+    low, high = 0.0, 1.0
+    while _student_cdf(high, df) < p:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _student_cdf(middle, df) < p else (low, middle)
+    return (low + high) / 2
+
+
 @functools.cache
 def interval_quantile(df: int, confidence: float) -> float:
-    """Return the quantile of a two-sided interval without SciPy: Student's t up to 98 degrees of freedom, else normal.
-
-    P(|T| ≤ t) is a finite sum in the angle atan(t/√df) for whole df (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4).
-    """
-    if df < 1 or df > 98:
-        return NormalDist().inv_cdf((1 + confidence) / 2) if df > 98 else math.nan
-
-    def share(angle: float) -> float:
-        odd, cos = df % 2, math.cos(angle)
-        term = cos if odd else 1.0
-        total = term if df > 1 else 0.0
-        for power in range(odd + 2, df - 1, 2):
-            term *= (power - 1) / power * cos * cos
-            total += term
-        total *= math.sin(angle)
-        return 2 / math.pi * (angle + total) if odd else total
-
-    low, high = 0.0, math.pi / 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if share(middle) < confidence else (low, middle)
-    return math.sqrt(df) * math.tan(low)
+    """Quantile of a two-sided interval without SciPy: Student's t up to 98 degrees of freedom, then normal."""
+    p = (1 + confidence) / 2
+    return math.nan if df < 1 else NormalDist().inv_cdf(p) if df > 98 else student_quantile(p, df)
 
 
 def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number:

@@ -15,8 +15,6 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
-__all__: list[str] = []
-
 NULL = "–"
 
 _LATEX = {

@@ -12,8 +12,6 @@ from ..errors import ColumnError, OptionError, kind_of
 from .cells import interval, number, p_value, visible
 from .shown_frames import AnyFrame, ReportTable, html_of_pandas
 
-__all__ = ["report_table"]
-
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning")
 LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "relative")
 

@@ -15,7 +15,7 @@ from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
-from ..estimates import ArmsEstimate, estimate_arms, few_clusters, residuals
+from ..estimates import ArmsEstimate, estimate_arms, residuals
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows
@@ -23,8 +23,6 @@ from ..settings import Settings
 from ..units import Units, make_units
 from .top_units import without_top
 from .two_sample import POWER, SKEWED_SAMPLES, TINY, Row, but, compare_pair, first_row, without_estimate
-
-__all__: list[str] = []
 
 # Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 30 % of it. A test at
 # 5 % then errs in 11 % of simulated experiments, and in half of them where one user has a third.
@@ -143,7 +141,7 @@ def _unit_cautions(units: Units, found: ArmsEstimate, test: str) -> tuple[str, .
     # Where the difference cannot be so skewed that its t interval is too far to one side, no value need be read.
     lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED_SAMPLES)
     cautions = {
-        "few_clusters": units.clustered and min(map(few_clusters, units.sides)) < TINY,
+        "few_clusters": units.clustered and min(side.n_effective for side in units.sides) < TINY,
         "tiny": not units.clustered and units.n_counting < TINY,
         "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
         "few_users_carry": test == "t" and not units.clustered and carried,

@@ -18,19 +18,8 @@ from ...stats.arms import Sample, arm, linearise
 from ...stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 from ...stats.moments import HUGE
 from ..choices import Percentile, check_value
-from ..experiment_columns import (
-    Codes,
-    by_columns,
-    frame_of,
-    group_codes,
-    key_codes,
-    metric_specs,
-    require,
-    split,
-)
+from ..experiment_columns import Codes, by_columns, frame_of, group_codes, key_codes, metric_specs, require, split
 from ..samples import MetricRows, read_metrics
-
-__all__ = ["bootstrap_ci"]
 
 
 @renamed(unit="cluster", unit_col="cluster", method="interval")

@@ -21,20 +21,9 @@ from ..samples import subset
 from ..settings import Settings, check_together, which_tests
 from ..units import differ
 from .compare_variants import compare_variants
-from .two_sample import (
-    SKEWED_SAMPLES,
-    TINY,
-    Row,
-    compare_pair,
-    first_row,
-    measured_means,
-    no_share,
-    without_estimate,
-)  # fmt: skip
+from .two_sample import SKEWED_SAMPLES, TINY, Row, compare_pair, first_row, measured_means, no_share, without_estimate
 from .variant_moments import GIVE_ROWS, MomentTable, read_moments
 from .variant_table import compare_each, decide
-
-__all__ = ["compare_variants_from_moments"]
 
 # Options of compare_variants that `variant_moments` has, since they are about rows.
 _OF_ROWS = ("nan", "user_col")
@@ -198,9 +187,7 @@ def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> UnitCo
     return UnitCounts(users, users[0] if len(users) == 1 else None)
 
 
-def _row_of_moments(
-    table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings
-) -> Row:
+def _row_of_moments(table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings) -> Row:
     """Compare both arms of a metric, the control first, unless there is nothing to estimate."""
     moments = both(lambda variant: table.at(group, variant, metric), variants)
     n = both(lambda one: int(one.n), moments)

@@ -24,9 +24,6 @@ from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
 
-__all__ = ["compare_models"]
-
-
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
 
 # Pairs whose differences are resampled together: 32 columns of a million users are 256 MB.
@@ -284,12 +281,9 @@ def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[st
         for role, frame in runs.parts:
             require(frame, role, names)
         return list(dict.fromkeys(names))
-    names = [
-        name
-        for name in runs.parts[0][1].columns
-        if name not in keys
-        and all(name in frame.columns and pd.api.types.is_float_dtype(frame[name].dtype) for _, frame in runs.parts)
-    ]
+    frames = [frame for _, frame in runs.parts]
+    shared = [name for name in frames[0].columns if name not in keys and all(name in frame for frame in frames)]
+    names = [name for name in shared if all(pd.api.types.is_float_dtype(frame[name].dtype) for frame in frames)]
     if not names:
         raise OptionError(f"per_user has no float column besides {keys}; name the metrics to compare in ⟦+metrics=⟧")
     return names
@@ -324,19 +318,12 @@ def _compare_pairs(
         there = slice(None) if divisor is None else divisor > 0
         own, of_own = sums[there], None if single or divisor is None else divisor[there]
         row = {
-            "metric": metric,
-            "baseline": b,
-            "model": m,
-            "n_users": len(own),
-            "n_lists": n_lists,
-            "n_only_baseline": only[0],
-            "n_only_model": only[1],
-            "mean_baseline": means[0],
-            "mean_model": means[1],
+            "metric": metric, "baseline": b, "model": m, "n_users": len(own), "n_lists": n_lists,
+            "n_only_baseline": only[0], "n_only_model": only[1], "mean_baseline": means[0], "mean_model": means[1],
             **(NONE_LACKING if has is None else where_both(base, model, (has[b], has[m]), runs)),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **paired_test(own, metric, settings, of_own, runs.repeated),
-        }
+        }  # fmt: skip
         if settings.missing == "drop" and any(only):  # the models themselves select the lists that both have
             row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
         yield row, (sums, divisor)

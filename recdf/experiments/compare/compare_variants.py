@@ -26,8 +26,6 @@ from .arms_of_users import compare_arms
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 from .variant_table import compare_each, decide
 
-__all__ = ["compare_variants"]
-
 
 @renamed(method=("test", new_word))
 @takes_columns("user_col", "by", "weight_col")

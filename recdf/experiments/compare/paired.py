@@ -17,8 +17,6 @@ from ..experiment_columns import Floats
 from ..settings import Settings
 from .two_sample import but
 
-__all__: list[str] = []
-
 # Differences up to this size are ties: they are rounding of equal metrics.
 TIE = 1e-12
 # Share of ties from which a mean difference rests on few users.
@@ -102,9 +100,7 @@ def _pair_cautions(n: int, differ: int, skewness: float, weights: Floats | None)
     return [word for word, holds in found.items() if holds]
 
 
-def paired_resamples(
-    units: list[tuple[Floats, Floats | None]], test: str, settings: Settings
-) -> list[dict[str, Any]]:
+def paired_resamples(units: list[tuple[Floats, Floats | None]], test: str, settings: Settings) -> list[dict[str, Any]]:
     """Interval and p of every column of units' sums by one set of resamples.
 
     Beside a column stands what each sum is divided by: 0 for what is not a unit of this pair, None for 1 everywhere.

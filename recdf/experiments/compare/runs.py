@@ -10,20 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
+from ...stats.numbers import Floats
 from ..choices import PairMissing
-from ..experiment_columns import (
-    Codes,
-    Floats,
-    frame_of,
-    group_codes,
-    key_codes,
-    metric_values,
-    read_weight,
-    require,
-    some_keys,
-)
-
-__all__: list[str] = []
+from ..experiment_columns import Codes, frame_of, group_codes, key_codes, metric_values, read_weight, require, some_keys
 
 FEW_VALUES = 20  # a column of the key with fewer values holds folds or weekdays rather than users
 

@@ -13,8 +13,6 @@ from ..settings import Settings
 from ..units import Units
 from .two_sample import TINY, Row, but
 
-__all__: list[str] = []
-
 # Units that are left out: ten, or of fewer than 200 units 5 %, but at least one.
 MOST_TOP_UNITS, OF_UNITS = 10, 20
 # If a test rejects with the top units, they decide if the rest is not significant and has less than this share of the

@@ -23,8 +23,6 @@ from ..estimates import ArmsEstimate
 from ..experiment_columns import MetricColumns
 from ..settings import Settings
 
-__all__: list[str] = []
-
 VARIANT_RESULT_COLUMNS = [
     "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
     "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
@@ -67,30 +65,17 @@ def but(row: Row, *warnings: str, **changes: Number | str) -> Row:
 
 
 def first_row(
-    metric: str,
-    settings: Settings,
-    n: tuple[int, int],
-    n_dropped: tuple[float, float],
-    warnings: Sequence[str],
-    *,
-    clustered: bool = False,
-    cap: float = np.nan,
-    n_covariate_missing: int = 0,
-) -> Row:
+    metric: str, settings: Settings, n: tuple[int, int], n_dropped: tuple[float, float], warnings: Sequence[str], *,
+    clustered: bool = False, cap: float = np.nan, n_covariate_missing: int = 0,
+) -> Row:  # fmt: skip
     """What is known before anything is estimated: units that count and that are left out (NaN if unknown), of both."""
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
     row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
-        "metric": metric,
-        "n_control": n[0],
-        "n_treatment": n[1],
-        "n_dropped": sum(n_dropped),
-        "n_dropped_control": n_dropped[0],
-        "n_dropped_treatment": n_dropped[1],
+        "metric": metric, "n_control": n[0], "n_treatment": n[1],
+        "n_dropped": sum(n_dropped), "n_dropped_control": n_dropped[0], "n_dropped_treatment": n_dropped[1],
         "method": {"t": "welch", "proportion": "welch"}.get(test, test) + "+cluster" * clustered,
-        "cap": cap,
-        "n_covariate_missing": n_covariate_missing,
-        "warning": "",
-    }
+        "cap": cap, "n_covariate_missing": n_covariate_missing, "warning": "",
+    }  # fmt: skip
     return but(row, *warnings)
 
 
@@ -117,17 +102,12 @@ def compare_pair(
     if not varies and abs(treatment - control) <= MEAN_ROUNDING * abs(control):
         treatment = control  # the means of equal values differ by rounding error
     row = but(
-        row,
-        mean_control=found.raw[0].mean,
-        mean_treatment=found.raw[1].mean,
+        row, mean_control=found.raw[0].mean, mean_treatment=found.raw[1].mean,
         mean_control_adjusted=control if found.how else np.nan,
-        mean_treatment_adjusted=treatment if found.how else np.nan,
-        diff=treatment - control,
-        rel_diff=treatment / control - 1 if control > 0 else np.nan,
-        theta=found.theta,
-        variance_reduction=found.reduction,
-        method="+".join(filter(None, (test, found.how, cluster))),
-    )
+        mean_treatment_adjusted=treatment if found.how else np.nan, diff=treatment - control,
+        rel_diff=treatment / control - 1 if control > 0 else np.nan, theta=found.theta,
+        variance_reduction=found.reduction, method="+".join(filter(None, (test, found.how, cluster))),
+    )  # fmt: skip
     constant = [not one.var > 0 for one in found.raw]
     # Every user of one arm has a 1 and every user of the other a 0: no variance, yet a clear difference.
     all_against_none = plain and not found.how and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}

@@ -18,23 +18,12 @@ from ...inputs.door import takes_columns
 from ...inputs.options import Options
 from ...inputs.per_user_columns import warn_of_weights
 from ...stats.moments import HUGE, Moments, add_moments, moments_of
+from ...stats.numbers import Floats
 from ..choices import Columns, RaiseOrDrop, check_value
-from ..experiment_columns import (
-    Codes,
-    Floats,
-    Mask,
-    by_columns,
-    frame_of,
-    group_codes,
-    metric_specs,
-    metric_values,
-    require,
-)
+from ..experiment_columns import Codes, Mask, by_columns, frame_of, group_codes, metric_specs, metric_values, require
 from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
 from .two_sample import VARIANT_RESULT_COLUMNS
-
-__all__ = ["variant_moments"]
 
 # Columns of a frame of moments, beside `by` and the variant. Frames of other programs may lack the optional ones.
 NEEDED = ("metric", "n", "mean", "std")
@@ -116,12 +105,9 @@ def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Colu
     nulls = np.bincount(cell, weights=n_null, minlength=size).astype(np.float64)
     there = np.bincount(cell, minlength=size).reshape(shape) > 0
     table = MomentTable(
-        groups[by_cols],
-        variants[variant_col],
-        names,
-        Moments(*(np.asarray(values).reshape(shape) for values in added)),
-        nulls.reshape(shape),
-    )
+        groups[by_cols], variants[variant_col], names,
+        Moments(*(np.asarray(values).reshape(shape) for values in added)), nulls.reshape(shape),
+    )  # fmt: skip
     _check_same_users(table, there)
     return table
 

@@ -17,8 +17,6 @@ from ..settings import Settings
 from ..units import UNEQUAL
 from .two_sample import VARIANT_RESULT_COLUMNS, Row
 
-__all__: list[str] = []
-
 
 def compare_each(arms: Arms, test: Callable[[int, int], list[Row]]) -> pd.DataFrame:
     """Test every treatment in every group; `test` takes the group and the treatment, and gives a row per metric.
@@ -37,14 +35,9 @@ def compare_each(arms: Arms, test: Callable[[int, int], list[Row]]) -> pd.DataFr
 
 
 def decide(
-    arms: Arms,
-    result: pd.DataFrame,
-    ratio: SampleRatio,
-    better: Mapping[str, Better | None],
-    settings: Settings,
-    differences: Sequence[Difference] = (),
-    balance: Mapping[str, Floats] | None = None,
-) -> pd.DataFrame:
+    arms: Arms, result: pd.DataFrame, ratio: SampleRatio, better: Mapping[str, Better | None], settings: Settings,
+    differences: Sequence[Difference] = (), balance: Mapping[str, Floats] | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each metric is better."""
     at = arms.of_rows(len(result))
     by_cols = list(arms.groups.columns)

@@ -15,8 +15,6 @@ from ..experiment_columns import Floats, Mask
 from .paired import estimate_of
 from .runs import Runs
 
-__all__: list[str] = []
-
 COLUMNS = [
     "n_lacking_baseline", "n_lacking_model", "n_both", "mean_baseline_both", "mean_model_both", "diff_both", "se_both",
     "ci_low_both", "ci_high_both", "verdict_both",

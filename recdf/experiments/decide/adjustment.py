@@ -14,8 +14,6 @@ import pandas as pd
 from ...stats.many_tests import adjust_within
 from ..experiment_columns import Codes, Mask
 
-__all__: list[str] = []
-
 
 class Adjustment(NamedTuple):
     """How p-values were adjusted ("" where the rows do not show it), the family of every row, and which have a test."""

@@ -15,13 +15,11 @@ from ...stats.arms import Sample, both
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
 from ..estimates import around_pooled
-from ..experiment_columns import Codes, Floats, Mask, column_codes, require, split
+from ..experiment_columns import Codes, Floats, Mask, group_codes, require, split
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
 from .verdict import HEALTH_ALPHA
-
-__all__: list[str] = []
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table together.
 UNBALANCED = 0.01
@@ -103,7 +101,7 @@ def shares_change(
     for name, dates in times.items():
         if time_col is None and dates is None:
             continue
-        code = column_codes(data, "data", name)[0] if dates is None else np.unique(dates, return_inverse=True)[1]
+        code = group_codes(data, "data", [name])[0] if dates is None else np.unique(dates, return_inverse=True)[1]
         first, fixed = _first_row_of_units(code, rows)
         if time_col is not None or fixed:
             ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)

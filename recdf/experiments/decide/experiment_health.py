@@ -12,26 +12,14 @@ import pandas as pd
 import pyarrow as pa
 
 from ...errors import DataError, OptionError, examples, renamed
+from ...inputs.codes import split
 from ...inputs.constraints import SHARE, a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
 from ...stats.shares import equal_shares_test, share_test
 from ..assigned_users import in_several_variants
-from ..experiment_columns import (
-    Codes,
-    Mask,
-    by_columns,
-    count_distinct,
-    distinct_codes,
-    frame_of,
-    group_codes,
-    key_codes,
-    require,
-    split,
-)
-
-__all__ = ["experiment_health"]
+from ..experiment_columns import Codes, Mask, by_columns, count_distinct, frame_of, group_codes, key_codes, require
 
 
 @renamed(alpha=("confidence", lambda alpha: 1 - alpha))
@@ -120,14 +108,9 @@ def experiment_health(
 
 
 def _users_of_variants(
-    per_user: pd.DataFrame,
-    assignment: pd.DataFrame,
-    keys: list[str],
-    variant_col: str,
-    by_cols: list[str],
-    expected: Mapping[Any, float] | None,
-    clusters: list[str],
-) -> tuple[pd.DataFrame, dict[Any, float], dict[str, Any]]:
+    per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str, by_cols: list[str],
+    expected: Mapping[Any, float] | None, clusters: list[str],
+) -> tuple[pd.DataFrame, dict[Any, float], dict[str, Any]]:  # fmt: skip
     """Labels of the groups, planned shares of the variants, and numbers of users as arrays (groups, variants).
 
     Distinct users, or clusters, that are assigned and measured; users in two variants.
@@ -160,7 +143,7 @@ def _users_of_variants(
         "n_assigned": per_cell(unit, n_units, alone),
         "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
         "n_multi_variant": per_cell(user, n_users, ~alone),
-        "n_unassigned": np.full(n_cells, n_users - len(distinct_codes(user, n_users))),
+        "n_unassigned": np.full(n_cells, np.count_nonzero(np.bincount(user, minlength=n_users) == 0)),
         "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
     }  # fmt: skip
 
@@ -174,23 +157,15 @@ def _health_table(
     lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])[repeat].T
     with np.errstate(invalid="ignore"):
         columns = {
-            "variant": pd.Series([*shares] * len(assigned)),
-            "n_assigned": assigned.ravel(),
+            "variant": pd.Series([*shares] * len(assigned)), "n_assigned": assigned.ravel(),
             "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
-            "expected_share": np.tile(planned / planned.sum(), len(assigned)),
-            "n_with_metrics": measured.ravel(),
-            "n_missing": (assigned - measured).ravel(),
-            "missing_rate": ((assigned - measured) / assigned).ravel(),
-            "n_multi_variant": counted["n_multi_variant"].ravel(),
-            "n_unassigned": counted["n_unassigned"],
-            "srm_chi2": srm[0],
-            "srm_p": srm[1],
-            "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
-            "missing_chi2": lost[0],
-            "missing_p": lost[1],
-            "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""),
-            "users_digest": counted["users_digest"],
-        }
+            "expected_share": np.tile(planned / planned.sum(), len(assigned)), "n_with_metrics": measured.ravel(),
+            "n_missing": (assigned - measured).ravel(), "missing_rate": ((assigned - measured) / assigned).ravel(),
+            "n_multi_variant": counted["n_multi_variant"].ravel(), "n_unassigned": counted["n_unassigned"],
+            "srm_chi2": srm[0], "srm_p": srm[1], "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
+            "missing_chi2": lost[0], "missing_p": lost[1],
+            "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""), "users_digest": counted["users_digest"],
+        }  # fmt: skip
     result = pd.concat([groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])
     return result.iloc[order].reset_index(drop=True)

@@ -16,8 +16,6 @@ from ..experiment_rows import ExperimentRows
 from .experiment_health import hash_users, key_of, others, planned_shares
 from .verdict import HEALTH_ALPHA
 
-__all__: list[str] = []
-
 
 @dataclass(frozen=True)
 class Arms:
@@ -67,12 +65,9 @@ class UnitCounts(NamedTuple):
 
 
 def check_sample_ratio(
-    expected: Mapping[Any, float] | None,
-    health: pd.DataFrame | None,
-    arms: Arms,
-    count: Callable[[], UnitCounts],
+    expected: Mapping[Any, float] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[], UnitCounts],
     rows: ExperimentRows | None = None,
-) -> SampleRatio:
+) -> SampleRatio:  # fmt: skip
     """Test the units that are compared against the planned shares, or against those of `experiment_health`."""
     if expected is not None and health is not None:
         raise OptionError("expected and health are both given; the health table has the expected shares already")
@@ -113,9 +108,7 @@ def count_units(rows: ExperimentRows) -> UnitCounts:
     return UnitCounts(by_group.reshape(n_groups, -1).astype(np.float64), overall)
 
 
-def _from_health(
-    health: pd.DataFrame, arms: Arms, counts: UnitCounts, rows: ExperimentRows | None
-) -> SampleRatio:
+def _from_health(health: pd.DataFrame, arms: Arms, counts: UnitCounts, rows: ExperimentRows | None) -> SampleRatio:
     """Test the units that are compared by the planned shares of a health table, which must be of the same users.
 
     Of the users of the table some may be left out, such as those who were not exposed, but alike in all variants. The

@@ -17,8 +17,6 @@ from ..experiment_columns import Codes, Floats, Mask, frame_of, group_codes, met
 from ..samples import subset
 from ..settings import Settings
 
-__all__ = ["adjust_pvalues"]
-
 
 @renamed(method="correction", alpha=("confidence", lambda alpha: 1 - alpha))
 def adjust_pvalues(

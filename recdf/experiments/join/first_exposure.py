@@ -13,9 +13,7 @@ from ...errors import DataError, examples
 from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
 from ..assigned_users import Users
-from ..experiment_columns import Codes, Mask, some_keys
-
-__all__: list[str] = []
+from ..experiment_columns import Codes, Mask
 
 # Datetimes (UTC where they have a zone) or numbers.
 Times = npt.NDArray[Any]
@@ -64,17 +62,6 @@ def read_exposure(
     assigned = np.zeros(users.n, bool)
     assigned[users.of_assignment] = True
     return Exposure(of_user, times, first_row, early, assigned & ~has)
-
-
-def refuse_unexposed(
-    exposure: Exposure, users: Users, assignment: pd.DataFrame, keys: list[str], exposure_col: str | None
-) -> None:
-    if exposure.unexposed.any():
-        shown = some_keys(assignment, exposure.unexposed[users.of_assignment], keys)
-        raise DataError(
-            f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} ({shown}), which means "
-            'that they were never exposed; pass ⟦+unexposed="drop"⟧ to leave them out'
-        )
 
 
 def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:

@@ -11,8 +11,6 @@ from ...inputs.options import Options, as_columns
 from ..choices import Columns, Missing, RaiseOrDrop, Roll
 from .join_frames import JoinOptions, join_frames, no_common_user, read_frames
 
-__all__ = ["join_experiment"]
-
 
 @takes_columns("user_col", "by")
 def join_experiment(

@@ -21,12 +21,9 @@ from ...inputs.options import as_columns
 from ..assigned_users import Users, match_users
 from ..choices import Columns, Missing, RaiseOrDrop, Roll
 from ..experiment_columns import Codes, Mask, group_codes, named_frame, require, some_keys
-from .first_exposure import Exposure, read_exposure, refuse_unexposed
+from .first_exposure import Exposure, read_exposure
 from .missing_users import fill_values, take_or_fill
 from .roll_up import roll_up
-
-__all__: list[str] = []
-
 
 
 @dataclass(frozen=True)
@@ -87,8 +84,12 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
     keys, missing, exposure_col, time_col = options.keys, options.missing, options.exposure_col, options.time_col
     _refuse_users(users, per_user, assignment, options)
     exposure = read_exposure(users, per_user, assignment, exposure_col, time_col)
-    if exposure is not None and options.unexposed == "raise":
-        refuse_unexposed(exposure, users, assignment, keys, exposure_col)
+    if exposure is not None and options.unexposed == "raise" and exposure.unexposed.any():
+        shown = some_keys(assignment, exposure.unexposed[users.of_assignment], keys)
+        raise DataError(
+            f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} ({shown}), which means "
+            'that they were never exposed; pass ⟦+unexposed="drop"⟧ to leave them out'
+        )
     assigned = _assigned_rows(users, exposure)
     cells = _cells(per_user, options, users, assigned, _by_groups(per_user, options.by, by_values), exposure)
     if missing == "raise":
@@ -102,20 +103,14 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
         result["n_before_exposure"] = cells.n_early[cells.kept(missing)]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = {
-        "user_col": keys,
-        "variant_col": options.variant_col,
-        "by": options.by,
-        "missing": missing,
-        "n_assigned": len(assigned),
-        "n_missing": int((~cells.found).sum()),
-        "n_unassigned": users.n_unassigned,
-        "n_multi_variant": int(users.several.sum()),
-        "n_repeated": len(assignment) - users.n_assigned,
+        "user_col": keys, "variant_col": options.variant_col, "by": options.by, "missing": missing,
+        "n_assigned": len(assigned), "n_missing": int((~cells.found).sum()), "n_unassigned": users.n_unassigned,
+        "n_multi_variant": int(users.several.sum()), "n_repeated": len(assignment) - users.n_assigned,
         "n_before_exposure": 0 if exposure is None else int(exposure.early.sum()),
         "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~users.several).sum()),
         "n_cells_before_exposure": cells.n_absent,
         "null_for_missing": [name for name, value in fills.items() if value is None],
-    }
+    }  # fmt: skip
     return result
 
 
@@ -186,13 +181,9 @@ class _Cells:
 
 
 def _cells(
-    per_user: pd.DataFrame,
-    options: JoinOptions,
-    users: Users,
-    assigned: Codes,
-    grouped: tuple[Codes, pd.DataFrame],
+    per_user: pd.DataFrame, options: JoinOptions, users: Users, assigned: Codes, grouped: tuple[Codes, pd.DataFrame],
     exposure: Exposure | None,
-) -> _Cells:
+) -> _Cells:  # fmt: skip
     """The cells of the result in its order: by value, then row of assignment.
 
     With times of exposure, a cell whose last row of anyone is before the exposure of its user is left out: a user
@@ -217,14 +208,9 @@ def _cells(
     n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
     carried = [name for name in metrics.columns if name not in {*options.keys, *options.by}]
     return _Cells(
-        metrics,
-        groups[options.by].iloc[in_group[present]],
-        carried,
-        rows[cell],
-        np.tile(assigned, len(groups))[present],
-        n_early[cell],
-        int((~present).sum()),
-    )
+        metrics, groups[options.by].iloc[in_group[present]], carried, rows[cell],
+        np.tile(assigned, len(groups))[present], n_early[cell], int((~present).sum()),
+    )  # fmt: skip
 
 
 def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]) -> None:

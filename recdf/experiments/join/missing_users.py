@@ -15,17 +15,11 @@ from ...metrics.direction import direction_of
 from ..choices import Columns, Missing
 from ..experiment_columns import Codes, is_metric
 
-__all__: list[str] = []
-
 
 def fill_values(
-    metrics: pd.DataFrame,
-    names: Sequence[str],
-    missing: Missing,
-    smaller_is_better: Columns | None,
-    larger_is_better: Columns | None,
-    known: Mapping[str, float | None],
-) -> dict[str, float | None]:
+    metrics: pd.DataFrame, names: Sequence[str], missing: Missing, smaller_is_better: Columns | None,
+    larger_is_better: Columns | None, known: Mapping[str, float | None],
+) -> dict[str, float | None]:  # fmt: skip
     """Value of every numeric column for users without metrics; None is null.
 
     A list that was not shown has no hits and no revenue: counts, sums and metrics of which more is better, from 0 on,

@@ -18,8 +18,6 @@ from ...metrics.direction import direction_of
 from ..choices import Roll, check_value
 from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
 
-__all__ = ["roll_up"]
-
 
 @renamed(unit="unit_col")
 def roll_up(
@@ -110,9 +108,7 @@ def _check_rule(per_user: pd.DataFrame, how: Roll | Mapping[str, Roll], rolled_b
     """One rule for all steps: a mean of sums would weigh the units by nothing that has a name."""
     if isinstance(how, Mapping):
         return
-    before = rolled_by
-    if before is None:
-        before = per_user.attrs.get("recdf_roll_up", {}).get("how")
+    before = per_user.attrs.get("recdf_roll_up", {}).get("how") if rolled_by is None else rolled_by
     if before is None and "n_rows" in per_user.columns:
         raise OptionError(
             "per_user has a column n_rows, so it was rolled up before; say by which rule in ⟦+rolled_by=⟧, such as "
@@ -166,13 +162,9 @@ def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
     """The metrics among the numeric columns. Whole numbers of an unknown name may be ids: the caller must say it."""
     spec = evaluated(per_user)
     keys = as_columns(spec.get("user_col"))
-    unknown = [
-        name
-        for name in numbers
-        if not pd.api.types.is_float_dtype(per_user[name].dtype)
-        and direction_of(name) is None
-        and not (name.startswith("n_") or name.endswith("__n"))
-    ]
+    whole = [name for name in numbers if not pd.api.types.is_float_dtype(per_user[name].dtype)]
+    counts = [name for name in whole if name.startswith("n_") or name.endswith("__n")]
+    unknown = [name for name in whole if name not in counts and direction_of(name) is None]
     if unknown and not spec:
         raise DataError(
             f"per_user has whole numbers in {unknown}, which may be ids or counts; name in ⟦+over=⟧ the columns that "

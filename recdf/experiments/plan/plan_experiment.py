@@ -20,8 +20,6 @@ from ..experiment_columns import Codes, frame_of, metric_specs
 from ..samples import MetricRows, covariate_specs, read_metrics, without_gaps
 from ..units import covariate_columns
 
-__all__ = ["plan_experiment"]
-
 # The search for the number of users settles in three or four steps.
 STEPS = 50
 
@@ -101,18 +99,11 @@ def plan_experiment(
                 )
             mde = float(rel_effect or 0) * mean
             n_control, n_treatment = design.needed(mde / planned)
-        rows.append(
-            {
-                "metric": metric.name,
-                "mean": mean,
-                "std": std,
-                "n_control": n_control,
-                "n_treatment": n_treatment,
-                "mde_abs": mde,
-                "mde_rel": mde / mean if mean > 0 else np.nan,
-                "variance_reduction": 1 - (planned / std) ** 2 if metric.covariates and std > 0 else np.nan,
-            }
-        )
+        rows.append({
+            "metric": metric.name, "mean": mean, "std": std, "n_control": n_control, "n_treatment": n_treatment,
+            "mde_abs": mde, "mde_rel": mde / mean if mean > 0 else np.nan,
+            "variance_reduction": 1 - (planned / std) ** 2 if metric.covariates and std > 0 else np.nan,
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
