@@ -107,12 +107,8 @@ def _request_columns(request: Request) -> list[tuple[str, MetricSpec]]:
 METRIC_FIELDS = ("name", "k", "definition")  # of a metric in a spec
 # Columns of texts, with the fields of the metric's record.
 DEFINITION_FIELDS = {
-    "family": "family",
-    "meaning": "doc",
-    "formula": "formula",
-    "better": "better",
-    "references": "references",
-}
+    "family": "family", "meaning": "doc", "formula": "formula", "better": "better", "references": "references",
+}  # fmt: skip
 
 
 def better_of(column: str) -> str | None:
