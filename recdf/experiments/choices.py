@@ -21,10 +21,8 @@ Missing = Literal["raise", "zero", "worst", "nan", "drop"]
 RaiseOrDrop = Literal["raise", "drop"]
 Roll = Literal["mean", "sum", "min", "max"]
 
-__all__ = [
-    "NATURAL", "POSITIVE", "Alternative", "Better", "Columns", "Correction", "Missing", "PairMissing", "PairTest",
-    "Percentile", "RaiseOrDrop", "Relative", "Roll", "VariantTest", "a_number", "check_value",
-]  # fmt: skip
+# Names that other modules take from here.
+__all__ = ["NATURAL", "POSITIVE", "Alternative", "Correction", "Percentile", "Relative", "a_number", "check_value"]
 
 # Why one of the two comparisons has no such test.
 _PAIRED = "is about the differences of users whom both models served, and a user is in one variant"

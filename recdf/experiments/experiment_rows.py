@@ -106,9 +106,7 @@ def _user_codes(
     data: pd.DataFrame, user_col: Columns | None, by_cols: list[str], cluster: list[str], variant: Codes, group: Codes
 ) -> Codes | None:
     """Codes of the users if a key is known; a user in two variants, or in several rows without a cluster, raises."""
-    keys = as_columns(user_col)
-    if not keys:
-        keys = [name for name in ["user_id"] if name in data.columns]
+    keys = as_columns(user_col) or [name for name in ["user_id"] if name in data.columns]
     if not keys:
         return None
     (codes,), n = key_codes([("data", data)], keys)

@@ -50,12 +50,8 @@ def cressie_read(
     budget = _budget(n, sums, weights, confidence)
     found = []
     for sign in (1, -1):
-        ends = [
-            end
-            for unseen in weights
-            if (end := _end(n, sums, unseen, unseen_term(unseen, sign), sign, budget)) is not None
-        ]
-        found.append(sign * min(ends, default=-math.inf))
+        ends = [_end(n, sums, unseen, unseen_term(unseen, sign), sign, budget) for unseen in weights]
+        found.append(sign * min((end for end in ends if end is not None), default=-math.inf))
     return ValueRange(found[0], found[1])
 
 

@@ -13,13 +13,11 @@ import pandas as pd
 from ..errors import DataError, OptionError, closest, renamed
 from ..inputs.options import as_columns, says_as
 from ..stats.numbers import Floats
-from .estimate_value import check_weights, ope_estimate
+from .estimate_value import gather_evidence, ope_estimate
 from .estimators import Interaction
-from .flags import FLAGS, Evidence, find_flags, trust
-from .importance_weights import effective_numbers, weight_numbers
-from .influence import Estimates, clustered_error, estimate_values
+from .flags import FLAGS, find_flags, trust
+from .influence import Estimates, clustered_error
 from .log_columns import Record, beside_groups, log_frame, split_groups
-from .model_check import model_mismatch_z
 from .plan import Plan, model_columns, read_requests
 from .read_log import LogArrays, read_log
 from .rows import IntCodes
@@ -164,17 +162,12 @@ def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
     if len(interactions) > 1:
         raise OptionError("estimators of several interactions cannot be compared in one call; call once for each")
     rows = log.rows(some, requests[0].interaction, closed=False)
-    weights = weight_numbers(rows)
-    check_weights(rows, weights, plan)
-    estimates = estimate_values(rows, requests)
-    flags, model_z = [], model_mismatch_z(rows)
-    for request, one in zip(plan.requests, estimates.rows, strict=False):
-        effective = effective_numbers(rows, request.estimator.rule, request.clip)
-        flags.append(find_flags(Evidence(log, request, estimates, one, weights, effective, model_z)))
+    evidence = gather_evidence(log, rows, requests)
+    estimates, flags = evidence[0].estimates, [find_flags(one) for one in evidence]
     codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
     counts = np.bincount(codes, minlength=rows.n_codes)
     rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
-    constant = weights.constant_reward is not None
+    constant = evidence[0].weights.constant_reward is not None
     return _Target(estimates, counts, rewards, len(rows), rows.n_units, flags, constant)
 
 

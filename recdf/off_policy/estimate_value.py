@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from ..inputs.options import as_columns
 from ..progress import Progress
 from .estimators import EstimatorRequest, Interaction, IntervalKind
 from .flags import Evidence, find_flags, trust
-from .importance_weights import EffectiveNumbers, WeightNumbers, effective_numbers, weight_numbers
+from .importance_weights import WeightNumbers, effective_numbers, weight_numbers
 from .influence import Estimates, estimate_values
 from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals, without_variation
 from .log_columns import ByGroups, Record, beside_groups, log_frame, split_groups
@@ -245,21 +246,24 @@ def group_rows(log: LogArrays, some: IntCodes | None) -> list[Record]:
     for interaction in dict.fromkeys(request.interaction for request in plan.requests):
         asked = [request for request in plan.all_requests if request.interaction == interaction]
         rows = log.rows(some, interaction)
-        weights = weight_numbers(rows)
-        check_weights(rows, weights, plan)
-        estimates = estimate_values(rows, asked)
-        intervals = find_intervals(rows, asked, estimates, plan)
-        effective: dict[object, EffectiveNumbers] = {}
-        model_z = model_mismatch_z(rows)
-        for j, request in enumerate(asked):
-            if request not in plan.requests:
-                continue
-            key = (request.estimator.rule, request.clip)
-            if key not in effective:
-                effective[key] = effective_numbers(rows, *key)
-            evidence = Evidence(log, request, estimates, estimates.rows[j], weights, effective[key], model_z)
-            found[request] = _row(rows, evidence, intervals[j], plan)
+        evidence = gather_evidence(log, rows, asked)
+        intervals = find_intervals(rows, asked, evidence[0].estimates, plan)
+        for one in evidence:
+            found[one.request] = _row(rows, one, intervals[asked.index(one.request)], plan)
     return [found[request] for request in plan.requests]
+
+
+def gather_evidence(log: LogArrays, rows: LogGroup, asked: Sequence[EstimatorRequest]) -> list[Evidence]:
+    """What is known of each request of the call; rows from which nothing can be estimated are refused."""
+    weights = weight_numbers(rows)
+    check_weights(rows, weights, log.plan)
+    estimates, model_z = estimate_values(rows, asked), model_mismatch_z(rows)
+    effective = functools.cache(functools.partial(effective_numbers, rows))
+    return [
+        Evidence(log, one, estimates, found, weights, effective(one.estimator.rule, one.clip), model_z)
+        for one, found in zip(asked, estimates.rows, strict=True)
+        if one in log.plan.requests
+    ]
 
 
 def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:

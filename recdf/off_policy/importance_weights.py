@@ -53,14 +53,14 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> E
     have no reward leave no trace in Σw·r, so the rewards to expect are counted too: ess·(Σw|r|)²/(Σw·Σwr²).
     """
     if rule == "model":  # a reward model uses no weights, so the numbers are those of the log itself
-        clip = None
+        rule, clip = "cap", None
     k = rows.n_positions
     total, square, largest, count, spread, population = (np.zeros(k) for _ in range(6))
     paid, paid_square, kept_square, sampled_square = 0.0, 0.0, 0.0, 0.0
     reward_sum, reward_square, n_clipped, above, row_weight = 0.0, 0.0, 0, 0.0, 0.0
     for piece in rows.pieces():
         raw = rows.weight[piece]
-        own = effective_weight(raw, "cap" if rule == "model" else rule, clip)
+        own = effective_weight(raw, rule, clip)
         g = rows.weighted(own, piece)
         total += rows.position_sums(g, piece)
         square += rows.position_sums(g * g, piece)

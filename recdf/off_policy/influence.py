@@ -205,10 +205,8 @@ def _sum_key(request: EstimatorRequest) -> tuple[object, ...]:
 
 def _influences(rows: LogGroup, requests: Sequence[EstimatorRequest], found: Fitted, piece: slice) -> list[Floats]:
     """Influence values of a piece of rows: of the logging policy, then of every request."""
-    own = [
-        _influence(rows, request, totals, found.log, value, piece)
-        for request, totals, value in zip(requests, found.totals, found.values, strict=True)
-    ]
+    asked = zip(requests, found.totals, found.values, strict=True)
+    own = [_influence(rows, request, totals, found.log, value, piece) for request, totals, value in asked]
     logging = _reward(rows, piece) - _per_unit(rows, found.logging_value, piece)
     return [rows.weighted(logging, piece), *own]
 

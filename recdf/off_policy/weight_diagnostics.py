@@ -10,11 +10,9 @@ import pandas as pd
 
 from ..errors import OptionError, renamed
 from ..inputs.options import as_columns, says_as
-from .estimate_value import check_weights, log_record, ope_estimate
+from .estimate_value import gather_evidence, log_record, ope_estimate
 from .estimators import Interaction
-from .flags import Evidence, find_flags, trust
-from .importance_weights import effective_numbers, weight_numbers
-from .influence import estimate_values
+from .flags import find_flags, trust
 from .intervals import delta_intervals, without_variation
 from .log_columns import Record, beside_groups, log_frame, split_groups
 from .plan import Plan, read_requests
@@ -115,11 +113,10 @@ def ope_diagnostics(
 def _diagnose(log: LogArrays, some: IntCodes | None) -> Record:
     plan, request = log.plan, log.plan.requests[0]
     rows = log.rows(some, request.interaction)
-    weights, effective = weight_numbers(rows), effective_numbers(rows, "cap", None)
-    check_weights(rows, weights, log.plan)
-    found = estimate_values(rows, plan.requests)
-    evidence = Evidence(log, request, found, found.rows[0], weights, effective, 0.0)
-    limits = without_variation(delta_intervals(found, plan.confidence)[0], weights.constant_reward, False)
+    (evidence,) = gather_evidence(log, rows, plan.requests)
+    weights = evidence.weights
+    limits = delta_intervals(evidence.estimates, plan.confidence)[0]
+    limits = without_variation(limits, weights.constant_reward, False)
     flags = find_flags(evidence)
     p50, p99 = np.quantile(rows.weight, [0.5, 0.99])
     n_worst = max(int(np.ceil(WORST * len(rows))), 1)

@@ -19,8 +19,6 @@ from .moments import moments_of
 from .numbers import Floats
 from .student import t_p_value, t_quantile
 
-__all__: list[str] = []
-
 Bound = Literal["t", "betting", "anytime", ""]
 
 # Where so many units differ, and the skewness of n units is at most so many times √n, the t test errs in up to 6 % of

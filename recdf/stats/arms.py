@@ -88,12 +88,9 @@ def arm(num: Floats, den: Floats | None = None) -> Arm:
 
 def pool(control: Sample, treatment: Sample) -> Sample:
     """Return the units of two arms as one sample."""
-    return Sample(
-        *(
-            None if c is None or t is None else np.concatenate([c, t], axis=-1)
-            for c, t in zip(control, treatment, strict=True)
-        )  # type: ignore[arg-type]
-    )
+    pairs = zip(control, treatment, strict=True)
+    parts = (None if c is None or t is None else np.concatenate([c, t], axis=-1) for c, t in pairs)
+    return Sample(*parts)  # type: ignore[arg-type]
 
 
 def cuped_theta(both: Sample) -> tuple[Number, Number]:

@@ -15,8 +15,6 @@ import numpy as np
 
 from .numbers import Floats
 
-__all__: list[str] = []
-
 # A gambler never stakes more than this share of the capital, so that no single value ruins it.
 MOST_STAKED = 0.75
 # Shares that are staked in parallel where the number of values is not fixed before.

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import NONE, Share, a_number, check_record, either
-from ...stats.arms import Arm, Sample, arm, cuped_arm, cuped_theta
+from ...stats.arms import Arm, Sample, arm, both, cuped_arm, cuped_theta
 from ...stats.power import detectable, detectable_t
 from ...stats.regression import residuals_of_both
 from ..choices import RaiseOrDrop, check_value
@@ -171,7 +171,5 @@ class _Design:
         return arms
 
     def _rounded(self, total: float) -> tuple[int, int]:
-        n_control, n_treatment = (
-            max(2, math.ceil(total * c - 1e-9)) for c in (self.control_share, 1 - self.control_share)
-        )
-        return n_control, n_treatment
+        shares = self.control_share, 1 - self.control_share
+        return both(lambda share: max(2, math.ceil(total * share - 1e-9)), shares)
