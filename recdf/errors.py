@@ -194,7 +194,7 @@ class NoOverlapWarning(RecdfWarning):
 
 
 class UnknownWarning(RecdfWarning):
-    """A side table does not know many of the recommended items, or of the users, that a metric looks up in it."""
+    """A side table does not know many of the items or users that are looked up in it; or lists have no segment."""
 
 
 class JudgedWarning(RecdfWarning):

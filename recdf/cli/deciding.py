@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,16 +20,7 @@ from ..experiments.join.join_experiment import join_experiment
 from ..tables.comparisons import report_table
 from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
-from .output import (
-    COMPARED_RESULT,
-    COMPARISON_FILES,
-    digest_of_result,
-    note,
-    print_tables,
-    text_table,
-    verdicts_fail,
-    write_out,
-)
+from .output import COMPARED_RESULT, COMPARISON_FILES, digest_of_result, give_tables, text_table, verdicts_fail
 
 OF_MODELS = (
     "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
@@ -91,9 +82,7 @@ def _run_compare(given: argparse.Namespace) -> int:
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
     both = filter(None, (sentence_of_both(row) for row in table.to_dict("records")))
     said = "".join(f"\n{sentence}" for sentence in [*warning_sentences(table), *both])
-    wrote = _write_decision(given, {"comparison": table}, result)
-    print_tables(given, f"{head}\n\n{_compact(table)}{said}", {"comparison": table})
-    note(given, wrote)
+    _give_decision(given, f"{head}\n\n{_compact(table)}{said}", result, {"comparison": table})
     return verdicts_fail(given, table)
 
 
@@ -198,9 +187,7 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
         lines.append(f"\n{head}\n\n{_compact(tables['segments'])}")
-    wrote = _write_decision(given, {"health": health, **tables}, result)
-    print_tables(given, "\n".join(lines), {**tables, "health": health})
-    note(given, wrote)
+    _give_decision(given, "\n".join(lines), result, tables, {"health": health})
     return verdicts_fail(given, *tables.values())
 
 
@@ -313,7 +300,12 @@ def _compact(table: pd.DataFrame) -> str:
     return text_table({head.get(name, name): plain[name].tolist() for name in names})
 
 
-def _write_decision(given: argparse.Namespace, tables: dict[str, pd.DataFrame], result: Evaluation) -> str:
+def _give_decision(
+    given: argparse.Namespace, text: str, result: Evaluation, compared: dict[str, pd.DataFrame],
+    first: Mapping[str, pd.DataFrame] | None = None,
+) -> None:  # fmt: skip
+    """Write and print the tables that were compared; `first` are tables that are written before them."""
+    tables = {**(first or {}), **compared}
     for table in tables.values():  # pandas writes attrs, so that the file says what was evaluated
         table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest_of_result(given.results)}
-    return write_out(given, {f"{name}.parquet": table for name, table in tables.items()}, COMPARISON_FILES)
+    give_tables(given, text, compared | tables, tables, COMPARISON_FILES)

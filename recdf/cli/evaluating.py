@@ -30,7 +30,7 @@ from ..partitions.source import Source
 from ..tables.findings import finding_of
 from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
-from .output import failed, note, print_tables, verbose, write_out
+from .output import failed, give_tables, note, print_tables, verbose
 
 OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
@@ -298,9 +298,8 @@ def _check(given: argparse.Namespace) -> int:
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
     sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
-    wrote = write_out(given, {FINDINGS_FILE: found}, [FINDINGS_FILE])
-    print_tables(given, _findings(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found})
-    note(given, wrote)
+    text, tables = _findings(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
+    give_tables(given, text, tables, tables, [FINDINGS_FILE])
     severe = {"error", "warning"} if failed(given, "warning") else {"error"}
     return int(found["severity"].isin(severe).any())
 

@@ -12,7 +12,7 @@ from ..errors import OptionError
 from ..evaluation.result import read_parquet
 from .arguments import add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .deciding import label
-from .output import note, print_tables, write_out
+from .output import give_tables
 
 __all__ = ["add_gate"]
 
@@ -69,9 +69,8 @@ def _run_gate(given: argparse.Namespace) -> int:
         found.to_junit(given.junit, undecided="skipped" if given.undecided == "pass" else "error")
     if given.summary is not None:
         given.summary.write_text(found.to_markdown(), encoding="utf-8")
-    wrote = write_out(given, dict(zip(GATE_FILES, (found.table, found.checks), strict=True)), GATE_FILES)
-    print_tables(given, repr(found), {"gate": found.table})
-    note(given, wrote)
+    written = {"gate": found.table, "checks": found.checks}
+    give_tables(given, repr(found), {"gate": found.table}, written, GATE_FILES)
     return GATE_CODES[given.undecided if found.verdict == "undecided" and given.undecided else found.verdict]
 
 

@@ -134,20 +134,27 @@ def verbose(given: argparse.Namespace, text: str) -> None:
         complain(f"recdf: {text}")
 
 
-def write_out(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Sequence[str]) -> str:
-    """Write tables to files of --out in one step and return a note of it, which is empty without --out.
+def give_tables(
+    given: argparse.Namespace, text: str, printed: Mapping[str, pd.DataFrame], written: Mapping[str, pd.DataFrame],
+    names: Sequence[str],
+) -> None:  # fmt: skip
+    """Write tables to files of --out in one step, if that is given; then print, and note what was written.
 
     `names` are those of all files that a run may write: none of an older run stays beside the new ones.
     """
-    if given.out is None:
-        return ""
+    wrote = "" if given.out is None else _write_out(given, written, names)
+    print_tables(given, text, printed)
+    note(given, wrote)
+
+
+def _write_out(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Sequence[str]) -> str:
     digest = hashlib.sha256(b"".join(table.to_parquet(index=False) for table in tables.values())).hexdigest()
     with staged(given.out, names, overwrite=given.overwrite) as staging:
         for name, table in tables.items():
             written = pd.DataFrame(table, copy=False)
             written.attrs = {**table.attrs, RUN: digest}
-            written.to_parquet(staging / name, index=False)
-    return "\nwrote " + ", ".join(str(given.out / name) for name in tables)
+            written.to_parquet(staging / f"{name}.parquet", index=False)
+    return "\nwrote " + ", ".join(str(given.out / f"{name}.parquet") for name in tables)
 
 
 def failed(given: argparse.Namespace, what: str) -> bool:

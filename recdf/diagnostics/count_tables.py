@@ -25,7 +25,7 @@ from ..matching.counts import ListCounts
 from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call, check_k
-from ..metrics.per_user import label_frame
+from ..metrics.compute import label_frame
 
 
 def _call(function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:

@@ -28,8 +28,7 @@ from ..metrics.call import Call, check_k
 from ..progress import Progress
 from ..tables.findings import Severity
 from .check_ids import check_ids, check_side
-from .check_lists import Data, ListFindings, check_lists, labels_where, parts_by
-from .check_order import check_order
+from .check_lists import Data, ListFindings, check_lists, check_order, labels_where, parts_by
 
 # If a larger share of the recommendations is in the user's log already, the finding is a warning.
 MANY_SEEN = 0.05

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
-from ..evaluation.definitions import better_of
 from ..evaluation.result import Evaluation
+from ..evaluation.spec import better_of
 from ..evaluation.summary import CONFIDENCE, summarize
 from ..experiments.compare.runs import repeated_unit, unit_of
 

@@ -7,7 +7,7 @@ lists are paired by their place, so that their ids need not be coded again. Othe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,9 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import unit_codes
-from ..experiments.choices import Better, Correction
+from ..experiments.choices import Correction
 from ..experiments.compare.compare_models import compare_models
-from ..experiments.compare.where_both import temper
-from ..experiments.decide.verdict import read_together
-from ..experiments.settings import Settings
-from .given_tables import confidence_of, direction_word, rows_by
+from .given_tables import direction_word, rows_by
 
 __all__: list[str] = []
 
@@ -89,59 +86,28 @@ def compare(
     frame = pd.DataFrame(labelled, copy=False)
     base = None if baseline is None else models.index(baseline)
     if within is None:
-        return _with_labels(_compare_codes(result, frame, columns, base, correction), models)
-    parts = []
-    for group, of_group in rows_by(within.dropna().to_frame("group"), ["group"]).items():
-        part = frame.take(np.flatnonzero(within.notna().to_numpy())[of_group])
-        there = set(part[MODEL].unique())
-        if len(there) < 2 or (base is not None and base not in there):
-            continue
-        parts.append(_compare_codes(result, part, columns, base, "none"))
-        parts[-1].insert(0, "group", group)
-    if not parts:
-        raise OptionError("no group has lists of two models; nothing can be compared within groups")
-    better: dict[str, Any] = {name: direction_word(result, name) or None for name in columns}
-    return _with_labels(_one_family(parts, correction, better), models)
+        return _compare_codes(result, frame, columns, base, correction, models)
+    codes, groups = pd.factorize(within)
+    frame["group"] = codes
+    table = _compare_codes(result, frame[codes >= 0], columns, base, correction, models, by="group")
+    table["group"] = groups.take(table["group"].to_numpy())
+    return table
 
 
 def _compare_codes(
-    result: Evaluation, frame: pd.DataFrame, columns: list[str], baseline: int | None, correction: Correction
-) -> pd.DataFrame:
-    """Make paired t tests of models that stand as codes, and tell the direction of each metric."""
+    result: Evaluation, frame: pd.DataFrame, columns: list[str], baseline: int | None, correction: Correction,
+    models: Sequence[str], by: str | None = None,
+) -> pd.DataFrame:  # fmt: skip
+    """Make paired t tests of models that stand as codes, tell the direction of each metric, and name the models."""
     better = {name: direction_word(result, name) for name in columns}
     table = compare_models(
-        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, missing="drop", correction=correction,
+        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, missing="drop", correction=correction, by=by,
         weight_col=WEIGHT if WEIGHT in frame.columns else None, unit_col=UNIT if UNIT in frame.columns else None,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
     )  # fmt: skip
     if "repeated_units" in result.spec:
         table["warning"] = ("repeated_units; " + table["warning"]).str.removesuffix("; ")
-    return table
-
-
-def _with_labels(table: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
-    """Replace the codes of models by their labels."""
     for column in ("baseline", "model"):
         table[column] = [models[code] for code in table[column]]
-    return table
-
-
-def _one_family(
-    parts: Sequence[pd.DataFrame], correction: Correction, better: Mapping[str, Better | None]
-) -> pd.DataFrame:
-    """Join several tables, and correct p-values and verdicts for all of their tests."""
-    confidence = confidence_of(parts[0]) or 0.95
-    plain = []
-    for part in parts:
-        bare = part.copy(deep=False)
-        bare.attrs = {}
-        plain.append(bare)
-    table = pd.concat(plain, ignore_index=True)
-    unadjusted = table["reject"].to_numpy(dtype=bool)
-    read_together(table, Settings(correction=correction, confidence=confidence))
-    lost = unadjusted & ~table["reject"].to_numpy(dtype=bool) & ~table["verdict"].str.startswith("check").to_numpy()
-    table["verdict"] = np.where(lost, "no difference shown", table["verdict"].to_numpy(dtype=object))
-    temper(table, better)
-    table.attrs["recdf_comparison"] = {"confidence": confidence, "correction": correction}
     return table

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, kind_of
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import mean_table, unit_codes
 from ..evaluation.value_moments import GroupMoments, clustered
-from ..experiments.experiment_columns import key_codes
+from ..experiments.compare.within_segments import segment_columns, segments_of_lists
 from .given_tables import direction_word, labels
 from .pairs import list_places, model_rows
 
 __all__: list[str] = []
 
-MANY_GROUPS, SEGMENT_BANDS = 30, 4  # a column of more values than these is cut into bands of amounts or dates
 GROUP = "recdf: group"  # a column beside those of a summary
 
 
@@ -37,27 +34,10 @@ class SegmentGroups(NamedTuple):
 
 def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, SegmentGroups]:
     """Return the groups of every column of segments; lists whose user has none are in no group."""
-    if not isinstance(segments, pd.DataFrame):
-        raise TypeError(f"segments is {kind_of(segments)}; expected a DataFrame with one row per user")
-    keys = [name for name in result.spec["user_col"] if name in segments.columns]
-    if not keys:
-        raise ColumnError(
-            f"segments has none of the key columns {result.spec['user_col']}; it has {list(segments.columns)}"
-        )
-    names = [name for name in segments.columns if name not in keys]
-    if not names:
-        raise ColumnError(f"segments has the key {keys} alone; expected a column of segments beside it")
+    keys, names = segment_columns(segments, result.spec["user_col"])
     # The ids of a list are looked up once, not once for every model.
     places = list_places(result, model_rows(result))
-    lists, known = result.per_user[keys].take(places.first_row), segments.dropna(subset=keys).reset_index(drop=True)
-    (of_list, of_row), n = key_codes([("per_user", lists), ("segments", known)], keys)
-    row = np.full(n, -1)
-    row[of_row] = np.arange(len(known))
-    twice = len(known) - np.count_nonzero(row >= 0)
-    if twice:
-        raise OptionError(f"segments has several rows for {twice:,} keys of {keys}; expected one per user")
-    known = known.assign(**{name: _in_bands(known[name]) for name in names})
-    joined = known.reindex(row[of_list])
+    joined = segments_of_lists(result.per_user[keys].take(places.first_row), segments, keys, names)
     found = {}
     for name in names:
         codes, values = pd.factorize(joined[name])
@@ -65,25 +45,6 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Segm
         codes = codes.astype(np.int16 if len(values) <= np.iinfo(np.int16).max else np.int64)
         found[str(name)] = SegmentGroups(labels(pd.DataFrame({GROUP: values}), [GROUP]), codes[places.of_row])
     return found
-
-
-def _in_bands(column: pd.Series) -> pd.Series:
-    """Return a column of many amounts or dates cut into bands of about as many users; other columns as they stand."""
-    n = column.nunique()
-    if n <= MANY_GROUPS or isinstance(column.dtype, pd.CategoricalDtype):
-        return column
-    dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
-    if not (dates or pd.api.types.is_numeric_dtype(column.dtype)):
-        raise OptionError(
-            f"segments[{column.name!r}] has {n:,} different values, such as {column.dropna().iloc[0]!r}; leave it out, "
-            f"or group it into at most {MANY_GROUPS} segments"
-        )
-    plain = column if dates else column.astype("float64")
-    edges = plain.quantile(np.linspace(0, 1, SEGMENT_BANDS + 1)).drop_duplicates().tolist()
-    texts = [f"{edge:%Y-%m-%d}" if dates else f"{edge:.4g}" for edge in edges]
-    names = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
-    places = np.clip(np.searchsorted(edges[1:-1], plain.to_numpy(), side="right"), 0, len(names) - 1)
-    return pd.Series(np.array(names, object)[places], column.index).where(column.notna())
 
 
 def group_means(result: Evaluation, groups: SegmentGroups, columns: list[str], segment: str) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from ..inputs.ids import is_nested, label_codes
 from ..inputs.sorting import spans
 from ..matching.lists import Matched
 from ..metrics.call import CarryRule
-from ..metrics.per_user import label_frame
+from ..metrics.compute import label_frame
 
 
 def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, CarryRule]) -> dict[str, pd.Series]:

@@ -26,7 +26,7 @@ from ..inputs.options import Options, as_columns
 from ..matching.overlap import Overlap, no_lists
 from ..matching.side_tables.records import read_sides
 from ..metrics.call import Call
-from ..metrics.per_user import per_user_frame
+from ..metrics.compute import per_user_frame
 from .exposure_sums import counts_of
 from .part import TRUTH, Failure, ListRows, Measured, PartResult
 from .result import Evaluation

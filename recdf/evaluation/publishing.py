@@ -1,6 +1,6 @@
 """Publishing a result: files are written to a hidden folder, and one rename makes them the result.
 
-The result is `per_user.parquet`, a file or a folder of files (see `storage_parts`), which also contains the bytes of
+The result is `per_user.parquet`, a file or a folder of files (see `storage`), which also contains the bytes of
 `summary.parquet` (see `sealed`). Renaming it is therefore the single step in which a result becomes visible to
 `read_parquet`. `summary.parquet` is for other programs. It is renamed just before, and put back if the process ends
 before the second rename.
@@ -64,7 +64,7 @@ def staged(folder: Any, names: Sequence[str] = RESULT_FILES, *, overwrite: bool)
     """Give a hidden folder for files; at the end of the block they replace those of `names` in `folder`, all of them.
 
     `names` are all files that a run may write, so that none of an older run stays beside those of a newer one. Those of
-    a result are both written: sealed, or `per_user.parquet` is a folder of files (see `storage_parts`). A failure at
+    a result are both written: sealed, or `per_user.parquet` is a folder of files (see `storage`). A failure at
     any point leaves only the old files.
     """
     target = Path(folder).absolute()

@@ -209,6 +209,7 @@ class Evaluation(Result):
         model_col: str | None = None,
         user_col: str | Sequence[str] | None = None,
         fold: str | Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
         **options: Any,
     ) -> pd.DataFrame:
         """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
@@ -225,10 +226,13 @@ class Evaluation(Result):
         fold : str or list of str, optional
             Columns of the fold. Models are paired within a fold, and a user counts once with the mean over folds.
             Default: the columns of `by` and of the list key that are neither model nor in `user_col`.
+        by : str or list of str, optional
+            Columns of segments, such as those that `carry=` brought, or of the frame `segments=`: models are compared
+            within each, and all tests are one family.
         **options
-            `baseline`, `test`, `users`, `alternative`, `confidence`, `margin`, `correction`, `family`, `n_resamples`,
-            `seed`, `smaller_is_better`, `larger_is_better`, `weight_col`, `unit_col`, as in `rd.compare_models`; the
-            weights are those of the evaluation by default.
+            `baseline`, `segments`, `test`, `missing`, `alternative`, `confidence`, `margin`, `correction`, `family`,
+            `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`, `weight_col`, `unit_col`, as in
+            `rd.compare_models`; the weights are those of the evaluation by default.
 
         Returns
         -------
@@ -255,7 +259,7 @@ class Evaluation(Result):
 
         recommenders, key = self.spec["by"], self.spec["user_col"]
         if model_col is None:
-            models = [name for name in recommenders if name not in as_columns(fold)]
+            models = [name for name in recommenders if name not in (*as_columns(fold), *as_columns(by))]
             if len(models) != 1:
                 found = f"by {recommenders}" if recommenders else "without ⟦by=⟧"
                 fix = "name the one of the models in ⟦+model_col=⟧" if recommenders else "evaluate with ⟦+by=⟧"
@@ -263,8 +267,8 @@ class Evaluation(Result):
             model_col = models[0]
         lists = [name for name in key if name not in as_columns(fold)] if user_col is None else as_columns(user_col)
         if fold is None:
-            fold = [name for name in [*recommenders, *key] if name not in (*lists, model_col)]
-        options |= {"user_col": lists, "model_col": model_col, "fold": fold}
+            fold = [name for name in [*recommenders, *key] if name not in (*lists, *as_columns(by), model_col)]
+        options |= {"user_col": lists, "model_col": model_col, "fold": fold, "by": by}
         per_user, weight = self.per_user, self.spec.get("weight")
         if options.setdefault("weight_col", weight) is None and weight is not None:
             per_user = per_user.drop(columns=weight)  # the caller asks for no weights

@@ -1,14 +1,22 @@
-"""`spec`: the JSON-safe record of what was computed, which travels with both tables."""
+"""`spec`: the JSON-safe record of what was computed, which travels with both tables.
+
+`definitions` reads from it and the registry what each metric of a result means: one row per column.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
+import pandas as pd
+
 from .._version import __version__
+from ..errors import OptionError
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
+from ..metrics.metric import find
 from ..metrics.record import Request
 from .summary import CONFIDENCE
 
@@ -95,3 +103,36 @@ def _request_columns(request: Request) -> list[tuple[str, MetricSpec]]:
             name = column
         found.append((column, {"name": name, "k": request.k, "definition": request.definition}))
     return found
+
+
+METRIC_FIELDS = ("name", "k", "definition")  # of a metric in a spec
+# Columns of texts, with the fields of the metric's record.
+DEFINITION_FIELDS = {
+    "family": "family", "meaning": "doc", "formula": "formula", "better": "better", "references": "references",
+}  # fmt: skip
+
+
+def better_of(column: str) -> str | None:
+    """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
+    try:
+        return find(re.split("[@(]", column)[0]).better
+    except OptionError:  # not a metric of the registry
+        return None
+
+
+def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
+    """Return one row per metric column of a spec: its definition with every option, its meaning and its formula.
+
+    A metric that is not registered, such as a user's own function in another session, has empty texts.
+    """
+    rows = []
+    for column, found in spec["metrics"].items():
+        try:
+            record: Any = find(found["definition"].partition("@")[0].partition("(")[0])
+        except OptionError:
+            record = None
+        texts = {
+            name: " ".join((getattr(record, field, "") or "").split()) for name, field in DEFINITION_FIELDS.items()
+        }
+        rows.append({"column": column, **{name: found[name] for name in METRIC_FIELDS}, **texts})
+    return pd.DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])

@@ -71,12 +71,8 @@ PopulationFrame = Literal["true", "pred", "given"]
 
 # The frames that name the lists of a population. Where there are two, labels of the first come first.
 FRAMES_OF_RULE: dict[str, tuple[PopulationFrame, ...]] = {
-    "true": ("true",),
-    "pred": ("pred",),
-    "both": ("true",),
-    "all": ("pred", "true"),
-    "given": ("given",),
-}
+    "true": ("true",), "pred": ("pred",), "both": ("true",), "all": ("pred", "true"), "given": ("given",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,14 +100,9 @@ CONVENTIONS: dict[str, Convention] = {
             "k − TP false positives, however short it is.",
             options={"ties": "row"},
             metrics={
-                **_as_recdf("hitrate precision recall f1 mapr mrr"),
-                "ndcg": {**BINARY, "ideal": "k"},
-                **_as_recdf("pauc pap"),
-                "accuracy": {"length": "k"},
-                "mcc": {"length": "k"},
-                "surprisal": {},
-                "popularity": {"share_of": "events"},
-                "ild": {"similarity": "hamming"},
+                **_as_recdf("hitrate precision recall f1 mapr mrr"), "ndcg": {**BINARY, "ideal": "k"},
+                **_as_recdf("pauc pap"), "accuracy": {"length": "k"}, "mcc": {"length": "k"}, "surprisal": {},
+                "popularity": {"share_of": "events"}, "ild": {"similarity": "hamming"},
             },
             differs={
                 "*": "RecTools takes ranks as they are, gaps included; recdf ranks anew, so gaps close up.",
@@ -123,15 +118,9 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order, larger item id first among equal scores; binary; MAP divides by min(k, n_true).",
             order="score",
             metrics={
-                **_as_recdf("hitrate precision recall"),
-                "mapr": {"normalizer": "achievable"},
-                "mrr": {},
-                "ndcg": BINARY,
-                "auc": {"tied": "ranked", "one_class": "share"},
-                "unseen": {},
-                "surprisal": {"normalize": True, "divisor": "k"},
-                "unexpectedness": {"divisor": "k"},
-                "categories": {},
+                **_as_recdf("hitrate precision recall"), "mapr": {"normalizer": "achievable"}, "mrr": {},
+                "ndcg": BINARY, "auc": {"tied": "ranked", "one_class": "share"}, "unseen": {},
+                "surprisal": {"normalize": True, "divisor": "k"}, "unexpectedness": {"divisor": "k"}, "categories": {},
             },
             differs={
                 "unseen": "RePlay gives 1 to a user without recommendations; recdf leaves it undefined.",
@@ -146,9 +135,7 @@ CONVENTIONS: dict[str, Convention] = {
             order="score",
             options={"ties": "row"},
             metrics={
-                **_as_recdf("precision recall"),
-                "mapr": {"normalizer": "achievable"},
-                "ndcg": BINARY,
+                **_as_recdf("precision recall"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
                 **_as_recdf("ild entropy"),
             },
             undefined={"precision": "n_pred", "recall": "n_pred", "mapr": "n_pred"},
@@ -160,10 +147,7 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Row order; binary; precision divides by the items shown.",
             order="row",
             metrics={
-                "hitrate": {},
-                "precision": {"divisor": "shown"},
-                **_as_recdf("recall mapr mrr"),
-                "ndcg": BINARY,
+                "hitrate": {}, "precision": {"divisor": "shown"}, **_as_recdf("recall mapr mrr"), "ndcg": BINARY,
                 **_as_recdf("popularity surprisal coverage"),
             },
             differs={
@@ -177,15 +161,9 @@ CONVENTIONS: dict[str, Convention] = {
             "min(k, n_true), average precision by min(n_true, items shown); discount 1 to rank 2, then 1/log2(rank).",
             options={"users": "pred", "ties": "row"},
             metrics={
-                "hitrate": {},
-                "precision": {"divisor": "shown"},
-                "recall": {"divisor": "achievable"},
-                "mapr": {"normalizer": "shown"},
-                "mrr": {},
-                "ndcg": {**BINARY, "discount": "jk"},
-                "dcg": {**BINARY, "discount": "jk"},
-                "rbp": {"p": 0.85, **BINARY},
-                **_as_recdf("ils gini"),
+                "hitrate": {}, "precision": {"divisor": "shown"}, "recall": {"divisor": "achievable"},
+                "mapr": {"normalizer": "shown"}, "mrr": {}, "ndcg": {**BINARY, "discount": "jk"},
+                "dcg": {**BINARY, "discount": "jk"}, "rbp": {"p": 0.85, **BINARY}, **_as_recdf("ils gini"),
             },
             undefined={"hitrate": "n_true", "mrr": "n_true", "dcg": "n_true", "rbp": "n_true", "mapr": "n_pred"},
             differs={
@@ -200,9 +178,7 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order; binary; users of true.",
             order="score",
             metrics={
-                **_as_recdf("hits precision recall mrr"),
-                "ndcg": BINARY,
-                "dcg": BINARY,
+                **_as_recdf("hits precision recall mrr"), "ndcg": BINARY, "dcg": BINARY,
                 "ild": {"similarity": "jaccard"},
             },
             differs={"*": "Equal scores stand in no defined order, and a score of 0 is not a recommendation."},
@@ -218,7 +194,7 @@ CONVENTIONS: dict[str, Convention] = {
             differs={"*": "Only a list of candidates is seen: relevant items that are not among them do not count."},
         ),
     )
-}
+}  # fmt: skip
 
 
 LIKE = either(

@@ -23,7 +23,7 @@ from .hits import HitArrays, Hits, ratio
 from .overlap import Overlap
 from .side_tables.sides import Sides
 from .true_and_pred_lists import PredLists, TrueLists
-from .values import Rating, Values
+from .values_and_weights import Rating, Values
 
 
 @dataclass(frozen=True)

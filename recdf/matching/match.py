@@ -48,14 +48,13 @@ from .list_keys import (
     population_of,
     split_codes,
 )
-from .list_weights import list_weights
 from .lists import Matched
 from .overlap import Overlap, compared, samples_of
 from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.records import CODERS, read_sides
 from .side_tables.sides import Doors, Sides, base_lists
 from .true_and_pred_lists import PredLists, TrueByKey, TrueLists
-from .values import Rating, item_values, responses_of
+from .values_and_weights import Rating, item_values, list_weights, responses_of
 
 # Counts of (list, item) pairs that occur twice in the rows that metrics read.
 REPEATED = {"true_duplicates", "pred_duplicates"}

@@ -1,22 +1,58 @@
-"""Run kernels. Their values, one per list or one for all lists, are kept within bounds; undefined ones are settled."""
+"""Run kernels. Their values, one per list or one for all lists, are kept within bounds; undefined ones are settled.
+
+The per-user table has one row per list, with the labels of the list and the values of the metrics.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 
-from ..errors import DataError, OptionError, UndefinedMetricError
+from ..errors import ColumnError, DataError, OptionError, UndefinedMetricError
 from ..inputs.options import Options
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts
 from ..matching.hits import ratio
+from ..matching.list_keys import key_labels
 from ..matching.lists import Matched
 from ..stats.numbers import Floats
-from .per_user import label_frame
 from .record import Bounds, Request
+
+
+def label_frame(matched: Labelled) -> pd.DataFrame:
+    """Return the `by` and list key columns, one row per list."""
+    return per_user_frame(matched, {})
+
+
+class Labelled(Protocol):
+    """Lists with their labels: the labels of each key, the labels of the `by` values, and the `by` row of each list."""
+
+    @property
+    def keys(self) -> pd.DataFrame: ...
+    @property
+    def by(self) -> pd.DataFrame: ...
+    @property
+    def list_by(self) -> np.ndarray: ...
+
+
+def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Series]) -> pd.DataFrame:
+    """Return the `by` and list key columns followed by other columns, one row per list."""
+    labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
+    if len(matched.by.columns):
+        by = key_labels(matched.by, list(matched.by.columns), matched.list_by)
+        labels = [*((str(name), by[name]) for name in by.columns), *labels]
+    found = dict(labels)
+    if len(found) < len(labels):
+        raise ColumnError(f"the key and by columns {[name for name, _ in labels]} have equal names")
+    taken = [name for name in columns if name in found]
+    if taken:
+        raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
+    # copy=False, since pandas would otherwise copy millions of lists times many metrics.
+    return pd.DataFrame({**found, **columns}, copy=False)
 
 
 def compute(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:

@@ -16,8 +16,7 @@ from ..inputs.door import at_the_door
 from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
 from .call import Call, check_k
-from .compute import compute, compute_counts, mean, settle_undefined
-from .per_user import per_user_frame
+from .compute import compute, compute_counts, mean, per_user_frame, settle_undefined
 from .record import Kernel, MetricRecord, Request, show
 
 METRICS: dict[str, Metric] = {}

@@ -12,7 +12,7 @@ import numpy as np
 from ..inputs.sizes import sizes
 from ..inputs.sorting import spans
 from ..matching.lists import Lists
-from ..matching.side_tables.features import FeatureTable, Similarity, called
+from ..matching.side_tables.catalogue import FeatureTable, Similarity, called
 
 
 def rows_of(lists: Lists, which: np.ndarray, row_of: np.ndarray) -> np.ndarray:

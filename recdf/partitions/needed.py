@@ -25,7 +25,7 @@ from ..inputs.options import as_columns
 from ..inputs.true_and_pred import Order, by_in_true, hints_of, order_source, read_users, relevance_source
 from ..matching.side_tables.records import read_sides
 from ..matching.side_tables.sides import Doors
-from ..matching.values import RESPONSES
+from ..matching.values_and_weights import RESPONSES
 from ..metrics.call import Call
 from .results import PLACE
 from .source import Source, frame_of_arrow

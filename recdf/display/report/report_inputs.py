@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from ...errors import DataError, OptionError, kind_of
-from ...evaluation.definitions import definitions
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
+from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import check_model, need, summary_of, with_units

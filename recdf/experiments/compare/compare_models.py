@@ -23,6 +23,7 @@ from ..settings import Settings
 from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
+from .within_segments import split_by_segment
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
 
@@ -54,6 +55,8 @@ def compare_models(
     progress: bool | None = None,
     weight_col: str | None = None,
     unit_col: str | Sequence[str] | None = None,
+    by: str | Sequence[str] | None = None,
+    segments: pd.DataFrame | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
@@ -114,13 +117,22 @@ def compare_models(
         Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
         `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights. Without it every
         user counts alike, and `WeightWarning` says so if `per_user` was evaluated with weights.
+    by : str or list of str, optional
+        Columns of segments: models are compared within each segment (each combination of values), and the tests of all
+        segments are one family. Lists without a segment are in no row, and `UnknownWarning` counts them. A segment has
+        no row for a model that has no list there.
+    segments : DataFrame, optional
+        Where `by` is, if not in `per_user`: one row per user, with `user_col` (or some of its columns) and the columns
+        of segments. Amounts and dates of more than 30 values are cut into four bands, as in `rd.leaderboard`. `by` may
+        be left out if there is one column.
     options : Options, optional
         `user_col` and `weight_col` of a project, where they are not given here.
 
     Returns
     -------
     DataFrame
-        One row per (metric, pair): `metric`, `baseline`, `model`, `n_users` and `n_lists` (units and lists of both),
+        One row per (`by`, metric, pair), with the columns of `by` first: `metric`, `baseline`, `model`, `n_users` and
+        `n_lists` (units and lists of both),
         `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the
         baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses`
         (of the model), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted
@@ -174,6 +186,15 @@ def compare_models(
     >>> table[["model", "n_users", "diff", "ci_low", "ci_high", "wins", "verdict"]].round(3)
       model  n_users  diff  ci_low  ci_high  wins verdict
     0   als       80  0.45   0.431    0.469    80  better
+
+    Within segments, the p-values are adjusted for all segments together:
+
+    >>> ages = pd.DataFrame({"user_id": range(80), "age": ["new"] * 30 + ["old"] * 50})
+    >>> within = rd.compare_models(long, "mrr@5", baseline="pop", by="age", segments=ages)
+    >>> within[["age", "model", "n_users", "diff", "verdict"]].round(3)
+       age model  n_users   diff verdict
+    0  new   als       30  0.453  better
+    1  old   als       50  0.448  better
     """
     test = check_test("test", test, PairTest)
     missing = in_new_word("missing", missing)
@@ -185,19 +206,26 @@ def compare_models(
         raise OptionError('weight_col and ⟦test="wilcoxon"⟧ exclude each other: signed ranks take no weights')
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
-    runs = read_runs(per_user, as_columns(user_col), as_columns(fold), model_col, units)
-    keys += units
-    names = [name for name in _metric_names(metrics, runs, [*keys, model_col]) if name != weight_col]
+    parts, by_cols = [(pd.DataFrame(index=[0]), per_user)], as_columns(by)
+    if by_cols or segments is not None:
+        taken = MODEL_RESULT_COLUMNS
+        parts, by_cols = split_by_segment(per_user, by_cols, segments, as_columns(user_col), model_col, baseline, taken)
+    runs = [read_runs(part, as_columns(user_col), as_columns(fold), model_col, units) for _, part in parts]
+    keys += [*units, *by_cols]
+    names = [name for name in _metric_names(metrics, runs[0], [*keys, model_col]) if name != weight_col]
     settings = replace(settings, tests=dict.fromkeys(names, test), margins=_margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
-        warn_of_weights(runs.parts[0][1], runs.parts[0][0], [*keys, model_col, *as_columns(metrics)])
+        warn_of_weights(runs[0].parts[0][1], runs[0].parts[0][0], [*keys, model_col, *as_columns(metrics)])
     else:
-        runs = runs.weighted(weight_col)
-    pairs = _model_pairs(runs.models, baseline)
-    steps = -(-len(names) * len(pairs) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
+        runs = [own.weighted(weight_col) for own in runs]
+    pairs = [_model_pairs(own.models, baseline) for own in runs]
+    steps = sum(-(-len(names) * len(own) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names) for own in pairs)
     with Progress(steps, "compare_models", progress) as shown:
-        result = _compare_model_pairs(names, runs, pairs, settings, shown)
+        tables = [_compare_model_pairs(names, own, of, settings, shown) for own, of in zip(runs, pairs, strict=True)]
+    result = pd.concat(tables, ignore_index=True)
+    of_row = np.repeat(np.arange(len(parts)), [*map(len, tables)])
+    result[by_cols] = pd.concat([label for label, _ in parts]).take(of_row).reset_index(drop=True)
     if missing == "zero":
         _refuse_zeros(result, better)
     read_together(result, settings)
@@ -206,7 +234,7 @@ def compare_models(
     verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
     result["verdict"] = pd.Series(verdicts, dtype=str)
     temper(result, better)
-    return settings.compared(result, MODEL_RESULT_COLUMNS, "models")
+    return settings.compared(result, MODEL_RESULT_COLUMNS, "models", by_cols)
 
 
 MODEL_RESULT_COLUMNS = [

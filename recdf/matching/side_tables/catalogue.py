@@ -1,10 +1,15 @@
-"""The catalogue of a call: the items that could have been recommended, by item code.
+"""What is known of items: the catalogue (what could have been recommended), categories and features, by item code.
 
 The categories of the items come from one of its columns. An item may have none, one or several.
+
+Feature columns, or a caller's function, say how similar items are. Their arrays have one entry per row of the frame
+that the caller gave. `row_of` is the row of each item code, -1 for a code without a row. `recdf.metrics.similarity`
+computes similarities for one block of lists at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,9 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError
-from ...inputs.frames import column
+from ...errors import DataError, OptionError
+from ...inputs.frames import column, read_numbers
 from ...inputs.ids import as_series, check_labels
+from ...inputs.sizes import sizes
 from ...inputs.sorting import offsets, spans
 
 
@@ -127,3 +133,170 @@ class Catalogue:
             found = read_labels(column(self.frame, name, "items"), f"items[{name!r}]", separator)
             self._labels[name, separator] = found.of_rows(self.row_of)
         return self._labels[name, separator]
+
+
+Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+# ------------------------------------------------------------------------------------------ similarity
+
+
+@dataclass
+class FeatureTable:
+    """Feature columns of items, or a function that returns the similarity of rows of the frame."""
+
+    row_of: np.ndarray
+    columns: list[pd.Series]
+    function: Similarity | None = None
+    _made: dict[tuple[str, str], np.ndarray] = field(default_factory=dict, repr=False)
+
+    def known(self, kind: str | Similarity, separator: str) -> np.ndarray:
+        """Return the row of each item code, -1 for an item that has no row or whose row has a null."""
+        if self.function is not None or callable(kind):
+            return self.row_of
+        return self._once(("known", separator), lambda: self._known(separator))
+
+    def matrix(self, separator: str) -> np.ndarray:
+        """Return numbers and indicators (rows × features) as float64, and below them one row of zeros."""
+        return self._once(("matrix", separator), lambda: _below_zeros(self._numbers(separator)[0]))
+
+    def values(self, separator: str) -> np.ndarray:
+        """Return the values that Hamming similarity compares position by position: numbers, and codes of categories."""
+        return self._once(("values", separator), lambda: _below_zeros(self._numbers(separator, one_hot=False)[0]))
+
+    def _once(self, key: tuple[str, str], make: Callable[[], np.ndarray]) -> np.ndarray:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def _known(self, separator: str) -> np.ndarray:
+        unknown = np.append(self._numbers(separator)[1], True)  # the last entry is that of row -1
+        return np.where(unknown[self.row_of], -1, self.row_of)
+
+    def _numbers(self, separator: str, one_hot: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        if not self.columns:
+            raise OptionError("needs feature columns; ⟦+features=⟧ names none")
+        blocks, null = zip(*(_numbers_of(series, separator, one_hot) for series in self.columns), strict=True)
+        return np.concatenate(blocks, axis=1), np.logical_or.reduce(null)
+
+    def unit(self, separator: str) -> np.ndarray:
+        """Return the rows scaled to length 1; a row of zeros stays as it is, so that its similarity is 0."""
+        return self._once(("unit", separator), lambda: _unit(self.matrix(separator)))
+
+    def vectors(self, kind: str | Similarity, separator: str) -> tuple[np.ndarray, int] | None:
+        """Return vectors and a divisor such that similarity is the scalar product of two vectors over the divisor.
+
+        The result is None for a similarity that has no such form. The share of equal positions has it where there are
+        few values, since each value can then become an indicator.
+        """
+        if callable(kind) or self.function is not None or kind == "jaccard":
+            return None
+        if kind == "cosine":
+            return self.unit(separator), 1
+        values = self.values(separator)[:-1]
+        codes, n_values = zip(
+            *((np.unique(c, return_inverse=True)[1], len(np.unique(c))) for c in values.T), strict=True
+        )
+        if sum(n_values) > sizes().most_indicators:
+            return None
+        return self._once(("indicators", separator), lambda: _indicators(codes, n_values)), len(codes)
+
+    def similar(self, kind: str | Similarity, separator: str) -> tuple[Similarity, int, int]:
+        """Return a function from two blocks of rows, (lists × a) and (lists × b), to similarities (lists × a × b).
+
+        Row -1 is the row of zeros. The other two values returned are the bytes that the function needs for each pair
+        and for each row.
+        """
+        own = kind if callable(kind) else self.function
+        if own is not None:
+            return lambda a, b: called(own, *np.broadcast_arrays(a[:, :, None], b[:, None])), 48, 8
+        if kind == "hamming":
+            values = self.values(separator)
+            width = values.shape[1]
+            return lambda a, b: (values[a][:, :, None] == values[b][:, None]).mean(axis=-1), width, 8 * width
+        matrix = self.matrix(separator)
+        if kind == "cosine":
+            unit = self.unit(separator)
+            return lambda a, b: unit[a] @ unit[b].swapaxes(1, 2), 8, 8 * matrix.shape[1]
+        # 32-bit floats hold the counts exactly; only their ratio needs 64 bits.
+        sets = self._once(("sets", separator), lambda: (matrix != 0).astype(np.float32))
+        size = sets.sum(axis=1)
+
+        def jaccard(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            both = sets[a] @ sets[b].swapaxes(1, 2)
+            either = size[a][:, :, None] + size[b][:, None]
+            either -= both
+            np.maximum(either, 1.0, out=either)  # two empty sets have nothing in common
+            similar: np.ndarray = np.divide(both, either, dtype=np.float64)
+            return similar
+
+        return jaccard, 16, 4 * matrix.shape[1]
+
+
+def _indicators(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> np.ndarray:
+    """Return an indicator (0 or 1) for each value of each position, and below them one row of zeros."""
+    found = np.zeros((len(codes[0]) + 1, sum(n_values)))
+    for code, first in zip(codes, offsets(np.array(n_values)), strict=False):
+        found[np.arange(len(code)), first + code.ravel()] = 1.0
+    return found
+
+
+def _below_zeros(matrix: np.ndarray) -> np.ndarray:
+    return np.concatenate([matrix, np.zeros((1, matrix.shape[1]))])
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    length = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))[:, None]
+    unit: np.ndarray = np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
+    return unit
+
+
+def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Call the caller's similarity for pairs of positions. Row -1 is not passed to it; its similarity is 0."""
+    real = (a >= 0) & (b >= 0)
+    found = np.zeros(real.shape)
+    values = np.asarray(function(a[real], b[real]), dtype=np.float64)
+    if values.shape != (np.count_nonzero(real),):
+        raise DataError(f"similarity returned shape {values.shape} for {np.count_nonzero(real):,} pairs")
+    found[real] = values
+    return found
+
+
+def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return one column as a matrix, and which of its rows are null."""
+    null = series.isna().to_numpy(dtype=bool)
+    if holds_collections(series):
+        values, length = flatten(series)
+        kind = pd.api.types.infer_dtype(values, skipna=True) if values else "empty"
+        if kind in ("integer", "floating", "mixed-integer-float", "boolean"):
+            return _vectors(values, length, null, str(series.name))
+    elif pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
+        numbers = read_numbers(series, f"feature {series.name!r}").astype(np.float64)
+        if np.isinf(numbers).any():
+            raise DataError(f"feature {series.name!r} holds {np.isinf(numbers).sum():,} infinite values")
+        return np.where(null, 0.0, numbers)[:, None], null
+    labels = read_labels(series, f"feature {series.name!r}", separator)
+    if not one_hot and (labels.length <= 1).all():
+        code = np.zeros(len(series))
+        code[labels.length == 1] = labels.code + 1.0
+        return code[:, None], null
+    # In the order of the names and not of the rows, so that products of vectors do not depend on the order of rows.
+    place = np.argsort(np.argsort(labels.names.astype(str), kind="stable"))
+    indicator = np.zeros((len(series), len(labels.names)))
+    indicator[np.repeat(np.arange(len(series)), labels.length), place[labels.code]] = 1.0
+    return indicator, null
+
+
+def _vectors(values: list[Any], length: np.ndarray, null: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    lengths = np.unique(length[~null])
+    if len(lengths) != 1:
+        raise DataError(
+            f"feature {name!r} holds vectors of {len(lengths)} lengths ({lengths[:5].tolist()}); expected one"
+        )
+    matrix = np.zeros((len(null), lengths[0]))
+    matrix[~null] = np.asarray(values, dtype=np.float64).reshape(-1, lengths[0])
+    if np.isinf(matrix).any():
+        raise DataError(f"feature {name!r} holds {np.isinf(matrix).sum():,} infinite values")
+    null = null | np.isnan(matrix).any(axis=1)
+    matrix[null] = 0.0
+    return matrix, null

@@ -26,9 +26,8 @@ from ...inputs.options import Options, as_columns
 from ...inputs.true_and_pred import ReadRows, order_source, read_catalogue, read_keyed, read_pred
 from ..overlap import samples_of
 from ..ranked import joined, pred_blocks, rank_pred, refuse_duplicates, refuse_ties, repeats, tied_rows
-from .catalogue import Catalogue, unique_rows
+from .catalogue import Catalogue, FeatureTable, unique_rows
 from .digest import DescribedSide, described, described_function
-from .features import FeatureTable
 from .log import LogCodes
 
 
