@@ -63,7 +63,7 @@ class Shown(NamedTuple):
     badge: Badge | None = None
     bar: Bar | None = None
     code: bool = False
-    parts: tuple[tuple[str, str], ...] = ()  # of a formula: "sub", "sup" or nothing, and the text
+    parts: tuple[tuple[str, str, str], ...] = ()  # of a formula: "sub", "sup" or nothing, what bears it, and the text
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ def text(value: Any, *, code: bool = False, small: str = "") -> Shown:
 
 
 def formula(words: str) -> Shown:
-    """Return a cell of a formula whose subscripts and superscripts are written as such: x_{i ≤ k}, y_i, z^2."""
-    found = re.split(r"([_^])(\{[^{}]*\}|[^\s{}()·,;/+−|]+)", visible(words))
-    parts = [("", found[0])]
-    for mark, low, rest in zip(found[1::3], found[2::3], found[3::3], strict=True):
-        parts += [("sub" if mark == "_" else "sup", low.strip("{}")), ("", rest)]
+    """Return a cell of a formula whose subscripts and superscripts are MathML: x_{i ≤ k}, y_i, z^2."""
+    found = re.split(r"([^\W_]+|[ΣΠ√)])([_^])(\{[^{}]*\}|\([^()]*\)|[^\s{}()·,;/+−|]+)", visible(words))
+    parts = [("", "", found[0])]
+    for base, mark, low, rest in zip(found[1::4], found[2::4], found[3::4], found[4::4], strict=True):
+        parts += [("sub" if mark == "_" else "sup", base, low.strip("{}()")), ("", "", rest)]
     return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
 
 
