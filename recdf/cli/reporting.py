@@ -1,4 +1,4 @@
-"""`recdf report`: from a result on disk to one HTML file; and `recdf demo`: the sample shop, evaluated and reported."""
+"""`recdf report`: from a result on disk to one HTML file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ..datasets import Shop, sample_shop
-from ..diagnostics.count_tables import exposure_table, position_table
-from ..diagnostics.data_checks import check
 from ..display.report.page import report
-from ..errors import DataError, MissingExtraError
-from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import RESULT_FILES, held_still, refuse_two_runs, staged
-from ..evaluation.result import Evaluation, read_parquet
-from ..evaluation.summary import summarize
-from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check_out, flag, given_parameters, local
+from ..errors import DataError
+from ..evaluation.publishing import held_still, refuse_two_runs
+from ..evaluation.result import read_parquet
+from .arguments import FILES_HELP, add_arguments, add_parameters, flag, given_parameters, local
 from .deciding import label
 from .files import read_beside
-from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, note, print_tables
+from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, print_tables
 
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
@@ -118,87 +113,3 @@ def _read_beside(name: str, path: Path) -> pd.DataFrame:
         raise FileNotFoundError(f"{flag(name)} {path}: no such file") from None
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(f"{flag(name)} {path} cannot be read as a parquet file: {error}") from error
-
-
-DEMO_FOLDER = "recdf-demo"
-DEMO_FRAMES = ("true", "pred", "log", "users", "items", "assignment", "shown")
-DEMO_METRICS = ["ndcg", "recall", "hitrate", "mrr", "revenue", "coverage"]
-DEMO_K = [5, 10, 20]
-
-
-def add_demo(commands: Any) -> None:
-    command = commands.add_parser(
-        "demo",
-        help="evaluate three models of a generated shop",
-        description="Generate a small shop, evaluate its three recommenders, and write the frames and the result.",
-    )
-    add_out(command, f"folder to write (default {DEMO_FOLDER}, which a second run replaces)")
-    command.set_defaults(run=_demo, parser=command)
-
-
-def _demo(given: argparse.Namespace) -> None:
-    folder = given.out or Path(DEMO_FOLDER)
-    overwrite = given.overwrite or given.out is None
-    check_out(folder, RESULT_FILES, overwrite)
-    shop = sample_shop()
-    result = evaluate(shop.true, shop.pred, DEMO_METRICS, DEMO_K, by="model", value_col="value", items=shop.items)
-    joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
-    segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
-    with staged(folder, [f"{name}.parquet" for name in DEMO_FRAMES], overwrite=True) as staging:
-        for name in DEMO_FRAMES:
-            getattr(shop, name).to_parquet(staging / f"{name}.parquet", index=False)
-    result.to_parquet(folder, overwrite=overwrite)
-    shown = _write_report(folder / "report.html", shop, result)
-    print_tables(given, _demo_report(shop, result, segments), {"summary": result.summary, "segments": segments})
-    note(
-        given,
-        f"""
-Wrote to {folder}: the frames ({", ".join(DEMO_FRAMES)}) and the result (per_user, summary).
-{shown}
-
-Try next:
-  recdf evaluate --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model -m ndcg mapr -k 5 20
-  recdf check --true {folder / "true.parquet"} --pred {folder / "pred.parquet"} --by model
-  recdf report {folder} --out report.html --baseline popularity
-  recdf compare {folder} --baseline popularity --metric ndcg@10 --test randomization
-  recdf evaluate --help
-  python -c "import recdf as rd; print(rd.metrics_table().to_string())\"""",
-    )
-
-
-def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
-    """Write the report of the shop, and return the line that says where it is, or what it needs."""
-    try:
-        report(
-            result, path, title="Models of the sample shop", baseline="popularity",
-            check=check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
-            segments=shop.users[["user_id", "segment", "channel"]],
-            exposure=exposure_table(shop.pred, by="model", items=shop.items, true=shop.true),
-            log=shop.log,
-            position=position_table(shop.true, shop.pred, by="model"), overwrite=True,
-        )  # fmt: skip
-    except MissingExtraError as error:
-        return f"No report: {error}."
-    return f"Wrote {path}: one page about these models, to open in a browser."
-
-
-def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
-    summary = result.summary[result.summary["k"] == 10]
-    by_metric = summary.assign(column=summary["metric"] + "@" + summary["k"].astype(str))
-    return (
-        f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
-        f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by {shop.pred['model'].nunique()} models."
-        f"\n\nMean over the {result.summary['n'].iloc[0]:,} users who bought, ± half of its 95 % interval:\n\n"
-        f"{_grid(by_metric, 'model', 'column')}\n\n"
-        f"ndcg@10 by segment of the users:\n\n{_grid(segments, 'model', 'segment')}"
-    )
-
-
-def _grid(summary: pd.DataFrame, row: str, column: str) -> str:
-    """Value ± half interval, one line per value of `row`, in order of appearance."""
-    half = (summary["ci_high"] - summary["ci_low"]) / 2
-    cells = [f"{value:.3f}" + ("" if pd.isna(width) else f" ± {width:.3f}")
-             for value, width in zip(summary["value"], half, strict=True)]  # fmt: skip
-    table = summary[[row, column]].assign(cell=cells).pivot(index=row, columns=column, values="cell")
-    table = table.loc[summary[row].unique(), summary[column].unique()]
-    return table.rename_axis(index=None, columns=None).to_string()

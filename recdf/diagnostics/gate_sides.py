@@ -119,4 +119,4 @@ def _truth(candidate: Side, baseline: Side, runs: Runs) -> tuple[str | None, str
             return f"{sums[0]}, other ones in {unlike:,} lists", sums[1]
         if None in digests:
             return "the same number of relevant items in each list", "the same number of relevant items in each list"
-    return (None, None) if None in digests else (str(digests[0]), str(digests[1]))
+    return (None, None) if None in digests else (f"items {digests[0]}", f"items {digests[1]}")

@@ -190,7 +190,7 @@ def _paired_runs(sides: tuple[Side, Side], user_col: Any, unit_col: Any, weight_
         own = [list(side.spec.get("user_col", [])) for side in sides]
         if all(own) and own[0] != own[1]:
             raise OptionError(
-                f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the same user_col=",
+                f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the same ⟦+user_col=⟧",
                 argument="user_col", value=own[0],
             )  # fmt: skip
         keys = own[0] or own[1] or ["user_id"]

@@ -28,7 +28,7 @@ from ..matching.side_tables.records import read_sides
 from ..metrics.call import Call
 from ..metrics.compute import per_user_frame
 from .exposure_sums import counts_of
-from .part import Failure, ListRows, Measured, PartResult
+from .part import TRUTH, Failure, ListRows, Measured, PartResult
 from .result import Evaluation
 from .spec import Spec, spec_of
 from .summary_rows import exposure_rows, summary_table
@@ -110,6 +110,7 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
             "for some lists"
         )
     counts = {**measured.side_counts, **measured.counts}
+    truth = counts.pop(TRUTH, None)
     call.warn(measured.overlap, counts, measured.by)
     warn_of_by(measured.by, measured.n_lists, measured.overlap, call.options)
     exposed = measured.exposed
@@ -121,6 +122,8 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
         described = read_sides(call.given, call.options).described()
     of_rows = (measured.order, measured.relevance_col, counts, described)
     spec = spec_of(call.requests, call.options, *of_rows, call.item_by)
+    if truth is not None:
+        spec["truth"] = f"{truth % 2**64:016x}"
     if call.files:
         spec["files"] = dict(call.files)
     if call.carry:

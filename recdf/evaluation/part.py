@@ -23,12 +23,13 @@ import pandas as pd
 
 from ..errors import DataError, RecdfError
 from ..inputs.frames import as_frame
+from ..inputs.options import Options
 from ..inputs.row_rules import BrokenRows, RowsRefused
 from ..inputs.true_and_pred import Order
 from ..matching.counts import ListCounts
 from ..matching.lists import Matched
 from ..matching.overlap import Overlap
-from ..matching.side_tables.digest import DescribedSide
+from ..matching.side_tables.digest import DescribedSide, hashes
 from ..metrics.call import Call
 from ..metrics.compute import defined_values, settle_undefined
 from ..metrics.unknown import unknown_counts
@@ -39,6 +40,7 @@ from .summary_rows import ItemGroups, exposure_rows, item_groups, without_group
 from .value_moments import GroupMoments
 
 WHOLE = frozenset({0})
+TRUTH = "truth"  # beside the counts, which add up as it does
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,18 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
         return measured, ListRows(matched.keys, matched.by, matched.list_by, columns, carried, matched.first)
 
 
+def _truth_sum(matched: Matched, true: pd.DataFrame, options: Options) -> int:
+    """Return a number that tells the items of `true` and their gains from others; those of parts add up."""
+    lists = matched.true_lists
+    # A gain counts as a whole number below 1022, so that the sums are exact.
+    grade = 1.0 + np.asarray(1.0 if lists.constant_gain else lists.gain, np.float64).view(np.uint64) % 1021
+    times = np.bincount(lists.item, np.broadcast_to(grade, len(lists.item))).astype(np.uint64)
+    row = np.zeros(len(times), np.int64)
+    row[lists.item] = np.arange(len(lists.item))  # a row of each item
+    labels = true[options.item_col].take(lists.rows(row[times > 0]))
+    return int((times[times > 0] * hashes(labels)).sum(dtype=np.uint64))
+
+
 def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:
     """Add the rows that side tables do not know, the groups of items, and the metrics of exposure."""
     options = call.options
@@ -244,4 +258,7 @@ def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part,
         known = call.knowing(max_gain=float(gain.max())) if len(gain) else call
         groups = item_groups(matched, known.requests, options, call.item_by)
     counts = {**measured.counts, **unknown_counts(matched, call.requests), **(groups.counts if groups else {})}
+    if part.true is not None and options.population.rule in ("true", "all"):  # all rows of `true` count
+        true = as_frame(part.true, "true", options.user_col, options.item_col)
+        counts[TRUTH] = _truth_sum(matched, true, options)
     return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)

@@ -30,7 +30,7 @@ class MetricSpec(TypedDict):
 
 
 class Spec(TypedDict):
-    """The record of a call: version, key and `by` columns, metrics by column, options, counts of rows, side tables."""
+    """The record of a call: version, key and `by` columns, metrics by column, options, counts of rows, digests."""
 
     recdf: str
     user_col: list[str]
@@ -41,6 +41,7 @@ class Spec(TypedDict):
     relevance: str | None
     counts: dict[str, int]
     confidence: float
+    truth: NotRequired[str]
     side_tables: NotRequired[dict[str, DescribedSide]]
     files: NotRequired[dict[str, dict[str, int]]]
     item_by: NotRequired[str]

@@ -225,6 +225,17 @@ def test_other_data_are_undecided_with_the_reason():
         assert check in gate.to_markdown()
 
 
+def test_truth_of_the_same_size_with_other_items_is_other_truth():
+    """Leave one out, with another item left out: each list has one relevant item, and it is not the same."""
+    first, last = (SHOP.true.drop_duplicates("user_id", keep=keep) for keep in ("first", "last"))
+    gate = rd.gate(of("knn", true=first), of("popularity", true=last), {"ndcg@10": "-2%"})
+    assert (gate.verdict, differs(gate)) == ("undecided", ["truth"])
+    shuffled = first.sample(frac=1, random_state=1).astype({"item_id": "category", "user_id": object})
+    assert differs(rd.gate(of("knn", true=first), of("popularity", true=shuffled), {"ndcg@10": "-2%"})) == []
+    graded = first.assign(relevance=2.0)
+    assert differs(rd.gate(of("knn", true=first.assign(relevance=1)), of("knn", true=graded), {"ndcg@10": "-2%"}))
+
+
 def test_other_definitions_and_catalogues_are_undecided():
     gate = rd.gate(of("knn", {"n": "ndcg(gain=exp2)@10"}), of("popularity", {"n": "ndcg@10"}), {"n": "-2%"})
     assert differs(gate) == ["definition of n"]

@@ -19,7 +19,7 @@ EXPOSED = rd.evaluate(
 WEIGHTED = rd.evaluate(SHOP.true.assign(w=1.5), SHOP.pred, "ndcg@5", by="model", weight_col="w")
 ODD = ["absent", None, [], {}, "x", 5, -1.5, True, ["nope"], [3], {"a": 1}, {"a": {}}, [None], "ndcg@10"]
 # Parts of a spec that are only shown: any text or number may stand there.
-SHOWN = {"recdf", "definition", "counts", "side_tables", "relevance", "column", "rows", "digest", "columns"}
+SHOWN = {"recdf", "truth", "definition", "counts", "side_tables", "relevance", "column", "rows", "digest", "columns"}
 
 
 def places(spec, before=()):

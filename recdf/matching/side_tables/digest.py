@@ -79,3 +79,12 @@ def _plain_type(kind: Any) -> Any:
         pa.float64(): pa.types.is_floating(kind),
     }
     return next((one for one, holds in plain.items() if holds), None)
+
+
+def hashes(labels: pd.Series) -> np.ndarray:
+    """Return a hash of each label, equal for equal labels, whatever their dtype."""
+    numeric = pd.api.types.is_numeric_dtype(labels.dtype)
+    texts = () if numeric else (str(label).encode("utf-8", "surrogatepass") for label in labels.astype(object))
+    values = labels.to_numpy(np.float64) if numeric else np.fromiter(texts, object, len(labels))
+    found: np.ndarray = pd.util.hash_array(values)
+    return found
