@@ -148,7 +148,8 @@ def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
 MANY_LISTS, NEARLY_ALL = 20, 0.95
 SAMPLED = "candidates look sampled"
 # Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few, and the same items
-# stand in many slates, while random items are spread evenly: the variance of their counts is about the mean.
+# stand in many slates, while random items are spread evenly: the variance of their counts is about the mean. The
+# relevant items are not counted, since popular ones stand in many lists whatever the others are.
 MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
 
 
@@ -156,7 +157,9 @@ def _check_sampled(found: ListFindings, matched: Matched) -> None:
     """Report lists that look like the relevant items of a user among a few sampled ones."""
     lists = matched.at(None)
     others = matched.n_pred - lists.n_hits.astype(np.int64)
-    counts = np.bincount(matched.item) / len(matched.by)  # recommenders mostly rank the same candidates
+    n_items = len(np.unique(matched.item))
+    # Recommenders mostly rank the same candidates.
+    counts = np.bincount(np.delete(matched.item, matched.hits.place)) / len(matched.by)
     counts = counts[counts > 0]
     for name, own in parts_by(matched):
         served = own & (matched.n_true > 0) & (matched.n_pred > 0)
@@ -164,8 +167,8 @@ def _check_sampled(found: ListFindings, matched: Matched) -> None:
             continue
         usual = int(np.bincount(others[served]).argmax())
         alike = served & (lists.n_hits == matched.n_true) & (others == usual)
-        even = counts.var() < EVEN * counts.mean() and (matched.n_true[alike] == 1).all()
-        all_items = len(counts) <= matched.n_pred[served].max()
+        even = len(counts) and counts.var() < EVEN * counts.mean() and (matched.n_true[alike] == 1).all()
+        all_items = n_items <= matched.n_pred[served].max()
         if alike.sum() < NEARLY_ALL * served.sum() or all_items or usual < (FEW_OTHERS if even else MANY_OTHERS):
             continue
         effect = (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, closest, kind_of
+from ..errors import kind_of
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
 from ..experiments.choices import NATURAL, Correction, check_value
@@ -32,13 +32,13 @@ from ..tables.cells import (
     visible,
 )
 from .given_tables import check_model, direction_word, summary_of, with_units
-from .pairs import compare, list_places, model_rows
-from .segments import SegmentGroups, group_means, segment_groups
+from .leaderboard_values import EVERYONE, columns_of, n_differs, values_frame
+from .pairs import compare
+from .segments import SegmentGroups, segment_groups
 
 __all__ = ["Leaderboard", "leaderboard"]
 
 HEAD_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
-EVERYONE = "all"
 LEADERBOARD_KEYS = ["segment", "group", "model", "metric"]
 TIDY = [*LEADERBOARD_KEYS, "better", "value", "ci_low", "ci_high", "half_width", "n", "n_undefined", "place", "marks"]
 # How each form marks the best and the second best value.
@@ -269,76 +269,6 @@ def _stacked_tables(compared: Compared) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-# ------------------------------------------------------------------------------------------ values
-
-
-def values_frame(
-    result: Evaluation, table: pd.DataFrame, columns: list[str], groups: dict[str, SegmentGroups]
-) -> pd.DataFrame:
-    """Return the values of all lists and of every group with their places, the best models first."""
-    models = list(dict.fromkeys(table["model"]))
-    blocks = [table[table["column"].isin(columns)].assign(segment=EVERYONE, group="")]
-    for name, of_segment in groups.items():
-        blocks.append(group_means(result, of_segment, [c for c in columns if c in result.per_user.columns], name))
-    return _tidy(blocks, columns, models, different_lists(result, columns))
-
-
-def different_lists(result: Evaluation, columns: Sequence[str]) -> list[str]:
-    """Return the columns that have values for some lists of one model and not of another."""
-    partly = [name for name in columns if name in result.per_user and result.per_user[name].isna().any()]
-    rows = model_rows(result)
-    places = list_places(result, rows).of_row if partly else np.zeros(0, np.int64)
-    counts = {name: np.bincount(places[result.per_user[name].notna().to_numpy()]) for name in partly}
-    return [name for name, n in counts.items() if (n[n > 0] < len(rows)).any()]
-
-
-def n_differs(frame: pd.DataFrame) -> pd.Series:
-    """Tell for each row whether the models have a mean over different numbers of lists."""
-    return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
-
-
-def columns_of(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
-    """Return the columns, such as ndcg@10, in the order that was asked for."""
-    kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]
-    known = list(dict.fromkeys(kept["column"]))
-    if not known:
-        raise OptionError(f"the result has no metric at ⟦k={k}⟧; it has k of {sorted(set(table['k'].dropna()))}")
-    if metrics is None:
-        return known
-    found: list[str] = []
-    for name in [metrics] if isinstance(metrics, str) else list(metrics):
-        own = [c for c, metric in zip(kept["column"], kept["metric"], strict=True) if name in (c, metric)]
-        if not own:
-            raise OptionError(f"metrics names {name!r}; the result has {known}{closest(name, known)}")
-        found += own
-    return list(dict.fromkeys(found))
-
-
-def _tidy(
-    blocks: Sequence[pd.DataFrame], columns: Sequence[str], models: Sequence[str], apart: Sequence[str]
-) -> pd.DataFrame:
-    """Join the blocks: models stand in the order of the first metric, and each block has places of its own."""
-    wanted = ["segment", "group", "model", "column", "better", "value", "ci_low", "ci_high", "n", "n_undefined"]
-    frame = pd.concat([block[wanted] for block in blocks], ignore_index=True).rename(columns={"column": "metric"})
-    frame["half_width"] = (frame["ci_high"] - frame["ci_low"]) / 2
-    upward = np.where(frame["better"] == "smaller", -frame["value"], frame["value"])
-    frame["place"] = pd.Series(upward).groupby([frame["segment"], frame["group"], frame["metric"]]).rank(
-        method="min", ascending=False
-    )
-    # A mean over other lists is no better or worse than this one.
-    unplaced = (frame["better"] == "") | frame["metric"].isin(apart) | n_differs(frame) | (len(models) == 1)
-    frame.loc[unplaced, "place"] = np.nan
-    frame["place"] = frame["place"].astype("Int64")
-    whole = frame[(frame["segment"] == EVERYONE) & (frame["metric"] == columns[0])]
-    signed = whole["value"].where(whole["better"] == "smaller", -whole["value"])
-    order = {model: i for i, model in enumerate(whole["model"].iloc[np.argsort(signed.to_numpy(), kind="stable")])}
-    frame["order"] = frame["model"].map(order)
-    frame["column"] = frame["metric"].map({name: i for i, name in enumerate(columns)})
-    blocks_in_order = frame.groupby(["segment", "group"], sort=False).ngroup()
-    frame = frame.assign(block=blocks_in_order).sort_values(["block", "order", "column"], kind="stable")
-    return frame.reset_index(drop=True)
-
-
 # ------------------------------------------------------------------------------------------ marks
 
 
@@ -369,22 +299,15 @@ def _stacked_groups(result: Evaluation, groups: dict[str, SegmentGroups]) -> dic
 
 
 def _compared_models(
-    result: Evaluation,
-    tested: list[str],
-    baseline: str | None,
-    correction: Correction,
-    within: dict[tuple[str, str], np.ndarray],
-) -> Compared:
+    result: Evaluation, tested: list[str], baseline: str | None, correction: Correction, within: dict[tuple[str,
+    str], np.ndarray],
+) -> Compared:  # fmt: skip
     """Compare models within every (segment, group); all tests are corrected as one family."""
     if len(within) == 1:
         return {(EVERYONE, ""): compare(result, tested, baseline=baseline, correction=correction)}
-    parts = list(within)
-    # A list is in several parts, one per segment column: rows are repeated, each with the number of its part.
-    rows = np.concatenate([within[part] for part in parts])
-    part_of_row = pd.Series(np.repeat(np.arange(len(parts)), [len(within[part]) for part in parts]))
-    repeated = Evaluation(result.per_user.take(rows).reset_index(drop=True), result.summary, result.spec)
-    table = compare(repeated, tested, baseline=baseline, correction=correction, within=part_of_row)
-    return {parts[int(str(part))]: own for part, own in table.groupby("group", sort=False)}
+    table = compare(result, tested, baseline=baseline, correction=correction, within=within)
+    found: Compared = dict(list(table.groupby("group", sort=False)))  # type: ignore[arg-type] # of labels of any kind
+    return found
 
 
 def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:

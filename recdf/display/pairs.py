@@ -7,7 +7,7 @@ lists are paired by their place, so that their ids need not be coded again. Othe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -53,17 +53,13 @@ def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> Places:
 
 
 def compare(
-    result: Evaluation,
-    columns: Sequence[str],
-    *,
-    baseline: str | None,
-    correction: Correction,
-    within: pd.Series | None = None,
-) -> pd.DataFrame:
+    result: Evaluation, columns: Sequence[str], *, baseline: str | None, correction: Correction, within:
+    Mapping[Any, np.ndarray] | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Compare models on their common lists, all pairs or each with a baseline, over all lists or within groups.
 
-    `within` holds a group for every row of `per_user`; the tests of all groups are one family. Returns the columns of
-    `compare_models`, with `group` before them where groups are given.
+    `within` holds the rows of `per_user` of every group, and a row may be in several; the tests of all groups are one
+    family. Returns the columns of `compare_models`, with `group` before them where groups are given.
     """
     rows = model_rows(result)
     if len(rows) < 2:
@@ -87,10 +83,11 @@ def compare(
     base = None if baseline is None else models.index(baseline)
     if within is None:
         return _compare_codes(result, frame, columns, base, correction, models)
-    codes, groups = pd.factorize(within)
-    frame["group"] = codes
-    table = _compare_codes(result, frame[codes >= 0], columns, base, correction, models, by="group")
-    table["group"] = groups.take(table["group"].to_numpy())
+    frame = frame.take(np.concatenate(list(within.values())))
+    frame["group"] = np.repeat(np.arange(len(within)), [len(own) for own in within.values()])
+    table = _compare_codes(result, frame, columns, base, correction, models, by="group")
+    groups = list(within)
+    table["group"] = [groups[code] for code in table["group"]]
     return table
 
 

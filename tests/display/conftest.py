@@ -5,6 +5,8 @@ import pytest
 
 import recdf as rd
 
+from .page_read import Page, off_policy
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
@@ -53,3 +55,27 @@ def hostile():
     pred = pd.DataFrame(rows).drop_duplicates()
     true = pred[["user_id", "item_id"]].drop_duplicates().groupby("user_id", sort=False).head(2)
     return rd.evaluate(true, pred, ["ndcg", "recall"], k=[1, 3], by="model")
+
+
+@pytest.fixture(scope="session")
+def full(shop, result, exposed, tmp_path_factory):
+    """A report with every section, and the tables that it was made of."""
+    users = shop.users[["user_id", "segment", "channel"]]
+    options = {"users": "pred", "undefined": "zero", "value_col": "value"}
+    shown = rd.evaluate(shop.true, shop.shown, ["revenue@10", "hits@10"], **options)
+    assigned = shown.join_experiment(shop.assignment, missing="zero")
+    effect = rd.compare_variants(assigned, ["revenue@10", "hits@10"], control="A", covariates="pre_spend")
+    tables = {
+        "experiment": {"adjusted": effect, "not adjusted": rd.compare_variants(assigned, "revenue@10", control="A")},
+        "health": rd.experiment_health(shown.per_user, shop.assignment, expected={"A": 0.5, "B": 0.5}),
+        "check": rd.check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
+        "segments": users,
+        "off_policy": off_policy(),
+        "exposure": exposed,
+        "log": shop.log,
+        "position": rd.position_table(shop.true, shop.pred, k=5, by="model"),
+    }
+    path = rd.report(
+        result, tmp_path_factory.mktemp("report") / "full.html", title="All sections", baseline="popularity", **tables
+    )
+    return Page(path), tables

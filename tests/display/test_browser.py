@@ -40,7 +40,7 @@ def browser():
 class Visit:
     """A page that was opened from disk, and what went wrong or out on the way."""
 
-    def __init__(self, browser, path, width=1280, scheme="light", script=True):
+    def __init__(self, browser, path, width=1280, scheme="light", script=True, folded=False):
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script
         )
@@ -52,6 +52,8 @@ class Visit:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("requestfailed", lambda request: self.stopped.append((request.url, request.failure)))
         self.page.goto(path.as_uri())
+        if script and not folded:  # what a phone folds is held to the same as on a desk
+            self.page.evaluate("() => document.querySelectorAll('.fold').forEach((one) => { one.open = true; })")
 
     def __enter__(self):
         return self
@@ -209,6 +211,43 @@ def test_cards_are_sorted_on_a_phone_too(browser, path):
         assert [float(text.replace("−", "-").rstrip("%")) for text in shown] == sorted(numbers)
 
 
+def test_long_sections_are_folded_on_a_phone(browser, path):
+    height = "document.documentElement.scrollHeight"
+    closed = "document.querySelectorAll('.fold:not([open])').length"
+    with Visit(browser, path, 360, folded=True) as visit:
+        assert visit.page.evaluate(height) < 7000
+        folds = visit.page.evaluate(closed)
+        assert folds > 3
+        assert visit.page.locator("#leaderboard table").first.is_visible()
+        assert visit.page.locator("#verdict .card").is_visible()
+        visit.page.locator("nav a", has_text="Curves").press("Enter")
+        visit.page.wait_for_selector("#curves .picture", state="visible")
+        visit.page.locator("#curves summary").first.press("Enter")
+        assert not visit.page.locator("#curves .picture").first.is_visible()
+        visit.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert visit.page.evaluate(closed) == 0
+        visit.page.set_viewport_size({"width": 1280, "height": 900})
+        visit.page.wait_for_selector(".fold", state="detached")
+        assert visit.page.locator("#curves > .drawings").is_visible()
+        visit.page.set_viewport_size({"width": 360, "height": 900})
+        visit.page.wait_for_selector("#curves .fold", state="attached")
+        assert visit.page.evaluate(closed) == folds
+        assert (visit.errors, visit.wide()) == ([], 0)
+    with Visit(browser, path) as wide:
+        assert not wide.page.locator(".fold").count()
+    with Visit(browser, path, 360, script=False) as plain:
+        assert plain.page.locator("#curves .picture").first.is_visible()
+
+
+def test_a_folded_page_is_printed_whole(browser, path):
+    sizes = []
+    for width in (360, 1280):
+        with Visit(browser, path, width, folded=True) as visit:
+            pdf = visit.page.pdf(format="A4", tagged=False)
+            sizes.append(len(re.findall(rb"/Type\s*/Page\b", pdf)))
+    assert sizes[0] == sizes[1]
+
+
 def test_light_and_dark_are_toggled_by_keyboard(browser, path):
     with Visit(browser, path, scheme="dark") as visit:
         def paper():
@@ -340,10 +379,14 @@ def test_a_picture_says_what_a_reader_points_at(browser, many_path):
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: RECDF_AXE names its axe.min.js")
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark"), (1280, "light")])
-def test_axe_finds_nothing(browser, path, width, scheme):
-    with Visit(browser, path, width, scheme) as visit:
-        visit.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+@pytest.mark.parametrize(
+    ("width", "scheme", "folded"),
+    [(360, "light", False), (360, "light", True), (1280, "dark", False), (1280, "light", False)],
+)
+def test_axe_finds_nothing(browser, path, width, scheme, folded):
+    with Visit(browser, path, width, scheme, folded=folded) as visit:
+        if not folded:
+            visit.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         visit.page.evaluate(AXE.read_text(encoding="utf-8"))  # through the debugger, which the policy does not concern
         found = visit.page.evaluate("axe.run()")
         problems = [(rule["id"], node["html"][:200]) for rule in found["violations"] for node in rule["nodes"]]

@@ -7,8 +7,8 @@ import pytest
 import recdf as rd
 from recdf.cli import main
 
+from .page_read import off_policy
 from .planted import card_of
-from .test_report import off_policy
 from .test_sentences import section
 
 LINES = ["Which", "By how much", "How sure", "For whom worse", "What could overturn it"]

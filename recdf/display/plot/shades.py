@@ -32,20 +32,12 @@ def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | 
     need(summary, "summary", [*row_names, *column_names, "value", "n"], "what rd.summarize returns")
     if "metric" in summary.columns:
         names = summary["metric"].astype(str) + summary["k"].map(lambda k: "" if pd.isna(k) else f"@{int(k)}")
-        known = list(dict.fromkeys(names))
-        if metric is None and len(known) > 1 and "metric" not in (*row_names, *column_names):
-            raise OptionError(f"summary has {len(known)} metrics; name the one to draw in metric=: {known}")
-        if metric is not None and metric not in known:
-            raise OptionError(f"metric={metric!r} is not in the summary; it has {known}{closest(metric, known)}")
-        summary = summary[names == metric] if metric is not None else summary
+        summary = _of_metric(summary, "summary", names, metric, "metric" in (*row_names, *column_names))
     ordered = [name for name in (*row_names, *column_names) if getattr(summary[name].dtype, "ordered", False)]
     summary = summary.sort_values(ordered, kind="stable") if ordered else summary
-    data = pd.DataFrame({
-        "row": labels(summary, row_names),
-        "column": labels(summary, column_names),
-        "value": summary["value"].to_numpy(dtype=np.float64, na_value=np.nan),
-        "n": summary["n"].to_numpy(),
-    })  # fmt: skip
+    value = summary["value"].to_numpy(dtype=np.float64, na_value=np.nan)
+    cells = {"row": labels(summary, row_names), "column": labels(summary, column_names)}
+    data = pd.DataFrame({**cells, "value": value, "n": summary["n"].to_numpy()})
     twice = data.duplicated(["row", "column"])
     if twice.any():
         cell = data.loc[twice, ["row", "column"]].iloc[0].tolist()
@@ -53,6 +45,16 @@ def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | 
             f"summary has several rows for the cell {cell}; name in rows= and columns= all columns that tell them apart"
         )
     return data
+
+
+def _of_metric(table: pd.DataFrame, role: str, names: pd.Series, metric: str | None, all_drawn: bool = False) -> Any:
+    """Return the rows of one metric, which the caller must name where there are several."""
+    known = list(dict.fromkeys(names))
+    if metric is None and len(known) > 1 and not all_drawn:
+        raise OptionError(f"{role} has {len(known)} metrics; name the one to draw in metric=: {known}")
+    if metric is not None and metric not in known:
+        raise OptionError(f"metric={metric!r} is not in the {role}; it has {known}{closest(metric, known)}")
+    return table if metric is None else table[names == metric]
 
 
 @style.drawn_from(_heat_data)
@@ -141,12 +143,7 @@ def _pairs_data(comparison: pd.DataFrame, *, metric: str | None = None, values: 
     need(comparison, "comparison", ["metric", "baseline", "model", "diff", "verdict", "wins", "ties", "losses"], source)
     if values not in ("diff", "probability"):
         raise OptionError(f"values={values!r}; expected 'diff' or 'probability'")
-    known = list(dict.fromkeys(map(str, comparison["metric"])))
-    if metric is None and len(known) > 1:
-        raise OptionError(f"comparison has {len(known)} metrics; name the one to draw in metric=: {known}")
-    if metric is not None and metric not in known:
-        raise OptionError(f"metric={metric!r} is not in the comparison; it has {known}{closest(metric, known)}")
-    rows = comparison[comparison["metric"].map(str) == metric] if metric is not None else comparison
+    rows = _of_metric(comparison, "comparison", comparison["metric"].map(str), metric)
     if rows.duplicated(["baseline", "model"]).any():
         raise OptionError("comparison has several rows for one pair of models, such as segments; pass the rows of one")
     n = (rows["wins"] + rows["ties"] + rows["losses"]).to_numpy(dtype=np.float64)

@@ -191,13 +191,8 @@ def new_grid(axes: Any, n: int, columns: int = 3, size: tuple[float, float] = (3
     if axes is None:
         columns = min(columns, n)
         rows = -(-n // columns)
-        figure, made = pyplot().subplots(
-            rows,
-            columns,
-            figsize=(max(size[0] * columns, 4.8), size[1] * rows + 0.6),
-            layout="constrained",
-            squeeze=False,
-        )
+        inches = max(size[0] * columns, 4.8), size[1] * rows + 0.6
+        figure, made = pyplot().subplots(rows, columns, figsize=inches, layout="constrained", squeeze=False)
         figure.set_gid(space.OWN)
         for spare in made.ravel()[n:]:
             figure.delaxes(spare)
@@ -217,10 +212,8 @@ def dress(ax: Axes) -> Axes:
     whole: Any = ax.figure and ax.figure.figure  # of a subfigure, the figure around it
     if whole is not None and whole.get_layout_engine() is None:
         whole.set_layout_engine("constrained")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(space.tone(ax, space.MUTED))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(space.tone(ax, space.MUTED))
     ax.tick_params(color=space.tone(ax, space.MUTED))
     ax.grid(True, color=space.tone(ax, space.GRID), linewidth=0.6)
     ax.set_axisbelow(True)
@@ -255,15 +248,11 @@ def caption(ax: Axes, text: str, panels: int = 1) -> None:
         below = ax.figure.supxlabel(space.wrapped(text, across, 0.85, 4), x=0.01, **look | {"va": "bottom"})
     else:
         left = 0.0 if outside else space.left_labels(ax)
-        below = ax.annotate(
-            text if outside else space.wrapped(text, 1.2 * space.room(ax)[0] - 0.2, 0.85, 8),
-            xy=(0, 0),
-            xycoords=("axes fraction", ax.xaxis.label),  # below the ticks and the name of the axis
-            xytext=(-72 * left, -7),
-            textcoords="offset points",
-            annotation_clip=False,
-            **look,
-        )
+        words = text if outside else space.wrapped(text, 1.2 * space.room(ax)[0] - 0.2, 0.85, 8)
+        below = ax.annotate(  # below the ticks and the name of the axis
+            words, xy=(0, 0), xycoords=("axes fraction", ax.xaxis.label), xytext=(-72 * left, -7),
+            textcoords="offset points", annotation_clip=False, **look,
+        )  # fmt: skip
     below.set_gid("caption")
     plain_text(below)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ...experiments.decide.adjustment import adjustment
@@ -15,7 +14,7 @@ from ...tables.cells import Cell, digits_for, interval, number, p_value, shorten
 from ...tables.comparisons import COMPARISON_COLUMNS, note_of
 from .. import plot
 from ..given_tables import confidence_of, rows_by
-from ..leaderboard import n_differs, values_frame
+from ..leaderboard_values import n_differs, values_frame
 from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..segments import SegmentGroups, segment_groups
@@ -301,25 +300,14 @@ def given_segments(
 
 def _within_segments(subject: Subject, groups: dict[str, SegmentGroups], model: str, rival: str) -> pd.DataFrame:
     """Compare the two models within every group of every column of segments; all tests are one family."""
-    result = subject.result
-    of_model = model_rows(result)
+    of_model = model_rows(subject.result)
     pair = np.sort(np.concatenate([of_model[model], of_model[rival]]))
-    rows: list[np.ndarray] = []
-    codes: list[npt.NDArray[np.int64]] = []
-    names: list[str] = []
-    for segment, of_segment in groups.items():
-        own = of_segment.codes[pair]
-        rows.append(pair[own >= 0])
-        codes.append(own[own >= 0] + np.int64(len(names)))
-        names += [f"{segment} = {group}" for group in of_segment.names]
-    beside = [*result.spec.get("unit_col", []), *([result.spec["weight"]] if "weight" in result.spec else [])]
-    columns = list(dict.fromkeys([*result.spec["by"], *result.spec["user_col"], *beside, subject.primary]))
-    part = result.per_user[columns].take(np.concatenate(rows)).reset_index(drop=True)
-    within: Any = pd.Categorical.from_codes(np.concatenate(codes), pd.Index(names))
-    table = compare(
-        type(result)(part, result.summary, result.spec), [subject.primary], baseline=rival, correction="holm",
-        within=pd.Series(within),
-    )  # fmt: skip
+    within = {
+        f"{segment} = {group}": pair[of_segment.codes[pair] == code]
+        for segment, of_segment in groups.items()
+        for code, group in enumerate(of_segment.names)
+    }
+    table = compare(subject.result, [subject.primary], baseline=rival, correction="holm", within=within)
     return table.rename(columns={"group": "segment"})
 
 

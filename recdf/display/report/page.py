@@ -271,20 +271,13 @@ def _jinja() -> Any:
 def _page(title: str, about: Sentence, sections: Sequence[Section], examples: bool) -> str:
     """Return the page. Its policy names the digests of its own style and script, so that nothing else runs."""
     files = {"report.css": _file("report.css"), "report.js": _file("report.js") + _file("pictures.js")}
-    policy = "; ".join([
-        "default-src 'none'",
-        f"style-src {_policy_digest(files['report.css'])}",
-        f"script-src {_policy_digest(files['report.js'])}",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ])  # fmt: skip
-    return str(
-        _template().render(
-            title=visible(title), about=about, sections=sections, examples=examples, policy=policy,
-            css=files["report.css"], js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH,
-            bar_height=BAR_HEIGHT,
-        )
-    )  # fmt: skip
+    style, script = _policy_digest(files["report.css"]), _policy_digest(files["report.js"])
+    policy = f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action 'none'"
+    return str(_template().render(
+        title=visible(title), about=about, sections=sections, examples=examples, policy=policy,
+        css=files["report.css"], js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH,
+        bar_height=BAR_HEIGHT,
+    ))  # fmt: skip
 
 
 @functools.cache

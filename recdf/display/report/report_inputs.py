@@ -15,7 +15,8 @@ from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import check_model, need, summary_of, with_units
-from ..leaderboard import EVERYONE, Leaderboard, board_of, columns_of, values_frame
+from ..leaderboard import Leaderboard, board_of
+from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
 from ..plot.effect_plots import SOURCE
 
@@ -129,9 +130,7 @@ def read_subject(
     tests = next(iter(marked.values()), pd.DataFrame())
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
     board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests, 3)
-    return Subject(
-        result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows
-    )
+    return Subject(result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows)
 
 
 def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:

@@ -41,12 +41,9 @@ TONES = {1.0: "ink", space.MUTED: "muted", space.GRID: "grid", 0.0: "paper"}
 
 
 def drawing(
-    draw: Callable[[Any], Any],
-    number: int,
-    *,
-    size: tuple[float, float] = SIZE,
-    looks: dict[str, style.ModelLook] | None = None,
-) -> Drawing:
+    draw: Callable[[Any], Any], number: int, *, size: tuple[float, float] = SIZE, looks: dict[str, style.ModelLook]
+    | None = None,
+) -> Drawing:  # fmt: skip
     """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it.
 
     `looks` are those of all models of the page, so that a model has one colour in all of its pictures.

@@ -190,6 +190,8 @@
     }
 
     function draw() {
+      const folded = svg.closest("details:not([open])"); // hidden, it would not know the size of its texts
+      if (folded) { folded.addEventListener("toggle", draw, { once: true }); return; }
       const shown = heads.map(function (head) { return !head.hidden; });
       across.value = state.get("x") || String(shown.lastIndexOf(true));
       up.value = state.get("y") || String(shown.indexOf(true));
@@ -256,6 +258,46 @@
     source.after(save);
   }
 
+  // On a phone, what stands below the verdict and the leaderboard is folded: a page of many screens is not read there.
+  function foldable() {
+    const narrow = window.matchMedia("screen and (max-width: 44rem)");
+    const all = Array.from(document.querySelectorAll("main > section"));
+    const first = all.findIndex(function (one) { return one.id === (board ? "leaderboard" : "verdict"); });
+    const folds = new Map();
+
+    function fold(section) {
+      const sorted = Array.from(state.keys()).some(function (name) { return name.startsWith("sort." + section.id + "-"); });
+      const details = made("details", { className: "fold", open: sorted }, made("summary", {}, section.querySelector("h2")));
+      details.append(...section.childNodes);
+      section.append(details);
+      folds.set(section, details);
+    }
+
+    function unfold(details, section) {
+      section.replaceChildren(details.querySelector("h2"), ...Array.from(details.childNodes).slice(1));
+      folds.delete(section);
+    }
+
+    function fit() {
+      if (!narrow.matches) { folds.forEach(unfold); return; }
+      all.slice(first + 1).filter(function (one) { return !folds.has(one) && one.offsetHeight > 400; }).forEach(fold);
+    }
+
+    function show() {
+      const details = folds.get(document.getElementById(location.hash.slice(1)));
+      if (details) { details.open = true; }
+    }
+
+    fit();
+    show();
+    narrow.addEventListener("change", fit);
+    window.addEventListener("hashchange", show);
+    document.querySelectorAll("nav a").forEach(function (link) { // a second click leaves the address as it is
+      link.addEventListener("click", function () { setTimeout(show); });
+    });
+    window.addEventListener("beforeprint", function () { folds.forEach(function (one) { one.open = true; }); });
+  }
+
   theme();
   const board = document.querySelector("#leaderboard table");
   if (board) { leaderboard(board); }
@@ -263,4 +305,5 @@
   document.querySelectorAll("pre.csv").forEach(savable);
   window.addEventListener("hashchange", restore);
   restore();
+  foldable();
 })();
