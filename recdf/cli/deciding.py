@@ -24,7 +24,7 @@ from .output import COMPARED_RESULT, COMPARISON_FILES, digest_of_result, give_ta
 
 OF_MODELS = (
     "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
-    "larger_is_better", "weight_col", "unit_col",
+    "larger_is_better", "weight_col", "unit_col", "by",
 )  # fmt: skip
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
@@ -80,8 +80,11 @@ def _run_compare(given: argparse.Namespace) -> int:
     )  # fmt: skip
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
-    both = filter(None, (sentence_of_both(row) for row in table.to_dict("records")))
-    said = "".join(f"\n{sentence}" for sentence in [*warning_sentences(table), *both])
+    before = list(table.columns[: list(table.columns).index("metric")])
+    said = "".join(f"\n{sentence}" for sentence in warning_sentences(table))
+    for row in table.to_dict("records"):
+        if sentence := sentence_of_both(row):
+            said += "\n" + "".join(f"{name} = {row[name]}: " for name in before) + sentence
     _give_decision(given, f"{head}\n\n{_compact(table)}{said}", result, {"comparison": table})
     return verdicts_fail(given, table)
 

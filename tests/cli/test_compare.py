@@ -225,3 +225,19 @@ def test_out_is_kept_unless_overwrite(capsys, folder):
     assert "already holds comparison.parquet; pass --overwrite" in fails(capsys, *call)
     assert run(capsys, *call, "--overwrite")[0] == 0
     assert rd.read_parquet("models") == models()
+
+
+def test_compare_within_segments_names_the_segment_of_each_sentence(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    true = {user: ["a"] for user in range(80)}
+    better = pd.DataFrame({"user_id": range(80), "item_id": ["a", "b"] * 40, "model": "new"})
+    lacking = pd.DataFrame({"user_id": range(40, 80), "item_id": ["b", "a", "a", "b"] * 10, "model": "old"})
+    result = rd.evaluate(true, pd.concat([better, lacking]), ["hitrate"], k=1, by="model")
+    per_user = result.per_user.assign(half=result.per_user["user_id"].map(lambda user: "low" if user < 40 else "high"))
+    rd.Evaluation(per_user, result.summary, result.spec).to_parquet("result")
+    code, out, _ = run(capsys, "compare", "result", "--baseline", "old", "--by", "half", "--out", "out")
+    assert code == 0
+    assert "half = low: old lacks 40 of 40 lists that the other has" in out
+    written_table = pd.read_parquet("out/comparison.parquet")
+    assert written_table["half"].tolist() == ["high", "low"]
+    pd.testing.assert_frame_equal(written_table, rd.compare_models(per_user, baseline="old", by="half"), check_dtype=False)
