@@ -240,4 +240,5 @@ def test_compare_within_segments_names_the_segment_of_each_sentence(capsys, tmp_
     assert "half = low: old lacks 40 of 40 lists that the other has" in out
     written_table = pd.read_parquet("out/comparison.parquet")
     assert written_table["half"].tolist() == ["high", "low"]
-    pd.testing.assert_frame_equal(written_table, rd.compare_models(per_user, baseline="old", by="half"), check_dtype=False)
+    want = rd.compare_models(per_user, baseline="old", by="half")
+    pd.testing.assert_frame_equal(written_table, want, check_dtype=False)
