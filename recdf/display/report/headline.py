@@ -258,7 +258,9 @@ def belief(subject: Subject) -> list[Sentence]:
     counts = [sorted({int(n) for n in table[name]}) for name in ("n_users", "n_lists") if name in table.columns]
     users, lists = (f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1]))
     n = f"{lists} lists" if users == lists else f"{lists} lists of {users} users"
-    said: list[Sentence] = [(f"{kind} on {n} that both models have; p-values {adjustment(table).words}.",)]
+    lacking = [name for name in table.columns if name.startswith("n_lacking_")]
+    counted = ", where a list that a model lacks counts as 0" if table[lacking].any(axis=None) else " that both models have"
+    said: list[Sentence] = [(f"{kind} on {n}{counted}; p-values {adjustment(table).words}.",)]
     side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
     if side != "two-sided":
         found = "larger" if side == "greater" else "smaller"
