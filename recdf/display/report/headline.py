@@ -259,7 +259,8 @@ def belief(subject: Subject) -> list[Sentence]:
     users, lists = (f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1]))
     n = f"{lists} lists" if users == lists else f"{lists} lists of {users} users"
     lacking = [name for name in table.columns if name.startswith("n_lacking_")]
-    counted = ", where a list that a model lacks counts as 0" if table[lacking].any(axis=None) else " that both models have"
+    some = bool(table[lacking].any(axis=None))
+    counted = ", where a list that a model lacks counts as 0" if some else " that both models have"
     said: list[Sentence] = [(f"{kind} on {n}{counted}; p-values {adjustment(table).words}.",)]
     side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
     if side != "two-sided":
