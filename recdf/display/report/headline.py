@@ -238,9 +238,8 @@ def other_metrics(subject: Subject) -> list[Sentence]:
     for column in subject.columns[1:]:
         duel = find_duel(subject, column, best, subject.baseline)
         if duel is not None:
-            first = duel.verdict.partition(" ")[0].rstrip(",:")
             others = {"check": "check", "ranks": "ranks", "higher": "apart", "lower": "apart"}
-            sign = others.get(first, duel.sign)
+            sign = others.get(duel.verdict.partition(" ")[0].rstrip(",:"), duel.sign)
             by_sign[sign].append(f"{column} ({duel.effect})" if sign == "worse" else column)
     parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
     return [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")] if parts else []
@@ -258,9 +257,8 @@ def belief(subject: Subject) -> list[Sentence]:
     counts = [sorted({int(n) for n in table[name]}) for name in ("n_users", "n_lists") if name in table.columns]
     users, lists = (f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1]))
     n = f"{lists} lists" if users == lists else f"{lists} lists of {users} users"
-    lacking = [name for name in table.columns if name.startswith("n_lacking_")]
-    some = bool(table[lacking].any(axis=None))
-    counted = ", where a list that a model lacks counts as 0" if some else " that both models have"
+    lacking = table.filter(like="n_lacking_").any(axis=None)
+    counted = ", where a list that a model lacks counts as 0" if lacking else " that both models have"
     said: list[Sentence] = [(f"{kind} on {n}{counted}; p-values {adjustment(table).words}.",)]
     side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
     if side != "two-sided":
