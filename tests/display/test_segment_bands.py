@@ -31,6 +31,17 @@ def test_amounts_and_dates_are_cut_into_four_bands(result, tmp_path):
     assert rd.report(result, tmp_path / "r.html", segments=segments).stat().st_size < 300_000
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_dates_of_any_kind_and_nulls_are_cut(result, zone, unit):
+    days = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(400), "D")).dt.as_unit(unit)
+    days = days.dt.tz_localize(zone).where(np.arange(400) != 7)
+    segments = pd.DataFrame({"user_id": range(400), "day": days})
+    frame = rd.leaderboard(result, segments=segments).frame
+    own = frame[(frame["segment"] == "day") & (frame["model"] == "a")]
+    assert sorted(own["n"]) == [99, 100, 100, 100]  # the list without a date is in none
+
+
 def test_thousands_of_names_are_asked_about(result, tmp_path):
     names = pd.DataFrame({"user_id": range(400), "town": [f"t{i}" for i in range(400)]})
     for call in (lambda: rd.leaderboard(result, segments=names),

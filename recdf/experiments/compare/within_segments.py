@@ -100,8 +100,8 @@ def _in_bands(column: pd.Series) -> pd.Series:
             f"or group it into at most {MANY_GROUPS} segments"
         )
     plain = column if dates else column.astype("float64")
-    edges = plain.quantile(np.linspace(0, 1, SEGMENT_BANDS + 1)).drop_duplicates().tolist()
+    edges = plain.quantile(np.linspace(0, 1, SEGMENT_BANDS + 1)).drop_duplicates()
     texts = [f"{edge:%Y-%m-%d}" if dates else f"{edge:.4g}" for edge in edges]
     names = [f"{low} to {high}" for low, high in itertools.pairwise(texts)]
-    places = np.clip(np.searchsorted(edges[1:-1], plain.to_numpy(), side="right"), 0, len(names) - 1)
+    places = np.clip(edges.iloc[1:-1].searchsorted(plain, side="right"), 0, len(names) - 1)
     return pd.Series(np.array(names, object)[places], column.index).where(column.notna())
