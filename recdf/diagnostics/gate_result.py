@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 
@@ -17,7 +17,10 @@ from .budgets import signed
 
 __all__: list[str] = []
 
-PASS, PASS_BUT_WORSE, FAIL, UNDECIDED, NOT_GATED = "pass", "pass, but worse", "fail", "undecided", "not gated"
+PASS: Final = "pass"
+FAIL: Final = "fail"
+UNDECIDED: Final = "undecided"
+PASS_BUT_WORSE, NOT_GATED = "pass, but worse", "not gated"  # verdicts of rows alone
 GateVerdict = Literal["pass", "fail", "undecided"]
 GATE_TITLES = {PASS: "Passed", FAIL: "Failed", UNDECIDED: "Undecided"}
 
@@ -37,7 +40,7 @@ class Gate:
         `relative` is True, with its bounds, each one-sided at 1 − α), `allowed`, `relative`, `provable` (the smallest
         budget that would have passed), `n_users`, `n_lists`, `n_differ` (users with a difference), `n_only_candidate`,
         `n_only_baseline` (lists of one side alone), `p_pass`, `p_fail`, `p_fail_adj`, `n_needed` (about how many users
-        pass in 80 % of the runs if there is no difference), `bound` ("t", "betting", "anytime"), `warning`, `reason`.
+        would pass in 80 % of the runs if the change stays as it is), `bound` ("t", "betting", "anytime"), `warning`, `reason`.
     checks : DataFrame
         What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known").
     alpha : float
@@ -56,9 +59,9 @@ class Gate:
     def of(cls, table: pd.DataFrame, checks: pd.DataFrame, alpha: float, looks: str | None) -> Gate:
         """Make a gate of its rows."""
         found = set(table["verdict"])
-        verdict: GateVerdict = FAIL if FAIL in found else PASS  # type: ignore[assignment]
+        verdict: GateVerdict = FAIL if FAIL in found else PASS
         if verdict != FAIL and (UNDECIDED in found or not found & {PASS, PASS_BUT_WORSE}):
-            verdict = UNDECIDED  # type: ignore[assignment]
+            verdict = UNDECIDED
         return cls(verdict, table, checks, alpha, looks)
 
     @property
