@@ -40,7 +40,8 @@ class Gate:
         `relative` is True, with its bounds, each one-sided at 1 − α), `allowed`, `relative`, `provable` (the smallest
         budget that would have passed), `n_users`, `n_lists`, `n_differ` (users with a difference), `n_only_candidate`,
         `n_only_baseline` (lists of one side alone), `p_pass`, `p_fail`, `p_fail_adj`, `n_needed` (about how many users
-        would pass in 80 % of the runs if the change stays as it is), `bound` ("t", "betting", "anytime"), `warning`, `reason`.
+        would pass in 80 % of the runs if the change stays as it is), `bound` ("t", "betting", "anytime"), `warning`,
+        `reason`.
     checks : DataFrame
         What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known").
     alpha : float
