@@ -234,7 +234,8 @@ def _truth_sum(matched: Matched, true: pd.DataFrame, options: Options) -> int:
     lists = matched.true_lists
     # A gain counts as a whole number below 1022, so that the sums are exact.
     grade = 1.0 + np.asarray(1.0 if lists.constant_gain else lists.gain, np.float64).view(np.uint64) % 1021
-    times = np.bincount(lists.item, np.broadcast_to(grade, len(lists.item))).astype(np.uint64)
+    times = np.bincount(lists.item) * grade if lists.constant_gain else np.bincount(lists.item, grade)
+    times = times.astype(np.uint64)
     row = np.zeros(len(times), np.int64)
     row[lists.item] = np.arange(len(lists.item))  # a row of each item
     labels = true[options.item_col].take(lists.rows(row[times > 0]))

@@ -27,8 +27,7 @@ class Sizes:
     by a slower sort.
 
     Blocks of lists: list_block_rows : rows of a block, or fewer where there are many threads · dealt_rows : rows that
-    are dealt at a time; their places among each other fit into 16 bits · most_runs : where there are more blocks, more
-    rows are dealt at a time · group_rows : rows whose values are dealt at a time.
+    are dealt at a time · group_rows : rows whose values are dealt at a time.
 
     Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each · most_indicators : values
     become indicators only if there are at most so many · category_cells : entries of a matrix of lists and categories ·
@@ -65,10 +64,9 @@ class Sizes:
     row_cells: int = 128
     narrow_bits: int = 32
     tie_bits: int = 63
-    list_block_rows: int = 2**18
-    dealt_rows: int = 2**16
-    most_runs: int = 128
-    group_rows: int = 2**21
+    list_block_rows: int = 2**19
+    dealt_rows: int = 2**18
+    group_rows: int = 2**22
     summed_terms: int = 2**14
     most_indicators: int = 1024
     category_cells: int = 2**20

@@ -110,8 +110,8 @@ def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[CodeColumn]) -
 def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blocks:
     """Distribute the rows to blocks by the high bits of their codes; each block then sorts its rows by the low bits.
 
-    Every chunk of rows sorts its rows by block, and keeps their places in the chunk. The values are distributed later,
-    for some blocks at a time, so that only the values of these are in memory twice.
+    Every chunk of rows sorts its rows by block. The values are distributed later, for some blocks at a time, so that
+    only the values of these are in memory twice.
     """
     block_rows = rows_at_a_time(sizes().list_block_rows)
     # A block gets as many codes as have about `block_rows` rows.
@@ -120,12 +120,10 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
     n_blocks = ((n_codes - 1) >> shift) + 1
     if n_blocks == 1:
         return Blocks(1, lambda: [[partial(_sorted_all, code, n_codes, columns)]])
-    # A block gets a run of rows of each chunk. Where there are many blocks, these runs would be short in small chunks.
-    chunk_rows = sizes().dealt_rows if n_blocks <= sizes().most_runs else block_rows
     step = max(sizes().group_rows // block_rows, -(-n_blocks // MOST_GROUPS))
 
     def groups() -> Iterator[list[Callable[[], Block]]]:
-        dealt = _deal(code, n_blocks, chunk_rows, shift, columns)
+        dealt = _deal(code, n_blocks, sizes().dealt_rows, shift, columns)
         for first in range(0, n_blocks, step):
             yield dealt.group(first, min(first + step, n_blocks))
 
@@ -134,7 +132,7 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
 
 def _deal(code: CodeColumn, n_blocks: int, chunk_rows: int, shift: int, columns: Sequence[CodeColumn]) -> _Dealt:
     """Sort the rows of every chunk by block."""
-    place = np.empty(len(code), np.uint16 if chunk_rows <= 2**16 else np.int32)
+    row = np.empty(len(code), np.int32)
     low = np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
 
     def deal(first: int) -> np.ndarray:
@@ -144,22 +142,22 @@ def _deal(code: CodeColumn, n_blocks: int, chunk_rows: int, shift: int, columns:
         if high.min(initial=0) < 0:
             high[high < 0] = n_blocks  # rows of code -1 go to one more block, which nothing reads
         order = order_of_codes(high, n_blocks + 1)
-        place[part] = order
+        np.add(order, first, out=row[part], casting="unsafe")
         low[part] = (codes & (2**shift - 1)).astype(low.dtype).take(order)
         return first + offsets(np.bincount(high, minlength=n_blocks + 1))
 
     edges = np.stack(each(deal, range(0, len(code), chunk_rows)))
-    return _Dealt(place, low, edges, chunk_rows, shift, columns)
+    return _Dealt(row, low, edges, chunk_rows, shift, columns)
 
 
 @dataclass(frozen=True)
 class _Dealt:
     """Rows in chunks of `chunk_rows`, each sorted by block: those of block i begin at edges[chunk, i].
 
-    `place` : where each row stands in its chunk · `low` : the `shift` low bits of its code.
+    `row` : the number of each row · `low` : the `shift` low bits of its code.
     """
 
-    place: np.ndarray
+    row: np.ndarray
     low: np.ndarray
     edges: np.ndarray
     chunk_rows: int
@@ -178,7 +176,7 @@ class _Dealt:
 
         def fill(chunk: int) -> None:
             rows = slice(chunk * self.chunk_rows, (chunk + 1) * self.chunk_rows)
-            places = self.place[begin[chunk] : end[chunk]]
+            places = self.row[begin[chunk] : end[chunk]] - np.int32(rows.start)
             for column, filled in zip(self.columns, values, strict=True):
                 filled[to[chunk] : to[chunk + 1]] = column[rows].take(places)
 
@@ -187,10 +185,8 @@ class _Dealt:
         def make(i: int) -> Block:
             edges = self.edges[:, i : i + 2]
             runs = [slice(a, z) for a, z in edges.tolist()]
-            place, codes = (np.concatenate([array[run] for run in runs]) for array in (self.place, self.low))
-            rows = np.repeat(np.arange(len(runs), dtype=np.int32) * self.chunk_rows, np.diff(edges).ravel())
-            rows += place
             moved = [slice(a, z) for a, z in (edges - begin[:, None] + to[:-1, None]).tolist()]
+            rows, codes = (np.concatenate([array[run] for run in runs]) for array in (self.row, self.low))
             of_block = [np.concatenate([array[run] for run in moved]) for array in values]
             return _sorted(rows, codes, 2**self.shift, i << self.shift, of_block)
 

@@ -87,10 +87,10 @@ def test_lists_that_stand_together_are_blocks_as_they_are(codes, small):
     assert made.n == 1 + sum(a // 4 != z // 4 for a, z in pairwise(heads))
 
 
-@pytest.mark.parametrize("most_runs", [1, 10**6])
-def test_small_and_large_chunks_deal_alike(resized, most_runs):
+@pytest.mark.parametrize("dealt_rows", [100, 2**16, 2**18])
+def test_small_and_large_chunks_deal_alike(resized, dealt_rows):
     """In groups of four blocks and more; every call makes the same blocks again."""
-    resized(list_block_rows=2**12, group_rows=2**13, most_runs=most_runs)
+    resized(list_block_rows=2**12, group_rows=2**13, dealt_rows=dealt_rows)
     codes = np.random.default_rng(0).integers(-1, 5000, 200_000)
     made = list_blocks(codes, None, len(codes), 5000, values(len(codes)))
     assert made.n > 20
