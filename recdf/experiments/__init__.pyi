@@ -4,6 +4,7 @@ from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
 from ..experiments.compare.compare_from_moments import compare_variants_from_moments as compare_variants_from_moments
 from ..experiments.compare.compare_models import compare_models as compare_models
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
+from ..experiments.compare.effect_over_time import effect_over_time as effect_over_time
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.experiment_health import experiment_health as experiment_health
 from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
@@ -20,6 +21,7 @@ __all__ = [
     "compare_models",
     "compare_variants",
     "compare_variants_from_moments",
+    "effect_over_time",
     "experiment_health",
     "join_experiment",
     "plan_experiment",
