@@ -162,16 +162,10 @@ class Leaderboard:
 
 
 def leaderboard(
-    result: Evaluation,
-    *,
-    baseline: Any = None,
-    k: int | None = None,
-    metrics: str | Sequence[str] | None = None,
-    correction: Correction | None = "holm",
-    segments: pd.DataFrame | None = None,
-    digits: int = 3,
+    result: Evaluation, *, baseline: Any = None, k: int | None = None, metrics: str | Sequence[str] | None = None,
+    correction: Correction | None = "holm", segments: pd.DataFrame | None = None, digits: int = 3,
     unit_col: str | Sequence[str] | None = None,
-) -> Leaderboard:
+) -> Leaderboard:  # fmt: skip
     """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
 
     Parameters

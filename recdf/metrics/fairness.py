@@ -79,12 +79,9 @@ def exposure_share(
     unknown=("group",),
 )
 def exposure_ratio(
-    counts: Counts,
-    *,
-    group_col: str = "group",
-    discount: Literal["log", "none"] = "log",
+    counts: Counts, *, group_col: str = "group", discount: Literal["log", "none"] = "log",
     relative_to: Literal["relevance", "catalogue"] = "relevance",
-) -> dict[object, float]:
+) -> dict[object, float]:  # fmt: skip
     """Share of a group in the exposure over its share in the relevant items; 1 is proportional, at least 0.
 
     Formula

@@ -134,14 +134,9 @@ def unseen(lists: Lists) -> np.ndarray:
     unknown=("log_users", "features"),
 )
 def serendipity(
-    lists: Lists,
-    *,
-    threshold: float = 0.7,
-    relevant: bool = True,
-    top: Natural | None = None,
-    similarity: SimilarityArgument = "cosine",
-    separator: str = "|",
-) -> np.ndarray:
+    lists: Lists, *, threshold: float = 0.7, relevant: bool = True, top: Natural | None = None,
+    similarity: SimilarityArgument = "cosine", separator: str = "|",
+) -> np.ndarray:  # fmt: skip
     """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
 
     Formula
