@@ -293,8 +293,8 @@ def _stacked_groups(result: Evaluation, groups: dict[str, SegmentGroups]) -> dic
 
 
 def _compared_models(
-    result: Evaluation, tested: list[str], baseline: str | None, correction: Correction, within: dict[tuple[str,
-    str], np.ndarray],
+    result: Evaluation, tested: list[str], baseline: str | None, correction: Correction,
+    within: dict[tuple[str, str], np.ndarray],
 ) -> Compared:  # fmt: skip
     """Compare models within every (segment, group); all tests are corrected as one family."""
     if len(within) == 1:

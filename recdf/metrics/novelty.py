@@ -128,11 +128,9 @@ def unseen(lists: Lists) -> np.ndarray:
 
 
 @metric(
-    needs=("log", "features"),
-    arguments=("true", "pred"),
-    optional=("true", "popular"),
+    needs=("log", "features"), arguments=("true", "pred"), optional=("true", "popular"),
     unknown=("log_users", "features"),
-)
+)  # fmt: skip
 def serendipity(
     lists: Lists, *, threshold: float = 0.7, relevant: bool = True, top: Natural | None = None,
     similarity: SimilarityArgument = "cosine", separator: str = "|",

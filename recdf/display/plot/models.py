@@ -24,8 +24,8 @@ DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
 def _curve_data(
-    result: Any, metrics: str | Sequence[str] | None = None, *, x: str = "k", highlight: str | Sequence[str] | None
-    = None,
+    result: Any, metrics: str | Sequence[str] | None = None, *, x: str = "k",
+    highlight: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Return what `curve` draws: `model`, `metric`, `better`, `k`, `value`, `ci_low`, `ci_high`, `n`, `band`.
 
