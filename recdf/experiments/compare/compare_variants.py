@@ -20,7 +20,7 @@ from ..decide.sample_ratio import Arms, check_sample_ratio, count_units
 from ..decide.verdict import directions
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
 from ..experiment_rows import read_experiment_rows
-from ..samples import MetricRows, covariate_specs, read_metrics, subset
+from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
@@ -231,16 +231,19 @@ def compare_variants(
     )  # fmt: skip
     check_together(settings, strata, cluster, covariates)
     check_value("nan", nan, RaiseOrDrop)
-    if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
-        other = "⟦strata=⟧" if strata is not None else '⟦test="proportion"⟧'
-        raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
+    if weight_col is not None and "proportion" in settings.tests.values():
+        raise OptionError('weight_col and ⟦test="proportion"⟧ exclude each other: it compares the shares of users')
     by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
-    _check_metrics(columns, settings, strata, cluster)
+    for metric in columns:
+        if settings.tests[metric.name] == "proportion":
+            known = metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
+            if metric.sample.den is not None or not is_binary(known):
+                raise no_share(metric.name)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     ratio = check_sample_ratio(expected, health, arms, lambda: count_units(rows), rows)
@@ -259,20 +262,3 @@ def compare_variants(
         table = compare_each(arms, test_both)
     return decide(arms, table, ratio, better, settings, found, balance)
 
-
-def _check_metrics(
-    metrics: list[MetricRows], settings: Settings, strata: Columns | None, cluster: Columns | None
-) -> None:
-    """Refuse metrics that an option is not for."""
-    for metric in metrics:
-        if strata is not None and metric.sample.den is not None:
-            raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
-        if len(metric.covariates) > 1 and metric.sample.den is not None:
-            raise OptionError(f"covariates of {metric.name!r} are several; ⟦+weight_col=⟧ takes one")
-        if len(metric.covariates) > 1 and (settings.tests[metric.name] == "bootstrap" or cluster is not None):
-            where = "⟦cluster=⟧" if cluster is not None else '⟦test="bootstrap"⟧'
-            raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")
-        if settings.tests[metric.name] == "proportion":
-            known = metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
-            if metric.sample.den is not None or not is_binary(known):
-                raise no_share(metric.name)
