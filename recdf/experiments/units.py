@@ -68,7 +68,7 @@ def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRo
         sides = both(lambda side, own: side._replace(covariates=tuple(x.take(own) for x in filled)), sides, of_arm)
     if data.clusters is not None and np.isin(data.clusters[kept[0]], data.clusters[kept[1]]).any():
         warnings.append("shared_clusters")
-    sides = _placed(sides, kept, data, metric.name)
+    sides = _in_strata(sides, kept, data, metric.name)
     if differ(both(metric.n_null, arms), both(len, arms)):
         warnings.append("unequal_missing")
     n_dropped = len(arms[0]) - n[0], len(arms[1]) - n[1]
@@ -97,7 +97,7 @@ def covariate_columns(covariates: list[Sample]) -> Floats:
     return np.column_stack(columns + [one.missing.astype(np.float64) for one in covariates if one.missing.any()])
 
 
-def _placed(
+def _in_strata(
     sides: tuple[Sample, Sample], rows: tuple[Codes, Codes], data: ExperimentRows, metric: str
 ) -> tuple[Sample, Sample]:
     """Both arms as units in strata: users, or clusters with a row in each of their strata. Too few units raise."""

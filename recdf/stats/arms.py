@@ -20,7 +20,7 @@ import numpy.typing as npt
 from .moments import MEAN_ROUNDING, Moments
 from .numbers import Floats, Number
 
-Ints = npt.NDArray[np.int64]
+StratumCodes = npt.NDArray[np.int64]
 ArmResult = TypeVar("ArmResult")
 
 
@@ -30,9 +30,9 @@ class Strata(NamedTuple):
     A cluster in several strata has a row in each; `cluster` then has its number 0..G−1 for each row.
     """
 
-    of: Ints
+    of: StratumCodes
     weights: Floats
-    cluster: Ints | None = None
+    cluster: StratumCodes | None = None
 
     def sums(self, values: Floats | None = None) -> Floats:
         """Sums of some values per stratum, or the number of rows."""
