@@ -36,6 +36,7 @@ from ..inputs.true_and_pred import (
     read_true,
     read_users,
 )
+from .excluded import Excluded, KeyRows
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
 from .list_keys import (
@@ -202,19 +203,24 @@ def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
 
 @dataclass(frozen=True)
 class _RankedLists:
-    """Ranked lists of both frames, and the keys of a population that does not come from `pred`."""
+    """Ranked lists of both frames, and the keys of a population that does not come from `pred`.
+
+    `n_excluded` are the keys whose user `exclude=` has; None without it.
+    """
 
     true: Ranked
     gain: np.ndarray
     pred: PredLists
     keys: np.ndarray
     counts: dict[str, int]
+    n_excluded: int | None
 
 
 def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
     options, n_keys, n_by = rows.options, codes.n_keys, codes.n_by
     counts = {**rows.true.counts, **rows.pred.counts}
-    true, gain = rank_true(rows.true, codes.true_key, codes.true_heads, n_keys, codes.items, options, counts)
+    excluded = _excluded(rows, codes)
+    true, gain = rank_true(rows.true, codes.true_key, codes.true_heads, n_keys, codes.items, options, counts, excluded)
     in_order = true.code[np.argsort(true.first)]  # in order of first appearance
     keys = in_order if codes.users_key is None else pd.unique(codes.users_key.all())
     # Lists of `pred` outside the population are left out before they are ranked.
@@ -224,8 +230,23 @@ def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
         inside[keys] = True
     list_codes = ListCodes(codes.pred_key, codes.by, n_by, n_keys, inside)
     blocks = pred_blocks(rows.pred, list_codes, codes.pred_heads, n_keys * n_by, codes.items.columns[1])
-    pred = PredLists(rows.pred, blocks, codes.items, TrueByKey.of(true, gain, n_keys, n_by), options)
-    return _RankedLists(true, gain, pred, keys, {**counts, **pred.counts})
+    pred = PredLists(rows.pred, blocks, codes.items, TrueByKey.of(true, gain, n_keys, n_by), options, excluded)
+    n_excluded = None if excluded is None else excluded.n_known
+    return _RankedLists(true, gain, pred, keys, {**counts, **pred.counts}, n_excluded)
+
+
+def _excluded(rows: _Rows, codes: _Codes) -> Excluded | None:
+    """Return the rows to leave out, by list key, if there are any."""
+    door = rows.doors.get("exclude")
+    if door is None or door.table is None:
+        return None
+    names = as_columns(rows.options.user_col)
+    frames = [
+        KeyRows(rows.true.keys, codes.true_key, codes.true_heads),
+        KeyRows(rows.pred.keys, codes.pred_key, codes.pred_heads),
+    ]
+    columns, item = [names.index(name) for name in door.keys], codes.side_items["exclude"]
+    return Excluded.of(door.table.keys, columns, item, frames, codes.n_keys, codes.items.n)
 
 
 # --------------------------------------------------------------------------------------------- assemble
@@ -250,11 +271,14 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     gains = np.broadcast_to(1.0, len(pred.true_place)) if rows.true.number_col is None else gain.take(pred.true_place)
     of_pair = np.repeat(of_list, pred.n_pairs)
     judged = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
-    side_codes = {name: coded.all() for name, coded in codes.side_items.items()}
+    side_codes = {name: coded.all() for name, coded in codes.side_items.items() if name != "exclude"}
     catalogue = rows.doors.get("items")
     sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
+    if ranked.n_excluded is not None:
+        n_rows = ranked.counts["true_excluded"] + ranked.counts["pred_excluded"]
+        in_sides = {**in_sides, "exclude user": ranked.n_excluded, "exclude pair": n_rows}
     return Matched(
         keys=labels[[name for name in labels.columns if name not in rows.in_true]] if rows.in_true else labels,
         by=codes.by_values,
@@ -370,8 +394,8 @@ def _overlap(
     n_judged = np.bincount(of_list, weights=ranked.pred.n_pairs, minlength=codes.n_by).astype(np.int64)
     shares = bool(n_judged.any())  # only a hit shows so far that users and items are shared
     overlap = Overlap(
-        n_true_rows=len(rows.true),
-        n_pred_rows=len(rows.pred),
+        n_true_rows=len(rows.true) - ranked.counts.get("true_excluded", 0),
+        n_pred_rows=len(rows.pred) - ranked.counts.get("pred_excluded", 0),
         relevant=bool((ranked.gain > 0).any()),
         has_true=rows.has_true and not rows.true_is_mapping,
         given=rows.users is not None,

@@ -94,6 +94,19 @@ def pair_within(
     return Pairs(place, query, n, repeat[order], first[order])
 
 
+def has_sought(
+    item: np.ndarray, start: np.ndarray, length: np.ndarray, sought: np.ndarray, sought_start: np.ndarray,
+    sought_length: np.ndarray, n_items: int,
+) -> np.ndarray:  # fmt: skip
+    """Tell for each row of some lists whether its item is sought in its list. The arguments are those of `pair_within`.
+    """
+    pairs = pair_within(item, start, length, sought, sought_start, sought_length, n_items)
+    found = np.zeros(len(item), bool)
+    found[pairs.place] = True
+    found[pairs.repeat] = found[pairs.first]
+    return found
+
+
 @dataclass(frozen=True)
 class _ItemLists:
     """Lists of items: list i has the `length[i]` values from `start[i]` on."""

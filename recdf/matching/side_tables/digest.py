@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ...inputs.threads import each
+
 DIGEST_BYTES = 8
 
 
@@ -24,10 +26,15 @@ class DescribedSide(TypedDict):
     digest: str
 
 
-def described(columns: Sequence[pd.Series]) -> DescribedSide:
-    """Describe the columns of a side table by their names, their number of rows, and a digest of their values."""
+def described(columns: Sequence[pd.Series], apart: bool = False) -> DescribedSide:
+    """Describe the columns of a side table by their names, their number of rows, and a digest of their values.
+
+    Where they are digested `apart`, a thread takes each column, and the digest is that of their digests.
+    """
     total = blake2b(digest_size=DIGEST_BYTES)
-    for series in columns:
+    if apart:
+        total.update(repr(each(lambda series: described([series])["digest"], columns)).encode())
+    for series in () if apart else columns:
         total.update(str(series.name).encode())
         _add_values(total, series)
     return {

@@ -17,7 +17,7 @@ import pandas as pd
 from ...errors import IdTypeError
 from ...inputs.constraints import a_number
 from ...inputs.sorting import offsets
-from ..pairing import pair_within
+from ..pairing import has_sought
 
 # The share of interactions that the most popular items hold.
 Head = Annotated[float, a_number(above=0, most=1)]
@@ -100,11 +100,7 @@ class LogCodes:
         """
         of_user, past, _ = self.pairs
         own = np.append(of_user[:-1], 0)[self.list_user]
-        pairs = pair_within(item, start, length, past, own, self.n_history, self.n_items)
-        found = np.zeros(len(item), bool)
-        found[pairs.place] = True
-        found[pairs.repeat] = found[pairs.first]
-        return found
+        return has_sought(item, start, length, past, own, self.n_history, self.n_items)
 
     @cached_property
     def n_history(self) -> np.ndarray:
