@@ -16,23 +16,10 @@ from ..inputs.ids import IdColumn
 from ..inputs.sorting import offsets
 from .blocks import Block, list_blocks
 from .list_keys import at_heads, key_run_heads
-from .pairing import has_sought
+from .pairing import pair_within
 
-
-@dataclass(frozen=True)
-class KeyRows:
-    """The columns of list keys of a frame, and the code of each row, or of each of its `heads`."""
-
-    keys: Sequence[IdColumn]
-    code: Coded
-    heads: np.ndarray | None
-
-    def by_key(self, columns: Sequence[int], n_keys: int) -> tuple[np.ndarray, list[IdColumn]]:
-        """Return the codes that the frame has, and some columns of the key of each."""
-        first = first_rows(self.code, n_keys)
-        codes = np.flatnonzero(first >= 0)
-        rows = first[codes] if self.heads is None else self.heads[first[codes]]
-        return codes, [self.keys[i].take(rows) for i in columns]
+# The columns of the excluded users in a frame, the code of the list key of each row, and the rows that have codes.
+FrameKeys = tuple[Sequence[IdColumn], Coded, np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -46,39 +33,35 @@ class Excluded:
 
     @classmethod
     def of(
-        cls, keys: Sequence[IdColumn], columns: Sequence[int], item: Coded, frames: Sequence[KeyRows], n_keys: int,
-        n_items: int,
-    ) -> Excluded:  # fmt: skip
-        """Arrange excluded rows by list key. `keys` are their users, and `columns` says which columns of a list key."""
-        for i, ids in zip(columns, keys, strict=True):
-            check_kinds([*(frame.keys[i] for frame in frames), ids])
-        known = [frame.by_key(columns, n_keys) for frame in frames]
-        heads = key_run_heads(keys)
-        (*of_frames, code), n = encode_keys([*(ids for _, ids in known), at_heads(keys, heads)])
-        user = np.full(n_keys, n, np.int64)  # the user code of each key
-        place = np.full(n, -1, np.int32)  # users that no list has are left out
-        for (codes, _), users in zip(known, of_frames, strict=True):
-            user[codes] = users.all()
-            place[users.all()] = users.all()
+        cls, users: Sequence[IdColumn], item: Coded, frames: Sequence[FrameKeys], n_keys: int, n_items: int
+    ) -> Excluded:
+        """Arrange the items of excluded rows by the list keys of both frames; `users` are the rows' users."""
+        for columns in zip(*(keys for keys, _, _ in frames), users, strict=True):
+            check_kinds(columns)
+        known, tables = [], []
+        for keys, key_code, rows in frames:  # one row stands for each key
+            first = first_rows(key_code, n_keys)
+            known.append(np.flatnonzero(first >= 0))
+            first = first[known[-1]]
+            tables.append(at_heads(keys, first if rows is None else rows[first]))
+        heads = key_run_heads(users)
+        (*of_frames, code), n = encode_keys([*tables, at_heads(users, heads)])
+        user, place = np.full(n_keys, n, np.int64), np.full(n, -1, np.int32)  # users that no list has are left out
+        for codes, coded in zip(known, of_frames, strict=True):
+            user[codes] = place[coded.all()] = coded.all()
         blocks = list_blocks(code.mapped(place), heads, len(item), n, [item]).each(lambda block: block)
-        start, length = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-        above = 0
+        items = np.concatenate([block.columns[0] for block in blocks])
+        start, length, above = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), 0
         for block in blocks:
             start[block.code], length[block.code] = block.start[:-1] + above, np.diff(block.start)
             above += len(block.columns[0])
-        items = np.concatenate([block.columns[0] for block in blocks])
         return cls(items, start.take(user), length.take(user), n_items)
-
-    @property
-    def n_known(self) -> int:
-        """The number of list keys whose user has an excluded item."""
-        return int(np.count_nonzero(self.length))
 
     def left_of(self, block: Block, key: np.ndarray) -> Block:
         """Return the lists that are left of a block. `key` is the key code of each of its lists."""
         item, start = block.columns[0], block.start
         sought = self.item, self.start.take(key), self.length.take(key)
-        keep = ~has_sought(item, start[:-1], np.diff(start), *sought, self.n_items)
+        keep = ~pair_within(item, start[:-1], np.diff(start), *sought, self.n_items).has_sought(len(item))
         if keep.all():
             return block
         rows, start = np.flatnonzero(keep), offsets(keep)[start]

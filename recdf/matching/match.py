@@ -36,7 +36,7 @@ from ..inputs.true_and_pred import (
     read_true,
     read_users,
 )
-from .excluded import Excluded, KeyRows
+from .excluded import Excluded
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
 from .list_keys import (
@@ -203,17 +203,14 @@ def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
 
 @dataclass(frozen=True)
 class _RankedLists:
-    """Ranked lists of both frames, and the keys of a population that does not come from `pred`.
-
-    `n_excluded` are the keys whose user `exclude=` has; None without it.
-    """
+    """Ranked lists of both frames, the keys of a population that does not come from `pred`, and what was excluded."""
 
     true: Ranked
     gain: np.ndarray
     pred: PredLists
     keys: np.ndarray
     counts: dict[str, int]
-    n_excluded: int | None
+    excluded: Excluded | None
 
 
 def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
@@ -231,8 +228,7 @@ def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
     list_codes = ListCodes(codes.pred_key, codes.by, n_by, n_keys, inside)
     blocks = pred_blocks(rows.pred, list_codes, codes.pred_heads, n_keys * n_by, codes.items.columns[1])
     pred = PredLists(rows.pred, blocks, codes.items, TrueByKey.of(true, gain, n_keys, n_by), options, excluded)
-    n_excluded = None if excluded is None else excluded.n_known
-    return _RankedLists(true, gain, pred, keys, {**counts, **pred.counts}, n_excluded)
+    return _RankedLists(true, gain, pred, keys, {**counts, **pred.counts}, excluded)
 
 
 def _excluded(rows: _Rows, codes: _Codes) -> Excluded | None:
@@ -240,13 +236,10 @@ def _excluded(rows: _Rows, codes: _Codes) -> Excluded | None:
     door = rows.doors.get("exclude")
     if door is None or door.table is None:
         return None
-    names = as_columns(rows.options.user_col)
-    frames = [
-        KeyRows(rows.true.keys, codes.true_key, codes.true_heads),
-        KeyRows(rows.pred.keys, codes.pred_key, codes.pred_heads),
-    ]
-    columns, item = [names.index(name) for name in door.keys], codes.side_items["exclude"]
-    return Excluded.of(door.table.keys, columns, item, frames, codes.n_keys, codes.items.n)
+    at, item = [as_columns(rows.options.user_col).index(name) for name in door.keys], codes.side_items["exclude"]
+    true, pred = ([table.keys[i] for i in at] for table in (rows.true, rows.pred))
+    frames = (true, codes.true_key, codes.true_heads), (pred, codes.pred_key, codes.pred_heads)
+    return Excluded.of(door.table.keys, item, frames, codes.n_keys, codes.items.n)
 
 
 # --------------------------------------------------------------------------------------------- assemble
@@ -276,9 +269,9 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
-    if ranked.n_excluded is not None:
-        n_rows = ranked.counts["true_excluded"] + ranked.counts["pred_excluded"]
-        in_sides = {**in_sides, "exclude user": ranked.n_excluded, "exclude pair": n_rows}
+    if ranked.excluded is not None:
+        in_sides["exclude user"] = int(np.count_nonzero(ranked.excluded.length))
+        in_sides["exclude pair"] = ranked.counts["true_excluded"] + ranked.counts["pred_excluded"]
     return Matched(
         keys=labels[[name for name in labels.columns if name not in rows.in_true]] if rows.in_true else labels,
         by=codes.by_values,

@@ -31,6 +31,13 @@ class Pairs:
     repeat: np.ndarray
     first: np.ndarray
 
+    def has_sought(self, n_rows: int) -> np.ndarray:
+        """Tell for each row of the lists whether its item is sought in its list."""
+        found = np.zeros(n_rows, bool)
+        found[self.place] = True
+        found[self.repeat] = found[self.first]
+        return found
+
 
 def pair_within(
     item: np.ndarray, start: np.ndarray, length: np.ndarray, sought: np.ndarray, sought_start: np.ndarray,
@@ -92,19 +99,6 @@ def pair_within(
     place, query, repeat, first = (np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in found)
     order = np.argsort(repeat)
     return Pairs(place, query, n, repeat[order], first[order])
-
-
-def has_sought(
-    item: np.ndarray, start: np.ndarray, length: np.ndarray, sought: np.ndarray, sought_start: np.ndarray,
-    sought_length: np.ndarray, n_items: int,
-) -> np.ndarray:  # fmt: skip
-    """Tell for each row of some lists whether its item is sought in its list. The arguments are those of `pair_within`.
-    """
-    pairs = pair_within(item, start, length, sought, sought_start, sought_length, n_items)
-    found = np.zeros(len(item), bool)
-    found[pairs.place] = True
-    found[pairs.repeat] = found[pairs.first]
-    return found
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ...inputs.threads import each
 
 DIGEST_BYTES = 8
+MANY_ROWS = 10**7
 
 
 class DescribedSide(TypedDict):
@@ -26,15 +27,16 @@ class DescribedSide(TypedDict):
     digest: str
 
 
-def described(columns: Sequence[pd.Series], apart: bool = False) -> DescribedSide:
+def described(columns: Sequence[pd.Series]) -> DescribedSide:
     """Describe the columns of a side table by their names, their number of rows, and a digest of their values.
 
-    Where they are digested `apart`, a thread takes each column, and the digest is that of their digests.
+    With very many rows, a thread takes each column, and the digest is that of their digests.
     """
     total = blake2b(digest_size=DIGEST_BYTES)
-    if apart:
+    many = len(columns) > 1 and len(columns[0]) >= MANY_ROWS
+    if many:
         total.update(repr(each(lambda series: described([series])["digest"], columns)).encode())
-    for series in () if apart else columns:
+    for series in () if many else columns:
         total.update(str(series.name).encode())
         _add_values(total, series)
     return {

@@ -17,7 +17,7 @@ import pandas as pd
 from ...errors import IdTypeError
 from ...inputs.constraints import a_number
 from ...inputs.sorting import offsets
-from ..pairing import has_sought
+from ..pairing import pair_within
 
 # The share of interactions that the most popular items hold.
 Head = Annotated[float, a_number(above=0, most=1)]
@@ -100,7 +100,7 @@ class LogCodes:
         """
         of_user, past, _ = self.pairs
         own = np.append(of_user[:-1], 0)[self.list_user]
-        return has_sought(item, start, length, past, own, self.n_history, self.n_items)
+        return pair_within(item, start, length, past, own, self.n_history, self.n_items).has_sought(len(item))
 
     @cached_property
     def n_history(self) -> np.ndarray:

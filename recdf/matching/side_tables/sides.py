@@ -84,9 +84,7 @@ class Doors(dict[str, Door]):
     def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
         return {
-            name: described(door.columns, apart=name == "exclude")
-            if door.similarity is None
-            else described_function(door.similarity)
+            name: described(door.columns) if door.similarity is None else described_function(door.similarity)
             for name, door in self.items()
         }
 
