@@ -143,9 +143,8 @@ class Gains:
             relevance = read_relevance(frame, self.column, self.options)
             gain = gains(relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options)
             if self.exclude is not None:
-                columns = {"user_col": self.options.user_col, "item_col": self.options.item_col}
-                rules = {"duplicates": "keep", "null_keys": "drop", "score_col": False}
-                options = Options(**columns, relevance_col=self.column, **rules)
+                own = {name: getattr(self.options, name) for name in ("user_col", "item_col", "null_keys")}
+                options = Options().updated(**own, relevance_col=self.column, duplicates="keep", score_col=False)
                 with match(frame[known], frame[:0], options, {"exclude": self.exclude}, part=True) as matched:
                     gain = gains(matched.true_lists.gain, self.options)
             yield pa.record_batch([pa.array([gain.max() if len(gain) else 0.0], pa.float64())], schema=GAIN)

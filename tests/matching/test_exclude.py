@@ -214,6 +214,13 @@ def test_columns_beside_the_ids_do_not_count():
     assert plain.spec == more.spec
 
 
+def test_conventions_are_compared_without_the_rows():
+    given = (METRICS[:3], 2)
+    table = rd.diagnostics.compare_conventions(TRUE, PRED, *given, exclude=SEEN)
+    left = [without(frame, SEEN, ["user_id"]) for frame in (TRUE, PRED)]
+    pd.testing.assert_frame_equal(table, rd.diagnostics.compare_conventions(*left, *given))
+
+
 def test_a_gate_sees_another_exclusion():
     result = rd.evaluate(TRUE, PRED, "recall", k=2)
     one, more = (rd.evaluate(TRUE, PRED, "recall", k=2, exclude=SEEN[:n]) for n in (1, 2))

@@ -57,7 +57,7 @@ def test_kinds_of_ids(tmp_path, kind):
         frame.assign(**{name: frame[name].astype(to) for name in ("user_id", "item_id")})
         for frame, to in ((true, plain), (pred, plain), (seen, plain))
     )
-    seen = seen.astype({name: kind for name in seen.columns})
+    seen = seen.astype(dict.fromkeys(seen.columns, kind))
     paths = write(tmp_path, true, pred)
     expected = rd.evaluate(true, pred, "ndcg", k=2, exclude=seen, **USUAL)
     for buckets in (1, 4):
