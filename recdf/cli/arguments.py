@@ -85,6 +85,8 @@ COMMANDS = {
     "compare_models": "recdf compare",
     "from_impressions": "recdf impressions",
     "gate": "recdf gate",
+    "experiments.compare_interleaved": "recdf interleaved",
+    "experiments.interleave": "recdf interleave",
     "evaluate": "recdf evaluate",
     "check": "recdf check",
 }

@@ -82,7 +82,7 @@ def _run_compare(given: argparse.Namespace) -> int:
     for row in table.to_dict("records"):
         if sentence := sentence_of_both(row):
             said += "\n" + "".join(f"{name} = {row[name]}: " for name in before) + sentence
-    _give_decision(given, f"{head}\n\n{_compact(table)}{said}", result, {"comparison": table})
+    _give_decision(given, f"{head}\n\n{compact(table)}{said}", result, {"comparison": table})
     return verdicts_fail(given, table)
 
 
@@ -177,10 +177,10 @@ def _experiment(given: argparse.Namespace) -> int:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
     n_compared = len(joined[join["user_col"]].drop_duplicates())
     lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
-    lines.append(f"\nAll users, p {adjustment(tables['comparison']).words}\n\n{_compact(tables['comparison'])}")
+    lines.append(f"\nAll users, p {adjustment(tables['comparison']).words}\n\n{compact(tables['comparison'])}")
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
-        lines.append(f"\n{head}\n\n{_compact(tables['segments'])}")
+        lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
     _give_decision(given, "\n".join(lines), result, tables, {"health": health})
     return verdicts_fail(given, *tables.values())
 
@@ -283,7 +283,7 @@ def _add_results(command: Any, written: str) -> Any:
     return files
 
 
-def _compact(table: pd.DataFrame) -> str:
+def compact(table: pd.DataFrame) -> str:
     """Return the columns that fit into a terminal: segments, metric, comparison, difference, relative, p, verdict."""
     shown = report_table(table).frame
     before = list(table.columns[: list(table.columns).index("metric")])
