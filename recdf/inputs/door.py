@@ -21,7 +21,7 @@ from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, as_columns
 ONE_OF_TWO = {"score_col": "rank_col", "rank_col": "score_col"}
 
 
-USUAL_NAMES = ("user_id", "item_id", "score", "rank", "relevance")  # columns that are found without an option
+STANDARD_NAMES = ("user_id", "item_id", "score", "rank", "relevance")  # columns that are found without an option
 
 
 class NamedFiles(NamedTuple):
@@ -80,7 +80,7 @@ def new_names(columns: Iterable[Hashable], names: Mapping[str, str], role: str) 
     columns = list(columns)
     standard = {own: name for name, own in names.items()}
     absent = [name for name, own in names.items() if own not in columns]
-    _refuse_turned(names, role, [name for name in absent if name in columns and name not in USUAL_NAMES])
+    _refuse_turned(names, role, [name for name in absent if name in columns and name not in STANDARD_NAMES])
     for own, name in standard.items():
         if own not in columns:
             has = f"{', '.join(map(repr, columns[:20]))}{closest(own, columns)}"
