@@ -118,11 +118,11 @@ def _aa(given: argparse.Namespace) -> int:
     metrics = metric_arguments(given.metric, users.columns) or dict.fromkeys(known)
     specs = {name: spec or name for name, spec in metrics.items()}
     table = aa_test(users, specs, user_col=keys, shares=given.shares, **given_parameters(given, OF_AA))
-    give_tables(given, _shown(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}, {"aa": table}, SPLIT)
+    give_tables(given, _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}, {"aa": table}, SPLIT)
     return int(failed(given, "warning") and (table["verdict"] == "rejects too often").any())
 
 
-def _shown(table: pd.DataFrame, *numbers: str) -> str:
+def _in_columns(table: pd.DataFrame, *numbers: str) -> str:
     """Return the columns of text for a terminal, and some of numbers."""
     texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name].dtype)]
     names = [name for name in table.columns if name in (*texts, *numbers, "cap")]
@@ -161,6 +161,6 @@ def _srm(given: argparse.Namespace) -> int:
     expected = None if given.expected is None else planned_arguments(given.expected, assignment[variant])
     table = find_srm(assignment, given.column, expected=expected, **options)
     said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
-    shown = _shown(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
+    shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
     give_tables(given, said + shown, {"srm": table}, {"srm": table}, RATIO)
     return int(failed(given, "invalid") and table["verdict"].str.startswith("invalid").any())

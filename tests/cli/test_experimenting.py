@@ -23,7 +23,8 @@ def test_aa_tests_the_metrics_of_a_result(capsys):
     code, out, err = run(capsys, *call, "--out", "found", "--shares", "0.5", "0.5")
     assert (code, err) == (0, "")
     assert "recommended" in out.splitlines()[0]
-    want = rd.experiments.aa_test(result.per_user, {"ndcg@10": "ndcg@10", "ctr": ("hits@10", "n_pred")}, n=200, nan="drop")
+    metrics = {"ndcg@10": "ndcg@10", "ctr": ("hits@10", "n_pred")}
+    want = rd.experiments.aa_test(result.per_user, metrics, n=200, nan="drop")
     pd.testing.assert_frame_equal(pd.read_parquet("found/aa.parquet"), want)
     assert json.loads(run(capsys, *call, "--format", "json")[1])[0]["n_splits"] == 200
     assert run(capsys, "aa", "night", "--n", "50", "--nan", "drop", "--fail-on", "warning")[0] == 0
