@@ -47,7 +47,7 @@ def delta_intervals(found: Estimates, confidence: float) -> list[Interval]:
             one.se, one.value - z * one.se, one.value + z * one.se,
             one.lift_se, one.lift - z * one.lift_se, one.lift + z * one.lift_se,
         )
-        for one in found.rows
+        for one in found.found
     ]  # fmt: skip
 
 
@@ -174,4 +174,4 @@ def bounded_intervals(
     value = ValueRange(max(value.low, rewards.low), min(value.high, rewards.high))
     change = cressie_read(weight, lift, spread, unseen_lift, confidence)
     change = ValueRange(max(change.low, -width), min(change.high, width))
-    return [Interval(one.se, value.low, value.high, one.lift_se, change.low, change.high) for one in found.rows]
+    return [Interval(one.se, value.low, value.high, one.lift_se, change.low, change.high) for one in found.found]
