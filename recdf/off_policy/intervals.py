@@ -56,7 +56,7 @@ def delta_intervals(found: Estimates, confidence: float) -> list[Interval]:
 
 
 # Which columns of the cluster sums belong to a request: one per position for gains and weights, and one for the base.
-Places = tuple[list[int], list[int], int | None]
+SumPlaces = tuple[list[int], list[int], int | None]
 
 
 def bootstrap_intervals(
@@ -78,7 +78,7 @@ def bootstrap_intervals(
     ]
 
 
-def _replicates(drawn: Floats, request: EstimatorRequest, places: Places, rows: Sequence[int]) -> Floats:
+def _replicates(drawn: Floats, request: EstimatorRequest, places: SumPlaces, rows: Sequence[int]) -> Floats:
     own, weight, base = places
     gain = drawn[:, own]
     if request.estimator.normalised:
@@ -89,7 +89,7 @@ def _replicates(drawn: Floats, request: EstimatorRequest, places: Places, rows: 
 
 def _cluster_sums(
     rows: LogGroup, requests: Sequence[EstimatorRequest]
-) -> tuple[list[Floats], list[int], list[Places]]:
+) -> tuple[list[Floats], list[int], list[SumPlaces]]:
     """Sums per cluster of the units, the rewards, the rows per position and what the requests need, and their places.
 
     Rows without clusters have no ids, so they are put in the order of their own values.

@@ -105,7 +105,7 @@ def random_split_p(
     parts = [part for part in zip(*sides, strict=True) if min(map(len, part)) >= 2]
     diff, var, skewness = _split_moments(parts)
     if abs(skewness) > _SKEWED:
-        diff, var, skewness = _split_moments([_ranks(*part) for part in parts])
+        diff, var, skewness = _split_moments([_ranks_in_both(*part) for part in parts])
     if not var > 0:
         return np.nan
     z = diff / math.sqrt(var)
@@ -126,7 +126,7 @@ def _by_stratum(sides: tuple[Floats, Floats], strata: tuple[npt.NDArray[np.int64
     ]
 
 
-def _ranks(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
+def _ranks_in_both(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
     """Ranks of the values among those of both arms."""
     _, place, count = np.unique(np.concatenate([control, treatment]), return_inverse=True, return_counts=True)
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
