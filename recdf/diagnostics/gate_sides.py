@@ -108,7 +108,7 @@ def _truth(candidate: Side, baseline: Side, runs: Runs) -> tuple[str | None, str
     """Describe the truth of both sides: equal texts where it is the same, None where nothing tells."""
     digests = [side.spec.get("truth") for side in (candidate, baseline)]
     if all("n_true" in side.per_user.columns for side in (candidate, baseline)):
-        base, own = runs.table("n_true")
+        own, base = runs.table("n_true")
         there = ~np.isnan(base) & ~np.isnan(own)
         unlike = int(np.count_nonzero(there & (base != own)))
         # With users="true" the population is that of the truth, so that a list of one side alone is one too.
