@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
@@ -51,41 +50,37 @@ def read_budgets(given: Any) -> list[Budget]:
 
 def _read_budget(name: Any, value: Any) -> Budget:
     found = _NAME.fullmatch(name) if isinstance(name, str) else None
-    number, relative = value, False
-    if isinstance(value, str):
-        text = value.strip().replace("−", "-")
-        relative = text.endswith("%")
-        try:
-            number = float(text.removesuffix("%")) / (100 if relative else 1)
-        except ValueError:
-            number = None
-    plain = isinstance(number, Real) and not isinstance(number, bool)
-    if found is None or not plain or not math.isfinite(number):
-        what = f"budgets[{name!r}]={value!r}; expected "
-        raise OptionError(what + BUDGET_FORM, argument=f"budgets[{name!r}]", value=value)
-    return Budget(found["metric"], found["segment"], found["value"], float(number), relative)
+    text = value.strip().replace("−", "-") if isinstance(value, str) else ""
+    relative = text.endswith("%")
+    try:
+        number = float(text.removesuffix("%")) / (100 if relative else 1) if text else value
+        allowed = math.nan if isinstance(number, bool | str) else float(number)
+    except (TypeError, ValueError):
+        allowed = math.nan
+    if found is None or not math.isfinite(allowed):
+        raise _bad_budget(f"budgets[{name!r}]", f"={value!r}; expected {BUDGET_FORM}", value)
+    return Budget(found["metric"], found["segment"], found["value"], allowed, relative)
+
+
+def _bad_budget(name: str, says: str, value: Any) -> OptionError:
+    return OptionError(name + says, argument=name, value=value)
 
 
 def check_budget(budget: Budget, better: str | None, values: tuple[float, float] | None) -> None:
     """Raise if a budget allows what is better, or all that a metric can lose, or if the metric has no direction."""
-    what = f"budgets[{budget.metric!r}]={budget.text}"
-    name = f"budgets[{budget.metric!r}]"
-    if better is None:
-        raise OptionError(
-            f"{what}: neither larger nor smaller values of {budget.metric!r} are better, so nothing says what a loss "
-            "is; name it in ⟦+smaller_is_better=⟧ or ⟦+larger_is_better=⟧", argument=name, value=budget.text,
-        )  # fmt: skip
-    if budget.allowed * (1 if better == "larger" else -1) > 0:
-        sign = "-" if better == "larger" else "+"
-        raise OptionError(
-            f"{what} allows what is better, since {better} values of {budget.metric!r} are; a budget says how much may "
-            f"be lost: expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}",
-            argument=name, value=budget.text,
-        )  # fmt: skip
+    metric, sign, says = budget.metric, "-" if better == "larger" else "+", ""
     most = 1.0 if budget.relative and better == "larger" else math.inf
     if not budget.relative and values is not None:
         most = values[1] - values[0]
-    if abs(budget.allowed) >= most:
-        low, high = (f"{one:g}" for one in values or (0, math.inf))
-        all_of = "there is to lose" if budget.relative else f"values from {low} to {high} can lose"
-        raise OptionError(f"{what} is all that {all_of}; expected {BUDGET_FORM}", argument=name, value=budget.text)
+    if better is None:
+        says = f": neither larger nor smaller values of {metric!r} are better, so nothing says what a loss is; name it "
+        says += "in ⟦+smaller_is_better=⟧ or ⟦+larger_is_better=⟧"
+    elif budget.allowed and (budget.allowed < 0) != (sign == "-"):
+        says = f" allows what is better, since {better} values of {metric!r} are; a budget says how much may be lost: "
+        says += f"expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}"
+    elif abs(budget.allowed) >= most:
+        low, high = values or (0.0, math.inf)
+        all_of = "there is to lose" if budget.relative else f"values from {low:g} to {high:g} can lose"
+        says = f" is all that {all_of}; expected {BUDGET_FORM}"
+    if says:
+        raise _bad_budget(f"budgets[{metric!r}]", f"={budget.text}{says}", budget.text)

@@ -23,7 +23,7 @@ from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
 from .budgets import Budget, check_budget, read_budgets, signed
 from .gate_result import FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
-from .gate_sides import Side, check_metrics, data_checks, read_side
+from .gate_sides import Side, check_metrics, checks_table, data_checks, read_side
 
 __all__ = ["gate"]
 
@@ -156,12 +156,12 @@ def gate(
     for one in read:
         check_budget(one, better[one.metric], values[one.metric])
     runs = _paired_runs(sides, user_col, unit_col, weight_col)
-    checks = data_checks(*sides, runs, metrics)
+    checks = checks_table(data_checks(sides, runs, metrics))
     settings = _Settings(alpha, min_lists, looks == "any", better, values)
     rows = [_gate_row(one, *place, runs, settings) for *place, one in _segments(read, runs, as_columns(by))]
     table = pd.DataFrame(sorted(rows, key=lambda row: metrics.index(row["metric"])))
     differs = (checks["found"] == "differs").any()
-    return Gate.of(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks, alpha, looks)
+    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks, alpha, looks)
 
 
 def _definition(sides: Sequence[Side], metric: str) -> str:
