@@ -85,11 +85,11 @@ class Gate:
         return self.passed
 
     def __repr__(self) -> str:
-        return "\n".join([self._headline(), "", self._shown().to_text(), "", *self._notes()])
+        return "\n".join([self.headline, "", self._shown().to_text(), "", *self.notes])
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{part}</p>" for part in map(html_text, self._notes()))
-        return f"<p><b>{self._headline()}</b></p>{self._shown()._repr_html_()}{notes}"
+        notes = "".join(f"<p>{part}</p>" for part in map(html_text, self.notes))
+        return f"<p><b>{self.headline}</b></p>{self._shown()._repr_html_()}{notes}"
 
     def to_markdown(self) -> str:
         """Return a summary that reads well as a comment on a change request: verdict, table, reasons.
@@ -101,8 +101,8 @@ class Gate:
         >>> print(rd.gate(result, result, {"mrr@1": -0.1}).to_markdown().splitlines()[0])
         ### Undecided: 0 of 1 budgets are met, 1 undecided
         """
-        lines = [f"### {self._headline()}", "", self._shown().to_markdown()]
-        return "\n".join([*lines, "", *(f"* {markdown_text(line)}" for line in self._notes())]) + "\n"
+        lines = [f"### {self.headline}", "", self._shown().to_markdown()]
+        return "\n".join([*lines, "", *(f"* {markdown_text(line)}" for line in self.notes)]) + "\n"
 
     def to_junit(self, path: Any, *, undecided: Literal["error", "skipped"] = "error") -> None:
         """Write a JUnit report, which CI systems show: one test case per budget.
@@ -133,7 +133,9 @@ class Gate:
         xml.indent(suites)
         Path(path).expanduser().write_bytes(xml.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n")
 
-    def _headline(self) -> str:
+    @property
+    def headline(self) -> str:
+        """The verdict and how many budgets are met, broken and undecided, as one line."""
         found = self._gated["verdict"].tolist()
         n = {said: found.count(word) for word, said in ((FAIL, "broken"), (UNDECIDED, "undecided"))}
         held = len(found) - sum(n.values())
@@ -145,8 +147,9 @@ class Gate:
         cells = pd.DataFrame([row_cells(row) for row in self.table.to_dict("records")])
         return ReportTable(cells if cells["why"].any() else cells.drop(columns="why"))
 
-    def _notes(self) -> list[str]:
-        """Return what differs in the data, what nobody knows of it, and what the bounds mean."""
+    @property
+    def notes(self) -> list[str]:
+        """What differs in the data, what nobody knows of it, and what the bounds mean."""
         differs = self.reasons if (self.checks["found"] == "differs").any() else []
         unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
         looks = ", at all looks together" if self.looks == "any" else ""

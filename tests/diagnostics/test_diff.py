@@ -135,7 +135,8 @@ def test_lists_that_entered_and_left():
     old, new = result_of("popularity"), result_of("popularity")
     fewer = old.per_user.iloc[5:], new.per_user.iloc[:-7]
     found = rd.diff(*fewer)
-    assert found.per_list["status"].value_counts().to_dict() == {"both": len(old.per_user) - 12, "left": 7, "entered": 5}
+    counts = found.per_list["status"].value_counts().to_dict()
+    assert counts == {"both": len(old.per_user) - 12, "left": 7, "entered": 5}
     assert "7 left" in repr(found)
 
 
