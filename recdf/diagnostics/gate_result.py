@@ -22,6 +22,7 @@ FAIL: Final = "fail"
 UNDECIDED: Final = "undecided"
 PASS_BUT_WORSE, NOT_GATED = "pass, but worse", "not gated"  # verdicts of rows alone
 GateVerdict = Literal["pass", "fail", "undecided"]
+DOUBTFUL = ("differs", "in doubt")  # what is found of the data where nothing is decided
 GATE_TITLES = {PASS: "Passed", FAIL: "Failed", UNDECIDED: "Undecided"}
 
 
@@ -41,7 +42,8 @@ class Gate:
         would pass in 80 % of the runs if the change stays as it is), `bound` ("t", "betting", "anytime"), `warning`,
         `reason`.
     checks : DataFrame
-        What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known").
+        What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known";
+        of recommendations that were given, "in doubt" or "no doubt").
     alpha : float
         Error rate of the bounds.
     looks : {"once", "any"} or None
@@ -72,8 +74,8 @@ class Gate:
     def reasons(self) -> list[str]:
         """Why the candidate did not pass: what differs in the data, and one sentence for each such row."""
         data = [
-            f"{row['check']} differs: {row['candidate']} of the candidate, {row['baseline']} of the baseline"
-            for row in self.checks[self.checks["found"] == "differs"].to_dict("records")
+            f"{row['check']} {row['found']}: {row['candidate']} of the candidate, {row['baseline']} of the baseline"
+            for row in self.checks[self.checks["found"].isin(DOUBTFUL)].to_dict("records")
         ]
         rows = self.table[self.table["verdict"].isin([FAIL, UNDECIDED])].to_dict("records")
         return data + ([] if data else [row_sentence(row) for row in rows])
@@ -150,7 +152,7 @@ class Gate:
     @property
     def notes(self) -> list[str]:
         """What differs in the data, what nobody knows of it, and what the bounds mean."""
-        differs = self.reasons if (self.checks["found"] == "differs").any() else []
+        differs = self.reasons if self.checks["found"].isin(DOUBTFUL).any() else []
         unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
         looks = ", at all looks together" if self.looks == "any" else ""
         said = f"Bounds of the change hold one-sided with {1 - self.alpha:.0%}{looks}; users are the units."

@@ -12,14 +12,18 @@ import pandas as pd
 from ..errors import ColumnError, OptionError, closest, kind_of
 from ..evaluation.result import read_parquet
 from ..experiments.compare.runs import Runs
+from ..inputs.frames import as_frame, column
 from ..inputs.per_user_columns import evaluated
+from .check_lists import SAMPLED
+from .data_checks import MANY_SEEN, check
 
 __all__: list[str] = []
 
 # Options that say how the rows of a model are written, so that two models may differ in them.
 OF_PRED = ("by", "by_in_true", "score_col", "rank_col", "item_col", "like")
-Pair = tuple[str | None, ...]  # of the candidate and of the baseline
-CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]  # found: "same", "differs" or "not known"
+Pair = tuple[Any, ...]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
+SEEN = "recommendations already in the log"
+CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]  # found: a word of `checks_table`
 
 
 class Side(NamedTuple):
@@ -111,10 +115,33 @@ def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
     return own, base
 
 
+def look_at_frames(
+    sides: Sequence[Side], pred: Sequence[Any], true: Any, log: Any, k: int, keys: Sequence[str]
+) -> tuple[tuple[Side, Side], dict[str, Pair]]:
+    """Return the sides with the share of judged items of each list, and what `check` finds in the lists of both."""
+    item_col = sides[0].spec.get("options", {}).get("item_col", "item_id")
+    options: Any = {"user_col": keys[0] if len(keys) == 1 else list(keys), "item_col": item_col}
+    judged = column(as_frame(true, "true", **options), item_col, "true")
+    found: list[Side] = []
+    shares: list[dict[str, float]] = []
+    for side, given in zip(sides, pred, strict=True):
+        frame = as_frame(given, f"pred of the {side.role}", **options)
+        findings = check(true, frame, k, log=log, **options)
+        shares.append(dict(zip(findings["finding"], findings["share"], strict=True)))
+        of_list = frame[item_col].isin(judged).groupby([frame[name] for name in keys]).mean().rename("judged in true")
+        found.append(side._replace(per_user=side.per_user.merge(of_list.reset_index(), on=list(keys), how="left")))
+    sampled = [f"sampled in {one.get(SAMPLED, 0):.0%} of the lists" for one in shares]
+    pairs: dict[str, Pair] = {"candidates": (*sampled, any(SAMPLED in one for one in shares))}
+    if log is not None:
+        seen = [one.get(SEEN, 0.0) for one in shares]
+        pairs["seen items"] = *(f"{one:.1%} of the recommendations" for one in seen), abs(seen[0] - seen[1]) > MANY_SEEN
+    return (found[0], found[1]), pairs
+
+
 def checks_table(pairs: Mapping[str, Pair]) -> pd.DataFrame:
-    """Return one row per check: what it is of both sides, and whether that is the same."""
-    rows = [
-        (name, str(own), str(base), "not known" if None in (own, base) else "same" if own == base else "differs")
-        for name, (own, base) in pairs.items()
-    ]
+    """Return one row per check: what it is of both sides, and whether that is the same or, where said, in doubt."""
+    rows = []
+    for name, (own, base, *doubt) in pairs.items():
+        known = "not known" if None in (own, base) else "same" if own == base else "differs"
+        rows.append((name, str(own), str(base), ("in doubt" if doubt[0] else "no doubt") if doubt else known))
     return pd.DataFrame(rows, columns=CHECK_COLUMNS, dtype="str")

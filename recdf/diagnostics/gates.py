@@ -22,8 +22,8 @@ from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
 from .budgets import Budget, check_budget, read_budgets, signed
-from .gate_result import FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
-from .gate_sides import Side, check_metrics, checks_table, data_checks, read_side
+from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
+from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
 
 __all__ = ["gate"]
 
@@ -57,6 +57,9 @@ def gate(
     user_col: str | Sequence[str] | None = None,
     unit_col: str | Sequence[str] | None = None,
     weight_col: str | None = None,
+    pred: Sequence[Any] | None = None,
+    true: Any = None,
+    log: Any = None,
     smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
 ) -> Gate:
@@ -100,6 +103,11 @@ def gate(
         list has it, else its first column. All numbers of users are of these units.
     weight_col : str, optional
         Column of the weights of lists. Default: that of the evaluation.
+    pred, true, log : pair of frames, frame, frame, optional
+        The recommendations of candidate and baseline, the truth they were evaluated on, and past interactions. With
+        them the gate looks at what no metric tells: if `rd.check` finds sampled candidates, or items that are in the
+        log already make up shares that differ by more than 5 %, all rows are undecided; and items that stand nowhere
+        in `true` count as unjudged. `pred` needs `true`.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics whose direction recdf does not know. By default larger values of such a metric are better.
 
@@ -155,12 +163,16 @@ def gate(
     values = {name: _metric_bounds(definition) for name, definition in known.items()}
     for one in read:
         check_budget(one, better[one.metric], values[one.metric])
-    runs = _paired_runs(sides, user_col, unit_col, weight_col)
-    checks = checks_table(data_checks(sides, runs, metrics))
+    keys, pairs = _keys_of_lists(sides, user_col), {}
+    if pred is not None:
+        k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
+        sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
+    runs = _paired_runs(sides, keys, unit_col, weight_col)
+    checks = checks_table(data_checks(sides, runs, metrics) | pairs)
     settings = _Settings(alpha, min_lists, looks == "any", better, values)
     rows = [_gate_row(one, *place, runs, settings) for *place, one in _segments(read, runs, as_columns(by))]
     table = pd.DataFrame(sorted(rows, key=lambda row: metrics.index(row["metric"])))
-    differs = (checks["found"] == "differs").any()
+    differs = checks["found"].isin(DOUBTFUL).any()
     return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks, alpha, looks)
 
 
@@ -177,15 +189,19 @@ def _metric_bounds(definition: str) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _paired_runs(sides: tuple[Side, Side], user_col: Any, unit_col: Any, weight_col: str | None) -> Runs:
-    """Return both tables on the same lists, the candidate first."""
+def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
+    """Return the columns that name a list in both tables."""
     own = [list(side.spec.get("user_col", [])) for side in sides]
-    keys = as_columns(user_col) or own[0] or own[1] or ["user_id"]
     if not user_col and all(own) and own[0] != own[1]:
         raise OptionError(
             f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the same ⟦+user_col=⟧",
             argument="user_col", value=own[0],
         )  # fmt: skip
+    return as_columns(user_col) or own[0] or own[1] or ["user_id"]
+
+
+def _paired_runs(sides: Sequence[Side], keys: list[str], unit_col: Any, weight_col: str | None) -> Runs:
+    """Return both tables on the same lists, the candidate first."""
     runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col))
     weight = weight_col or next(filter(None, (side.spec.get("weight") for side in sides)), None)
     return runs if weight is None else runs.weighted(weight)

@@ -359,3 +359,57 @@ def test_an_assertion_shows_the_table(tmp_path):
     assert done.returncode == 1
     assert "Failed: 0 of 1 budgets are met, 1 broken" in done.stdout
     assert "ndcg@10  −2%" in done.stdout
+
+
+# ----------------------------------------------------------------------------------- recommendations beside
+
+
+def lists_of(model):
+    return SHOP.pred[SHOP.pred["model"] == model].drop(columns="model")
+
+
+def test_seen_items_turn_a_verdict_into_undecided():
+    """The candidate recommends what the users had; each of its lists begins with three of them."""
+    log = SHOP.log.drop_duplicates(["user_id", "item_id"])
+    again = log.groupby("user_id").head(3)[["user_id", "item_id"]].assign(score=1e6)
+    pred = pd.concat([lists_of("knn"), again], ignore_index=True)
+    seen = pred[["user_id", "item_id"]].drop_duplicates().merge(log[["user_id", "item_id"]])
+    new = rd.evaluate(SHOP.true, pred, METRICS)
+    options = {"pred": (pred, lists_of("popularity")), "true": SHOP.true}
+    assert len(seen) > len(again) / 2
+    gate = rd.gate(new, OLD, {"ndcg@10": "-50%"}, log=log, **options)
+    assert gate.verdict == "undecided"
+    assert any(one.startswith("seen items in doubt: ") for one in gate.reasons)
+    assert "seen items" not in set(rd.gate(new, OLD, {"ndcg@10": "-50%"}, **options).checks["check"])
+    both = rd.gate(NEW, NEW, {"ndcg@10": "-50%"}, log=log, pred=(lists_of("knn"),) * 2, true=SHOP.true)
+    assert both.passed
+    assert both.checks.set_index("check").loc["seen items", "found"] == "no doubt"
+
+
+def test_sampled_candidates_turn_a_verdict_into_undecided():
+    rng = np.random.default_rng(0)
+    true = pd.DataFrame({"user_id": range(300), "item_id": rng.integers(0, 4000, 300)})
+    others = pd.DataFrame({"user_id": np.repeat(range(300), 99), "item_id": rng.integers(4000, 9000, 300 * 99)})
+    pred = pd.concat([others.drop_duplicates(), true], ignore_index=True)
+    pred["score"] = rng.random(len(pred))
+    pred = pred.groupby("user_id").head(99 + 1)
+    all_of = pred.merge(true, how="left", indicator=True).assign(hit=lambda one: one["_merge"] == "both")
+    others_kept = all_of[~all_of["hit"]].groupby("user_id").head(90)
+    pred = pd.concat([others_kept, all_of[all_of["hit"]]])[["user_id", "item_id", "score"]]
+    result = rd.evaluate(true, pred, "ndcg@10")
+    assert rd.gate(result, result, {"ndcg@10": -0.1}).passed
+    gate = rd.gate(result, result, {"ndcg@10": -0.1}, pred=(pred, pred), true=true)
+    assert gate.verdict == "undecided"
+    assert gate.reasons == ["candidates in doubt: " + " of the candidate, ".join(["sampled in 100% of the lists"] * 2)
+                            + " of the baseline"]  # fmt: skip
+
+
+def test_items_that_stand_nowhere_in_the_truth_are_unjudged():
+    """The candidate fails, and half of its items are new; nobody can have wanted them."""
+    pred = lists_of("random")
+    new_items = pred.assign(item_id=np.where(np.arange(len(pred)) % 2, "new" + pred["item_id"], pred["item_id"]))
+    result = rd.evaluate(SHOP.true, new_items, METRICS)
+    assert rd.gate(result, OLD, {"ndcg@10": "-2%"}).verdict == "fail"
+    gate = rd.gate(result, OLD, {"ndcg@10": "-2%"}, pred=(new_items, lists_of("popularity")), true=SHOP.true)
+    assert gate.verdict == "undecided"
+    assert "fewer items of the candidate are judged (judged in true: 48.4% of" in gate.table["reason"].iloc[0]
