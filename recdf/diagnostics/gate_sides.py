@@ -92,7 +92,9 @@ def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> di
             found = [spec["metrics"].get(metric, {}).get("definition") for spec in specs]
             pairs[f"definition of {metric}"] = found[0], found[1]
         own, base = (spec.get("side_tables", {}) for spec in specs)
-        pairs |= {f"{name}=": (own[name]["digest"], base[name]["digest"]) for name in own if name in base}
+        for name in {**own, **base}:
+            if name == "exclude" or (name in own and name in base):  # other tables belong to metrics
+                pairs[f"{name}="] = tuple(one.get(name, {"digest": "nothing"})["digest"] for one in (own, base))
     else:
         pairs["options and definitions"] = tuple("recorded" if spec else None for spec in specs)
     return pairs | {"truth": _truth(sides, runs)}

@@ -15,13 +15,13 @@ from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.decide.verdict import FEW_LISTS, directions
 from ..experiments.experiment_columns import Codes, Floats, Mask
 from ..experiments.join.missing_users import zero_is_worst
+from ..inputs.budgets import Budget, check_budget, read_budgets, signed
 from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
-from .budgets import Budget, check_budget, read_budgets, signed
 from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
 from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
 
@@ -163,16 +163,17 @@ def gate(
     values = {name: _metric_bounds(definition) for name, definition in known.items()}
     for one in read:
         check_budget(one, better[one.metric], values[one.metric])
-    keys, pairs = _keys_of_lists(sides, user_col), {}
+    keys = _keys_of_lists(sides, user_col)
+    pairs: dict[str, Any] = {}
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
         sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
     runs = _paired_runs(sides, keys, unit_col, weight_col)
     checks = checks_table(data_checks(sides, runs, metrics) | pairs)
     settings = _Settings(alpha, min_lists, looks == "any", better, values)
-    rows = [_gate_row(one, *place, runs, settings) for *place, one in _segments(read, runs, as_columns(by))]
-    table = pd.DataFrame(sorted(rows, key=lambda row: metrics.index(row["metric"])))
-    differs = checks["found"].isin(DOUBTFUL).any()
+    rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
+    rows.sort(key=lambda row: metrics.index(row["metric"]))
+    table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
     return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks, alpha, looks)
 
 
@@ -209,11 +210,11 @@ def _paired_runs(sides: Sequence[Side], keys: list[str], unit_col: Any, weight_c
 
 def _segments(
     budgets: Sequence[Budget], runs: Runs, by: Sequence[str]
-) -> Iterator[tuple[str, str, Mask | bool, Budget]]:
-    """Yield each segment column, value and its lists, all lists first, with each budget or a place for one."""
+) -> Iterator[tuple[Budget, str, str, Mask | bool]]:
+    """Yield each budget, or a place for one, with the segment column, its value and its lists; all lists first."""
     for one in budgets:
         if one.segment is None:
-            yield "", "", True, one
+            yield one, "", "", True
     asked = [one.segment for one in budgets if one.segment is not None]
     for name in dict.fromkeys([*by, *asked]):
         of_cell, labels = _segment_of_lists(runs, name)
@@ -229,7 +230,7 @@ def _segments(
         for code, text in enumerate(texts):
             of_each, of_this = ({one.metric: one for one in own if one.value == value} for value in (None, text))
             for budget in (shown | of_each | of_this).values():
-                yield name, text, of_cell == code, budget
+                yield budget, name, text, of_cell == code
 
 
 def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:

@@ -24,7 +24,7 @@ from .gate_sides import Side, read_side
 __all__ = ["Diff", "diff"]
 
 SUMMARY_COLUMNS = ["metric", "mean_before", "mean_after", "diff", "n_lists", "n_gained", "n_lost", "n_same"]
-COUNTED = {"n_before": "int64", "n_after": "int64", "n_common": "int64", "changed": "bool"}
+CHURN_TYPES = {"n_before": "int64", "n_after": "int64", "n_common": "int64", "changed": "bool"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,9 @@ def diff(
     results = [_is_result(one, item_col) for one in (before, after)]
     if results[0] != results[1]:
         raise OptionError("before and after are to be two results, or two frames of recommendations", argument="after")
-    per_list, summary, items = None, [], None
+    per_list: pd.DataFrame | None = None
+    items: pd.DataFrame | None = None
+    summary: list[dict[str, Any]] = []
     if all(results):
         sides = read_side("before", before), read_side("after", after)
         keys = keys or list(sides[0].spec.get("user_col", []))
@@ -176,7 +178,7 @@ def diff(
             summary.append({"metric": name, "mean_after": lists[name].mean(), "n_lists": lists[name].count()})
         if per_list is not None:
             rows = per_list[keys].merge(lists.drop(columns="status"), on=keys, how="left").drop(columns=keys)
-            rows = rows.fillna(dict.fromkeys(COUNTED, 0)).astype(COUNTED)
+            rows = rows.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
         per_list = lists if per_list is None else pd.concat([per_list, rows], axis=1)
     table = pd.DataFrame(summary, columns=SUMMARY_COLUMNS)
     return Diff(table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64")), per_list, items)
@@ -236,14 +238,14 @@ def _churn(items: pd.DataFrame, k: int, p: float, keys: list[str]) -> pd.DataFra
     depth = np.arange(1, k + 1)
     seen = p ** (depth - 1)
     later = np.cumsum((seen / depth)[::-1])[::-1] / seen.sum()
-    both = (items["moved"].notna()).to_numpy()
+    both = items["moved"].notna().to_numpy()
     deepest = items[["rank_before", "rank_after"]].max(axis=1).to_numpy(np.int64)
-    of_item = {"n_common": both, "changed": items["status"] != "stayed", "rbo": np.where(both, later[deepest - 1], 0.0)}
-    lists = items.assign(**of_item).groupby(keys, as_index=False).agg(
+    of_item = items.assign(n_common=both, changed=items["status"] != "stayed", rbo=np.where(both, later[deepest - 1], 0))
+    lists = of_item.groupby(keys, as_index=False).agg(
         n_before=("rank_before", "count"), n_after=("rank_after", "count"), n_common=("n_common", "sum"),
         changed=("changed", "any"), rbo=("rbo", "sum"),
     )  # fmt: skip
-    lists = lists.astype(COUNTED)
+    lists = lists.astype(CHURN_TYPES)
     sizes = lists[["n_before", "n_after"]]
     there = (sizes > 0).all(axis=1)
     lists[f"overlap@{k}"] = (lists["n_common"] / sizes.max(axis=1)).where(there)

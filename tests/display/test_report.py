@@ -214,6 +214,7 @@ def test_a_gate_has_a_section_with_the_numbers_of_its_table(shop, result, tmp_pa
         assert words.split("  ")[0] in section[section.index("<svg") :]  # in the picture
     with pytest.raises(TypeError, match=r"gate is a DataFrame; expected what rd\.gate returned"):
         rd.report(result, tmp_path / "x.html", gate=gate.table)
+    users = pd.DataFrame({"user_id": range(80), "variant": ["A", "B"] * 40, "clicks": range(80)})
+    experiment = rd.compare_variants(users, ["clicks"], control="A")
     with pytest.raises(rd.OptionError, match="gate= is about the models"):
-        users = pd.DataFrame({"user_id": range(80), "variant": ["A", "B"] * 40, "clicks": range(80)})
-        rd.report(path=tmp_path / "x.html", experiment=rd.compare_variants(users, ["clicks"], control="A"), gate=gate)
+        rd.report(path=tmp_path / "x.html", experiment=experiment, gate=gate)

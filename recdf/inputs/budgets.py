@@ -1,10 +1,11 @@
-"""Budgets of a gate: by how much a metric may change for the worse, as texts and numbers that people write."""
+"""By how much a metric may change for the worse: budgets of a gate and margins of guardrails, as people write them."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 from ..errors import OptionError
@@ -50,23 +51,34 @@ def read_budgets(given: Any) -> list[Budget]:
 
 def _read_budget(name: Any, value: Any) -> Budget:
     found = _NAME.fullmatch(name) if isinstance(name, str) else None
-    text = value.strip().replace("−", "-") if isinstance(value, str) else ""
-    relative = text.endswith("%")
-    try:
-        number = float(text.removesuffix("%")) / (100 if relative else 1) if text else value
-        allowed = math.nan if isinstance(number, bool | str) else float(number)
-    except (TypeError, ValueError):
-        allowed = math.nan
-    if found is None or not math.isfinite(allowed):
-        raise _bad_budget(f"budgets[{name!r}]", f"={value!r}; expected {BUDGET_FORM}", value)
-    return Budget(found["metric"], found["segment"], found["value"], allowed, relative)
+    if found is None:
+        raise _no_change(f"budgets[{name!r}]", value)
+    return Budget(found["metric"], found["segment"], found["value"], *read_change(f"budgets[{name!r}]", value))
 
 
-def _bad_budget(name: str, says: str, value: Any) -> OptionError:
-    return OptionError(name + says, argument=name, value=value)
+def _no_change(argument: str, value: Any) -> OptionError:
+    return OptionError(f"{argument}={value!r}; expected {BUDGET_FORM}", argument=argument, value=value)
 
 
-def check_budget(budget: Budget, better: str | None, values: tuple[float, float] | None) -> None:
+def read_change(argument: str, value: Any) -> tuple[float, bool]:
+    """Return the change that a text or number says, and whether it is relative; anything else raises."""
+    number, relative = value, False
+    if isinstance(value, str):
+        text = value.strip().replace("−", "-")
+        relative = text.endswith("%")
+        try:
+            number = float(text.removesuffix("%")) / (100 if relative else 1)
+        except ValueError:
+            number = None
+    plain = isinstance(number, Real) and not isinstance(number, bool)
+    if not plain or not math.isfinite(number):
+        raise _no_change(argument, value)
+    return float(number), relative
+
+
+def check_budget(
+    budget: Budget, better: str | None, values: tuple[float, float] | None, argument: str = "budgets"
+) -> None:
     """Raise if a budget allows what is better, or all that a metric can lose, or if the metric has no direction."""
     metric, sign, says = budget.metric, "-" if better == "larger" else "+", ""
     most = 1.0 if budget.relative and better == "larger" else math.inf
@@ -83,4 +95,5 @@ def check_budget(budget: Budget, better: str | None, values: tuple[float, float]
         all_of = "there is to lose" if budget.relative else f"values from {low:g} to {high:g} can lose"
         says = f" is all that {all_of}; expected {BUDGET_FORM}"
     if says:
-        raise _bad_budget(f"budgets[{metric!r}]", f"={budget.text}{says}", budget.text)
+        name = f"{argument}[{metric!r}]"
+        raise OptionError(f"{name}={budget.text}{says}", argument=name, value=budget.text)
