@@ -80,7 +80,8 @@ IN_SPACES = {
     "variant_moments",
     "ope": "compare diagnostics estimate popularity_propensity propensity_check reward_table target_from_recs",
     "logs": "Impressions check_log from_dict from_impressions from_labelled impressions_parquet time_slice",
-    "diagnostics": "check compare_conventions diff exposure_table gate hit_table position_table sampled_values user_gap",
+    "diagnostics": "check compare_conventions diff exposure_table gate hit_table position_table sampled_values "
+    "user_gap",
 }
 # Names of the namespaces that never stood at the top.
 NEVER_AT_THE_TOP = {"compare_interleaved", "interleave"}

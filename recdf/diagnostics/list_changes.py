@@ -240,8 +240,9 @@ def _churn(items: pd.DataFrame, k: int, p: float, keys: list[str]) -> pd.DataFra
     later = np.cumsum((seen / depth)[::-1])[::-1] / seen.sum()
     both = items["moved"].notna().to_numpy()
     deepest = items[["rank_before", "rank_after"]].max(axis=1).to_numpy(np.int64)
-    of_item = items.assign(n_common=both, changed=items["status"] != "stayed", rbo=np.where(both, later[deepest - 1], 0))
-    lists = of_item.groupby(keys, as_index=False).agg(
+    parts = np.where(both, later[deepest - 1], 0.0)
+    of_items = items.assign(n_common=both, changed=items["status"] != "stayed", rbo=parts)
+    lists = of_items.groupby(keys, as_index=False).agg(
         n_before=("rank_before", "count"), n_after=("rank_after", "count"), n_common=("n_common", "sum"),
         changed=("changed", "any"), rbo=("rbo", "sum"),
     )  # fmt: skip
