@@ -268,6 +268,8 @@ def test_measures_of_lists_are_means_and_absent_lists_are_worth_what_the_join_sa
     rank = day[day["variant"] == "B"].groupby("user_id")["first_rank@10"].mean()
     assert found.loc[("first_rank@10", "B"), "mean_treatment"] == pytest.approx(rank.mean())
     assert found.loc[("first_rank@10", "B"), "n_treatment"] == len(rank)
+    named = effect_over_time(rows.rename(columns={"value": "revenue"}), "revenue", **ORDERS)
+    assert named["diff"].tolist() == effect_over_time(rows, "value", **ORDERS)["diff"].tolist()
     hits = day.groupby("user_id")["hits@10"].sum().reindex(users.index).fillna(0)
     assert found.loc[("hits@10", "B"), "mean_treatment"] == pytest.approx(hits[users == "B"].mean())
     with pytest.raises(rd.OptionError, match=r"wait.*larger_is_better"):

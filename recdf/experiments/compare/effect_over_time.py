@@ -18,9 +18,9 @@ from ...stats.shares import independence_test
 from ...tables.comparisons import Comparison
 from ..choices import Columns, Correction, RaiseOrDrop
 from ..decide.balance import Difference, merge_periods
-from ..decide.sample_ratio import Arms, UnitCounts, check_sample_ratio
+from ..decide.sample_ratio import Arms, check_sample_ratio
 from ..decide.verdict import HEALTH_ALPHA, directions
-from ..experiment_columns import MetricColumns, key_codes, metric_specs, named_frame
+from ..experiment_columns import Floats, Mask, MetricColumns, key_codes, metric_specs, named_frame
 from ..experiment_rows import ExperimentRows
 from ..join.missing_users import fill_values
 from ..samples import subset
@@ -108,7 +108,7 @@ def effect_over_time(
         Columns of clusters of users, which are the units then.
     how : {"sum", "mean"} or mapping, optional
         Metric → what a user with several rows in a period counts with. Default: the mean for measures of lists that
-        recdf knows (ndcg@10), the sum for everything else.
+        recdf knows (ndcg@10), the sum for everything else (counts and revenue).
     missing : {"zero", "drop"}, default "zero"
         Exposed users without rows in a period: 0 (a mean of which less is better is null then, as in
         `join_experiment`), or left out, which compares active users only and can turn the sign.
@@ -191,7 +191,7 @@ def effect_over_time(
     cumulative = kind == "cumulative"
     if sequential_n is not None and not cumulative:
         raise OptionError('⟦sequential_n=⟧ is for ⟦+kind="cumulative"⟧, whose rows are looks at the same users')
-    values = _values_of(how, specs)
+    values = _value_of_each(how, specs)
     absent = _absent_count(rows, specs, values, missing, smaller_is_better, larger_is_better)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     given = None if assignment is None else named_frame("assignment", assignment)
@@ -205,7 +205,7 @@ def effect_over_time(
     ratio = check_sample_ratio(expected, None, arms, lambda: counts)
     settings = Settings(which_tests("t", specs), confidence=confidence, correction=correction,
                         family="period" if cumulative else None,
-                        sequential_n=_planned(sequential_n, counts, arms) if cumulative else None)  # fmt: skip
+                        sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None)  # fmt: skip
     of_variant = [np.flatnonzero(people.variant == v) for v in range(len(people.variants))]
     trends = [[Trend(len(people.frame), periods.days) for _ in arms.treatments] for _ in specs]
     found: list[list[list[Row]]] = []
@@ -235,12 +235,13 @@ def effect_over_time(
     return Comparison.of(whole)
 
 
-def _values_of(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, UserValue]:
+def _value_of_each(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, UserValue]:
     """What a user counts with: the sum of the rows, or their mean, which measures of lists are by themselves."""
     found: dict[str, UserValue] = {}
     for name, (column, _) in specs.items():
         known = direction_of(column)
-        found[name] = "sum" if known is None or known.counts or column.endswith("__n") else "mean"
+        adds_up = known is None or known.counts or column.endswith("__n") or column.partition("@")[0] == "revenue"
+        found[name] = "sum" if adds_up else "mean"
     given: Mapping[str, Any] = dict.fromkeys(specs, how) if isinstance(how, str) else how or {}
     for name in subset("how", list(given), specs):
         check_value(f"how[{name!r}]" if isinstance(how, Mapping) else "how", given[name], UserValue)
@@ -274,8 +275,9 @@ def _experiment_rows(people: People, periods: Periods, cluster: list[str]) -> Ex
                           None, clusters, [])  # fmt: skip
 
 
-def _counts_by_period(people: People, periods: Periods, users: ExperimentRows) -> tuple[UnitCounts, np.ndarray]:
-    """What was assigned, users or clusters, by period and variant, and where its shares change with the exposure."""
+def _counts_by_period(people: People, periods: Periods, users: ExperimentRows) -> tuple[Floats, Mask]:
+    """What was assigned, users or clusters, by variant, in every period and (last) in all of them together; and the
+    periods in which the shares of the variants change with the exposure."""
     start, stop, variant = periods.start, periods.stop, people.variant
     cohort = np.zeros(len(start), np.int64)
     if people.exposed is not None:
@@ -288,23 +290,20 @@ def _counts_by_period(people: People, periods: Periods, users: ExperimentRows) -
         np.maximum.at(stop, units, periods.stop)
         start, variant, cohort = start[first], variant[first], cohort[first]
     n_variants, n_cohorts = len(people.variants), int(cohort.max(initial=0)) + 1
-    by_period, changed = [], []
+    counts, changed = [], []
     for period in range(len(periods.rows)):
         present = (start <= period) & (period < stop)
         cell = cohort[present] * n_variants + variant[present]
         table = np.bincount(cell, minlength=n_cohorts * n_variants).reshape(n_cohorts, n_variants).astype(np.float64)
-        counts = table.sum(axis=0)
-        by_period.append(counts)
-        there = table[np.ix_(table.any(axis=1), counts > 0)]
-        share = counts[counts > 0].min(initial=np.inf) / max(counts.sum(), 1)
-        changed.append(independence_test(merge_periods(there, share, True))[1] < HEALTH_ALPHA)
-    overall = np.bincount(variant[start < stop], minlength=n_variants).astype(np.float64)
-    return UnitCounts(np.array(by_period), overall), np.array(changed, bool)
+        counts.append(table.sum(axis=0))
+        some = counts[-1] > 0
+        share = counts[-1][some].min(initial=np.inf) / max(counts[-1].sum(), 1)
+        there = merge_periods(table[np.ix_(table.any(axis=1), some)], share, True)
+        changed.append(independence_test(there)[1] < HEALTH_ALPHA)
+    counts.append(np.bincount(variant[start < stop], minlength=n_variants).astype(np.float64))
+    return np.array(counts), np.array(changed, bool)
 
 
-def _planned(given: int | None, counts: UnitCounts, arms: Arms) -> int:
+def _planned(given: int | None, overall: Floats, arms: Arms) -> int:
     """The number of units at which the bands are tightest: as planned, or all that there are."""
-    if given is not None:
-        return given
-    assert counts.overall is not None
-    return max(int(counts.overall[arms.control] + counts.overall[arms.treatments].max()), 2)
+    return given if given is not None else max(int(overall[arms.control] + overall[arms.treatments].max()), 2)
