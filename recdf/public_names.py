@@ -37,6 +37,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "datasets": ["sample_shop"],
         "diagnostics.data_checks": ["check"],
         "diagnostics.gates": ["gate"],
+        "diagnostics.list_changes": ["diff"],
         "display.leaderboard": ["leaderboard"],
         "display.report.page": ["report"],
         "evaluation.evaluate": ["evaluate"],
@@ -92,6 +93,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.count_tables": ["exposure_table", "hit_table", "position_table", "user_gap"],
         "diagnostics.data_checks": ["check"],
         "diagnostics.gates": ["gate"],
+        "diagnostics.list_changes": ["diff"],
         "metrics.sampled": ["sampled_values"],
     },
 }
@@ -103,6 +105,7 @@ ALIASES: NamesByModule = {
         "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
     ],
     "diagnostics.gate_result": ["Gate"],
+    "diagnostics.list_changes": ["Diff"],
     "display.leaderboard": ["Leaderboard"],
     "experiments": [
         "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",
