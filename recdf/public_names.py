@@ -35,7 +35,9 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf": {
         "errors": [name for name in vars(errors) if name.endswith(("Error", "Warning")) and not name.startswith("_")],
         "datasets": ["sample_shop"],
+        "diagnostics.audit": ["audit"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.floors": ["ceiling", "chance_level"],
         "diagnostics.gates": ["gate"],
         "display.leaderboard": ["leaderboard"],
         "display.report.page": ["report"],
@@ -86,7 +88,9 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf.diagnostics": {
         "diagnostics.conventions_compared": ["compare_conventions"],
         "diagnostics.count_tables": ["exposure_table", "hit_table", "position_table", "user_gap"],
+        "diagnostics.audit": ["audit"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.floors": ["ceiling", "chance_level"],
         "diagnostics.gates": ["gate"],
         "metrics.sampled": ["sampled_values"],
     },
