@@ -31,7 +31,7 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from . import deciding, demo, estimating, evaluating, gating, reading_logs, reporting
+from . import auditing, deciding, demo, estimating, evaluating, gating, reading_logs, reporting
 from .arguments import Parser, add_config, in_flags, with_config
 from .evaluating import Unexpected
 from .output import RunRecord, add_output, can_be_retried, complain
@@ -185,13 +185,13 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     parser.add_argument("--version", action="version", version=f"recdf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for add in (
-        evaluating.add_evaluate, evaluating.add_check, reading_logs.add_impressions, deciding.add_compare,
+        evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions, deciding.add_compare,
         deciding.add_experiment, gating.add_gate, estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)
     for name, command in commands.choices.items():
         add_config(command)
-        add_output(command, fail_on=name in ("evaluate", "check", "compare", "experiment"))
+        add_output(command, fail_on=name in ("evaluate", "check", "audit", "compare", "experiment"))
     return parser, commands.choices
 
 

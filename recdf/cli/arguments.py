@@ -86,6 +86,7 @@ COMMANDS = {
     "gate": "recdf gate",
     "evaluate": "recdf evaluate",
     "check": "recdf check",
+    "audit": "recdf audit",
 }
 
 

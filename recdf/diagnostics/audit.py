@@ -18,6 +18,7 @@ import pandas as pd
 
 from ..errors import ColumnError, EmptyPopulationError, OptionError, RecdfWarning
 from ..evaluation.evaluate import evaluate
+from ..evaluation.summary import CONFIDENCE
 from ..inputs.codes import first_rows
 from ..inputs.door import takes_options
 from ..inputs.frames import column, id_frame
@@ -30,7 +31,7 @@ from ..stats.numbers import Floats
 from ..stats.student import interval_quantile
 from ..tables.cells import number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
-from .floors import Metrics, PairCodes, ceiling, chance_level, list_codes, pair_codes, popular_lists, row_gains, with_keys
+from .floors import Metrics, PairCodes, ceiling, chance_level, is_among, list_codes, pair_codes, popular_lists, row_gains, with_keys
 
 __all__ = ["audit"]
 
@@ -68,7 +69,6 @@ KNOWN: Mapping[str, tuple[str, Severity, str]] = {
         "users of pred that train lacks", "info", "nothing personal can be known of them; without: their lists left out",
     ),
 }  # fmt: skip
-AUDIT_CONFIDENCE = 0.95
 LEVELS = ("chance", "popularity", "ceiling")
 
 
@@ -223,7 +223,7 @@ def _marks(frames: Mapping[str, pd.DataFrame], codes: PairCodes, facts: Facts, a
         found["pred_in_train"] = Mark("pred", codes.found("pred", "train"), every["pred"])
         by = frames["pred"][asked.by].assign(**{"recdf user": codes.users["pred"]})
         head = ~by.duplicated().to_numpy()
-        known = np.isin(codes.users["pred"], codes.users["train"])
+        known = is_among(codes.users["pred"], codes.users["train"])
         found["pred_unknown"] = Mark("pred", head & ~known, head)
     if "train" in time:
         found["train_after_cutoff"] = Mark("train", time["train"] > cutoff, every["train"])
@@ -294,12 +294,14 @@ def _count(
             rows = frames[role][[one for one in (*asked.keys, asked.options.item_col) if one in frames[role]]]
             some = row_objects(rows.take(np.flatnonzero(where & inside)[:5]))
             part.counts[key, name] = int((where & inside).sum()), int((of & inside).sum()), some
-            if not (where & inside).any() or key == "pred_cold":
+            if key == "pred_cold":
                 continue
-            if role == "true":
+            if not (where & inside).any():  # another part may have such rows
+                left = part.lists[mine["lists"]]
+            elif role == "true":
                 left = _evaluated(true[~where], pred[mine["pred"]], asked)
             elif key == "pred_in_train":
-                left = _evaluated(true[~codes.found("true", "train")], pred[mine["pred"] & ~where], asked)
+                left = _evaluated(true[~marks["true_in_train"].where], pred[mine["pred"] & ~where], asked)
             else:
                 hurt = np.zeros(codes.n_users, bool)
                 hurt[codes.users[role][where & inside]] = True
@@ -384,7 +386,7 @@ def _floors(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.Da
             for level in LEVELS:
                 other = own[f"{metric} {level}"].to_numpy(float) if f"{metric} {level}" in own else np.full(len(own), np.nan)
                 row[level] = mean(other, weight)
-                diff, low, high = _interval(sign * (value - other), weight, unit[mine], AUDIT_CONFIDENCE)
+                diff, low, high = _interval(sign * (value - other), weight, unit[mine], CONFIDENCE)
                 ordered = request.metric.family == "ranking" or (own["n_pred"] > (request.k or np.inf)).any()
                 if level == "ceiling":
                     word = f"at its {level}" if high >= 0 and ordered else ""
@@ -394,7 +396,7 @@ def _floors(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.Da
                     said.append(word)
                     effect = EFFECTS[word] + (
                         f": {number(row['value'], '.4g')} against {number(row[level], '.4g')}, difference "
-                        f"{number(sign * diff, '.3g')} ({100 * AUDIT_CONFIDENCE:g} % interval "
+                        f"{number(sign * diff, '.3g')} ({100 * CONFIDENCE:g} % interval "
                         f"{number(min(sign * low, sign * high), '.3g')} to {number(max(sign * low, sign * high), '.3g')})"
                     )
                     found.add(f"{metric} is {word}", "info" if level == "ceiling" else "warning", len(own), len(own), "", effect, name)
