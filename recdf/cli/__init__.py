@@ -185,8 +185,9 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     parser.add_argument("--version", action="version", version=f"recdf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for add in (
-        evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions, deciding.add_compare,
-        deciding.add_experiment, gating.add_gate, estimating.add_ope, reporting.add_report, demo.add_demo,
+        evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions,
+        deciding.add_compare, deciding.add_experiment, gating.add_gate, estimating.add_ope, reporting.add_report,
+        demo.add_demo,
     ):  # fmt: skip
         add(commands)
     for name, command in commands.choices.items():

@@ -1,4 +1,4 @@
-"""`recdf audit`: is the evaluation itself sound? Files in memory, or users in parts where they are larger than memory."""
+"""`recdf audit`: is the evaluation itself sound? Files in memory, or read in parts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from ..diagnostics.audit import Audited, audit, audit_parts, facts_of, question
+from ..diagnostics.audit_parts import facts_of
+from ..diagnostics.audits import Audited, audit, audit_parts, question
 from ..errors import OptionError
-from ..inputs.options import NAMES
+from ..inputs.options import NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
 from ..partitions.source import Source
 from .arguments import FILES_HELP, add_arguments, add_options, add_out, check_out, given_options
-from .evaluating import NOT_OF_CHECK, add_lists, findings_lines, keys_of, read_frames
+from .evaluating import NOT_OF_CHECK, add_lists, findings_lines, id_columns, read_frames_of
 from .files import is_remote, is_text_file, read_beside
 from .output import failed, give_tables
 
@@ -53,14 +54,16 @@ def add_audit(commands: Any) -> None:
 def _audit(given: argparse.Namespace) -> int:
     check_out(given.out, AUDIT_FILES, given.overwrite)
     options = given_options(given)
-    asked = {"metrics": given.metrics or ["ndcg", "recall"], "k": given.k or 10, "time_col": given.time_col}
+    metrics = given.metrics or ["ndcg", "recall"]
+    asked: dict[str, Any] = {"metrics": metrics, "k": given.k or 10, "time_col": given.time_col}
     paths = {name: path for name in ("train", "log", "items") if (path := getattr(given, name)) is not None}
     if given.stream or given.memory_limit is not None:
         found = _streamed_audit(given, asked, paths, options)
     else:
-        frames = {name: _timed(one, given.time_col) for name, one in read_frames(given, options, paths).items()}
-        sides = {name: frames.get(name) for name in ("train", "log", "items")}
-        found = audit(frames["true"], frames["pred"], **asked, **sides, cutoff=_cutoff(given.cutoff, frames, given.time_col), **options)
+        frames = {name: _timed(one, given.time_col) for name, one in read_frames_of(given, options, paths).items()}
+        sides: dict[str, Any] = {name: frames.get(name) for name in ("train", "log", "items")}
+        cutoff = _cutoff(given.cutoff, frames, given.time_col)
+        found = audit(frames["true"], frames["pred"], **asked, **sides, cutoff=cutoff, **options)
     text = (findings_lines(found) if len(found) else "nothing found") + f"\n\n{found.floors.to_string(index=False)}"
     tables = {"findings": pd.DataFrame(found), "floors": found.floors}
     give_tables(given, text, tables, tables, AUDIT_FILES)
@@ -71,7 +74,7 @@ def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
     """Return a frame whose times are no texts, as those of text files are."""
     if name not in frame.columns or not pd.api.types.is_string_dtype(frame[name].dtype):
         return frame
-    return frame.assign(**{name: pd.to_datetime(frame[name], format="ISO8601")})
+    return frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
 
 
 def _cutoff(text: str | None, frames: Mapping[str, pd.DataFrame], name: str | None) -> Any:
@@ -90,14 +93,14 @@ def _streamed_audit(
     given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: Mapping[str, Any]
 ) -> Audited:
     """Audit the users in parts, each read from the files by itself; the counts are those of the whole."""
-    files = {"true": given.true, "pred": given.pred, **{name: paths[name] for name in ("train", "log") if name in paths}}
+    files = {"true": given.true, "pred": given.pred} | {name: one for name, one in paths.items() if name != "items"}
     for path in files.values():
         if is_text_file(path) or is_remote(path):
             raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
     sources = {name: Source(path, name) for name, path in files.items()}
-    keys, time = keys_of(options), given.time_col
-    wanted = {*keys, time, "score", "rank", "relevance", *(one for name, one in options.items() if name.endswith("_col"))}
-    wanted |= {options["by"]} if isinstance(options.get("by"), str) else set(options.get("by", []))
+    keys, time = id_columns(options), given.time_col
+    wanted = {*keys, time, "score", "rank", "relevance", *as_columns(options.get("by"))}
+    wanted |= {one for name, one in options.items() if name.endswith("_col") and isinstance(one, str)}
     names = {role: [name for name in one.schema.names if name in wanted] for role, one in sources.items()}
     heads = {role: one.as_pandas(next(one.batches(names[role], 1)).slice(0, 1)) for role, one in sources.items()}
     asked_of = question(asked["metrics"], asked["k"], time, _cutoff(given.cutoff, heads, time), options)

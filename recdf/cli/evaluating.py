@@ -185,9 +185,9 @@ def _evaluate(given: argparse.Namespace) -> None:
     sources = _streamed(given, options) if stream else {}
     # Files that are not streamed get ids of the same types as those of the streamed files.
     frames = (
-        {name: read_beside(path, sources["pred"].files_schema, keys_of(options), []) for name, path in paths.items()}
+        {name: read_beside(path, sources["pred"].files_schema, id_columns(options), []) for name, path in paths.items()}
         if stream
-        else read_frames(given, options, paths)
+        else read_frames_of(given, options, paths)
     )
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
@@ -244,7 +244,7 @@ def _streamed(given: argparse.Namespace, options: Mapping[str, Any]) -> dict[str
     return sources
 
 
-def read_frames(
+def read_frames_of(
     given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
     """Read `true`, `pred` and the side tables, with ids of the same types and the standard names in all of them."""
@@ -254,7 +254,7 @@ def read_frames(
     columns.append(getattr(given, "time_col", None))
     columns = [one for one in columns if isinstance(one, str)]
     names = {name: options.pop(f"{name}_cols", None) for name in ("true", "pred")}
-    frames = read_files(paths, keys_of(options), as_columns(options.get("by")), columns, names)
+    frames = read_files(paths, id_columns(options), as_columns(options.get("by")), columns, names)
     read = {name: {"files": len(FileSet.of(paths[name]).paths), "rows": len(frame)} for name, frame in frames.items()}
     for name, own in read.items():
         _say_read(given, name, paths[name], **own)
@@ -267,7 +267,7 @@ def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows:
     verbose(given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows")
 
 
-def keys_of(options: Mapping[str, Any]) -> list[str]:
+def id_columns(options: Mapping[str, Any]) -> list[str]:
     return [*as_columns(options.get("user_col", Options.user_col)), options.get("item_col", Options.item_col)]
 
 
@@ -294,7 +294,7 @@ def _check(given: argparse.Namespace) -> int:
     check_out(given.out, [FINDINGS_FILE], given.overwrite)
     _settle(given)
     options = given_options(given)
-    frames = read_frames(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
+    frames = read_frames_of(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
     given.rows = {name: len(frame) for name, frame in frames.items()}
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
     sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}

@@ -26,7 +26,9 @@ def test_findings_are_printed_and_written(capsys):
     code, out, err = run(capsys, "audit", *FILES, *OPTIONS, "--out", "kept")
     assert (code, err) == (0, "")
     assert "rows of train after the cut-off" in out
-    want = rd.audit(SHOP.true, SHOP.pred, train=SHOP.log, items=SHOP.items, by="model", time_col="timestamp", cutoff="2026-08-30")
+    want = rd.audit(
+        SHOP.true, SHOP.pred, train=SHOP.log, items=SHOP.items, by="model", time_col="timestamp", cutoff="2026-08-30"
+    )
     pd.testing.assert_frame_equal(pd.read_parquet("kept/findings.parquet"), want)
     pd.testing.assert_frame_equal(pd.read_parquet("kept/floors.parquet"), want.floors)
     assert run(capsys, "audit", *FILES, *OPTIONS, "--fail-on", "warning")[0] == 1
@@ -42,7 +44,12 @@ def test_text_files_give_the_same(capsys):
 @pytest.mark.parametrize("limit", ["1MB", "4MB", "1GB"])
 def test_files_in_parts_give_the_same_numbers(capsys, limit):
     run(capsys, "audit", *FILES, *OPTIONS, "-m", "ndcg@5", "recall@10", "--out", "whole")
-    assert run(capsys, "audit", *FILES, *OPTIONS, "-m", "ndcg@5", "recall@10", "--out", "parts", "--memory-limit", limit)[0] == 0
+    assert (
+        run(capsys, "audit", *FILES, *OPTIONS, "-m", "ndcg@5", "recall@10", "--out", "parts", "--memory-limit", limit)[
+            0
+        ]
+        == 0
+    )
     for name in ("findings", "floors"):
         whole, parts = (pd.read_parquet(f"{folder}/{name}.parquet") for folder in ("whole", "parts"))
         texts = [one for one in ("examples", "ranges") if one in whole]  # examples are the first of any part

@@ -33,7 +33,11 @@ def movies_split() -> dict[str, pd.DataFrame]:
     cut = log["timestamp"].quantile(0.9)
     train, true = log[log["timestamp"] <= cut], log[log["timestamp"] > cut]
     recent = train[train["timestamp"] > train["timestamp"].quantile(0.5)]["item_id"].value_counts().index[:300]
-    pred = true[["user_id"]].drop_duplicates().merge(pd.DataFrame({"item_id": recent, "score": -np.arange(300.0)}), how="cross")
+    pred = (
+        true[["user_id"]]
+        .drop_duplicates()
+        .merge(pd.DataFrame({"item_id": recent, "score": -np.arange(300.0)}), how="cross")
+    )
     return clean(train[[*KEYS, "timestamp"]], true[[*KEYS, "timestamp"]], pred)
 
 
@@ -42,11 +46,17 @@ def clean(train: pd.DataFrame, true: pd.DataFrame, pred: pd.DataFrame) -> dict[s
         return frame["user_id"].isin(train["user_id"]).to_numpy() & frame["item_id"].isin(train["item_id"]).to_numpy()
 
     def seen(frame: pd.DataFrame) -> np.ndarray:
-        return frame[KEYS].merge(train[KEYS].drop_duplicates(), how="left", indicator=True)["_merge"].eq("both").to_numpy()
+        return (
+            frame[KEYS].merge(train[KEYS].drop_duplicates(), how="left", indicator=True)["_merge"].eq("both").to_numpy()
+        )
 
     pred, true = pred[among(pred) & ~seen(pred)], true[among(true) & ~seen(true)]
     pred = pred.sort_values("score", ascending=False, kind="stable").groupby("user_id").head(10)
-    return {"true": true.reset_index(drop=True), "pred": pred.reset_index(drop=True), "train": train.reset_index(drop=True)}
+    return {
+        "true": true.reset_index(drop=True),
+        "pred": pred.reset_index(drop=True),
+        "train": train.reset_index(drop=True),
+    }
 
 
 SPLITS = [shop_split, movies_split]
@@ -79,7 +89,11 @@ def test_planted_leaks_are_found_with_their_counts(split) -> None:
     found = audited({**data, "train": pd.concat([train, true.iloc[:17].assign(timestamp=early)])})
     assert leaks(found) == {
         "rows of true that stand in train": 17,
-        **({"recommended items that the user has in train": n} if (n := pred.merge(true.iloc[:17], on=KEYS).shape[0]) else {}),
+        **(
+            {"recommended items that the user has in train": n}
+            if (n := pred.merge(true.iloc[:17], on=KEYS).shape[0])
+            else {}
+        ),
     }
     row = found[found["finding"] == "rows of true that stand in train"].iloc[0]
     both = [rd.ndcg(true, pred), rd.ndcg(true.iloc[17:], pred)]
@@ -126,9 +140,15 @@ def test_new_items_are_those_first_seen_after_the_cut_off() -> None:
     log = pd.DataFrame({"user_id": list("abc"), "item_id": list("xyz"), "time": [1, 5, 9]})
     true, pred = {"a": ["y", "z"]}, {"a": ["z", "q"]}
     found = rd.audit(true, pred, train=log.assign(time=1), log=log, time_col="time", cutoff=5)
-    assert leaks(found) == {"relevant items that were not known before": 1, "recommended items that were not known before": 2}
+    assert leaks(found) == {
+        "relevant items that were not known before": 1,
+        "recommended items that were not known before": 2,
+    }
     found = rd.audit(true, pred, log=log, time_col="time", cutoff=5)
-    assert leaks(found) == {"relevant items that were not known before": 1, "recommended items that were not known before": 2}
+    assert leaks(found) == {
+        "relevant items that were not known before": 1,
+        "recommended items that were not known before": 2,
+    }
 
 
 def test_levels_stand_beside_the_metrics_and_are_said() -> None:
@@ -145,7 +165,9 @@ def test_levels_stand_beside_the_metrics_and_are_said() -> None:
         assert floors.loc[(model, "recall@5"), "ceiling"] == pytest.approx(value, rel=1e-12)
     said = dict(zip(found["by"] + ": " + found["finding"], found["effect"], strict=True))
     assert "random: ndcg@10 is at chance" in said
-    assert said["random: recall@10 is below popularity"].startswith("the most popular items of train, less the seen ones, do better")
+    assert said["random: recall@10 is below popularity"].startswith(
+        "the most popular items of train, less the seen ones, do better"
+    )
     assert not [name for name in said if name.startswith("knn: ndcg")]
 
 

@@ -162,7 +162,7 @@ def _levels_over_k(ax: Axes, floors: pd.DataFrame, metric: str) -> None:
         if level in own and own[level].notna().any():
             ax.plot(own["k"].astype(int), own[level], color="0.6", linestyle="--", linewidth=1, label=f"_{level}")
             at = own["k"].astype(int).iloc[-1], own[level].iloc[-1]
-            ax.annotate(level, at, xytext=(0, 3), textcoords="offset points", ha="right", color="0.45", fontsize="small")
+            ax.annotate(level, at, xytext=(0, 3), textcoords="offset points", ha="right", color="0.45")
 
 
 def _axis_places(values: pd.Series) -> pd.Series:
