@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..inputs.options import NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
 from ..partitions.source import Source
-from .arguments import FILES_HELP, add_arguments, add_options, add_out, check_out, given_options
+from .arguments import add_arguments, add_command, add_options, add_out, check_out, given_options
 from .evaluating import NOT_OF_CHECK, add_lists, findings_lines, id_columns, read_frames_of
 from .files import is_remote, is_text_file, read_beside
 from .output import failed, give_tables
@@ -27,13 +27,11 @@ COPIES = 8  # so many times a part is in memory while it is audited
 
 
 def add_audit(commands: Any) -> None:
-    command = commands.add_parser(
-        "audit",
-        help="find leaks, and models that are no better than none",
-        description="Find leaks between training data and truth, and set each metric beside chance, popularity and the "
-        "ceiling of its lists. Exit code 1 when a finding is a warning and --fail-on warning is given.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "audit", _audit, "find leaks, and models that are no better than none",
+        "Find leaks between training data and truth, and set each metric beside chance, popularity and the ceiling of "
+        "its lists. Exit code 1 when a finding is a warning and --fail-on warning is given.",
+    )  # fmt: skip
     files = add_lists(command)
     add_arguments(files, {
         "--train FILE": "what the model has learned from: user, item, and a time if there is one",
@@ -48,7 +46,6 @@ def add_audit(commands: Any) -> None:
     })  # fmt: skip
     add_out(files, "folder for findings.parquet and floors.parquet; without it nothing is written")
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_AUDIT])
-    command.set_defaults(run=_audit, parser=command)
 
 
 def _audit(given: argparse.Namespace) -> int:

@@ -50,10 +50,9 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
     """Add the arguments that every command has."""
     group = command.add_argument_group("output")
     group.add_argument(
-        "--format",
-        choices=("table", "json", "csv"),
+        "--format", choices=("table", "json", "csv"),
         help="of what is printed: a table for a terminal (default), or JSON or CSV with every digit and column",
-    )
+    )  # fmt: skip
     loud = group.add_mutually_exclusive_group()
     add_arguments(loud, {
         "-v --verbose": "say on stderr what is read, and trace errors",
@@ -61,11 +60,7 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
     })  # fmt: skip
     if fail_on:
         group.add_argument(
-            "--fail-on",
-            nargs="*",
-            choices=FAIL_ON,
-            metavar="{" + ",".join(FAIL_ON) + "}",
-            default=[],
+            "--fail-on", nargs="*", choices=FAIL_ON, metavar="{" + ",".join(FAIL_ON) + "}", default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check or audit "
             "of that severity (always so there); warning, any warning, also of a row; invalid, a verdict that is "
             "invalid, or withheld because the variants are not alike; worse, a verdict that begins with this word",
@@ -203,15 +198,12 @@ class RunRecord:
         if all(_state(path) == self.older.get(path) for path in outputs):
             return  # the run was refused, and what stands there is an older result, or nothing
         record = {
-            "command": ["recdf", *self.words],
-            "recdf": __version__,
+            "command": ["recdf", *self.words], "recdf": __version__,
             "started": datetime.fromtimestamp(self.started, UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.time() - self.started, 3),
-            "exit": code,
-            "rows": getattr(self.given, "rows", {}),
+            "seconds": round(time.time() - self.started, 3), "exit": code, "rows": getattr(self.given, "rows", {}),
             "inputs": {name: [_file_record(path) for path in paths] for name, paths in self.inputs.items()},
             "outputs": [_file_record(path) for path in outputs],
-        }
+        }  # fmt: skip
         with staging_folder(place.parent) as staging:
             (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
             os.replace(staging / RECORD, place)

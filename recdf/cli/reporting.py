@@ -14,7 +14,7 @@ from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.publishing import held_still, refuse_two_runs
 from ..evaluation.result import read_parquet
-from .arguments import FILES_HELP, add_arguments, add_parameters, flag, given_parameters, local
+from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
 from .deciding import label
 from .files import read_beside
 from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, print_tables
@@ -34,15 +34,12 @@ TABLES = {
 
 
 def add_report(commands: Any) -> None:
-    command = commands.add_parser(
-        "report",
-        usage="%(prog)s [RESULTS] [options]",
-        help="write one HTML file: verdict, leaderboard, pictures, data health",
-        description="Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
+    command = add_command(
+        commands, "report", _run_report, "write one HTML file: verdict, leaderboard, pictures, data health",
+        "Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
         "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It needs no network "
-        "and holds aggregates only.",
-        epilog=FILES_HELP,
-    )
+        "and holds aggregates only.", usage="%(prog)s [RESULTS] [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"}, nargs="?")
     add_arguments(files, {"--out FILE": "default report.html"}, type=local, default=Path("report.html"))
@@ -59,7 +56,6 @@ def add_report(commands: Any) -> None:
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
-    command.set_defaults(run=_run_report, parser=command)
 
 
 def _run_report(given: argparse.Namespace) -> None:

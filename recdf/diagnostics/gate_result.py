@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 import pandas as pd
 
+from ..inputs.budgets import signed
 from ..tables.cells import digits_for, html_text, markdown_text, number, visible
 from ..tables.shown_frames import ReportTable
-from .budgets import signed
 
 __all__: list[str] = []
 

@@ -16,13 +16,13 @@ from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.decide.verdict import FEW_LISTS, directions
 from ..experiments.experiment_columns import Codes, Floats, Mask
 from ..experiments.join.missing_users import zero_is_worst
+from ..inputs.budgets import Budget, check_budget, read_budgets, signed
 from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
-from .budgets import Budget, check_budget, read_budgets, signed
 from .gate_result import FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
 from .gate_sides import Side, check_metrics, data_checks, read_side
 

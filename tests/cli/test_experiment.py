@@ -220,7 +220,6 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
         (["--expected", "A=0", "B=1"], "--expected A=0.0; expected a number above 0"),
         (["--assignment", "absent.csv"], "absent.csv: no such file"),
         (["--assignment", "groups.xls"], "groups.xls"),
-        (["--strata", "segment", "--cluster", "segment"], "not both"),
         (["--how", "median"], "invalid choice"),
         (["--sequential-n", "many"], "invalid int value"),
     ],
@@ -282,4 +281,8 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
     options = {"covariates": ("pre_clicks", "pre_shown"), "expected": {"A": 1, "B": 1}}
     want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
-    assert "a ratio of sums takes one covariate" in fails(capsys, *call, "--covariate", "pre_clicks", "pre_shown")
+    assert run(capsys, *call, "--covariate", "pre_clicks", "pre_shown", "--out", "several")[0] == 0
+    several = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options | {
+        "covariates": ["pre_clicks", "pre_shown"]
+    })  # fmt: skip
+    pd.testing.assert_frame_equal(written("several/comparison.parquet"), several, check_dtype=False)

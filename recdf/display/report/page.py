@@ -50,29 +50,15 @@ __all__ = ["report"]
 
 
 def report(
-    result: Evaluation | None = None,
-    path: str | os.PathLike[str] = "report.html",
-    *,
-    title: str | None = None,
-    baseline: Any = None,
-    k: int = 10,
-    comparison: pd.DataFrame | None = None,
-    experiment: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None,
-    health: pd.DataFrame | None = None,
-    check: pd.DataFrame | None = None,
-    segments: pd.DataFrame | None = None,
-    off_policy: pd.DataFrame | None = None,
-    exposure: pd.DataFrame | None = None,
-    log: pd.DataFrame | None = None,
-    position: pd.DataFrame | None = None,
-    over_time: pd.DataFrame | None = None,
-    metrics: str | Sequence[str] | None = None,
-    examples: bool | pd.DataFrame = False,
-    max_rows: int = 500,
-    overwrite: bool = False,
-    progress: bool | None = None,
+    result: Evaluation | None = None, path: str | os.PathLike[str] = "report.html", *, title: str | None = None,
+    baseline: Any = None, k: int = 10, comparison: pd.DataFrame | None = None,
+    experiment: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None, health: pd.DataFrame | None = None,
+    check: pd.DataFrame | None = None, segments: pd.DataFrame | None = None, off_policy: pd.DataFrame | None = None,
+    exposure: pd.DataFrame | None = None, log: pd.DataFrame | None = None, position: pd.DataFrame | None = None,
+    over_time: pd.DataFrame | None = None, metrics: str | Sequence[str] | None = None,
+    examples: bool | pd.DataFrame = False, max_rows: int = 500, overwrite: bool = False, progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
     The file opens from disk, makes no request, runs under a strict policy that it carries itself, and is readable

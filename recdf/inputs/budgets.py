@@ -1,4 +1,4 @@
-"""Budgets of a gate: by how much a metric may change for the worse, as texts and numbers that people write."""
+"""By how much a metric may change for the worse: budgets of a gate and margins of guardrails, as people write them."""
 
 from __future__ import annotations
 
@@ -51,6 +51,17 @@ def read_budgets(given: Any) -> list[Budget]:
 
 def _read_budget(name: Any, value: Any) -> Budget:
     found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        raise _no_change(f"budgets[{name!r}]", value)
+    return Budget(found["metric"], found["segment"], found["value"], *read_change(f"budgets[{name!r}]", value))
+
+
+def _no_change(argument: str, value: Any) -> OptionError:
+    return OptionError(f"{argument}={value!r}; expected {BUDGET_FORM}", argument=argument, value=value)
+
+
+def read_change(argument: str, value: Any) -> tuple[float, bool]:
+    """Return the change that a text or number says, and whether it is relative; anything else raises."""
     number, relative = value, False
     if isinstance(value, str):
         text = value.strip().replace("−", "-")
@@ -60,16 +71,17 @@ def _read_budget(name: Any, value: Any) -> Budget:
         except ValueError:
             number = None
     plain = isinstance(number, Real) and not isinstance(number, bool)
-    if found is None or not plain or not math.isfinite(number):
-        what = f"budgets[{name!r}]={value!r}; expected "
-        raise OptionError(what + BUDGET_FORM, argument=f"budgets[{name!r}]", value=value)
-    return Budget(found["metric"], found["segment"], found["value"], float(number), relative)
+    if not plain or not math.isfinite(number):
+        raise _no_change(argument, value)
+    return float(number), relative
 
 
-def check_budget(budget: Budget, better: str | None, values: tuple[float, float] | None) -> None:
+def check_budget(
+    budget: Budget, better: str | None, values: tuple[float, float] | None, argument: str = "budgets"
+) -> None:
     """Raise if a budget allows what is better, or all that a metric can lose, or if the metric has no direction."""
-    what = f"budgets[{budget.metric!r}]={budget.text}"
-    name = f"budgets[{budget.metric!r}]"
+    name = f"{argument}[{budget.metric!r}]"
+    what = f"{name}={budget.text}"
     if better is None:
         raise OptionError(
             f"{what}: neither larger nor smaller values of {budget.metric!r} are better, so nothing says what a loss "
