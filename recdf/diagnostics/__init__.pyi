@@ -10,6 +10,7 @@ from ..diagnostics.count_tables import user_gap as user_gap
 from ..diagnostics.data_checks import check as check
 from ..diagnostics.floors import ceiling as ceiling
 from ..diagnostics.gates import gate as gate
+from ..diagnostics.list_changes import diff as diff
 from ..metrics.sampled import sampled_values as sampled_values
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "chance_level",
     "check",
     "compare_conventions",
+    "diff",
     "exposure_table",
     "gate",
     "hit_table",
