@@ -60,6 +60,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.compare.compare_models": ["compare_models"],
         "experiments.compare.compare_variants": ["compare_variants"],
         "experiments.compare.variant_moments": ["variant_moments"],
+        "experiments.decide.decide_experiment": ["decide_experiment", "role_verdicts"],
         "experiments.decide.experiment_health": ["experiment_health"],
         "experiments.decide.verdict": ["adjust_pvalues"],
         "experiments.join.join_experiment": ["join_experiment"],
