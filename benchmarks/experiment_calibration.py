@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 from recdf.stats import effects, permutation
-from recdf.stats.arms import Sample, arm, effective_number, jackknife_arm
+from recdf.stats.arms import Sample, arm, effective_number, estimate_arm
 from recdf.stats.moments import moments_of, skewness_of_means
 
 N_SHUFFLED = 199
@@ -69,7 +69,7 @@ def of_clusters(sigma, n, runs, rng):
         effective.append(min(effective_number(side.den) for side in sides))
         counts += [
             holds(effects.effect(*(arm(s.num, s.den) for s in sides))),
-            holds(effects.effect(*(jackknife_arm(s) for s in sides))),
+            holds(effects.effect(*(estimate_arm(s, leave_out=True) for s in sides))),
         ]
     return [*counts / runs, np.median(effective)]
 

@@ -3,6 +3,7 @@
 The profile `soak` tries many more examples, which differ from run to run: `pytest --hypothesis-profile=soak`.
 """
 
+import gc
 import os
 import sys
 import tempfile
@@ -49,6 +50,12 @@ def nothing_left_behind(tmp_path, monkeypatch):
 class Leftovers:
     """What a test leaves is gone after it, for the tests that follow in its process: open figures, and metrics that the
     test or doctest made."""
+
+    def pytest_collection_finish(self):
+        """Thousands of tests stay in memory to the end: the garbage collector need not look at them again and again."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(100_000, 50, 100)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self):

@@ -52,6 +52,7 @@ REASONS = {
     ("rd.experiments.plan_experiment", "alpha"): "a plan is about its error rates, alpha and power",
     ("rd.gate", "alpha"): "a gate is about its error rate",
     ("rd.diagnostics.gate", "alpha"): "a gate is about its error rate",
+    ("rd.experiments.interleave", "method"): "the literature calls the ways of mixing lists methods",
     ("rd.a_ndcg", "alpha"): "the literature calls this parameter of α-NDCG so",
 }
 @pytest.mark.parametrize("name", FUNCTIONS)

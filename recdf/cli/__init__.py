@@ -31,12 +31,15 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from . import deciding, demo, estimating, evaluating, gating, reading_logs, reporting
+from . import deciding, demo, estimating, evaluating, experimenting, gating, reading_logs, reporting
 from .arguments import Parser, add_config, in_flags, with_config
 from .evaluating import Unexpected
 from .output import RunRecord, add_output, can_be_retried, complain
 
 __all__ = ["main", "run"]
+
+# Commands whose findings or verdicts may end them with code 1.
+VERDICTS = ("evaluate", "check", "compare", "experiment", "interleaved")
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -186,12 +189,13 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for add in (
         evaluating.add_evaluate, evaluating.add_check, reading_logs.add_impressions, deciding.add_compare,
-        deciding.add_experiment, gating.add_gate, estimating.add_ope, reporting.add_report, demo.add_demo,
+        deciding.add_experiment, gating.add_gate, experimenting.add_interleave, experimenting.add_interleaved,
+        estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)
     for name, command in commands.choices.items():
         add_config(command)
-        add_output(command, fail_on=name in ("evaluate", "check", "compare", "experiment"))
+        add_output(command, fail_on=name in VERDICTS)
     return parser, commands.choices
 
 

@@ -84,6 +84,8 @@ COMMANDS = {
     "compare_models": "recdf compare",
     "from_impressions": "recdf impressions",
     "gate": "recdf gate",
+    "experiments.compare_interleaved": "recdf interleaved",
+    "experiments.interleave": "recdf interleave",
     "evaluate": "recdf evaluate",
     "check": "recdf check",
 }
@@ -128,6 +130,16 @@ def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
         how = {"metavar": name, "type": TYPES.get(name)} if name else {"action": "store_true"}
         how |= {"nargs": "+"} if words[-1] == "..." else {}
         group.add_argument(*flags, help=text, **how | shape)
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[Any], int | None], help: str, description: str, usage: str | None = None,
+    epilog: str | None = FILES_HELP,
+) -> Any:  # fmt: skip
+    """Add a command. `usage` names files and folders first, since flags with several values would swallow them."""
+    command = commands.add_parser(name, usage=usage, help=help, description=description, epilog=epilog)
+    command.set_defaults(run=run, parser=command)
+    return command
 
 
 def add_out(group: Any, text: str) -> None:

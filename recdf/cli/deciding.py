@@ -18,9 +18,10 @@ from ..experiments.decide.experiment_health import experiment_health
 from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
 from ..tables.comparisons import report_table
-from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
 from .output import COMPARED_RESULT, COMPARISON_FILES, digest_of_result, give_tables, text_table, verdicts_fail
+from .role_flags import add_roles, decided, decision_fails, decision_text, given_roles
 
 OF_MODELS = (
     "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
@@ -41,13 +42,11 @@ SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "
 
 
 def add_compare(commands: Any) -> None:
-    command = commands.add_parser(
-        "compare",
-        usage="%(prog)s RESULTS [options]",  # the flags that take several values would swallow a folder after them
-        help="compare models on the same users",
-        description="Compare the models of a result on the same users: print a row per metric and pair of models; "
-        "with --out write the full table.",
-    )
+    command = add_command(
+        commands, "compare", _run_compare, "compare models on the same users",
+        "Compare the models of a result on the same users: print a row per metric and pair of models; "
+        "with --out write the full table.", usage="%(prog)s RESULTS [options]", epilog=None,
+    )  # fmt: skip
     _add_results(command, "comparison.parquet")
     add_arguments(command.add_argument_group("what is compared"), {
         "--model NAME ...": "models (default: all)",
@@ -59,7 +58,6 @@ def add_compare(commands: Any) -> None:
     options = command.add_argument_group("options")
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
-    command.set_defaults(run=_run_compare, parser=command)
 
 
 def _run_compare(given: argparse.Namespace) -> int:
@@ -85,7 +83,7 @@ def _run_compare(given: argparse.Namespace) -> int:
     for row in table.to_dict("records"):
         if sentence := sentence_of_both(row):
             said += "\n" + "".join(f"{name} = {row[name]}: " for name in before) + sentence
-    _give_decision(given, f"{head}\n\n{_compact(table)}{said}", result, {"comparison": table})
+    _give_decision(given, f"{head}\n\n{compact(table)}{said}", result, {"comparison": table})
     return verdicts_fail(given, table)
 
 
@@ -103,15 +101,15 @@ def label(argument: str, text: str, values: pd.Series) -> Any:
 
 
 def add_experiment(commands: Any) -> None:
-    command = commands.add_parser(
-        "experiment",
-        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
-        help="compare the variants of an experiment",
-        description="Compare the variants of an experiment over all assigned users: print whether it is sound, then a "
+    command = add_command(
+        commands, "experiment", _experiment, "compare the variants of an experiment",
+        "Compare the variants of an experiment over all assigned users: print whether it is sound, then a "
         "row per metric and treatment; with --out write the full tables.",
-        epilog=FILES_HELP,
+        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
+    )  # fmt: skip
+    files = _add_results(
+        command, "health.parquet, comparison.parquet, segments.parquet; with roles decision.parquet and roles.parquet"
     )
-    files = _add_results(command, "health.parquet, comparison.parquet and segments.parquet")
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
     what = command.add_argument_group("what is compared")
     add_arguments(what, {"--control NAME": "variant that the others are compared with"}, required=True)
@@ -144,7 +142,7 @@ def add_experiment(commands: Any) -> None:
         "--how", choices=["mean", "sum"], help="roll several lists of a user up (lists by session, users assigned)"
     )
     add_parameters(options, compare_variants, (*OF_VARIANTS, *OF_BOTH))
-    command.set_defaults(run=_experiment, parser=command)
+    add_roles(command)
 
 
 def _experiment(given: argparse.Namespace) -> int:
@@ -171,27 +169,28 @@ def _experiment(given: argparse.Namespace) -> int:
     known = [name for name in result.spec["metrics"] if name in joined.columns]
     metrics = _metrics(given.metric, joined.columns) or dict.fromkeys(known)
     options |= {
-        "control": label("control", given.control, joined[given.variant_col]),
-        "variant_col": given.variant_col,
-        "user_col": join["user_col"],
-        "covariates": _covariate_arguments(given.covariate, metrics, joined.columns),
-        "expected": expected,
-        "time_col": given.period_col,
+        "control": label("control", given.control, joined[given.variant_col]), "variant_col": given.variant_col,
+        "user_col": join["user_col"], "covariates": _covariate_arguments(given.covariate, metrics, joined.columns),
+        "expected": expected, "time_col": given.period_col,
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
         "test": dict.fromkeys(metrics, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
-    }
-    specs = {name: spec or name for name, spec in metrics.items()}
+    }  # fmt: skip
+    specs, roles = {name: spec or name for name, spec in metrics.items()}, given_roles(given)
+    if success := [name for name, role in roles.items() if role == "success"]:
+        options.setdefault("primary", [name for name in success if name in specs])
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
     if segments:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
     n_compared = len(joined[join["user_col"]].drop_duplicates())
     lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
-    lines.append(f"\nAll users, p {adjustment(tables['comparison']).words}\n\n{_compact(tables['comparison'])}")
+    lines.append(f"\nAll users, p {adjustment(tables['comparison']).words}\n\n{compact(tables['comparison'])}")
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
-        lines.append(f"\n{head}\n\n{_compact(tables['segments'])}")
-    _give_decision(given, "\n".join(lines), result, tables, {"health": health})
-    return verdicts_fail(given, *tables.values())
+        lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
+    decision = decided(tables["comparison"], roles)
+    lines += [decision_text(decision["decision"])] if decision else []
+    _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
+    return verdicts_fail(given, *tables.values()) or decision_fails(given, decision.get("decision"))
 
 
 def _planned_shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
@@ -292,7 +291,7 @@ def _add_results(command: Any, written: str) -> Any:
     return files
 
 
-def _compact(table: pd.DataFrame) -> str:
+def compact(table: pd.DataFrame) -> str:
     """Return the columns that fit into a terminal: segments, metric, comparison, difference, relative, p, verdict."""
     shown = report_table(table).frame
     before = list(table.columns[: list(table.columns).index("metric")])

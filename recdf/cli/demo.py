@@ -17,7 +17,7 @@ from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import RESULT_FILES, staged
 from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
-from .arguments import add_out, check_out
+from .arguments import add_command, add_out, check_out
 from .output import note, print_tables
 
 DEMO_FOLDER = "recdf-demo"
@@ -27,13 +27,11 @@ DEMO_K = [5, 10, 20]
 
 
 def add_demo(commands: Any) -> None:
-    command = commands.add_parser(
-        "demo",
-        help="evaluate three models of a generated shop",
-        description="Generate a small shop, evaluate its three recommenders, and write the frames and the result.",
-    )
+    command = add_command(
+        commands, "demo", _demo, "evaluate three models of a generated shop",
+        "Generate a small shop, evaluate its three recommenders, and write the frames and the result.", epilog=None,
+    )  # fmt: skip
     add_out(command, f"folder to write (default {DEMO_FOLDER}, which a second run replaces)")
-    command.set_defaults(run=_demo, parser=command)
 
 
 def _demo(given: argparse.Namespace) -> None:

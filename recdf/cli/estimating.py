@@ -15,7 +15,7 @@ from ..off_policy.estimate_value import ope_estimate
 from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
 from ..off_policy.weight_diagnostics import ope_diagnostics
-from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
 from .files import read_files
 from .output import ESTIMATED, give_tables, text_table
 
@@ -25,14 +25,11 @@ INTERVALS = ("confidence", "interval", "n_resamples", "seed")
 
 
 def add_ope(commands: Any) -> None:
-    command = commands.add_parser(
-        "ope",
-        usage="%(prog)s LOG [options]",  # the flags that take several values would swallow a file after them
-        help="estimate what a policy that did not run would have earned",
-        description="Estimate from a log with propensities what other policies would have earned. The column trust "
-        "says whether an estimate may be used, and flags say why not.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "ope", _ope, "estimate what a policy that did not run would have earned",
+        "Estimate from a log with propensities what other policies would have earned. The column trust "
+        "says whether an estimate may be used, and flags say why not.", usage="%(prog)s LOG [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {
         "LOG": "one row per item that was shown, with its propensity",
@@ -57,7 +54,6 @@ def add_ope(commands: Any) -> None:
     for name in ("reward", "weight"):
         pair: dict[str, Any] = {"nargs": "+", "type": float, "metavar": ("LOW", "HIGH")}
         options.add_argument(f"--{name}-range", **pair, help=f"possible {name}s (--interval bounded)")
-    command.set_defaults(run=_ope, parser=command)
 
 
 def _ope(given: argparse.Namespace) -> None:

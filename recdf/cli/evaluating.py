@@ -28,7 +28,7 @@ from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..tables.findings import finding_of
-from .arguments import FILES_HELP, add_arguments, add_options, add_out, as_pairs, check_out, given_options
+from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, check_out, given_options
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
 from .output import failed, give_tables, note, print_tables, verbose
 
@@ -110,12 +110,10 @@ NOT_OF_CHECK = ("users", "ties", "duplicates", "null_keys", "nan_score", "undefi
 
 
 def add_evaluate(commands: Any) -> None:
-    command = commands.add_parser(
-        "evaluate",
-        help="evaluate files of recommendations",
-        description="Evaluate recommendations: print a row per metric; with --out write that and a row per user.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "evaluate", _evaluate, "evaluate files of recommendations",
+        "Evaluate recommendations: print a row per metric; with --out write that and a row per user.",
+    )  # fmt: skip
     files = _add_files(command)
     for name, one in SIDE_TABLES.items():
         if name != "items":  # a file of `check` too
@@ -140,7 +138,6 @@ def add_evaluate(commands: Any) -> None:
         "-k K ...": "cut-offs of metrics that name none (default 10)",
     })  # fmt: skip
     add_options(command.add_argument_group("options"))
-    command.set_defaults(run=_evaluate, parser=command)
 
 
 def _add_files(command: Any) -> Any:
@@ -274,19 +271,16 @@ def _keys(options: Mapping[str, Any]) -> list[str]:
 
 
 def add_check(commands: Any) -> None:
-    command = commands.add_parser(
-        "check",
-        help="find what is odd in files of recommendations",
-        description="Find what is odd in the data and what it does to the metrics. Exit code 1 when an error is found.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "check", _check, "find what is odd in files of recommendations",
+        "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error is found.",
+    )  # fmt: skip
     files = _add_files(command)
     add_arguments(files, {"--log FILE": SIDE_TABLES["log"].flag})
     add_out(files, "folder for findings.parquet; without it nothing is written")
     add_expected(command.add_argument_group("what is expected of the files"))
     add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
-    command.set_defaults(run=_check, parser=command)
 
 
 def _check(given: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import pandas as pd
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
-from .arguments import add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .deciding import label
 from .output import give_tables
 
@@ -25,13 +25,12 @@ OF_GATE = (
 
 
 def add_gate(commands: Any) -> None:
-    command = commands.add_parser(
-        "gate",
-        usage="%(prog)s RESULTS --baseline RESULTS --budget METRIC=CHANGE ... [options]",
-        help="decide whether a candidate may replace the baseline",
-        description="Decide whether a candidate loses no more than its budgets against a baseline on the same lists. "
+    command = add_command(
+        commands, "gate", _run_gate, "decide whether a candidate may replace the baseline",
+        "Decide whether a candidate loses no more than its budgets against a baseline on the same lists. "
         "Exit code 0: pass, 1: fail, 3: undecided, 2: the call or a file is wrong.",
-    )
+        usage="%(prog)s RESULTS --baseline RESULTS --budget METRIC=CHANGE ... [options]", epilog=None,
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder of the candidate, which recdf evaluate --out wrote"})
     add_arguments(files, {"--baseline RESULTS": "folder of the baseline"}, required=True)
@@ -55,7 +54,6 @@ def add_gate(commands: Any) -> None:
         "--undecided", choices=["pass", "fail"], help="take undecided for this: exit code 0 or 1 in place of 3"
     )
     add_parameters(command.add_argument_group("options"), gate, OF_GATE)
-    command.set_defaults(run=_run_gate, parser=command)
 
 
 def _run_gate(given: argparse.Namespace) -> int:

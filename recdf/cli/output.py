@@ -33,10 +33,10 @@ from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 from .files import FileSet, is_remote
 
-FAIL_ON = ("error", "warning", "invalid", "worse")
+FAIL_ON = ("error", "warning", "invalid", "worse", "undecided")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
-COMPARISON_FILES = ("comparison.parquet", "segments.parquet", "health.parquet")
+COMPARISON_FILES = ("comparison.parquet", "segments.parquet", "health.parquet", "decision.parquet", "roles.parquet")
 ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 
@@ -50,10 +50,9 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
     """Add the arguments that every command has."""
     group = command.add_argument_group("output")
     group.add_argument(
-        "--format",
-        choices=("table", "json", "csv"),
+        "--format", choices=("table", "json", "csv"),
         help="of what is printed: a table for a terminal (default), or JSON or CSV with every digit and column",
-    )
+    )  # fmt: skip
     loud = group.add_mutually_exclusive_group()
     add_arguments(loud, {
         "-v --verbose": "say on stderr what is read, and trace errors",
@@ -61,14 +60,11 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
     })  # fmt: skip
     if fail_on:
         group.add_argument(
-            "--fail-on",
-            nargs="*",
-            choices=FAIL_ON,
-            metavar="{" + ",".join(FAIL_ON) + "}",
-            default=[],
+            "--fail-on", nargs="*", choices=FAIL_ON, metavar="{" + ",".join(FAIL_ON) + "}", default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check of that "
             "severity (always so there); warning, any warning, also of a row; invalid, a verdict that is invalid, or "
-            "withheld because the variants are not alike; worse, a verdict that begins with this word",
+            "withheld because the variants are not alike; worse, a verdict that begins with this word, or the decision "
+            "not to ship; undecided, the decision to keep running",
         )
 
 
@@ -203,15 +199,12 @@ class RunRecord:
         if all(_state(path) == self.older.get(path) for path in outputs):
             return  # the run was refused, and what stands there is an older result, or nothing
         record = {
-            "command": ["recdf", *self.words],
-            "recdf": __version__,
+            "command": ["recdf", *self.words], "recdf": __version__,
             "started": datetime.fromtimestamp(self.started, UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.time() - self.started, 3),
-            "exit": code,
-            "rows": getattr(self.given, "rows", {}),
+            "seconds": round(time.time() - self.started, 3), "exit": code, "rows": getattr(self.given, "rows", {}),
             "inputs": {name: [_file_record(path) for path in paths] for name, paths in self.inputs.items()},
             "outputs": [_file_record(path) for path in outputs],
-        }
+        }  # fmt: skip
         with staging_folder(place.parent) as staging:
             (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
             os.replace(staging / RECORD, place)

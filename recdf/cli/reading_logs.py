@@ -16,7 +16,7 @@ from ..evaluation.publishing import made, staging_folder
 from ..logs.impressions import SPANS, from_impressions
 from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
 from ..partitions.impressions_parquet import impressions_parquet
-from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, as_pairs, check_out, given_parameters, local
+from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters, local
 from .files import is_text_file, read_files
 from .output import print_tables
 
@@ -25,15 +25,12 @@ LOG_RULE_FLAGS = ("attribution", "repeats", "unattributed", "value", "null_keys"
 
 
 def add_impressions(commands: Any) -> None:
-    command = commands.add_parser(
-        "impressions",
-        usage="%(prog)s LOG --out FOLDER [options]",
-        help="turn a log of impressions into files of lists",
-        description="Attribute clicks and purchases to the impressions of a log, and write true.parquet and "
+    command = add_command(
+        commands, "impressions", _impressions, "turn a log of impressions into files of lists",
+        "Attribute clicks and purchases to the impressions of a log, and write true.parquet and "
         "pred.parquet, which recdf evaluate reads. Parquet files may be larger than memory: users are attributed part "
-        "by part.",
-        epilog=FILES_HELP,
-    )
+        "by part.", usage="%(prog)s LOG --out FOLDER [options]",
+    )  # fmt: skip
     add_arguments(command, {"LOG": "one row per impression"}, type=local)
     files = command.add_argument_group("files")
     add_arguments(files, {
@@ -51,7 +48,6 @@ def add_impressions(commands: Any) -> None:
     add_parameters(rules, from_impressions, (*SPANS, *LOG_RULE_FLAGS))
     relevance = "gains by the deepest event (default shown=0 clicked=1 bought=3)"
     add_arguments(rules, {"--relevance EVENT=GAIN ...": relevance}, default=[])
-    command.set_defaults(run=_impressions, parser=command)
 
 
 def _impressions(given: argparse.Namespace) -> None:

@@ -14,10 +14,11 @@ from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.publishing import held_still, refuse_two_runs
 from ..evaluation.result import read_parquet
-from .arguments import FILES_HELP, add_arguments, add_parameters, flag, given_parameters, local
+from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
 from .deciding import label
 from .files import read_beside
 from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, print_tables
+from .role_flags import add_roles, given_roles
 
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
@@ -34,15 +35,12 @@ TABLES = {
 
 
 def add_report(commands: Any) -> None:
-    command = commands.add_parser(
-        "report",
-        usage="%(prog)s [RESULTS] [options]",
-        help="write one HTML file: verdict, leaderboard, pictures, data health",
-        description="Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
+    command = add_command(
+        commands, "report", _run_report, "write one HTML file: verdict, leaderboard, pictures, data health",
+        "Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
         "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It needs no network "
-        "and holds aggregates only.",
-        epilog=FILES_HELP,
-    )
+        "and holds aggregates only.", usage="%(prog)s [RESULTS] [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"}, nargs="?")
     add_arguments(files, {"--out FILE": "default report.html"}, type=local, default=Path("report.html"))
@@ -56,10 +54,10 @@ def add_report(commands: Any) -> None:
     add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
     add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
     add_parameters(what, report, ("unit_col", "metrics"))
+    add_roles(command)
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
-    command.set_defaults(run=_run_report, parser=command)
 
 
 def _run_report(given: argparse.Namespace) -> None:
@@ -88,7 +86,7 @@ def _run_report(given: argparse.Namespace) -> None:
     path = report(
         result, given.out, title=given.title, baseline=baseline, k=given.k, segments=segments,
         examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
-        **given_parameters(given, ("unit_col", "metrics")), **tables,
+        **given_parameters(given, ("unit_col", "metrics")), **tables, roles=given_roles(given) or None,
     )  # fmt: skip
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})

@@ -162,16 +162,10 @@ class Leaderboard:
 
 
 def leaderboard(
-    result: Evaluation,
-    *,
-    baseline: Any = None,
-    k: int | None = None,
-    metrics: str | Sequence[str] | None = None,
-    correction: Correction | None = "holm",
-    segments: pd.DataFrame | None = None,
-    digits: int = 3,
+    result: Evaluation, *, baseline: Any = None, k: int | None = None, metrics: str | Sequence[str] | None = None,
+    correction: Correction | None = "holm", segments: pd.DataFrame | None = None, digits: int = 3,
     unit_col: str | Sequence[str] | None = None,
-) -> Leaderboard:
+) -> Leaderboard:  # fmt: skip
     """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
 
     Parameters
@@ -299,8 +293,8 @@ def _stacked_groups(result: Evaluation, groups: dict[str, SegmentGroups]) -> dic
 
 
 def _compared_models(
-    result: Evaluation, tested: list[str], baseline: str | None, correction: Correction, within: dict[tuple[str,
-    str], np.ndarray],
+    result: Evaluation, tested: list[str], baseline: str | None, correction: Correction,
+    within: dict[tuple[str, str], np.ndarray],
 ) -> Compared:  # fmt: skip
     """Compare models within every (segment, group); all tests are corrected as one family."""
     if len(within) == 1:

@@ -53,8 +53,8 @@ def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> Places:
 
 
 def compare(
-    result: Evaluation, columns: Sequence[str], *, baseline: str | None, correction: Correction, within:
-    Mapping[Any, np.ndarray] | None = None,
+    result: Evaluation, columns: Sequence[str], *, baseline: str | None, correction: Correction,
+    within: Mapping[Any, np.ndarray] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Compare models on their common lists, all pairs or each with a baseline, over all lists or within groups.
 

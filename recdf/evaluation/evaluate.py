@@ -82,12 +82,9 @@ def call_of(function: Callable[..., Any], metrics: Any, k: Any, arguments: Any, 
 
 @takes_evaluate_arguments
 def evaluate(
-    true: Any,
-    pred: Any,
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int] = 10,
-    **arguments: Unpack[EvaluateArguments],
-) -> Evaluation:
+    true: Any, pred: Any, metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int] = 10, **arguments: Unpack[EvaluateArguments],
+) -> Evaluation:  # fmt: skip
     """Evaluate recommendations: one row per list and one row per metric.
 
     Parameters

@@ -109,17 +109,11 @@ class Measured:
         for name, n in other.counts.items():
             counts[name] = counts.get(name, 0) + n
         return Measured(
-            by=self.by,
-            order=self.order,
-            relevance_col=self.relevance_col,
-            n_lists=self.n_lists + other.n_lists,
-            moments=_sum(self.moments, other.moments),
-            counts=counts,
-            side_counts={**other.side_counts, **self.side_counts},
-            overlap=self.overlap + other.overlap,
-            groups=_sum(self.groups, other.groups),
-            exposure=_sum(self.exposure, other.exposure),
-        )
+            by=self.by, order=self.order, relevance_col=self.relevance_col, n_lists=self.n_lists + other.n_lists,
+            moments=_sum(self.moments, other.moments), counts=counts,
+            side_counts={**other.side_counts, **self.side_counts}, overlap=self.overlap + other.overlap,
+            groups=_sum(self.groups, other.groups), exposure=_sum(self.exposure, other.exposure),
+        )  # fmt: skip
 
 
 def _sum(one: Any, two: Any) -> Any:
@@ -207,16 +201,11 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
             moments = GroupMoments.of(columns.values(), matched.list_by, n_by, matched.weight)
             moments = moments.counting(undefined, matched.list_by, matched.weight)
         measured = Measured(
-            by=matched.by,
-            order=matched.order,
-            relevance_col=matched.relevance_col,
-            n_lists=np.bincount(matched.list_by, minlength=n_by),
-            moments=moments,
-            counts=matched.counts,
-            side_counts=matched.side_counts,
-            overlap=matched.overlap,
+            by=matched.by, order=matched.order, relevance_col=matched.relevance_col,
+            n_lists=np.bincount(matched.list_by, minlength=n_by), moments=moments, counts=matched.counts,
+            side_counts=matched.side_counts, overlap=matched.overlap,
             side_tables=matched.sides.described() if part.whole else None,
-        )
+        )  # fmt: skip
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part, pred)
         elif call.item_by is not None:

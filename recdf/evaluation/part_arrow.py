@@ -28,15 +28,10 @@ from .part import Failure, Measured, PartResult
 from .summary_rows import ItemGroups
 from .value_moments import GroupMoments
 
-SCHEMA = pa.schema(
-    [
-        ("piece", pa.string()),
-        ("details", pa.string()),
-        ("floats", pa.list_(pa.float64())),
-        ("integers", pa.list_(pa.int64())),
-        ("labels", pa.binary()),
-    ]
-)
+SCHEMA = pa.schema({
+    "piece": pa.string(), "details": pa.string(), "floats": pa.list_(pa.float64()), "integers": pa.list_(pa.int64()),
+    "labels": pa.binary(),
+})  # fmt: skip
 
 
 class _PartRow(NamedTuple):
@@ -173,16 +168,12 @@ def _measured_of(named: Mapping[str, _PartRow], pieces: list[_PartRow]) -> Measu
     by = _frame_of_row(named["by"])
     return Measured(
         by=by if len(by.columns) else pd.DataFrame(index=range(named["by"].details["rows"])),
-        order=counts.details["order"],
-        relevance_col=counts.details["relevance_col"],
-        n_lists=_integers(counts),
-        moments=moments[0] if moments else None,
-        counts=counts.details["counts"],
+        order=counts.details["order"], relevance_col=counts.details["relevance_col"], n_lists=_integers(counts),
+        moments=moments[0] if moments else None, counts=counts.details["counts"],
         side_counts=counts.details["side_counts"],
-        overlap=Overlap(n_judged=_integers(overlap), by_shares_item=by_shares_item, **overlap.details),
-        groups=groups,
+        overlap=Overlap(n_judged=_integers(overlap), by_shares_item=by_shares_item, **overlap.details), groups=groups,
         exposure=_exposure(pieces),
-    )
+    )  # fmt: skip
 
 
 def _exposure(pieces: list[_PartRow]) -> ExposureSums | None:

@@ -136,14 +136,9 @@ class Evaluation(Result):
         write_tables(folder, self.per_user, self.summary, self.spec, overwrite=overwrite)
 
     def join_experiment(
-        self,
-        assignment: pd.DataFrame,
-        *,
-        user_col: str | Sequence[str] | None = None,
-        variant_col: str = "variant",
-        by: str | Sequence[str] | None = None,
-        **options: Any,
-    ) -> pd.DataFrame:
+        self, assignment: pd.DataFrame, *, user_col: str | Sequence[str] | None = None, variant_col: str = "variant",
+        by: str | Sequence[str] | None = None, **options: Any,
+    ) -> pd.DataFrame:  # fmt: skip
         """Join `per_user` to an experiment's assignment: `rd.join_experiment` with the columns of this evaluation.
 
         Parameters
@@ -203,15 +198,10 @@ class Evaluation(Result):
         return join_experiment(per_user, assignment, **options)
 
     def compare_models(
-        self,
-        metrics: str | Sequence[str] | None = None,
-        *,
-        model_col: str | None = None,
-        user_col: str | Sequence[str] | None = None,
-        fold: str | Sequence[str] | None = None,
-        by: str | Sequence[str] | None = None,
-        **options: Any,
-    ) -> pd.DataFrame:
+        self, metrics: str | Sequence[str] | None = None, *, model_col: str | None = None,
+        user_col: str | Sequence[str] | None = None, fold: str | Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None, **options: Any,
+    ) -> pd.DataFrame:  # fmt: skip
         """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
 
         Parameters

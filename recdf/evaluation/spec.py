@@ -57,16 +57,12 @@ def spec_of(
     """Return the record of a call: the metrics and options, the columns that order `pred` and grade `true`, and counts.
     """
     spec: Spec = {
-        "recdf": __version__,
-        "user_col": list(map(str, as_columns(options.user_col))),
+        "recdf": __version__, "user_col": list(map(str, as_columns(options.user_col))),
         "by": list(map(str, as_columns(options.by))),
         "metrics": {name: one for request in requests for name, one in _request_columns(request)},
-        "options": options.spec(),
-        "order": order,
-        "relevance": None if relevance_col is None else str(relevance_col),
-        "counts": dict(counts),
-        "confidence": CONFIDENCE,
-    }
+        "options": options.spec(), "order": order, "relevance": None if relevance_col is None else str(relevance_col),
+        "counts": dict(counts), "confidence": CONFIDENCE,
+    }  # fmt: skip
     if len(spec["user_col"]) > 1:
         spec["interval_unit"] = "list"  # standard errors of the summary take the lists of a user for independent
     if options.weight_name is not None:

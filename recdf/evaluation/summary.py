@@ -52,16 +52,10 @@ def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
 @renamed(unit="unit_col")
 @takes_columns("user_col", "by", "weight_col")
 def summarize(
-    per_user: pd.DataFrame | HasPerUser,
-    by: str | Sequence[str] | None = None,
-    *,
-    user_col: str | Sequence[str] | None = None,
-    metrics: Sequence[str] | None = None,
-    confidence: float = CONFIDENCE,
-    weight_col: str | None = None,
-    unit_col: str | Sequence[str] | None = None,
-    options: Options | None = None,
-) -> pd.DataFrame:
+    per_user: pd.DataFrame | HasPerUser, by: str | Sequence[str] | None = None, *,
+    user_col: str | Sequence[str] | None = None, metrics: Sequence[str] | None = None, confidence: float = CONFIDENCE,
+    weight_col: str | None = None, unit_col: str | Sequence[str] | None = None, options: Options | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Mean of each metric over groups of per-user rows, with its interval.
 
     Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval

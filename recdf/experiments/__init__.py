@@ -1,11 +1,11 @@
 """`rd.experiments`: per-user tables to decisions. Join, compare, decide, plan.
 
 * Join: `join_experiment` puts the metrics of each user beside the variant; `roll_up` makes one row a user of several.
-* Compare: `compare_models`, `compare_variants`, `bootstrap_ci`; for users beyond memory `variant_moments` and
-  `compare_variants_from_moments`.
+* Compare: `compare_models`, `compare_variants`, `compare_interleaved`, `bootstrap_ci`; for users beyond memory
+  `variant_moments` and `compare_variants_from_moments`.
 * Decide: `experiment_health` says whether an experiment is sound, `adjust_pvalues` corrects for many tests, and
   `report_table` makes a comparison a table to print.
-* Plan: `plan_experiment` says how many users it takes.
+* Plan: `plan_experiment` says how many users it takes; `interleave` mixes the lists of two recommenders.
 
 The four folders have these names. The modules beside them read the rows of an experiment, once for all of them.
 """

@@ -4,6 +4,7 @@ from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
 from ..experiments.compare.compare_from_moments import compare_variants_from_moments as compare_variants_from_moments
 from ..experiments.compare.compare_models import compare_models as compare_models
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
+from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
 from ..experiments.decide.decide_experiment import role_verdicts as role_verdicts
@@ -11,6 +12,7 @@ from ..experiments.decide.experiment_health import experiment_health as experime
 from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
 from ..experiments.join.join_experiment import join_experiment as join_experiment
 from ..experiments.join.roll_up import roll_up as roll_up
+from ..experiments.plan.interleaving import interleave as interleave
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
 from ..tables.comparisons import report_table as report_table
 from ..tables.shown_frames import ReportTable as ReportTable
@@ -19,11 +21,13 @@ __all__ = [
     "ReportTable",
     "adjust_pvalues",
     "bootstrap_ci",
+    "compare_interleaved",
     "compare_models",
     "compare_variants",
     "compare_variants_from_moments",
     "decide_experiment",
     "experiment_health",
+    "interleave",
     "join_experiment",
     "plan_experiment",
     "report_table",

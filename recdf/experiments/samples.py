@@ -71,11 +71,6 @@ def covariate_specs(
         several = given if isinstance(given, list) else [given]
         named = {str(i): one for i, one in enumerate(several)}
         found[metric] = list(metric_specs(named, data, "data", f"covariates[{metric!r}]").values())
-        if ratio and len(several) > 1:
-            raise OptionError(
-                f"covariates[{metric!r}]={given!r} has {len(given)} columns; a ratio of sums takes one covariate: a "
-                "column, or a tuple (numerator, denominator)"
-            )
         if not ratio and any(isinstance(one, tuple) and len(one) > 1 for one in several):
             raise OptionError(
                 f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a ratio of sums, and "
@@ -175,12 +170,11 @@ def without_gaps(covariate: Sample) -> Sample:
     return covariate.each(lambda values: np.where(known, values, values[known].mean() if known.any() else 0.0))
 
 
-def sum_by(sample: Sample, clusters: Codes) -> Sample:
-    """Sums per cluster; a mean becomes the ratio to the number of rows."""
+def sum_by(sample: Sample, clusters: Codes) -> tuple[Sample, Codes]:
+    """Sums per cluster, and the clusters; a mean becomes the ratio to the number of rows."""
     present, own = np.unique(clusters, return_inverse=True)
-    rows = np.ones(len(own))
 
-    whole = sample._replace(den=rows if sample.den is None else sample.den)
-    if whole.x_num is not None and whole.x_den is None:
-        whole = whole._replace(x_den=rows)
-    return whole.each(lambda values: exact_sums(values, own, len(present)))
+    def counted(one: Sample) -> Sample:
+        return Sample(one.num, np.ones(len(own)) if one.den is None else one.den, tuple(map(counted, one.covariates)))
+
+    return counted(sample).each(lambda values: exact_sums(values, own, len(present))), present

@@ -66,8 +66,6 @@ def which_tests(test: Any, specs: Mapping[str, Any], tests: object = VariantTest
 
 def check_together(settings: Settings, strata: Any = None, cluster: Any = None, covariates: Any = None) -> None:
     """Refuse options of a comparison of variants that exclude each other."""
-    if strata is not None and cluster is not None:
-        raise OptionError("strata and cluster are both given; stratify users, or cluster their rows, not both")
     tests, sequential = {*settings.tests.values()}, settings.sequential_n is not None
     if "proportion" in tests and (sequential or strata is not None or cluster is not None or covariates):
         raise OptionError(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from ..errors import DataError
-from ..stats.arms import Sample, both
+from ..stats.arms import Sample, Strata, both
 from ..stats.shares import equal_shares_test
 from .experiment_columns import Codes, Floats, some_keys
 from .experiment_rows import ExperimentRows
@@ -20,14 +21,10 @@ UNEQUAL = 0.01
 
 @dataclass(frozen=True)
 class Units:
-    """Both arms of one metric. One covariate is in the samples (CUPED), several are columns of `designs`.
-
-    `strata` are the stratum 0..H−1 of every unit of both arms, and the strata's shares W_h.
-    """
+    """Both arms of one metric in their strata. Covariates are in the samples or, for a regression, in `designs`."""
 
     sides: tuple[Sample, Sample]
     designs: tuple[Floats, Floats] | None
-    strata: tuple[tuple[Codes, Codes], Floats] | None
     clustered: bool
     n_dropped: tuple[int, int]
     n_covariate_missing: int
@@ -35,16 +32,21 @@ class Units:
 
     @property
     def n(self) -> tuple[int, int]:
-        return len(self.sides[0].num), len(self.sides[1].num)
+        return both(lambda side: side.n, self.sides)
+
+    @cached_property
+    def whole(self) -> tuple[Sample, Sample]:
+        """One row per unit of both arms, as if there were no strata and covariates."""
+        return both(lambda side: side.whole, self.sides)
 
     @property
     def n_counting(self) -> int:
         """Units of the smaller arm; of a ratio, those whose denominator is not 0."""
-        return min(len(s.num) if s.den is None else int((s.den > 0).sum()) for s in self.sides)
+        return min(len(s.num) if s.den is None else int((s.den > 0).sum()) for s in self.whole)
 
 
 def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRows, resampled: bool) -> Units:
-    """The units of a metric in the rows of both arms; `resampled` ones are adjusted by one covariate at most."""
+    """The units of a metric in the rows of both arms; `resampled` ones are not adjusted by a regression."""
     kept = metric.kept(arms[0]), metric.kept(arms[1])
     n = len(kept[0]), len(kept[1])
     sides = both(metric.sample.take, kept)
@@ -55,25 +57,22 @@ def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRo
     reasons = [not_used(one, n) for one in covariates]
     warnings = list(dict.fromkeys(filter(None, reasons)))
     covariates = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
-    strata = _strata(data.strata, kept, metric)
     gaps = any(one.missing.any() for one in covariates)
     regression = sides[0].den is None and data.clusters is None and not resampled
     designs = None
-    if regression and (len(covariates) > 1 or gaps or (covariates and strata is not None)):
+    if regression and (len(covariates) > 1 or gaps or (covariates and data.strata is not None)):
         columns = covariate_columns(covariates)
         designs = columns[: n[0]], columns[n[0] :]
     elif covariates:
-        x = without_gaps(covariates[0])
-        past = x.take(slice(n[0])), x.take(slice(n[0], None))
-        sides = both(lambda side, own: Sample(side.num, side.den, own.num, own.den), sides, past)
-    if data.clusters is not None:
-        if np.isin(data.clusters[kept[0]], data.clusters[kept[1]]).any():
-            warnings.append("shared_clusters")
-        sides = both(sum_by, sides, both(data.clusters.__getitem__, kept))
+        filled, of_arm = [without_gaps(one) for one in covariates], (slice(n[0]), slice(n[0], None))
+        sides = both(lambda side, own: side._replace(covariates=tuple(x.take(own) for x in filled)), sides, of_arm)
+    if data.clusters is not None and np.isin(data.clusters[kept[0]], data.clusters[kept[1]]).any():
+        warnings.append("shared_clusters")
+    sides = _in_strata(sides, kept, data, metric.name)
     if differ(both(metric.n_null, arms), both(len, arms)):
         warnings.append("unequal_missing")
     n_dropped = len(arms[0]) - n[0], len(arms[1]) - n[1]
-    return Units(sides, designs, strata, data.clusters is not None, n_dropped, n_missing, tuple(warnings))
+    return Units(sides, designs, data.clusters is not None, n_dropped, n_missing, tuple(warnings))
 
 
 def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
@@ -98,21 +97,38 @@ def covariate_columns(covariates: list[Sample]) -> Floats:
     return np.column_stack(columns + [one.missing.astype(np.float64) for one in covariates if one.missing.any()])
 
 
-def _strata(
-    stratum: tuple[Codes, pd.DataFrame] | None, kept: tuple[Codes, Codes], metric: MetricRows
-) -> tuple[tuple[Codes, Codes], Floats] | None:
-    """Strata of both arms; one with fewer than 2 users in an arm raises."""
-    if stratum is None:
-        return None
-    codes, labels = stratum
-    present, own = np.unique(codes[np.concatenate(kept)], return_inverse=True)
-    in_c, in_t = own[: len(kept[0])], own[len(kept[0]) :]
-    counts = np.array([np.bincount(part, minlength=len(present)) for part in (in_c, in_t)])
-    few = counts.min(axis=0, initial=2) < 2
+def _in_strata(
+    sides: tuple[Sample, Sample], rows: tuple[Codes, Codes], data: ExperimentRows, metric: str
+) -> tuple[Sample, Sample]:
+    """Both arms as units in strata: users, or clusters with a row in each of their strata. Too few units raise."""
+    clusters, labels, n_strata = data.clusters, pd.DataFrame(), 1
+    if clusters is None and data.strata is None:
+        return sides
+    cells = both(lambda own: np.zeros(len(own), np.int64), rows)
+    if data.strata is not None:
+        labels, of_rows = data.strata[1], data.strata[0]
+        present, own = np.unique(np.concatenate([of_rows[one] for one in rows]), return_inverse=True)
+        n_strata, cells = len(present), (own[: len(rows[0])], own[len(rows[0]) :])
+    if clusters is not None:
+        found = both(lambda side, at, of: sum_by(side, clusters[at] * n_strata + of), sides, rows, cells)
+        sides, cells = both(lambda one: one[0], found), both(lambda one: one[1], found)
+    if data.strata is None:
+        return sides
+    several = both(lambda cell: None if clusters is None else _repeated(cell // n_strata), cells)
+    placed = both(lambda cell, cluster: Strata(cell % n_strata, np.ones(n_strata), cluster), cells, several)
+    few = np.minimum(*(one.sums() for one in placed)) < 2
     if few.any():
-        shown = some_keys(labels, present[few], list(labels.columns))
+        what = "users" if clusters is None else "clusters"
         raise DataError(
-            f"{int(few.sum()):,} of {len(present):,} strata have fewer than 2 users in an arm "
-            f"for metric {metric.name!r} ({shown}); merge strata, or leave those users out"
+            f"{int(few.sum()):,} of {n_strata:,} strata have fewer than 2 {what} in an arm for metric {metric!r} "
+            f"({some_keys(labels, present[few], list(labels.columns))}); merge strata, or leave those {what} out"
         )
-    return (in_c, in_t), counts.sum(axis=0) / counts.sum()
+    total = np.add(*both(lambda side, one: one.sums(side.den), sides, placed))
+    weights = total / max(total.sum(), np.finfo(float).tiny)
+    return both(lambda side, one: side.within(one._replace(weights=weights)), sides, placed)
+
+
+def _repeated(clusters: Codes) -> Codes | None:
+    """The number of each row's cluster, or None if each row is another one."""
+    present, own = np.unique(clusters, return_inverse=True)
+    return own if len(present) < len(own) else None

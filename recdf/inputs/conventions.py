@@ -67,12 +67,10 @@ CONVENTIONS: dict[str, Convention] = {
     record.name: record
     for record in (
         Convention(
-            name="trec_eval",
-            library="trec_eval 9, by pytrec_eval-terrier 0.5.11",
+            name="trec_eval", library="trec_eval 9, by pytrec_eval-terrier 0.5.11",
             rules="The defaults of recdf, ordered by score: larger item id first among equal scores. A list without "
             "relevant items has the value 0 and counts in the mean.",
-            order="score",
-            options={"undefined": "zero"},
+            order="score", options={"undefined": "zero"},
             metrics=_as_recdf("hitrate hits precision recall rprecision mapr mrr ndcg bpref"),
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
@@ -80,12 +78,10 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="ranx",
-            library="ranx 0.3.21",
+            name="ranx", library="ranx 0.3.21",
             rules="Score order, row order among equal scores; linear gains. A list without relevant items has the "
             "value 0 and counts in the mean.",
-            order="score",
-            options={"ties": "row", "undefined": "zero"},
+            order="score", options={"ties": "row", "undefined": "zero"},
             metrics=_as_recdf("hitrate hits precision recall f1 rprecision mapr mrr ndcg dcg rbp"),
             differs={
                 "*": "In lists of more than 15 items its sort is not stable: equal scores stand in no defined order.",
@@ -94,8 +90,7 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="rectools",
-            library="RecTools 0.19.0",
+            name="rectools", library="RecTools 0.19.0",
             rules="Rank order; binary; NDCG divides by the gain of k relevant items, however few there are; a list has "
             "k − TP false positives, however short it is.",
             options={"ties": "row"},
@@ -113,8 +108,7 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="replay",
-            library="RePlay 0.22.0",
+            name="replay", library="RePlay 0.22.0",
             rules="Score order, larger item id first among equal scores; binary; MAP divides by min(k, n_true).",
             order="score",
             metrics={
@@ -128,12 +122,10 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="recommenders",
-            library="recommenders 1.2.1",
+            name="recommenders", library="recommenders 1.2.1",
             rules="Score order, row order among equal scores; binary; MAP divides by min(k, n_true); means over the "
             "users of both frames, of NDCG over the users of true.",
-            order="score",
-            options={"ties": "row"},
+            order="score", options={"ties": "row"},
             metrics={
                 **_as_recdf("precision recall"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
                 **_as_recdf("ild entropy"),
@@ -142,10 +134,8 @@ CONVENTIONS: dict[str, Convention] = {
             differs={"rprecision": "Its mean leaves out users by a rule of its own."},
         ),
         Convention(
-            name="rs_metrics",
-            library="rs_metrics 0.6.0",
-            rules="Row order; binary; precision divides by the items shown.",
-            order="row",
+            name="rs_metrics", library="rs_metrics 0.6.0",
+            rules="Row order; binary; precision divides by the items shown.", order="row",
             metrics={
                 "hitrate": {}, "precision": {"divisor": "shown"}, **_as_recdf("recall mapr mrr"), "ndcg": BINARY,
                 **_as_recdf("popularity surprisal coverage"),
@@ -155,8 +145,7 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="lenskit",
-            library="LensKit 2026.4.0",
+            name="lenskit", library="LensKit 2026.4.0",
             rules="Rank order; binary; the lists of pred; precision divides by the items shown, recall by "
             "min(k, n_true), average precision by min(n_true, items shown); discount 1 to rank 2, then 1/log2(rank).",
             options={"users": "pred", "ties": "row"},
@@ -173,10 +162,7 @@ CONVENTIONS: dict[str, Convention] = {
             },
         ),
         Convention(
-            name="recpack",
-            library="recpack 0.3.6",
-            rules="Score order; binary; users of true.",
-            order="score",
+            name="recpack", library="recpack 0.3.6", rules="Score order; binary; users of true.", order="score",
             metrics={
                 **_as_recdf("hits precision recall mrr"), "ndcg": BINARY, "dcg": BINARY,
                 "ild": {"similarity": "jaccard"},
@@ -184,12 +170,10 @@ CONVENTIONS: dict[str, Convention] = {
             differs={"*": "Equal scores stand in no defined order, and a score of 0 is not a recommendation."},
         ),
         Convention(
-            name="sklearn",
-            library="scikit-learn 1.9.1",
+            name="sklearn", library="scikit-learn 1.9.1",
             rules="ndcg_score on a scored candidate list: equal scores share their mean gain; the ideal is the "
             "candidate list itself, re-sorted.",
-            order="score",
-            options={"users": "pred"},
+            order="score", options={"users": "pred"},
             metrics={"ndcg": {"ideal": "listed", "tied": "averaged"}, "dcg": {"tied": "averaged"}, "auc": {}},
             differs={"*": "Only a list of candidates is seen: relevant items that are not among them do not count."},
         ),
@@ -228,17 +212,14 @@ def conventions_table() -> pd.DataFrame:
     """
     rows = [
         {
-            "convention": record.name,
-            "library": record.library,
-            "metric": metric,
-            "parameters": _settings_text(params),
-            "options": _settings_text({"order": record.order, **record.options}),
+            "convention": record.name, "library": record.library, "metric": metric,
+            "parameters": _settings_text(params), "options": _settings_text({"order": record.order, **record.options}),
             "rules": record.rules,
             "differs": " ".join(filter(None, (record.differs.get("*", ""), record.differs.get(metric, "")))),
         }
         for record in CONVENTIONS.values()
         for metric, params in record.metrics.items()
-    ]
+    ]  # fmt: skip
     return pd.DataFrame(rows)
 
 

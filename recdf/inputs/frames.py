@@ -177,14 +177,9 @@ def _inferred_labels(ids: list[Any]) -> pd.Series:
 
 
 def from_labelled(
-    frame: pd.DataFrame,
-    *,
-    relevance_col: str,
-    score_cols: str | Sequence[str],
-    user_col: str | Sequence[str] = "user_id",
-    item_col: str = "item_id",
-    model_col: str = "model",
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+    frame: pd.DataFrame, *, relevance_col: str, score_cols: str | Sequence[str],
+    user_col: str | Sequence[str] = "user_id", item_col: str = "item_id", model_col: str = "model",
+) -> tuple[pd.DataFrame, pd.DataFrame]:  # fmt: skip
     """Split one frame of labelled, scored candidates into `true` and `pred`.
 
     Parameters

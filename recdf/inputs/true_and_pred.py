@@ -77,13 +77,10 @@ class ReadRows:
     def kept(self, keep: np.ndarray) -> ReadRows:
         rows = np.flatnonzero(keep)
         return replace(
-            self,
-            keys=[ids.take(rows) for ids in self.keys],
-            by=[ids.take(rows) for ids in self.by],
-            item=self.item.take(rows),
-            number=None if self.number is None else self.number[rows],
+            self, keys=[ids.take(rows) for ids in self.keys], by=[ids.take(rows) for ids in self.by],
+            item=self.item.take(rows), number=None if self.number is None else self.number[rows],
             row=self.frame_rows(rows),
-        )
+        )  # fmt: skip
 
 
 def _read_ids(

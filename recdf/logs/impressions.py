@@ -83,28 +83,14 @@ class Impressions:
 
 @takes_columns("user_col", "item_col", "value_col", "null_keys")
 def from_impressions(
-    log: Any,
-    *,
-    user_col: str = "user_id",
-    item_col: str = "item_id",
-    rank_col: str | None = "position",
-    list_cols: str | Sequence[str] = (SESSION,),
-    time_col: str | None = None,
-    clicked_col: str | None = None,
-    clicks: Any = None,
-    purchases: Any = None,
-    value_col: str | None = None,
-    window: Any = None,
-    attribution: Literal["last", "first", "all"] = "last",
-    relevance: Mapping[str, float] | None = None,
-    repeats: Literal["first", "last", "each"] = "first",
-    unattributed: Literal["count", "true"] = "count",
-    session_gap: Any = None,
-    clock_skew: Any = None,
-    value: Literal["paid", "shown"] = "paid",
-    null_keys: Literal["raise", "drop"] = "raise",
-    options: Options | None = None,
-) -> Impressions:
+    log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
+    list_cols: str | Sequence[str] = (SESSION,), time_col: str | None = None, clicked_col: str | None = None,
+    clicks: Any = None, purchases: Any = None, value_col: str | None = None, window: Any = None,
+    attribution: Literal["last", "first", "all"] = "last", relevance: Mapping[str, float] | None = None,
+    repeats: Literal["first", "last", "each"] = "first", unattributed: Literal["count", "true"] = "count",
+    session_gap: Any = None, clock_skew: Any = None, value: Literal["paid", "shown"] = "paid",
+    null_keys: Literal["raise", "drop"] = "raise", options: Options | None = None,
+) -> Impressions:  # fmt: skip
     """Turn a raw log of impressions, with its clicks and purchases, into `true` and `pred`.
 
     Parameters

@@ -30,24 +30,11 @@ MUCH, ENOUGH_USERS = 0.05, 100
 
 @takes_columns("user_col", "item_col", "value_col")
 def check_log(
-    log: Any,
-    *,
-    user_col: str = "user_id",
-    item_col: str = "item_id",
-    rank_col: str | None = "position",
-    list_cols: Any = (SESSION,),
-    time_col: str | None = None,
-    clicks: Any = None,
-    purchases: Any = None,
-    value_col: str | None = None,
-    window: Any = None,
-    session_gap: Any = None,
-    variant_col: str | None = None,
-    propensity_col: str | None = None,
-    n_actions: int | None = None,
-    many: int = 1000,
-    options: Options | None = None,
-) -> pd.DataFrame:
+    log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
+    list_cols: Any = (SESSION,), time_col: str | None = None, clicks: Any = None, purchases: Any = None,
+    value_col: str | None = None, window: Any = None, session_gap: Any = None, variant_col: str | None = None,
+    propensity_col: str | None = None, n_actions: int | None = None, many: int = 1000, options: Options | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Find what is unusual in a log of impressions, and what it does to the numbers: one row per finding.
 
     Parameters

@@ -152,15 +152,12 @@ class Matched:
             return None if found is None else found[rows]
 
         return replace(
-            self,
-            judged=judged,
-            true_lists=true_lists,
-            n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
+            self, judged=judged, true_lists=true_lists, n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
             values=None if values is None else Values(values.pred, values.true[rows], values.where),
             item_weights=None if self.item_weights is None else self.item_weights[rows],
             rating=None if rating is None else Rating(lambda: rating.given()[rows], rating.predicted),
             responses=of_rows,
-        )
+        )  # fmt: skip
 
     def __enter__(self) -> Matched:
         return self

@@ -131,13 +131,8 @@ def _both_frames(true: Any, pred: Any, options: Options) -> tuple[pd.DataFrame, 
             column(pred_frame, name, "pred")
         true_frame = pred_frame[[*user_cols, options.item_col]].iloc[:0]
         users = "pred" if options.population.given is None else options.users
-        return (
-            true_frame,
-            pred_frame,
-            options.updated(
-                users=users, relevance_col=False, min_relevance=None, propensity_col=None, propensity_floor=0.0
-            ),
-        )
+        unused = {"relevance_col": False, "min_relevance": None, "propensity_col": None, "propensity_floor": 0.0}
+        return true_frame, pred_frame, options.updated(users=users, **unused)
     true_frame = as_frame(true, "true", options.user_col, options.item_col)
     if isinstance(true, Mapping) and options.population.rule == "true":
         options = options.updated(users=list(true))  # this includes users whose list is empty
@@ -183,18 +178,10 @@ def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
     item_ids = rows.doors.item_ids
     items = encode([rows.true.item, rows.pred.item, *item_ids.values()])
     return _Codes(
-        true_heads=true_heads,
-        pred_heads=pred_heads,
-        true_key=keys[0],
-        pred_key=keys[1],
-        users_key=None if rows.users is None else keys[2],
-        base_key=None if base is None else keys[-1],
-        n_keys=n_keys,
-        by=by,
-        by_values=by_frame,
-        items=items,
-        side_items=dict(zip(item_ids, items.columns[2:], strict=True)),
-    )
+        true_heads=true_heads, pred_heads=pred_heads, true_key=keys[0], pred_key=keys[1],
+        users_key=None if rows.users is None else keys[2], base_key=None if base is None else keys[-1], n_keys=n_keys,
+        by=by, by_values=by_frame, items=items, side_items=dict(zip(item_ids, items.columns[2:], strict=True)),
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ rank
@@ -255,37 +242,24 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
+    raw = Rating(
+        lambda: raw_ratings(rows.true, true.all_rows(), options),
+        lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),
+    )
     return Matched(
         keys=labels[[name for name in labels.columns if name not in rows.in_true]] if rows.in_true else labels,
-        by=codes.by_values,
-        list_by=list_by,
-        n_true=n_true,
-        n_pred=n_pred,
-        start=start,
-        pred_lists=pred,
-        true_list=true_list,
-        true_lists=true_lists,
-        judged=Hits(judged),
-        n_items=codes.items.n,
-        counts=ranked.counts,
-        side_counts=rows.doors.counts,
-        order=rows.order,
-        relevance_col=rows.true.number_col,
+        by=codes.by_values, list_by=list_by, n_true=n_true, n_pred=n_pred, start=start, pred_lists=pred,
+        true_list=true_list, true_lists=true_lists, judged=Hits(judged), n_items=codes.items.n, counts=ranked.counts,
+        side_counts=rows.doors.counts, order=rows.order, relevance_col=rows.true.number_col,
         overlap=_overlap(rows, codes, ranked, (true_list, n_true, n_pred), in_sides, compare),
         first={} if compare else _first_row_of_lists(rows, codes, ranked, (key, true_list, of_list)),
-        sides=sides,
-        judged_only=options.judged_only,
-        has_true=rows.has_true,
+        sides=sides, judged_only=options.judged_only, has_true=rows.has_true,
         repeats_kept=options.duplicates == "keep" and not REPEATED.isdisjoint(ranked.counts),
         values=item_values(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
         weight=list_weights(labels, rows.true, true, true_list, users, options),
-        item_weights=item_weights_of(rows.true, true.all_rows(), options),
-        rating=Rating(
-            lambda: raw_ratings(rows.true, true.all_rows(), options),
-            lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),
-        ),
+        item_weights=item_weights_of(rows.true, true.all_rows(), options), rating=raw,
         responses=cache(lambda name: responses_of(rows.true, true, name)),
-    )
+    )  # fmt: skip
 
 
 def _first_row_of_lists(
@@ -369,30 +343,18 @@ def _overlap(
     of_list, key = split_codes(ranked.pred.code, codes.n_keys, codes.n_by)
     n_judged = np.bincount(of_list, weights=ranked.pred.n_pairs, minlength=codes.n_by).astype(np.int64)
     shares = bool(n_judged.any())  # only a hit shows so far that users and items are shared
+    samples = [samples_of(role, one.keys, one.item) for role, one in (("true", rows.true), ("pred", rows.pred))]
     overlap = Overlap(
-        n_true_rows=len(rows.true),
-        n_pred_rows=len(rows.pred),
-        relevant=bool((ranked.gain > 0).any()),
-        has_true=rows.has_true and not rows.true_is_mapping,
-        given=rows.users is not None,
-        n_with_true=int(np.count_nonzero(true_list >= 0)),
-        n_judged=n_judged,
-        shares_user=shares,
-        shares_item=shares,
-        by_shares_item=n_judged > 0,
-        samples=samples_of("true", rows.true.keys, rows.true.item)
-        | samples_of("pred", rows.pred.keys, rows.pred.item)
-        | rows.doors.samples,
+        n_true_rows=len(rows.true), n_pred_rows=len(rows.pred), n_judged=n_judged, n_ranked=len(ranked.pred),
+        n_lists=len(true_list), n_with_true=int(np.count_nonzero(true_list >= 0)),
+        n_with_relevant=int(np.count_nonzero(n_true)), n_without_pred=int(np.count_nonzero(n_pred == 0)),
+        relevant=bool((ranked.gain > 0).any()), has_true=rows.has_true and not rows.true_is_mapping,
+        given=rows.users is not None, shares_user=shares, shares_item=shares, by_shares_item=n_judged > 0,
+        samples=samples[0] | samples[1] | rows.doors.samples, in_sides=in_sides,
         ranks_repeat=by_rank and ranked.pred.some_tie,
-        n_without_pred=int(np.count_nonzero(n_pred == 0)),
         alone=codes.n_by == 1 or bool(np.bincount(key).max(initial=0) <= 1),
-        n_lists=len(true_list),
-        n_with_relevant=int(np.count_nonzero(n_true)),
-        n_ranked=len(ranked.pred),
-        in_sides=in_sides,
         disordered={name: _disordered(rows, ranked.pred, name) for name in rows.hints.unused_order},
-        swapped=rows.hints.swapped,
-        true_by=rows.hints.true_by,
-    )
+        swapped=rows.hints.swapped, true_by=rows.hints.true_by,
+    )  # fmt: skip
     keys = codes.true_key, codes.pred_key
     return compared(overlap, keys, codes.items, ranked.pred, of_list) if compare else overlap

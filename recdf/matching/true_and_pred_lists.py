@@ -170,23 +170,13 @@ class PredLists:
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
         lists, pairs, counts = settle_pairs(ranked, pairs, self._true.gain, self._options)
         return _Found(
-            code=lists.code,
-            first=lists.first,
-            length=np.diff(lists.start),
-            n_pairs=pairs.n,
+            code=lists.code, first=lists.first, length=np.diff(lists.start), n_pairs=pairs.n,
             rank=pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
             number=np.arange(1, len(pairs.place) + 1) - np.repeat(np.cumsum(pairs.n) - pairs.n, pairs.n),
-            place=pairs.place.astype(np.int32),
-            true_place=pairs.sought.astype(np.int32),
-            repeat=pairs.repeat,
-            counts=counts,
-            has_levels=lists.level is not None,
-            tied=tied[:1],
-            n_tied=len(tied),
-            repeated=repeated,
-            settled=lists is not ranked,
-            lists=lists if self._blocks.n == 1 else None,
-        )
+            place=pairs.place.astype(np.int32), true_place=pairs.sought.astype(np.int32), repeat=pairs.repeat,
+            counts=counts, has_levels=lists.level is not None, tied=tied[:1], n_tied=len(tied), repeated=repeated,
+            settled=lists is not ranked, lists=lists if self._blocks.n == 1 else None,
+        )  # fmt: skip
 
     @cached_property
     def _lists(self) -> Ranked:

@@ -93,12 +93,9 @@ def _clipped(similarity: np.ndarray) -> np.ndarray:
 
 @metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
 def a_ndcg(
-    lists: Lists,
-    alpha: Annotated[float, a_number(0, 1)] = 0.5,
-    *,
-    ideal: Literal["greedy", "even"] = "greedy",
+    lists: Lists, alpha: Annotated[float, a_number(0, 1)] = 0.5, *, ideal: Literal["greedy", "even"] = "greedy",
     aspect_col: str | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0.
 
     Formula
@@ -174,12 +171,9 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
 
 @metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
 def categories(
-    lists: Lists,
-    *,
-    category_col: str = "category",
-    divisor: Literal["k", "shown", "catalogue"] = "k",
+    lists: Lists, *, category_col: str = "category", divisor: Literal["k", "shown", "catalogue"] = "k",
     separator: str = "|",
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Number of distinct categories in the first k, over k; larger is better, at least 0 (at most 1 if items have one).
 
     Formula
@@ -268,13 +262,9 @@ def _ordered_sums(of_categories: np.ndarray) -> np.ndarray:
     bounds=(0.0, None), better="smaller", needs=("items",), arguments=("log", "pred"), unknown=("category", "log_users")
 )
 def calibration(
-    lists: Lists,
-    *,
-    category_col: str = "category",
-    divergence: Literal["kl", "js"] = "kl",
-    smoothing: Share = 0.01,
+    lists: Lists, *, category_col: str = "category", divergence: Literal["kl", "js"] = "kl", smoothing: Share = 0.01,
     separator: str = "|",
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Divergence of the recommended categories from those of the user's past, in nats; smaller is better, at least 0.
 
     Formula

@@ -69,22 +69,13 @@ def exposure_share(
 
 
 @metric(
-    bounds=(0.0, None),
-    better=None,
-    needs=("items",),
-    arguments=("true", "pred"),
-    optional=("true",),
-    per="item",
-    sums=("shown", "exposure", "relevant"),
-    unknown=("group",),
-)
+    bounds=(0.0, None), better=None, needs=("items",), arguments=("true", "pred"), optional=("true",), per="item",
+    sums=("shown", "exposure", "relevant"), unknown=("group",),
+)  # fmt: skip
 def exposure_ratio(
-    counts: Counts,
-    *,
-    group_col: str = "group",
-    discount: Literal["log", "none"] = "log",
+    counts: Counts, *, group_col: str = "group", discount: Literal["log", "none"] = "log",
     relative_to: Literal["relevance", "catalogue"] = "relevance",
-) -> dict[object, float]:
+) -> dict[object, float]:  # fmt: skip
     """Share of a group in the exposure over its share in the relevant items; 1 is proportional, at least 0.
 
     Formula
@@ -145,14 +136,9 @@ def _relative_spread(probability: np.ndarray) -> float:
 
 
 @metric(
-    bounds=(0.0, None),
-    better="smaller",
-    needs=("log",),
-    arguments=("true", "pred"),
-    per="item",
-    sums=("hits", "relevant"),
-    unknown=("group",),
-)
+    bounds=(0.0, None), better="smaller", needs=("log",), arguments=("true", "pred"), per="item",
+    sums=("hits", "relevant"), unknown=("group",),
+)  # fmt: skip
 def pop_reo(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -> float:
     """Inequality between groups in the chance that a relevant item is recommended; smaller is better, at least 0.
 
@@ -191,13 +177,9 @@ def pop_reo(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -
 
 
 @metric(
-    bounds=(0.0, None),
-    better="smaller",
-    arguments=("log", "pred"),
-    per="item",
-    sums=("lengths", "had", "new"),
+    bounds=(0.0, None), better="smaller", arguments=("log", "pred"), per="item", sums=("lengths", "had", "new"),
     unknown=("group", "items_or_log"),
-)
+)  # fmt: skip
 def pop_rsp(counts: Counts, *, group_col: str | None = None, head: Head = 0.8) -> float:
     """Inequality between groups in the chance that an item is recommended; smaller is better, at least 0.
 

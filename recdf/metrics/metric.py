@@ -256,20 +256,15 @@ def metrics_table() -> pd.DataFrame:
     """
     rows = [
         {
-            "metric": m.name,
-            "family": m.family,
-            "aliases": ", ".join(m.aliases),
+            "metric": m.name, "family": m.family, "aliases": ", ".join(m.aliases),
             "parameters": ", ".join(f"{name}={show(value)}" for name, value in m.defaults.items()),
-            "better": m.better or "",
-            "low": np.nan if m.bounds[0] is None else float(m.bounds[0]),
+            "better": m.better or "", "low": np.nan if m.bounds[0] is None else float(m.bounds[0]),
             "high": np.nan if m.bounds[1] is None else float(m.bounds[1]),
-            "needs": ", ".join(need for need in m.needs if need != "true"),
-            "meaning": m.doc,
-            "formula": m.formula,
+            "needs": ", ".join(need for need in m.needs if need != "true"), "meaning": m.doc, "formula": m.formula,
             "references": m.references,
         }
         for m in METRICS.values()
-    ]
+    ]  # fmt: skip
     return pd.DataFrame(rows)
 
 

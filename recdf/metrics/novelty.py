@@ -128,20 +128,13 @@ def unseen(lists: Lists) -> np.ndarray:
 
 
 @metric(
-    needs=("log", "features"),
-    arguments=("true", "pred"),
-    optional=("true", "popular"),
+    needs=("log", "features"), arguments=("true", "pred"), optional=("true", "popular"),
     unknown=("log_users", "features"),
-)
+)  # fmt: skip
 def serendipity(
-    lists: Lists,
-    *,
-    threshold: float = 0.7,
-    relevant: bool = True,
-    top: Natural | None = None,
-    similarity: SimilarityArgument = "cosine",
-    separator: str = "|",
-) -> np.ndarray:
+    lists: Lists, *, threshold: float = 0.7, relevant: bool = True, top: Natural | None = None,
+    similarity: SimilarityArgument = "cosine", separator: str = "|",
+) -> np.ndarray:  # fmt: skip
     """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
 
     Formula

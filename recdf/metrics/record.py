@@ -66,16 +66,12 @@ class MetricRecord:
         if "true" in self.arguments and "true" not in self.optional:
             needs = {"true": None, **needs}
         settled = {
-            "aliases": tuple(self.aliases),
-            "needs": tuple(needs),
-            "outputs": tuple(self.outputs) or (self.name,),
+            "aliases": tuple(self.aliases), "needs": tuple(needs), "outputs": tuple(self.outputs) or (self.name,),
             "arguments": tuple(self.arguments),
             "optional": tuple(self.optional),
             # `help`, `inspect` and `pickle` read these from a metric as they do from a function.
-            "__module__": self.kernel.__module__,
-            "__name__": self.name,
-            "__qualname__": self.name,
-        }
+            "__module__": self.kernel.__module__, "__name__": self.name, "__qualname__": self.name,
+        }  # fmt: skip
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "__doc__", self._full_doc())

@@ -32,26 +32,14 @@ COMPARED_TARGET_COLUMNS = (
 @renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 def ope_compare(
-    log: Any,
-    *,
-    by: str = "model",
-    baseline: Any = None,
-    estimators: str | Sequence[str] = ("ips", "snips"),
-    reward_col: str = "reward",
-    propensity_col: str = "propensity",
-    target_col: str = "target_propensity",
-    slate_col: str | Sequence[str] | None = None,
-    position_col: str = "position",
-    interaction: Interaction | None = None,
-    propensity_kind: SlateKind = "item",
-    ragged: Literal["raise", "as_logged"] = "raise",
-    cluster: str | Sequence[str] | None = "user_id",
-    weight_col: str | None = None,
-    q_logged: str | None = None,
-    q_target: str | None = None,
-    clip: float | Sequence[float | None] | None = None,
-    confidence: float = 0.95,
-) -> pd.DataFrame:
+    log: Any, *, by: str = "model", baseline: Any = None, estimators: str | Sequence[str] = ("ips", "snips"),
+    reward_col: str = "reward", propensity_col: str = "propensity", target_col: str = "target_propensity",
+    slate_col: str | Sequence[str] | None = None, position_col: str = "position",
+    interaction: Interaction | None = None, propensity_kind: SlateKind = "item",
+    ragged: Literal["raise", "as_logged"] = "raise", cluster: str | Sequence[str] | None = "user_id",
+    weight_col: str | None = None, q_logged: str | None = None, q_target: str | None = None,
+    clip: float | Sequence[float | None] | None = None, confidence: float = 0.95,
+) -> pd.DataFrame:  # fmt: skip
     """Compare target policies with each other on the same logged rows: paired differences with intervals.
 
     Larger is better where a larger reward is. A difference between two targets is often known much better than either

@@ -34,32 +34,17 @@ ESTIMATE_COLUMNS = (
 
 @renamed(unit="slate_col", sample_weight_col="weight_col", method="interval")
 def ope_estimate(
-    log: Any,
-    *,
-    estimators: str | Sequence[str] = ("ips", "snips"),
-    reward_col: str = "reward",
-    propensity_col: str = "propensity",
-    target_col: str = "target_propensity",
-    slate_col: str | Sequence[str] | None = None,
-    position_col: str = "position",
-    interaction: Interaction | None = None,
-    propensity_kind: SlateKind = "item",
-    slate_propensity_col: str | None = None,
-    ragged: Literal["raise", "as_logged"] = "raise",
-    cluster: str | Sequence[str] | None = "user_id",
-    weight_col: str | None = None,
-    q_logged: str | None = None,
-    q_target: str | None = None,
-    clip: float | Sequence[float | None] | None = None,
-    by: str | Sequence[str] | None = None,
-    confidence: float = 0.95,
-    interval: IntervalKind = "delta",
-    reward_range: tuple[float, float] | None = None,
-    weight_range: tuple[float, float] | None = None,
-    n_resamples: int = 2000,
-    seed: int = 0,
-    progress: bool | None = None,
-) -> pd.DataFrame:
+    log: Any, *, estimators: str | Sequence[str] = ("ips", "snips"), reward_col: str = "reward",
+    propensity_col: str = "propensity", target_col: str = "target_propensity",
+    slate_col: str | Sequence[str] | None = None, position_col: str = "position",
+    interaction: Interaction | None = None, propensity_kind: SlateKind = "item",
+    slate_propensity_col: str | None = None, ragged: Literal["raise", "as_logged"] = "raise",
+    cluster: str | Sequence[str] | None = "user_id", weight_col: str | None = None, q_logged: str | None = None,
+    q_target: str | None = None, clip: float | Sequence[float | None] | None = None,
+    by: str | Sequence[str] | None = None, confidence: float = 0.95, interval: IntervalKind = "delta",
+    reward_range: tuple[float, float] | None = None, weight_range: tuple[float, float] | None = None,
+    n_resamples: int = 2000, seed: int = 0, progress: bool | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Estimate what a policy that did not run would have earned per decision, from a log of propensities.
 
     Larger is better where a larger reward is. Read `trust` before `value`: the interval of an estimate that says

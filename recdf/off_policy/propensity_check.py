@@ -31,12 +31,9 @@ LEAST_SHOWN = 50
 
 
 def propensity_check(
-    log: Any,
-    *,
-    by: str | Sequence[str] = ("position", "item_id"),
-    n_actions: int | None = None,
+    log: Any, *, by: str | Sequence[str] = ("position", "item_id"), n_actions: int | None = None,
     propensity_col: str = "propensity",
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """Test whether logged propensities are those with which the items of the log were shown.
 
     Formula

@@ -25,16 +25,9 @@ ADDED = ("q_logged", "q_target", "target_mass")
 
 
 def reward_table(
-    log: Any,
-    *,
-    candidates: Any,
-    by: str | Sequence[str] = ("item_id", "position"),
-    prior: float = 50,
-    folds: int = 5,
-    fold_by: str | Sequence[str] | None = "user_id",
-    reward_col: str = "reward",
-    target_col: str = "target_propensity",
-) -> pd.DataFrame:
+    log: Any, *, candidates: Any, by: str | Sequence[str] = ("item_id", "position"), prior: float = 50, folds: int = 5,
+    fold_by: str | Sequence[str] | None = "user_id", reward_col: str = "reward", target_col: str = "target_propensity",
+) -> pd.DataFrame:  # fmt: skip
     """Add the columns of a reward model to a log: smoothed mean rewards, each row's from the other folds.
 
     Formula

@@ -23,14 +23,9 @@ TARGET = "target_propensity"
 
 
 def target_from_recs(
-    log: Any,
-    pred: Any,
-    *,
-    on: str | Sequence[str] = ("user_id", "item_id"),
-    position_col: str | None = None,
-    k: int | None = None,
-    by: str | Sequence[str] | None = None,
-) -> pd.DataFrame:
+    log: Any, pred: Any, *, on: str | Sequence[str] = ("user_id", "item_id"), position_col: str | None = None,
+    k: int | None = None, by: str | Sequence[str] | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Add to a log the 0/1 probabilities with which a deterministic recommender would have shown the same items.
 
     Formula

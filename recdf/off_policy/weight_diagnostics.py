@@ -34,20 +34,12 @@ WEIGHT_COLUMNS = (
 @renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 def ope_diagnostics(
-    log: Any,
-    *,
-    reward_col: str = "reward",
-    propensity_col: str = "propensity",
-    target_col: str = "target_propensity",
-    slate_col: str | Sequence[str] | None = None,
-    position_col: str = "position",
-    interaction: Interaction | None = None,
-    propensity_kind: SlateKind = "item",
-    ragged: Literal["raise", "as_logged"] = "raise",
-    cluster: str | Sequence[str] | None = "user_id",
-    weight_col: str | None = None,
-    by: str | Sequence[str] | None = None,
-) -> pd.DataFrame:
+    log: Any, *, reward_col: str = "reward", propensity_col: str = "propensity", target_col: str = "target_propensity",
+    slate_col: str | Sequence[str] | None = None, position_col: str = "position",
+    interaction: Interaction | None = None, propensity_kind: SlateKind = "item",
+    ragged: Literal["raise", "as_logged"] = "raise", cluster: str | Sequence[str] | None = "user_id",
+    weight_col: str | None = None, by: str | Sequence[str] | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Show whether a log can tell what a target policy would have earned: overlap, support and rewards.
 
     Formula

@@ -34,14 +34,9 @@ HOLDS = "a Dask frame holds"  # for messages
 
 @takes_engine_arguments("Dask")
 def evaluate(
-    true: Any,
-    pred: Any,
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int] = 10,
-    *,
-    partitions: int | None = None,
-    **options: Unpack[EvaluateArguments],
-) -> EngineEvaluation[Any]:
+    true: Any, pred: Any, metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int] = 10, *, partitions: int | None = None, **options: Unpack[EvaluateArguments],
+) -> EngineEvaluation[Any]:  # fmt: skip
     """Evaluate two Dask frames. The summary is that of `rd.evaluate`, and the rows per list stay with the workers.
 
     Parameters

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -38,7 +38,7 @@ from ..inputs.sizes import sizes
 from ..matching.overlap import Overlap, samples_of
 from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call
-from .engine_arguments import no_order, refuse_ties_by_row, watched
+from .engine_arguments import Watched, no_order, refuse_ties_by_row
 from .engine_methods import (
     Engine,
     EngineFrame,
@@ -279,7 +279,7 @@ def evaluate_frames(
         If a method of the engine raises another error.
     """
     n_buckets = buckets_of(asked, n_buckets)
-    engine = watched(engine, n_buckets)
+    engine = cast(Engine[EngineFrame], Watched(engine, n_buckets))
     call = engine_call(engine, true, asked)
     frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
     needed = Needed.of(call, {role: engine.schema(frame) for role, frame in frames.items()})

@@ -1,6 +1,6 @@
 """The arguments of an engine: how its `evaluate` shows them, what it refuses, and how it tells of jobs that fail.
 
-Contract: `watched` returns an engine that raises `EngineError` where a job of the engine fails. The message says what
+Contract: a `Watched` engine raises `EngineError` where a job of the engine fails. The message says what
 failed, in which bucket if that is known, and what to do. The engine's exception is its `__cause__`. Errors of recdf
 pass unchanged.
 """
@@ -135,43 +135,36 @@ INSTALL = (
 
 CAUSES = (
     Cause(
-        r"maxResultSize|Results of .* is bigger than",
-        "the result is too large for this process",
+        r"maxResultSize|Results of .* is bigger than", "the result is too large for this process",
         "Write the rows with to_parquet, or raise spark.driver.maxResultSize",
     ),
     Cause(
         r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size|malloc of size",
-        "a worker ran out of memory{where}{wanted}",
-        MORE,
+        "a worker ran out of memory{where}{wanted}", MORE,
     ),
     Cause(r"EngineError: (?P<own>[^\n]+)", "{own}", INSTALL),
     Cause(r"No module named '?(?P<own>[\w.]+)", "a worker has no module {own}", INSTALL),
     Cause(r"PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION", "a worker lacks a package ({detail})", INSTALL),
     Cause(
-        r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
-        "a worker runs another Python ({detail})",
+        r"PYTHON_VERSION_MISMATCH|Python in worker has different version", "a worker runs another Python ({detail})",
         INSTALL,
     ),
     Cause(
         r"Can't get attribute|cannot import name|incompatible .*pickle|unsupported pickle",
-        "a worker has other versions of the packages than this process ({detail})",
-        INSTALL,
+        "a worker has other versions of the packages than this process ({detail})", INSTALL,
     ),
     Cause(
         r"NO_ACTIVE_SESSION|NO_ACTIVE_OR_DEFAULT_SESSION|SESSION_(CLOSED|NOT_FOUND|CHANGED)|stopped SparkContext"
         r"|SparkContext (was|has been) (shut ?down|stopped)|No active Spark ?session"
         r"|SparkSession should be created first|'setCallSite'",
-        "the session of Spark has stopped",
-        "Start a new session, read the frames in it, and repeat the call",
+        "the session of Spark has stopped", "Start a new session, read the frames in it, and repeat the call",
     ),
     Cause(
         r"Path does not exist|PATH_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND",
-        "a path or a table of a frame does not exist ({detail})",
-        "Check its name, and whether the workers can see it",
+        "a path or a table of a frame does not exist ({detail})", "Check its name, and whether the workers can see it",
     ),
     Cause(
-        r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE",
-        "a file of a frame cannot be read ({detail})",
+        r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE", "a file of a frame cannot be read ({detail})",
         "Check the path. If the file was deleted or written again after the frame was made, read the frame again and "
         "repeat the call",
     ),
@@ -181,21 +174,17 @@ CAUSES = (
         "a worker process ended{where}",
         "Most often it ran out of memory. " + MORE + ". The log of the worker says more",
     ),
-)
+)  # fmt: skip
 UNKNOWN = Cause(
-    "",
-    "{detail}",
+    "", "{detail}",
     "The whole error is in error.__cause__. If the frame fails without recdf too, the cause is in its own steps",
-)
+)  # fmt: skip
 WANTED = r"(?:Unable to allocate|[mr]e?alloc of size)[^\n]*"  # how much memory was asked for
 
 
-def watched(engine: Any, n_buckets: int) -> Any:
-    """Return the engine, which raises `EngineError` where one of its jobs fails."""
-    return _Watched(engine, n_buckets)
+class Watched:
+    """An engine that raises `EngineError` where one of its jobs fails."""
 
-
-class _Watched:
     def __init__(self, engine: Any, n_buckets: int) -> None:
         self._engine, self._n_buckets = engine, n_buckets
 

@@ -56,16 +56,10 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
         return Evaluation(per_user, self._summary, self._spec)
 
     def variant_moments(
-        self,
-        assignment: Any,
-        metrics: str | Sequence[str] | None = None,
-        *,
-        user_col: str | Sequence[str] | None = None,
-        variant_col: str = "variant",
-        by: str | Sequence[str] | None = None,
-        nan: RaiseOrDrop = "raise",
-        **options: Any,
-    ) -> pd.DataFrame:
+        self, assignment: Any, metrics: str | Sequence[str] | None = None, *,
+        user_col: str | Sequence[str] | None = None, variant_col: str = "variant",
+        by: str | Sequence[str] | None = None, nan: RaiseOrDrop = "raise", **options: Any,
+    ) -> pd.DataFrame:  # fmt: skip
         """Join the rows to an experiment's assignment, and reduce the users to the moments of each variant.
 
         The result is that of `rd.variant_moments` on the users that `join_experiment` gives in memory. Here every

@@ -33,18 +33,10 @@ from .whole_columns import measure_whole
 
 @takes_evaluate_arguments
 def evaluate_parquet(
-    true_path: Any,
-    pred_path: Any,
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int] = 10,
-    *,
-    out: Any = None,
-    memory_limit: int | str | None = None,
-    buckets: int | None = None,
-    progress: bool | None = None,
-    overwrite: bool = False,
-    **arguments: Unpack[EvaluateArguments],
-) -> Evaluation:
+    true_path: Any, pred_path: Any, metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int] = 10, *, out: Any = None, memory_limit: int | str | None = None, buckets: int | None = None,
+    progress: bool | None = None, overwrite: bool = False, **arguments: Unpack[EvaluateArguments],
+) -> Evaluation:  # fmt: skip
     """Evaluate parquet files that may be larger than memory; the tables are those of `evaluate` for the whole frames.
 
     Only the needed columns are read, once, by several threads. If `memory_limit` is at least four times their size in

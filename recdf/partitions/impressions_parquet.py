@@ -35,16 +35,9 @@ MOST_LOG_BUCKETS = 2**15
 
 
 def impressions_parquet(
-    log_path: Any,
-    out: Any,
-    *,
-    clicks_path: Any = None,
-    purchases_path: Any = None,
-    user_col: str = "user_id",
-    memory_limit: int | str | None = None,
-    overwrite: bool = False,
-    **options: Any,
-) -> dict[str, Any]:
+    log_path: Any, out: Any, *, clicks_path: Any = None, purchases_path: Any = None, user_col: str = "user_id",
+    memory_limit: int | str | None = None, overwrite: bool = False, **options: Any,
+) -> dict[str, Any]:  # fmt: skip
     """Turn parquet files of a log of impressions, which may be larger than memory, into files of `true` and `pred`.
 
     The users are divided into parts by a hash of their id, and `from_impressions` attributes the events of one part

@@ -42,15 +42,10 @@ SPARK_ARGUMENTS = ("partitions", "cache")  # arguments that `rd.evaluate` does n
 
 @takes_engine_arguments("Spark")
 def evaluate(
-    true: Any,
-    pred: Any,
-    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int] = 10,
-    *,
-    partitions: int | None = None,
-    cache: bool = False,
+    true: Any, pred: Any, metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int] = 10, *, partitions: int | None = None, cache: bool = False,
     **options: Unpack[EvaluateArguments],
-) -> EngineEvaluation[Any]:
+) -> EngineEvaluation[Any]:  # fmt: skip
     """Evaluate two Spark frames. The summary is that of `rd.evaluate`, and the rows per list stay in Spark.
 
     Parameters

@@ -16,28 +16,29 @@ Percentile = Literal["percentile", "basic"]
 
 
 def replicate_estimates(
-    samples: Sequence[Sample], thetas: Sequence[float], xs: Sequence[float], n_resamples: int, seed: Seed,
+    samples: Sequence[Sample], thetas: Sequence[Floats], centres: Sequence[Floats], n_resamples: int, seed: Seed,
     unordered: bool = False,
 ) -> Floats:  # fmt: skip
-    """Return replicates (n_resamples, samples) of ΣN/ΣD − θ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
+    """Return replicates (n_resamples, samples) of ΣN/ΣD − Σθ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
 
     `unordered` units have no ids to sort by. They are sorted by their own values, which makes the replicates the same
-    for any order of the rows. A missing covariate (x_num None) adds nothing.
+    for any order of the rows.
     """
     ones = np.ones(len(samples[0].num))
-    given = [ones if values is None else values for sample in samples for values in sample]
+    parts = [part for sample in samples for part in (sample, *sample.covariates)]
+    given = [ones if values is None else values for part in parts for values in (part.num, part.den)]
     columns, places = distinct_columns([ones, *given])
     if unordered:
         order = np.lexsort(columns)
         columns = [values[order] for values in columns]
     sums = poisson_sums(columns, n_resamples, seed)
-    replicates = np.empty((n_resamples, len(samples)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        for j, sample in enumerate(samples):
-            num, den, x_num, x_den = places[1 + 4 * j : 5 + 4 * j]
-            replicates[:, j] = sums[:, num] / sums[:, den]
-            if sample.x_num is not None:
-                replicates[:, j] -= thetas[j] * (sums[:, x_num] / sums[:, x_den] - xs[j])
+        ratios = iter([sums[:, num] / sums[:, den] for num, den in zip(places[1::2], places[2::2], strict=True)])
+    replicates = np.empty((n_resamples, len(samples)))
+    for j, (theta, centre) in enumerate(zip(thetas, centres, strict=True)):
+        replicates[:, j] = next(ratios)
+        for slope, x in zip(theta, centre, strict=True):
+            replicates[:, j] -= slope * (next(ratios) - x)
     # A replicate in which every unit with a denominator has weight 0 has no ratio.
     replicates[np.isinf(replicates)] = np.nan
     return replicates

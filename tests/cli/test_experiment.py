@@ -220,7 +220,6 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
         (["--expected", "A=0", "B=1"], "--expected A=0.0; expected a number above 0"),
         (["--assignment", "absent.csv"], "absent.csv: no such file"),
         (["--assignment", "groups.xls"], "groups.xls"),
-        (["--strata", "segment", "--cluster", "segment"], "not both"),
         (["--how", "median"], "invalid choice"),
         (["--sequential-n", "many"], "invalid int value"),
     ],
@@ -282,4 +281,66 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
     options = {"covariates": ("pre_clicks", "pre_shown"), "expected": {"A": 1, "B": 1}}
     want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
-    assert "a ratio of sums takes one covariate" in fails(capsys, *call, "--covariate", "pre_clicks", "pre_shown")
+    assert run(capsys, *call, "--covariate", "pre_clicks", "pre_shown", "--out", "several")[0] == 0
+    several = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options | {
+        "covariates": ["pre_clicks", "pre_shown"]
+    })  # fmt: skip
+    pd.testing.assert_frame_equal(written("several/comparison.parquet"), several, check_dtype=False)
+
+
+# --------------------------------------------------------------------------------------- roles and the decision
+
+ROLE_CALL = (
+    "experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--missing", "zero",
+    "--metric", "revenue@10", "ctr=hits@10/n_pred", "hits@10",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("roles", "decided", "fail_on"), [
+    (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
+    (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
+    (("--role", "revenue@10=success", "--smaller-is-better", "revenue@10"), "do not ship", "worse"),
+    (("--role", "ctr=success", "--guardrail", "hits@10=+2%", "--smaller-is-better", "hits@10"), "do not ship", "worse"),
+    (("--role", "ctr=success", "--expected", "A=0.6", "B=0.4"), "invalid", "invalid"),
+    (("--role", "ctr=success", "--confidence", "0.999999999999999"), "keep running", "undecided"),
+])  # fmt: skip
+def test_experiment_decides_by_roles(capsys, folder, roles, decided, fail_on):
+    code, out, err = run(capsys, *ROLE_CALL, *roles, "--out", "out")
+    assert (code, err) == (0, "")
+    assert out.isascii()
+    assert f"Decision, B vs. A: {decided.upper()}" in out
+    decision, judged = written("out/decision.parquet"), written("out/roles.parquet")
+    assert decision["decision"].tolist() == [decided]
+    assert set(judged["role"]) <= {"success", "guardrail", "diagnostic"}
+    for word in ("worse", "undecided", "invalid"):
+        code = run(capsys, *ROLE_CALL, *roles, "--fail-on", word)[0]
+        assert code == int(word == fail_on), (word, fail_on)
+
+
+def test_success_metrics_are_the_family_that_decides(capsys, folder):
+    run(capsys, *ROLE_CALL, "--role", "ctr=success", "--out", "out")
+    table = written("out/comparison.parquet").set_index("metric")
+    assert table.loc["ctr", "p_adj"] == table.loc["ctr", "p_value"]
+    assert written("out/roles.parquet").set_index("metric").loc["ctr", "p_adj"] == table.loc["ctr", "p_value"]
+
+
+@pytest.mark.parametrize(("roles", "said"), [
+    (("--role", "ctr"), "--role ctr; expected a metric and its role, as ctr=success"),
+    (("--role", "ctr=goal"), "goal"),
+    (("--guardrail", "revenue@10=-2%"), "no success metric"),
+    (("--role", "ctr=success", "--guardrail", "revenue@10=+2%"), "allows what is better"),
+    (("--role", "cvr=success"), "cvr"),
+])  # fmt: skip
+def test_wrong_roles_are_refused(capsys, folder, roles, said):
+    code, _, err = run(capsys, *ROLE_CALL, *roles)
+    assert code == 2
+    assert said in err
+
+
+def test_a_report_takes_the_roles_of_its_experiment(capsys, folder):
+    roles = ("--role", "ctr=success", "--guardrail", "revenue@10=-2%")
+    run(capsys, *ROLE_CALL, *roles, "--out", "out")
+    assert run(capsys, "report", "--experiment", "out/comparison.parquet", *roles, "--out", "r.html")[0] == 0
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert "ship. ctr: better (" in page
+    assert run(capsys, "report", "ab", *roles, "--out", "s.html")[0] == 2

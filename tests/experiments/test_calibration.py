@@ -76,13 +76,13 @@ def test_ratio(rng):
 
 
 def cuped(control, treatment):
-    theta, x = arms.cuped_theta(arms.pool(control, treatment))
-    return arms.cuped_arm(control, theta, x), arms.cuped_arm(treatment, theta, x)
+    found = arms.slopes(arms.pool(control, treatment))
+    return arms.estimate_arm(control, *found), arms.estimate_arm(treatment, *found)
 
 
 def test_cuped(rng):
     (c, cx), (t, tx) = users(rng, 300), users(rng, 200)
-    control, treatment = cuped(arms.Sample(c, None, cx), arms.Sample(t, None, tx))
+    control, treatment = cuped(*(arms.Sample(y, None, (arms.Sample(x),)) for y, x in ((c, cx), (t, tx))))
     check(effect_sizes.effect(control, treatment))
     # The covariate is worth having, or the test would show little.
     assert np.mean(control.var / arms.arm(c).var) < 0.85
@@ -92,7 +92,8 @@ def test_ratio_cuped(rng):
     samples = []
     for n in (400, 300):
         num, den = ratio(rng, n)
-        samples.append(arms.Sample(num, den, num + rng.binomial(5, 0.5, num.shape), den + 5.0))
+        past = arms.Sample(num + rng.binomial(5, 0.5, num.shape), den + 5.0)
+        samples.append(arms.Sample(num, den, (past,)))
     check(effect_sizes.effect(*cuped(*samples)))
 
 
@@ -104,7 +105,9 @@ def test_stratified(rng):
     shares = np.bincount(strata) / len(strata)
     for _ in range(2):
         values = level[strata] + spread[strata] * (rng.gamma(2, 0.5, (RUNS, len(strata))) - 1)
-        sides.append(arms.stratified_arm(values, strata, shares))
+        placed = arms.Strata(strata, shares)
+        found = [arms.estimate_arm(arms.Sample(of_run, strata=placed)) for of_run in values]
+        sides.append(arms.Arm(*(np.array(numbers) for numbers in zip(*found, strict=True))))
     check(effect_sizes.effect(*sides))
 
 
@@ -202,7 +205,7 @@ def test_poisson_bootstrap_of_two_arms(rng):
         num, den = ratio(rng, n)
         samples = [arms.Sample(a, b) for a, b in zip(num, den, strict=True)]
         # A few runs at a time, because each column of a call is compared with those before it.
-        some, nothing = range(0, RUNS, 50), [0.0] * 50
+        some, nothing = range(0, RUNS, 50), [arms.NO_THETA] * 50
         found = [bootstrap.replicate_estimates(samples[i : i + 50], nothing, nothing, 1000, (0, side)) for i in some]
         sides.append(np.concatenate(found, axis=1))
     diff = sides[1] - sides[0]

@@ -275,8 +275,6 @@ BAD_COMPARISONS = [
     ("no metrics", lambda d: (d, [], {}), OptionError, "empty"),
     ("three columns", lambda d: (d, {"x": ("m", "m", "m")}, {}), OptionError, "numerator, denominator"),
     ("small stratum", lambda d: (d.assign(s=list("xxxyxxxx")), "m", {"strata": "s"}), DataError, "1 of 2 strata.*'y'"),
-    ("strata and cluster", lambda d: (d, "m", {"strata": "m", "cluster": "m"}), OptionError, "not both"),
-    ("strata of a ratio", lambda d: (d, {"r": ("m", "user_id")}, {"strata": "variant"}), OptionError, "means only"),
     ("negative denominator", lambda d: (d.assign(n=-1), {"r": ("m", "n")}, {}), DataError, "negative in 8 rows"),
     ("covariate of no metric", lambda d: (d, "m", {"covariates": {"x": "m"}}), OptionError, r"\['x'\]"),
     ("null segment", lambda d: (d.assign(s=[None, *"xxxxxxx"]), "m", {"by": "s"}), NullKeyError, "1 of 8"),

@@ -151,14 +151,6 @@ def test_bad_input_of_models(columns, options, error, words):
         rd.compare_models(frame.assign(**columns), "m", **{"weight_col": "w", **options})
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"strata": "s"}, "strata= is for plain means"),
-        ({"test": "proportion"}, 'test="proportion" is for plain means'),
-        ({"covariates": ["before", "a"]}, "covariates of 'b' are several; weight_col= takes one"),
-    ],
-)
-def test_options_that_take_no_weights(options, words):
-    with pytest.raises(rd.OptionError, match=words):
-        rd.compare_variants(users().assign(s=0), "b", control="A", weight_col="w", **options)
+def test_proportions_take_no_weights():
+    with pytest.raises(rd.OptionError, match='weight_col and test="proportion" exclude each other'):
+        rd.compare_variants(users(), "b", control="A", weight_col="w", test="proportion")

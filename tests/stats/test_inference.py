@@ -97,22 +97,22 @@ def test_cuped_is_the_regression_estimate(rng):
     x = rng.normal(size=400)
     y = 2 * x + rng.normal(size=400)
     arm = np.arange(400) % 2
-    c, t = (arms.Sample(y[arm == a], None, x[arm == a]) for a in (0, 1))
-    theta, mean = arms.cuped_theta(arms.pool(c, t))
+    c, t = (arms.Sample(y[arm == a], None, (arms.Sample(x[arm == a]),)) for a in (0, 1))
+    theta, mean = arms.slopes(arms.pool(c, t))
     # theta is the slope of y on x over both arms, and a covariate leaves 1 - r^2 of the variance (about).
-    assert theta == pytest.approx(sm.OLS(y, np.column_stack([np.ones_like(x), x])).fit().params[1], rel=1e-9)
-    control = arms.cuped_arm(c, theta, mean)
-    residual = (c.num - c.num.mean()) - theta * (c.x_num - c.x_num.mean())
+    assert theta[0] == pytest.approx(sm.OLS(y, np.column_stack([np.ones_like(x), x])).fit().params[1], rel=1e-9)
+    control, own = arms.estimate_arm(c, theta, mean), c.covariates[0].num
+    residual = (c.num - c.num.mean()) - theta * (own - own.mean())
     assert control.var == pytest.approx((residual**2).sum() / 199 / 200)
-    assert control.mean == pytest.approx(c.num.mean() - theta * (c.x_num.mean() - x.mean()))
+    assert control.mean == pytest.approx(c.num.mean() - theta[0] * (own.mean() - x.mean()))
 
 
 def test_covariate_without_variance_changes_nothing(rng):
-    c = arms.Sample(rng.normal(size=20), None, np.full(20, 0.1))
-    t = arms.Sample(rng.normal(size=30), None, np.full(30, 0.1))
-    theta, x = arms.cuped_theta(arms.pool(c, t))
-    assert theta == 0
-    assert arms.cuped_arm(c, theta, x).var == pytest.approx(arms.arm(c.num).var)
+    c = arms.Sample(rng.normal(size=20), None, (arms.Sample(np.full(20, 0.1)),))
+    t = arms.Sample(rng.normal(size=30), None, (arms.Sample(np.full(30, 0.1)),))
+    theta, x = arms.slopes(arms.pool(c, t))
+    assert theta.tolist() == [0.0]
+    assert arms.estimate_arm(c, theta, x).var == pytest.approx(arms.arm(c.num).var)
 
 
 @pytest.mark.parametrize(("method", "name"), [("holm", "holm"), ("bh", "fdr_bh"), ("bonferroni", "bonferroni")])

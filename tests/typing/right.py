@@ -57,6 +57,8 @@ def calls() -> None:
     assert_type(pairs, pd.DataFrame)
 
     assert_type(rd.experiments.adjust_pvalues(pairs), pd.DataFrame)
+    mixed = rd.experiments.interleave(one, one, 5, method="optimized", seed=1)
+    assert_type(rd.experiments.compare_interleaved(mixed, mixed.head(3), credit="binary"), pd.DataFrame)
     assert_type(rd.bootstrap_ci(per_user, "ndcg@10", by="model", n_resamples=99), pd.DataFrame)
     bandit = pd.DataFrame({"item_id": [1, 2], "reward": [1.0, 0.0], "propensity": 0.5, "target_propensity": [0.9, 0.1]})
     assert_type(rd.ope.estimate(bandit, cluster=None), pd.DataFrame)

@@ -209,13 +209,9 @@ def _time_col(effect: pd.DataFrame) -> str:
 
 @style.drawn_from(_over_time_data)
 def over_time(
-    effect: pd.DataFrame,
-    metric: str | None = None,
-    *,
-    time_col: str | None = None,
-    treatment: Any = None,
+    effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw the effect of a variant by period, with its intervals.
 
     Parameters

@@ -165,14 +165,9 @@ def _band_shares(model: str, band: np.ndarray, weight: FloatArray, names: Sequen
 
 @style.drawn_from(_longtail_data)
 def longtail(
-    exposure_table: pd.DataFrame,
-    log: Any,
-    *,
-    bands: Sequence[float] = BANDS,
-    item_col: str | None = None,
-    highlight: str | Sequence[str] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+    exposure_table: pd.DataFrame, log: Any, *, bands: Sequence[float] = BANDS, item_col: str | None = None,
+    highlight: str | Sequence[str] | None = None, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw the share of impressions that goes to popular and to rare items, beside their share in the past.
 
     Parameters

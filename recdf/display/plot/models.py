@@ -24,8 +24,8 @@ DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
 def _curve_data(
-    result: Any, metrics: str | Sequence[str] | None = None, *, x: str = "k", highlight: str | Sequence[str] | None
-    = None,
+    result: Any, metrics: str | Sequence[str] | None = None, *, x: str = "k",
+    highlight: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Return what `curve` draws: `model`, `metric`, `better`, `k`, `value`, `ci_low`, `ci_high`, `n`, `band`.
 
@@ -80,13 +80,9 @@ def _banded(table: pd.DataFrame, places: str, models: list[str], highlight: Any)
 
 @style.drawn_from(_curve_data)
 def curve(
-    result: Any,
-    metrics: str | Sequence[str] | None = None,
-    *,
-    x: str = "k",
-    highlight: str | Sequence[str] | None = None,
-    ax: Any = None,
-) -> Any:
+    result: Any, metrics: str | Sequence[str] | None = None, *, x: str = "k",
+    highlight: str | Sequence[str] | None = None, ax: Any = None,
+) -> Any:  # fmt: skip
     """Draw metrics over k, or over time, one line per model, one panel per metric.
 
     Parameters
@@ -221,13 +217,9 @@ def _not_dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @style.drawn_from(_tradeoff_data)
 def tradeoff(
-    result: Any,
-    x: str = "coverage@10",
-    y: str = "ndcg@10",
-    *,
-    highlight: str | Sequence[str] | None = None,
+    result: Any, x: str = "coverage@10", y: str = "ndcg@10", *, highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw two metrics against each other, one point per model, with the line of models that no other beats on both.
 
     Parameters

@@ -56,13 +56,9 @@ def _lists_data(
 
 @style.drawn_from(_lists_data)
 def lists(
-    hit_table: pd.DataFrame,
-    user: Any,
-    *,
-    models: Sequence[Any] | None = None,
-    name_col: str | None = None,
+    hit_table: pd.DataFrame, user: Any, *, models: Sequence[Any] | None = None, name_col: str | None = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw what each model showed one user, side by side, with the hits marked.
 
     Parameters

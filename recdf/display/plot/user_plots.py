@@ -49,13 +49,9 @@ def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd
 
 @style.drawn_from(_users_data)
 def users(
-    result: Any,
-    metric: str,
-    *,
-    model_col: str | None = None,
-    highlight: str | Sequence[str] | None = None,
+    result: Any, metric: str, *, model_col: str | None = None, highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw the share of users who get at most a value, by model: who gets nothing, and how much the others get.
 
     Parameters
@@ -164,13 +160,9 @@ def _effective_lists(result: Any, model: str, defined: np.ndarray) -> float:
 
 @style.drawn_from(_performance_data)
 def performance(
-    result: Any,
-    metric: str,
-    *,
-    model_col: str | None = None,
-    highlight: str | Sequence[str] | None = None,
+    result: Any, metric: str, *, model_col: str | None = None, highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw the share of lists that reach a value, one line per model: a performance profile with its band.
 
     Formula: share(x) = |{lists: value ≥ x}| / n, with the band ±√(ln(2/0.05) / 2n), in which the whole curve lies

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...inputs.sums import exact_sums
 from ...progress import Progress
-from ...stats.arms import Arm, Sample, arm, both, effective_number, linearise
+from ...stats.arms import Arm, Sample, arm, both, effective_number, estimate_arm, linearise
 from ...stats.bootstrap import bootstrap_p, quantile_interval, replicate_estimates, standard_error
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
@@ -99,14 +99,18 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
 
 def _with_denominators(row: Row, metric: MetricRows, units: Units) -> Row:
     """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their difference."""
-    den = both(lambda side: side.den, units.sides)
-    if den[0] is None or den[1] is None or not (metric.ratio or units.clustered):
+    sides = units.sides
+    if sides[0].den is None or not (metric.ratio or units.clustered):
         return row
-    control, treatment = arm(den[0]), arm(den[1])
+    control, treatment = both(lambda side: arm(side.den), units.whole)
+    means = {"mean_denominator_control": control.mean, "mean_denominator_treatment": treatment.mean}
+    if sides[0].strata is not None:
+        size = np.add(*both(lambda side: side.strata.sums(), sides))
+        shares = both(lambda side: side.strata._replace(weights=size / size.sum()), sides)
+        control, treatment = both(lambda side, strata: estimate_arm(Sample(side.den, strata=strata)), sides, shares)
     p = effect(control, treatment).p_value
     if not control.var + treatment.var > 0:  # every unit of an arm has the same
         p = float(np.isclose(control.mean, treatment.mean, rtol=1e-9, atol=0))
-    means = {"mean_denominator_control": control.mean, "mean_denominator_treatment": treatment.mean}
     return but(row, **means, p_denominator=p)
 
 
@@ -114,10 +118,11 @@ def _no_estimate(units: Units) -> str:
     """Why there is nothing to compute, or nothing."""
     if min(units.n) < 2:
         return "too_few_users"
-    parts = [part for side in units.sides for part in side if part is not None] + list(units.designs or ())
+    samples = [one for side in units.sides for one in (side, *side.covariates)]
+    parts = [part for one in samples for part in (one.num, one.den) if part is not None] + list(units.designs or ())
     if any(part.size and np.abs(part).max() >= HUGE for part in parts):
         return "huge_values"
-    if any(side.den is not None and not side.den.any() for side in units.sides):
+    if not all(side.has_denominators for side in units.sides):
         return "zero_denominator"
     return ""
 
@@ -130,18 +135,18 @@ def _means(units: Units) -> tuple[float, float]:
         scale = max(1.0, float(np.abs(side.num).max(initial=0)))
         return np.nan if empty else float(linearise(side.num / scale, side.den)[0]) * scale
 
-    return both(mean, units.sides)
+    return both(mean, units.whole)
 
 
 def _unit_cautions(units: Units, found: ArmsEstimate, test: str) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
-    dens = [side.den for side in units.sides if side.den is not None]
+    dens = [side.den for side in units.whole if side.den is not None]
     # A few users may have most of a ratio's denominator in an arm, such as a program with thousands of views.
     carried = any(len(den) >= TINY and effective_number(den) < FEW_UNITS_CARRY for den in dens)
     # Where the difference cannot be so skewed that its t interval is too far to one side, no value need be read.
     lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED_SAMPLES)
     cautions = {
-        "few_clusters": units.clustered and min(side.n_effective for side in units.sides) < TINY,
+        "few_clusters": units.clustered and min(side.n_effective for side in units.whole) < TINY,
         "tiny": not units.clustered and units.n_counting < TINY,
         "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
         "few_users_carry": test == "t" and not units.clustered and carried,
@@ -156,12 +161,12 @@ Waiting = Sequence[tuple[Units, ArmsEstimate]]
 def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings) -> list[dict[str, float]]:
     """se, intervals and p from the replicates of both arms."""
     thetas = [found.theta for _, found in waiting]
-    xs = [found.x for _, found in waiting]
+    centres = [found.centre for _, found in waiting]
     replicates = []
     with Progress(2, "both arms") as progress:
         for side in range(2):
             samples, seed = [units.sides[side] for units, _ in waiting], (settings.seed, side)
-            replicates.append(replicate_estimates(samples, thetas, xs, settings.n_resamples, seed, unordered))
+            replicates.append(replicate_estimates(samples, thetas, centres, settings.n_resamples, seed, unordered))
             progress.add()
     control, treatment = replicates
     diff, centre = treatment - control, np.zeros(len(rows))

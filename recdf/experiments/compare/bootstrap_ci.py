@@ -14,7 +14,7 @@ from ...inputs.options import as_columns
 from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ...inputs.sums import exact_sums
 from ...progress import Progress
-from ...stats.arms import Sample, arm, linearise
+from ...stats.arms import NO_THETA, Sample, arm, linearise
 from ...stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 from ...stats.moments import HUGE
 from ..choices import Percentile, check_value
@@ -146,7 +146,7 @@ def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> tuple[lis
         sample, of = metric.sample.take(rows[own]), unit[own]
         if metric.defined is not None or n < len(rows):
             den = np.ones(len(of)) if sample.den is None else sample.den
-            sample = Sample(*(exact_sums(values, of, n) for values in (sample.num, den)))
+            sample = Sample(exact_sums(sample.num, of, n), exact_sums(den, of, n))
         samples.append(sample)
         n_units.append(int(np.count_nonzero(np.bincount(of))))
     return samples, n_units
@@ -160,7 +160,7 @@ def _intervals(
     tested = [j for j, row in enumerate(found) if not row["warning"]]
     if not tested:
         return found
-    nothing = [0.0] * len(tested)
+    nothing = [NO_THETA] * len(tested)
     replicates = replicate_estimates([samples[j] for j in tested], nothing, nothing, n_resamples, seed)
     value = np.array([found[j]["value"] for j in tested])
     low, high = quantile_interval(replicates, value, alternative="two-sided", confidence=confidence, method=interval)

@@ -20,7 +20,7 @@ from ..decide.sample_ratio import Arms, check_sample_ratio, count_units
 from ..decide.verdict import directions
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
 from ..experiment_rows import read_experiment_rows
-from ..samples import MetricRows, covariate_specs, read_metrics, subset
+from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
@@ -68,12 +68,15 @@ def compare_variants(
     z = y − m, or (N − R·D)/mean(D) (delta method). v = Σz²/(n − 1)/n, se = √(v_c + v_t), t = (m_t − m_c)/se,
     df = (v_c + v_t)²/(v_c²/(n_c − 1) + v_t²/(n_t − 1)) (Welch).
 
-    * covariates: one (CUPED) gives m' = m − θ(x_arm − x_both), z' = z − θ·z_x, θ = cov(z, z_x)/var(z_x) over both
-      arms. Several, one with missing values, or one beside strata are a regression in which every centred covariate
-      is interacted with the treatment, with HC2 variances; missing values have an indicator of their own.
-    * strata: Σ W_h(ȳ_th − ȳ_ch) with W_h the share of stratum h in both arms, se² = Σ W_h²(s²_th/n_th + s²_ch/n_ch).
-    * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the number of rows. With
-      fewer than 40 clusters in an arm, counted as clusters of equal size, v is the jackknife's.
+    * strata: Σ W_h(m_th − m_ch), with z around m_ah within stratum h and arm a. W_h is the share of h in ΣD of both
+      arms, which for a mean is its share of the users; v = Σ W_h²Σz²/(n_h − 1)/n_h, df as above over arms and strata.
+    * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the number of rows. What a
+      cluster adds in several strata is summed before it is squared. With fewer than 40 clusters in an arm, counted as
+      clusters of equal size, v is the jackknife's.
+    * covariates (CUPED): m' = m − Σθ(x_arm − x_both), z' = z − Σθ·z_x, with θ the slopes of z on the z_x of all
+      covariates over both arms, within strata. For means of independent users, several covariates, one with missing
+      values, or one beside strata are a regression in which every centred covariate is interacted with the treatment,
+      with HC2 variances; missing values have an indicator of their own.
     * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the delta method above.
     * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users).
     * test "bootstrap": percentile interval and p of Poisson(1) weights per user.
@@ -91,12 +94,12 @@ def compare_variants(
     variant_col : str, default "variant"
         Column of the variant.
     covariates : str, list of str or mapping, optional
-        Pre-period columns: one or a list of several for all metrics, or metric → column or list. For a ratio of sums it
-        is one column, or a tuple (numerator, denominator).
+        Pre-period columns: one or a list of several for all metrics, or metric → column or list. For a ratio of sums,
+        each may be a tuple (numerator, denominator).
         A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`. One that
         differs between the arms was not fixed before the experiment, and withholds the verdict.
     strata, cluster : str or list of str, optional
-        Columns of strata (for means only), or of clusters. Not both.
+        Columns of strata, such as the periods of a ramp-up, and of clusters, whose rows may be in several strata.
     by : str or list of str, optional
         Segments: every comparison is made within each of their values.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
@@ -145,9 +148,9 @@ def compare_variants(
         and only after two seconds.
     weight_col : str, optional
         Column of the users' weights, at least 0, which must not depend on the variant (revenue before the experiment,
-        1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no strata,
-        no proportions and one covariate. Without it every user counts alike, and `WeightWarning` says so if `data` was
-        evaluated with weights.
+        1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no
+        proportions. Without it every user counts alike, and `WeightWarning` says so if `data` was evaluated with
+        weights.
     covariate_time_col : str, optional
         Time at which the covariates were measured. One after `time_col` withholds the verdict.
     options : Options, optional
@@ -198,7 +201,7 @@ def compare_variants(
         Several rows of a user without `cluster`.
     DataError
         A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`; a negative
-        denominator; a stratum with fewer than 2 users in an arm; a proportion of values other than 0 and 1.
+        denominator; a stratum with fewer than 2 users or clusters in an arm; a proportion of values other than 0 and 1.
     MissingExtraError
         If SciPy is not installed (resampling and proportions of two variants need none).
 
@@ -232,16 +235,19 @@ def compare_variants(
     )  # fmt: skip
     check_together(settings, strata, cluster, covariates)
     check_value("nan", nan, RaiseOrDrop)
-    if weight_col is not None and (strata is not None or "proportion" in settings.tests.values()):
-        other = "⟦strata=⟧" if strata is not None else '⟦test="proportion"⟧'
-        raise OptionError(f"weight_col makes every mean a ratio of sums, and {other} is for plain means; leave out one")
+    if weight_col is not None and "proportion" in settings.tests.values():
+        raise OptionError('weight_col and ⟦test="proportion"⟧ exclude each other: it compares the shares of users')
     by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
-    _check_metrics(columns, settings, strata, cluster)
+    for metric in columns:
+        if settings.tests[metric.name] == "proportion":
+            known = metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
+            if metric.sample.den is not None or not is_binary(known):
+                raise no_share(metric.name)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     ratio = check_sample_ratio(expected, health, arms, lambda: count_units(rows), rows)
@@ -260,20 +266,3 @@ def compare_variants(
         table = compare_each(arms, test_both)
     return decide(arms, table, ratio, better, settings, found, balance)
 
-
-def _check_metrics(
-    metrics: list[MetricRows], settings: Settings, strata: Columns | None, cluster: Columns | None
-) -> None:
-    """Refuse metrics that an option is not for."""
-    for metric in metrics:
-        if strata is not None and metric.sample.den is not None:
-            raise OptionError(f"metric {metric.name!r} is a ratio of sums; strata are for means only")
-        if len(metric.covariates) > 1 and metric.sample.den is not None:
-            raise OptionError(f"covariates of {metric.name!r} are several; ⟦+weight_col=⟧ takes one")
-        if len(metric.covariates) > 1 and (settings.tests[metric.name] == "bootstrap" or cluster is not None):
-            where = "⟦cluster=⟧" if cluster is not None else '⟦test="bootstrap"⟧'
-            raise OptionError(f"covariates of {metric.name!r} are several; {where} takes one")
-        if settings.tests[metric.name] == "proportion":
-            known = metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
-            if metric.sample.den is not None or not is_binary(known):
-                raise no_share(metric.name)

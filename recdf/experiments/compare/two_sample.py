@@ -107,7 +107,7 @@ def compare_pair(
         mean_control_adjusted=control if found.how else np.nan,
         mean_treatment_adjusted=treatment if found.how else np.nan, diff=treatment - control,
         se_control=np.sqrt(found.arms[0].var), se_treatment=np.sqrt(found.arms[1].var),
-        rel_diff=treatment / control - 1 if control > 0 else np.nan, theta=found.theta,
+        rel_diff=treatment / control - 1 if control > 0 else np.nan, theta=found.slope,
         variance_reduction=found.reduction, method="+".join(filter(None, (test, found.how, cluster))),
     )  # fmt: skip
     constant = [not one.var > 0 for one in found.raw]

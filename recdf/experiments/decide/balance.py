@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...stats.arms import Sample, both
+from ...stats.arms import Sample, around_pooled, both
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
-from ..estimates import around_pooled
 from ..experiment_columns import Codes, Floats, Mask, group_codes, require, split
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows, sum_by, without_gaps
@@ -65,8 +64,8 @@ def _p_value(covariate: Sample, rows: ExperimentRows, arms: tuple[Codes, Codes])
     if not_used(users, n):
         return np.nan
     sides = both(without_gaps(users).take, (slice(n[0]), slice(n[0], None)))
-    if rows.clusters is not None:
-        sides = both(sum_by, sides, both(rows.clusters.__getitem__, arms))
+    if (clusters := rows.clusters) is not None:
+        sides = both(lambda side, own: sum_by(side, clusters[own])[0], sides, arms)
     return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides))
 
 

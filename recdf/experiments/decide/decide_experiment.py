@@ -236,7 +236,7 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
         verdict = WITHIN if row["reject"] and sign * row["diff"] < 0 else SAFE
     elif math.isnan(min(ends)) and math.isnan(p_safe):
         unknown = "the control's mean is not above 0", "this test has no relative interval: name the margin in units"
-        note = str(row["warning"]).replace("_", " ") or unknown[bool(row["mean_control"] > 0)]
+        note = str(row["warning"]).replace("_", " ").replace(";", ",") or unknown[bool(row["mean_control"] > 0)]
     elif row["reject"] and sign * row["diff"] < 0:
         note = "worse"
     return {
@@ -287,11 +287,16 @@ def _decision(judged: pd.DataFrame, verdicts: pd.Series) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def change_texts(row: Mapping[Any, Any]) -> tuple[str, str]:
+    """Return the change of a row of `role_verdicts`, and its bounds, in per cent if it is relative."""
+    change, low, high = (signed(row[name], row["margin"].endswith("%")) for name in ("change", "change_low",
+                                                                                     "change_high"))  # fmt: skip
+    return change, f"[{low}, {high}]"
+
+
 def _reason(row: Mapping[Any, Any]) -> str:
     """Return what one metric says, with its numbers."""
-    relative = row["margin"].endswith("%")
-    change, low, high = (signed(row[name], relative) for name in ("change", "change_low", "change_high"))
     rest = f", margin {row['margin']}" if row["margin"] else ""
     rest += f", p {p_value(row['p_adj'])}" if pd.notna(row["p_adj"]) else ""
     rest += f", {row['note']}" if row["note"] else ""
-    return f"{row['metric']}: {row['verdict']} ({change} [{low}, {high}]{rest})"
+    return f"{row['metric']}: {row['verdict']} ({' '.join(change_texts(row))}{rest})"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...errors import DataError, OptionError
 from ...inputs.constraints import NONE, Share, a_number, check_record, either
-from ...stats.arms import Arm, Sample, arm, both, cuped_arm, cuped_theta
+from ...stats.arms import Arm, Sample, arm, both, estimate_arm, slopes
 from ...stats.power import detectable, detectable_t
 from ...stats.regression import residuals_of_both
 from ..choices import RaiseOrDrop, check_value
@@ -122,10 +122,10 @@ def _past(metric: MetricRows, n_rows: int) -> tuple[float, float, float]:
 def _adjusted(metric: MetricRows, sample: Sample, kept: Codes) -> Arm:
     """The sample as the experiment will see it, adjusted by its covariates."""
     taken = [one.take(kept) for one in metric.covariates.values()]
-    if sample.den is not None or (len(taken) == 1 and not taken[0].missing.any()):
-        adjusted = Sample(sample.num, sample.den, *without_gaps(taken[0])[:2])
-        return cuped_arm(adjusted, *cuped_theta(adjusted))
-    return arm(residuals_of_both(sample.num, covariate_columns(taken)))
+    if sample.den is None and (len(taken) > 1 or taken[0].missing.any()):
+        return arm(residuals_of_both(sample.num, covariate_columns(taken)))
+    sample = sample._replace(covariates=tuple(map(without_gaps, taken)))
+    return estimate_arm(sample, *slopes(sample))
 
 
 @dataclass(frozen=True)

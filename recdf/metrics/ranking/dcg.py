@@ -148,14 +148,10 @@ def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: floa
 @metric(optional=("propensity",))
 @renamed(base="log_base")
 def ndcg(
-    lists: Lists,
-    *,
-    gain: Gain = "linear",
-    discount: Discount | Callable[[int], float] = "log",
-    log_base: Annotated[float, a_number(above=1)] = 2,
-    ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
+    lists: Lists, *, gain: Gain = "linear", discount: Discount | Callable[[int], float] = "log",
+    log_base: Annotated[float, a_number(above=1)] = 2, ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
     tied: Literal["ranked", "averaged"] = "ranked",
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1].
 
     Formula
@@ -228,13 +224,9 @@ def ndcg(
 @metric(bounds=(0.0, None), better=None)
 @renamed(base="log_base")
 def dcg(
-    lists: Lists,
-    *,
-    gain: Gain = "linear",
-    discount: Discount | Callable[[int], float] = "log",
-    log_base: Annotated[float, a_number(above=1)] = 2,
-    tied: Literal["ranked", "averaged"] = "ranked",
-) -> np.ndarray:
+    lists: Lists, *, gain: Gain = "linear", discount: Discount | Callable[[int], float] = "log",
+    log_base: Annotated[float, a_number(above=1)] = 2, tied: Literal["ranked", "averaged"] = "ranked",
+) -> np.ndarray:  # fmt: skip
     """Discounted gain of the list; larger is better within one list, at least 0.
 
     Formula

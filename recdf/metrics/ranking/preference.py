@@ -23,12 +23,9 @@ def tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
 
 @metric
 def auc(
-    lists: Lists,
-    *,
-    within: Literal["shown", "catalogue"] = "shown",
-    tied: Literal["half", "ranked"] = "half",
+    lists: Lists, *, within: Literal["shown", "catalogue"] = "shown", tied: Literal["half", "ranked"] = "half",
     one_class: Literal["undefined", "share"] = "undefined",
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1].
 
     Formula
