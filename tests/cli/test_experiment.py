@@ -299,13 +299,15 @@ ROLE_CALL = (
 @pytest.mark.parametrize(("roles", "decided", "fail_on"), [
     (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
     (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
-    (("--role", "revenue@10=success", "--smaller-is-better", "revenue@10"), "do not ship", "worse"),
-    (("--role", "ctr=success", "--guardrail", "hits@10=+2%", "--smaller-is-better", "hits@10"), "do not ship", "worse"),
-    (("--role", "ctr=success", "--expected", "A=0.6", "B=0.4"), "invalid", "invalid"),
+    (("--role", "ctr=success", "--smaller-is-better", "ctr", "--missing", "drop"), "do not ship", "worse"),
+    (("--role", "ctr=success", "--guardrail", "hits@10=+2%", "--smaller-is-better", "hits@10", "--missing", "drop"),
+     "do not ship", "worse"),
+    (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
     (("--role", "ctr=success", "--confidence", "0.999999999999999"), "keep running", "undecided"),
 ])  # fmt: skip
 def test_experiment_decides_by_roles(capsys, folder, roles, decided, fail_on):
-    code, out, err = run(capsys, *ROLE_CALL, *roles, "--out", "out")
+    call = instead(ROLE_CALL, roles)
+    code, out, err = run(capsys, *call, "--out", "out")
     assert (code, err) == (0, "")
     assert out.isascii()
     assert f"Decision, B vs. A: {decided.upper()}" in out
@@ -313,7 +315,7 @@ def test_experiment_decides_by_roles(capsys, folder, roles, decided, fail_on):
     assert decision["decision"].tolist() == [decided]
     assert set(judged["role"]) <= {"success", "guardrail", "diagnostic"}
     for word in ("worse", "undecided", "invalid"):
-        code = run(capsys, *ROLE_CALL, *roles, "--fail-on", word)[0]
+        code = run(capsys, *call, "--fail-on", word)[0]
         assert code == int(word == fail_on), (word, fail_on)
 
 

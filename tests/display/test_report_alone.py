@@ -156,9 +156,9 @@ def test_the_page_says_the_decision_and_its_reasons(tmp_path, effects, kind, dec
     lines, found, badge = card_of(path)
     assert (found, badge) == (kind, decided)
     decision = rd.experiments.decide_experiment(table, roles=roles).iloc[0]
-    assert f"B: {decided}. {decision['reasons']}." in lines["Which"]
+    assert f"B : {decided}. {decision['reasons']}." in lines["Which"]
     said = section(path, "experiment")
-    assert said.index("Roles") < said.index("Effects")
+    assert said.index("Roles: bounds") < said.index("Effects: differences")
     assert "−10%" in said
 
 
@@ -166,6 +166,6 @@ def test_an_invalid_decision_quotes_no_effect(tmp_path):
     table = compared(users(effects=(("ndcg", 0.9),)), expected={"A": 8, "B": 1, "C": 1})
     lines, kind, badge = card_of(rd.report(path=tmp_path / "r.html", experiment=table, roles={"ndcg": "success"}))
     assert (kind, badge) == ("error", "invalid")
-    assert lines["Which"].startswith("B: invalid. invalid: sample ratio.")
+    assert lines["Which"].startswith("✕ invalid B : invalid. invalid: sample ratio.")
     with pytest.raises(rd.OptionError, match="pass experiment="):
         rd.report(path=tmp_path / "o.html", off_policy=off_policy(), roles={"ndcg": "success"})
