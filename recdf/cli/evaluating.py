@@ -21,6 +21,7 @@ from ..diagnostics.data_checks import check
 from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import RESULT_FILES, sweep
+from ..evaluation.shown import EXCLUDED
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
 from ..inputs.options import NAMES, OPTIONS, Options, as_columns
@@ -208,6 +209,8 @@ def _evaluate(given: argparse.Namespace) -> None:
         if given.out is not None:
             result.to_parquet(given.out, overwrite=given.overwrite)
     print_tables(given, result.summary.to_string(index=False), {"summary": result.summary})
+    if "exclude_rows" in result.spec["counts"]:
+        note(given, "\n" + EXCLUDED.format_map(result.spec["counts"]).replace("exclude=", "--exclude"))
     if given.out is not None:
         from pyarrow.parquet import read_metadata  # costs time that other commands need not take
 

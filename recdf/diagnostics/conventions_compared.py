@@ -15,6 +15,7 @@ from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.door import takes_options
 from ..inputs.options import CallArguments, Options
 from ..matching.lists import Matched
+from ..matching.side_tables.records import as_frames
 from ..metrics.call import Call, check_k
 from ..metrics.compute import defined_values, mean, settle_undefined
 from ..metrics.metric import Metric, find
@@ -53,6 +54,7 @@ def compare_conventions(
     k: int = 10,
     *,
     conventions: Sequence[str | Convention] = tuple(CONVENTIONS),
+    exclude: Any = None,
     **options: Unpack[CallArguments],
 ) -> pd.DataFrame:
     """Compute the same metrics by the rules of every library, and name the rules that make the difference.
@@ -67,6 +69,8 @@ def compare_conventions(
         Cut-off.
     conventions : list of str or Convention, default all
         Conventions to compare; the others are compared with the first one.
+    exclude : DataFrame, mapping or Arrow stream, optional
+        Rows of (user, item) to leave out of both frames, as for `evaluate`.
     {options}
 
     Returns
@@ -92,7 +96,8 @@ def compare_conventions(
     for name in ("by", "like"):
         if options.get(name) is not None:
             raise OptionError(f"compare_conventions takes no ⟦{name}=⟧")
-    Call.from_arguments(compare_conventions, options)  # checks their names and values
+    call = Call.from_arguments(compare_conventions, {**options, "exclude": exclude})  # checks names and values
+    sides = as_frames(call.given, call.options)  # each convention reads them
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
         raise OptionError("conventions is empty; name at least one")
@@ -102,7 +107,7 @@ def compare_conventions(
         Call.from_arguments(compare_conventions, {**options, "like": record})  # a wrong option is no refusal of data
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(len(names), "compare_conventions"))
-        rows = _convention_rows(_Measure(true, pred, check_k(k), options, stack), names, records, k, progress)
+        rows = _convention_rows(_Measure(true, pred, check_k(k), options, sides, stack), names, records, k, progress)
     columns = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
     return pd.DataFrame(rows, columns=columns).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
 
@@ -134,15 +139,17 @@ def _convention_rows(
 class _Measure:
     """Measure the mean of a metric by a convention. Frames are matched once per set of options; `stack` closes them."""
 
-    def __init__(self, true: Any, pred: Any, k: int, given: Mapping[str, Any], stack: ExitStack) -> None:
-        self.frames, self.k, self.given, self.stack = (true, pred), k, given, stack
+    def __init__(
+        self, true: Any, pred: Any, k: int, given: Mapping[str, Any], sides: Mapping[str, Any], stack: ExitStack
+    ) -> None:
+        self.frames, self.k, self.given, self.sides, self.stack = (true, pred), k, given, sides, stack
         self.matched: dict[Any, Matched] = {}
 
     def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
         options = Options(**{**self.given, "like": record})
         key = self._key(record)
         if key not in self.matched:
-            self.matched[key] = self.stack.enter_context(Call(options).match(*self.frames))
+            self.matched[key] = self.stack.enter_context(Call(options, given=self.sides).match(*self.frames))
         request = find(metric).request({}, self.k, options)
         found = next(iter(defined_values(self.matched[key], request, options).values()))
         values = settle_undefined(found, request, options)

@@ -91,6 +91,8 @@ def data_checks(candidate: Side, baseline: Side, runs: Runs, metrics: Iterable[s
             rows.append((f"definition of {metric}", own, base))
         tables = [spec.get("side_tables", {}) for spec in specs]
         rows += [(f"{name}=", *(one[name]["digest"] for one in tables)) for name in tables[0] if name in tables[1]]
+        if ("exclude" in tables[0]) != ("exclude" in tables[1]):
+            rows.append(("exclude=", *(one.get("exclude", {"digest": "nothing"})["digest"] for one in tables)))
     else:
         known_by = ["recorded" if spec else None for spec in specs]
         rows.append(("options and definitions", known_by[0], known_by[1]))

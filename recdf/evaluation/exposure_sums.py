@@ -21,7 +21,7 @@ from ..inputs.options import Options
 from ..matching.counts import Counts, ListCounts, Over, Sum
 from ..matching.lists import Matched
 from ..matching.side_tables.records import CODERS, read_sides
-from ..matching.side_tables.sides import Sides
+from ..matching.side_tables.sides import IN_LISTS, Sides
 from ..metrics.compute import naming
 from ..metrics.record import Request
 
@@ -146,8 +146,8 @@ def _distinct(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
 
 def counts_of(sums: ExposureSums, options: Options, given: Mapping[str, Any]) -> Callable[[int | None, int], Counts]:
     """Return the counts of all parts by k and `by` value; labels are coded together with the side tables' items."""
-    # No metric of exposure reads a baseline.
-    doors = read_sides({name: table for name, table in given.items() if name != "base"}, options)
+    # No metric of exposure reads a baseline, or what was left out of the lists.
+    doors = read_sides({name: table for name, table in given.items() if name not in IN_LISTS}, options)
     roles: tuple[Role, ...] = ("true", "pred")
     ids = [read_ids(series_of_arrow(sums.labels[role]), f"{role}[{options.item_col!r}]") for role in roles]
     items = encode([*ids, *doors.item_ids.values()])

@@ -109,7 +109,11 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
             f"all {measured.n_lists.sum():,} lists have the weight 0, so there is no mean: weight_col must be above 0 "
             "for some lists"
         )
-    counts = {**measured.side_counts, **measured.counts}
+    described, side_counts = measured.side_tables, measured.side_counts
+    if described is None:  # a part may have seen only its rows of a side table
+        doors = read_sides(call.given, call.options)
+        described, side_counts = doors.described(), doors.counts
+    counts = {**side_counts, **measured.counts}
     truth = counts.pop(TRUTH, None)
     call.warn(measured.overlap, counts, measured.by)
     warn_of_by(measured.by, measured.n_lists, measured.overlap, call.options)
@@ -117,9 +121,6 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
     if measured.exposure is not None:
         of_parts = counts_of(measured.exposure, call.options, call.given)
         exposed = exposure_rows(of_parts, measured.n_lists, call.requests, call.options)
-    described = measured.side_tables
-    if described is None:
-        described = read_sides(call.given, call.options).described()
     of_rows = (measured.order, measured.relevance_col, counts, described)
     spec = spec_of(call.requests, call.options, *of_rows, call.item_by)
     if truth is not None:

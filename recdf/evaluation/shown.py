@@ -18,6 +18,7 @@ from .summary import SUMMARY
 MOST_ROWS = 30
 MOST_K = 6
 NO_INTERVAL = "Where all lists have the same value there is no ±: that tells nothing of how the mean would vary."
+EXCLUDED = "exclude= ({exclude_rows:,} rows) left out {pred_excluded:,} rows of pred and {true_excluded:,} of true."
 MOST_COLUMNS = 8  # of the first rows of per_user
 
 
@@ -46,7 +47,8 @@ def _look_notes(look: TableLook, spec: Mapping[str, Any]) -> list[str]:
     if len(key) > 1 or "user_id" in spec.get("carry", {}):
         unit = unit_of([*key, *spec.get("carry", {})])[0]
         note = f"± takes the lists of one {unit} for independent; rd.summarize(result, unit_col={unit!r}) does not."
-    return [text for text in (look.left_out, note, NO_INTERVAL if look.no_interval else "") if text]
+    excluded = EXCLUDED.format_map(spec["counts"]) if "exclude_rows" in spec["counts"] else ""
+    return [text for text in (look.left_out, note, excluded, NO_INTERVAL if look.no_interval else "") if text]
 
 
 def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None, spec: Mapping[str, Any]) -> str:

@@ -36,6 +36,7 @@ from ..inputs.true_and_pred import (
     read_true,
     read_users,
 )
+from .excluded import Excluded
 from .hits import HitArrays, Hits
 from .item_weights import item_weights_of
 from .list_keys import (
@@ -189,19 +190,21 @@ def _coded(rows: _Rows, by_values: pd.DataFrame | None) -> _Codes:
 
 @dataclass(frozen=True)
 class _RankedLists:
-    """Ranked lists of both frames, and the keys of a population that does not come from `pred`."""
+    """Ranked lists of both frames, the keys of a population that does not come from `pred`, and what was excluded."""
 
     true: Ranked
     gain: np.ndarray
     pred: PredLists
     keys: np.ndarray
     counts: dict[str, int]
+    excluded: Excluded | None
 
 
 def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
     options, n_keys, n_by = rows.options, codes.n_keys, codes.n_by
     counts = {**rows.true.counts, **rows.pred.counts}
-    true, gain = rank_true(rows.true, codes.true_key, codes.true_heads, n_keys, codes.items, options, counts)
+    excluded = _excluded(rows, codes)
+    true, gain = rank_true(rows.true, codes.true_key, codes.true_heads, n_keys, codes.items, options, counts, excluded)
     in_order = true.code[np.argsort(true.first)]  # in order of first appearance
     keys = in_order if codes.users_key is None else pd.unique(codes.users_key.all())
     # Lists of `pred` outside the population are left out before they are ranked.
@@ -211,8 +214,19 @@ def _rank_lists(rows: _Rows, codes: _Codes) -> _RankedLists:
         inside[keys] = True
     list_codes = ListCodes(codes.pred_key, codes.by, n_by, n_keys, inside)
     blocks = pred_blocks(rows.pred, list_codes, codes.pred_heads, n_keys * n_by, codes.items.columns[1])
-    pred = PredLists(rows.pred, blocks, codes.items, TrueByKey.of(true, gain, n_keys, n_by), options)
-    return _RankedLists(true, gain, pred, keys, {**counts, **pred.counts})
+    pred = PredLists(rows.pred, blocks, codes.items, TrueByKey.of(true, gain, n_keys, n_by), options, excluded)
+    return _RankedLists(true, gain, pred, keys, {**counts, **pred.counts}, excluded)
+
+
+def _excluded(rows: _Rows, codes: _Codes) -> Excluded | None:
+    """Return the rows to leave out, by list key, if there are any."""
+    door = rows.doors.get("exclude")
+    if door is None or door.table is None:
+        return None
+    at, item = [as_columns(rows.options.user_col).index(name) for name in door.keys], codes.side_items["exclude"]
+    true, pred = ([table.keys[i] for i in at] for table in (rows.true, rows.pred))
+    frames = (true, codes.true_key, codes.true_heads), (pred, codes.pred_key, codes.pred_heads)
+    return Excluded.of(door.table.keys, item, frames, codes.n_keys, codes.items.n)
 
 
 # --------------------------------------------------------------------------------------------- assemble
@@ -237,11 +251,14 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     gains = np.broadcast_to(1.0, len(pred.true_place)) if rows.true.number_col is None else gain.take(pred.true_place)
     of_pair = np.repeat(of_list, pred.n_pairs)
     judged = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
-    side_codes = {name: coded.all() for name, coded in codes.side_items.items()}
+    side_codes = {name: coded.all() for name, coded in codes.side_items.items() if name != "exclude"}
     catalogue = rows.doors.get("items")
     sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
+    if ranked.excluded is not None:
+        in_sides["exclude user"] = int(np.count_nonzero(ranked.excluded.length))
+        in_sides["exclude pair"] = ranked.counts["true_excluded"] + ranked.counts["pred_excluded"]
     raw = Rating(
         lambda: raw_ratings(rows.true, true.all_rows(), options),
         lambda: raw_scores(rows.pred, pred.all_rows(), rows.order),
@@ -345,7 +362,9 @@ def _overlap(
     shares = bool(n_judged.any())  # only a hit shows so far that users and items are shared
     samples = [samples_of(role, one.keys, one.item) for role, one in (("true", rows.true), ("pred", rows.pred))]
     overlap = Overlap(
-        n_true_rows=len(rows.true), n_pred_rows=len(rows.pred), n_judged=n_judged, n_ranked=len(ranked.pred),
+        n_true_rows=len(rows.true) - ranked.counts.get("true_excluded", 0),
+        n_pred_rows=len(rows.pred) - ranked.counts.get("pred_excluded", 0), n_judged=n_judged,
+        n_ranked=len(ranked.pred),
         n_lists=len(true_list), n_with_true=int(np.count_nonzero(true_list >= 0)),
         n_with_relevant=int(np.count_nonzero(n_true)), n_without_pred=int(np.count_nonzero(n_pred == 0)),
         relevant=bool((ranked.gain > 0).any()), has_true=rows.has_true and not rows.true_is_mapping,

@@ -141,7 +141,9 @@ def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
         f"there is no list to evaluate: true has {overlap.n_true_rows:,} rows, pred {overlap.n_pred_rows:,}, "
         f"⟦users={options.spec()['users']!r}⟧" + (f", ⟦by={options.by!r}⟧" if options.by else "")
     )
-    if {"true user", "pred user"} <= overlap.samples.keys():
+    if overlap.in_sides.get("exclude pair"):
+        found += ", without the rows that ⟦exclude=⟧ left out"
+    elif {"true user", "pred user"} <= overlap.samples.keys():
         found += f"; no user of pred is in true ({overlap.shown('user', ('true', 'pred'))})"
     return EmptyPopulationError(found)
 
@@ -209,9 +211,15 @@ def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> T
 
 
 def _of_sides(overlap: Overlap) -> Told:
-    """Tell of side tables that share no user, or no item, with the lists."""
+    """Tell of side tables that share no user, or no item, with the lists, and of an exclusion that left out no row."""
+    lacking = [what for what in ("user", "pair") if overlap.in_sides.get(f"exclude {what}") == 0]
+    for what in lacking[:1]:
+        some = overlap.shown("user" if what == "user" else "item", ("true", "pred", "exclude"))
+        yield f"⟦exclude=⟧ has no {what} of true or pred, so no row was left out ({some})", NoOverlapWarning
     for known, n in overlap.in_sides.items() if overlap.n_ranked else ():
         name, what = known.split()
+        if name == "exclude":
+            continue
         if not n:
             roles = ("true", "pred", name) if what == "item" else ("pred", name)
             frames = "true or pred" if what == "item" else "the evaluated lists"

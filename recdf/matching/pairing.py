@@ -31,6 +31,13 @@ class Pairs:
     repeat: np.ndarray
     first: np.ndarray
 
+    def has_sought(self, n_rows: int) -> np.ndarray:
+        """Tell for each row of the lists whether its item is sought in its list."""
+        found = np.zeros(n_rows, bool)
+        found[self.place] = True
+        found[self.repeat] = found[self.first]
+        return found
+
 
 def pair_within(
     item: np.ndarray, start: np.ndarray, length: np.ndarray, sought: np.ndarray, sought_start: np.ndarray,

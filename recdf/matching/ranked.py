@@ -20,6 +20,7 @@ from ..inputs.sizes import sizes
 from ..inputs.sorting import at, distinct, offsets, rank_within, sort_within, spans
 from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks, list_blocks
+from .excluded import Excluded
 from .item_weights import refuse_two_propensities
 from .pairing import Pairs, pair_within
 
@@ -137,7 +138,7 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
 
 def rank_true(
     table: ReadRows, key: Coded, heads: np.ndarray | None, n_keys: int, items: IdCodes, options: Options,
-    counts: dict[str, int],
+    counts: dict[str, int], excluded: Excluded | None = None,
 ) -> tuple[Ranked, np.ndarray]:  # fmt: skip
     """Return the lists of `true` by key, largest gain first, and the gains."""
     gain = table.number
@@ -146,12 +147,15 @@ def rank_true(
     blocks = list_blocks(key, heads, len(table), n_keys, [items.columns[0], *number])
 
     def rank(block: Block) -> tuple[Ranked, Pairs]:
-        lists = _rank_block(block, descending=True)
+        left = block if excluded is None else excluded.left_of(block, block.code)
+        lists = _rank_block(left, descending=True)
         return lists, repeats(lists, items.n)  # among equal gains the first row is kept
 
     found = blocks.each(rank)
     lists = joined([part for part, _ in found])
     above = offsets(np.array([len(part.item) for part, _ in found]))
+    if excluded is not None:
+        counts["true_excluded"] = len(table) - len(lists.item)
     first, repeat = (
         np.concatenate([getattr(pairs, name) + start for (_, pairs), start in zip(found, above[:-1], strict=True)])
         for name in ("first", "repeat")

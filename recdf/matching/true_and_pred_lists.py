@@ -20,6 +20,7 @@ from ..inputs.options import Options
 from ..inputs.sorting import offsets
 from ..inputs.true_and_pred import ReadRows
 from .blocks import Block, Blocks
+from .excluded import Excluded
 from .hits import HitArrays, Hits
 from .list_keys import split_codes
 from .pairing import Pairs
@@ -134,8 +135,11 @@ class PredLists:
     in the same list.
     """
 
-    def __init__(self, table: ReadRows, blocks: Blocks, items: IdCodes, true: TrueByKey, options: Options) -> None:
-        self._table, self._blocks, self._items = table, blocks, items
+    def __init__(
+        self, table: ReadRows, blocks: Blocks, items: IdCodes, true: TrueByKey, options: Options,
+        excluded: Excluded | None = None,
+    ) -> None:  # fmt: skip
+        self._table, self._blocks, self._items, self._excluded = table, blocks, items, excluded
         self._true, self._options = true, options
         parts = blocks.each(self._measured)
         refuse_ties(table, parts_of(parts, "tied"), sum(part.n_tied for part in parts), options)
@@ -161,6 +165,9 @@ class PredLists:
         return int(self.start[-1])
 
     def _ranked(self, block: Block) -> Ranked:
+        if self._excluded is not None:
+            key = split_codes(block.code, len(self._true.start), self._true.n_by)[1]
+            block = self._excluded.left_of(block, key)
         return rank_pred(self._table, block, self._items, self._options)
 
     def _measured(self, block: Block) -> _Found:
@@ -169,6 +176,8 @@ class PredLists:
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
         lists, pairs, counts = settle_pairs(ranked, pairs, self._true.gain, self._options)
+        if self._excluded is not None:
+            counts["pred_excluded"] = len(block.columns[0]) - len(ranked.item)
         return _Found(
             code=lists.code, first=lists.first, length=np.diff(lists.start), n_pairs=pairs.n,
             rank=pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),

@@ -88,12 +88,12 @@ class _ANdcg(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
         ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
         ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 a_ndcg: _ANdcg
@@ -103,11 +103,11 @@ class _Accuracy(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 accuracy: _Accuracy
@@ -117,11 +117,11 @@ class _Aclt(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 aclt: _Aclt
@@ -131,11 +131,11 @@ class _Aplt(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 aplt: _Aplt
@@ -144,10 +144,12 @@ class _Arhr(ListMetric):
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i)."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 arhr: _Arhr
@@ -157,11 +159,11 @@ class _ArpRatio(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 arp_ratio: _ArpRatio
@@ -172,12 +174,12 @@ class _Auc(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
         tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
         tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 auc: _Auc
@@ -186,10 +188,12 @@ class _Bought(ListMetric):
     """Number of items in the first k that were bought; larger is better, at least 0. The numerator of `conversion`."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 bought: _Bought
@@ -198,10 +202,12 @@ class _Bpref(ListMetric):
     """Preference of judged relevant over judged other items; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 bpref: _Bpref
@@ -213,12 +219,12 @@ class _Calibration(ListMetric):
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
         divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
         divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 calibration: _Calibration
@@ -230,12 +236,12 @@ class _Categories(ListMetric):
     def __call__(
         self, pred: Rows, k: int = 10, *, category_col: str = "category",
         divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, pred: Rows, k: int = 10, *, category_col: str = "category",
         divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 categories: _Categories
@@ -245,11 +251,11 @@ class _CategoryEntropy(ListMetric):
 
     def __call__(
         self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 category_entropy: _CategoryEntropy
@@ -258,10 +264,12 @@ class _Clicked(ListMetric):
     """Number of items in the first k that were clicked; larger is better, at least 0. The numerator of `ctr`."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 clicked: _Clicked
@@ -271,11 +279,11 @@ class _Confusion(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> dict[str, float]: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 confusion: _Confusion
@@ -285,11 +293,11 @@ class _Conversion(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 conversion: _Conversion
@@ -298,7 +306,8 @@ class _Coverage(Metric):
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1]."""
 
     def __call__(
-        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[CallArguments],
+        self, items: Ids, pred: Rows, k: int | None = None, *, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 coverage: _Coverage
@@ -308,10 +317,12 @@ class _Ctr(ListMetric):
     1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 ctr: _Ctr
@@ -322,12 +333,14 @@ class _Dcg(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 dcg: _Dcg
@@ -337,11 +350,13 @@ class _Efd(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 efd: _Efd
@@ -351,7 +366,7 @@ class _Entropy(Metric):
 
     def __call__(
         self, pred: Rows, k: int = 10, *, normalize: bool = False, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 entropy: _Entropy
@@ -361,11 +376,13 @@ class _Epc(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 epc: _Epc
@@ -375,11 +392,11 @@ class _Err(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 err: _Err
@@ -390,7 +407,7 @@ class _ExposureRatio(Metric):
     def __call__(
         self, true: Rows | None, pred: Rows, k: int = 10, *, group_col: str = "group",
         discount: Literal["log", "none"] = "log", relative_to: Literal["relevance", "catalogue"] = "relevance",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> dict[object, float]: ...
 
 exposure_ratio: _ExposureRatio
@@ -400,7 +417,7 @@ class _ExposureShare(Metric):
 
     def __call__(
         self, pred: Rows, k: int = 10, *, group_col: str = "group", discount: Literal["log", "none"] = "log",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> dict[object, float]: ...
 
 exposure_share: _ExposureShare
@@ -410,11 +427,11 @@ class _F1(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 f1: _F1
@@ -424,11 +441,11 @@ class _Fallout(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 fallout: _Fallout
@@ -437,10 +454,12 @@ class _FirstRank(ListMetric):
     """Rank of the first hit; smaller is better, at least 1. Undefined without a hit."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 first_rank: _FirstRank
@@ -449,7 +468,8 @@ class _Gini(Metric):
     """Gini index of exposure over the catalogue; smaller is better, in [0, 1]."""
 
     def __call__(
-        self, items: Ids, pred: Rows, k: int | None = None, **options: Unpack[CallArguments],
+        self, items: Ids, pred: Rows, k: int | None = None, *, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 gini: _Gini
@@ -458,7 +478,8 @@ class _Hhi(Metric):
     """Herfindahl-Hirschman index, the concentration of exposure; smaller is better, in [0, 1]."""
 
     def __call__(
-        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 hhi: _Hhi
@@ -467,10 +488,12 @@ class _Hitrate(ListMetric):
     """Share of lists with at least one hit in the first k; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 hitrate: _Hitrate
@@ -479,10 +502,12 @@ class _Hits(ListMetric):
     """Number of hits in the first k; a count, at least 0."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 hits: _Hits
@@ -493,13 +518,13 @@ class _Ild(ListMetric):
     def __call__(
         self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|", items: Ids | None = None, features: Features | None = None,
+        separator: str = "|", items: Ids | None = None, features: Features | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|", items: Ids | None = None, features: Features | None = None,
+        separator: str = "|", items: Ids | None = None, features: Features | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -511,13 +536,13 @@ class _Ils(ListMetric):
     def __call__(
         self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|", items: Ids | None = None, features: Features | None = None,
+        separator: str = "|", items: Ids | None = None, features: Features | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, pred: Rows, k: int = 10, *,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|", items: Ids | None = None, features: Features | None = None,
+        separator: str = "|", items: Ids | None = None, features: Features | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -527,10 +552,12 @@ class _Mae(ListMetric):
     """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mae: _Mae
@@ -541,12 +568,12 @@ class _Mapr(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mapr: _Mapr
@@ -557,12 +584,12 @@ class _Mar(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mar: _Mar
@@ -572,11 +599,11 @@ class _Mcc(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mcc: _Mcc
@@ -586,11 +613,11 @@ class _MoneyNdcg(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_ndcg: _MoneyNdcg
@@ -600,11 +627,11 @@ class _MoneyPrecision(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_precision: _MoneyPrecision
@@ -614,11 +641,11 @@ class _MoneyRecall(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_recall: _MoneyRecall
@@ -628,11 +655,11 @@ class _Mrr(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mrr: _Mrr
@@ -644,13 +671,15 @@ class _Ndcg(ListMetric):
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 ndcg: _Ndcg
@@ -659,10 +688,12 @@ class _Pap(ListMetric):
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pap: _Pap
@@ -671,10 +702,12 @@ class _Pauc(ListMetric):
     """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pauc: _Pauc
@@ -683,7 +716,8 @@ class _Personalization(Metric):
     """How different the lists of two users are on average, by the items in both; larger is better, in [0, 1]."""
 
     def __call__(
-        self, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 personalization: _Personalization
@@ -692,7 +726,8 @@ class _PooledMae(Metric):
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 pooled_mae: _PooledMae
@@ -701,7 +736,8 @@ class _PooledRmse(Metric):
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 pooled_rmse: _PooledRmse
@@ -711,7 +747,8 @@ class _PopReo(Metric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
-        items: Ids | None = None, log: Rows | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 pop_reo: _PopReo
@@ -721,7 +758,7 @@ class _PopRsp(Metric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 pop_rsp: _PopRsp
@@ -731,11 +768,11 @@ class _Popularity(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 popularity: _Popularity
@@ -745,11 +782,11 @@ class _Precision(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 precision: _Precision
@@ -759,11 +796,11 @@ class _Rbp(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rbp: _Rbp
@@ -773,11 +810,11 @@ class _Recall(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 recall: _Recall
@@ -787,11 +824,11 @@ class _Revenue(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 revenue: _Revenue
@@ -800,10 +837,12 @@ class _Rmse(ListMetric):
     """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rmse: _Rmse
@@ -812,10 +851,12 @@ class _Rprecision(ListMetric):
     """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rprecision: _Rprecision
@@ -829,14 +870,14 @@ class _Serendipity(ListMetric):
         top: int | None = None,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
-        popular: Ids | None = None, **options: Unpack[CallArguments],
+        popular: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows | None, pred: Rows, k: int = 10, *, threshold: float = 0.7, relevant: bool = True,
         top: int | None = None,
         similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
-        popular: Ids | None = None, **options: Unpack[CallArguments],
+        popular: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 serendipity: _Serendipity
@@ -845,10 +886,12 @@ class _Shown(ListMetric):
     """Number of items shown in the first k; a count, at least 0, and the denominator of `ctr`."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 shown: _Shown
@@ -858,11 +901,11 @@ class _Specificity(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 specificity: _Specificity
@@ -872,11 +915,11 @@ class _SubtopicRecall(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 subtopic_recall: _SubtopicRecall
@@ -887,12 +930,12 @@ class _Surprisal(ListMetric):
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
         normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
-        **options: Unpack[CallArguments],
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 surprisal: _Surprisal
@@ -902,11 +945,11 @@ class _Unexpectedness(ListMetric):
 
     def __call__(
         self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None, **options: Unpack[CallArguments],
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 unexpectedness: _Unexpectedness
@@ -915,10 +958,12 @@ class _Unseen(ListMetric):
     """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
     def __call__(
-        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 unseen: _Unseen
@@ -927,7 +972,8 @@ class _UserCoverage(Metric):
     """Share of the lists of the population with at least one item; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 user_coverage: _UserCoverage

@@ -180,7 +180,7 @@ class MetricRecord:
     @cached_property
     def sides(self) -> tuple[str, ...]:
         """Side tables by keyword. The catalogue may always be given, since it may hold values."""
-        useful = ("items", *self.needs, *self.optional)
+        useful = ("items", "exclude", *self.needs, *self.optional)
         return tuple(name for name in SIDES if name in useful and name not in self.arguments)
 
     @cached_property

@@ -128,7 +128,8 @@ def warn_of_unknown(overlap: Overlap, counts: Mapping[str, int], requests: Seque
         judged, n = what in ("negatives", "grades"), counts.get(name, 0)
         total = overlap.n_with_relevant if judged else overlap.n_lists
         total = overlap.n_ranked if name.startswith("pred") else total
-        said = n == total and not all(overlap.in_sides.values())  # by another warning
+        sides = (n for side, n in overlap.in_sides.items() if not side.startswith("exclude"))
+        said = n == total and not all(sides)  # by another warning
         if n <= (MANY_JUDGED if judged else MANY_UNKNOWN) * total or said:
             continue
         category = NoOverlapWarning if what == "log_users" and n == total else UnknownWarning

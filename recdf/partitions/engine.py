@@ -21,6 +21,7 @@ from functools import cached_property
 from inspect import signature
 from typing import Any, Generic, cast
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -35,8 +36,9 @@ from ..inputs.constraints import a_number, check_value
 from ..inputs.ids import IdColumn
 from ..inputs.options import check_names
 from ..inputs.sizes import sizes
+from ..matching.list_keys import key_labels
 from ..matching.overlap import Overlap, samples_of
-from ..matching.side_tables.records import as_frames
+from ..matching.side_tables.records import as_frames, read_sides
 from ..metrics.call import Call
 from .engine_arguments import Watched, no_order, refuse_ties_by_row
 from .engine_methods import (
@@ -62,11 +64,13 @@ from .packed import (
     Packing,
     add_in_pairs,
     ascending,
+    bucket_of,
     cast_table,
     distinct_rows,
     given_ids,
     known_rows,
     part_of,
+    places_by_bucket,
 )
 from .source import frame_of_arrow
 from .work import (
@@ -167,7 +171,7 @@ class Run(Generic[EngineFrame]):
         if self.needed.relevance is None:
             return self.call.knowing(max_gain=1.0)
         assert self.packed
-        work = Gains(self.needed.relevance, self.call.options)
+        work = Gains(self.needed.relevance, self.call.options, self.call.given.get("exclude"))
         found = self.engine.each(self.frames["true"], [*work.ids, work.column], work, GAIN)
         return self.call.knowing(max_gain=max(self.engine.collect(found)["gain"].to_pylist(), default=0.0))
 
@@ -178,7 +182,18 @@ class Run(Generic[EngineFrame]):
         if given is not None:
             bucket = part_of([given_ids(given[name]) for name in self.needed.keys], self.n_buckets)
         by_values = None if self.by_values is None else frame_of_arrow(self.by_values)
-        return Shared(self._knowing(), by_values, given, bucket)
+        call, edges = self._dealt_exclude(self._knowing())
+        return Shared(call, by_values, given, bucket, edges)
+
+    def _dealt_exclude(self, call: Call) -> tuple[Call, np.ndarray | None]:
+        """Sort the rows of `exclude=` by bucket if they have all columns of the list key; return where each begins."""
+        frame, keys, item = call.given.get("exclude"), self.needed.keys, call.options.item_col
+        if frame is None or not set(keys) <= set(frame.columns):
+            return call, None
+        ids = pa.table([given_ids(frame[name]) for name in (*keys, item)], names=[*keys, item])
+        order, edges = places_by_bucket(bucket_of(ids, keys, item, self.n_buckets), self.n_buckets)
+        own = key_labels(frame, [*keys, item], order)
+        return replace(call, given={**call.given, "exclude": own}), edges
 
     @cached_property
     def packed(self) -> dict[str, EngineFrame]:
@@ -202,7 +217,8 @@ class Run(Generic[EngineFrame]):
         `overlap.silent` has the numbers of these `by` values. If there are none, no job runs.
         """
         if not all(overlap.in_sides.values()):
-            overlap = replace(overlap, samples={**overlap.samples, **self._samples()})
+            of_sides = read_sides(self.call.given, self.call.options).samples
+            overlap = replace(overlap, samples={**overlap.samples, **self._samples(), **of_sides})
         if not overlap.n_true_rows or not overlap.n_pred_rows or not len(overlap.silent):
             return overlap
         nothing = not overlap.n_judged.any()

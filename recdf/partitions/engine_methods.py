@@ -37,16 +37,22 @@ class Shared:
     """What the work on every bucket needs.
 
     call : the call with its side tables · by_values : the `by` values of all buckets · given, given_bucket : the lists
-    that the caller gave as the population (`users=`), and the bucket of each.
+    that the caller gave as the population (`users=`), and the bucket of each · exclude_edges : where the rows that
+    `exclude=` gives each bucket begin; None if every bucket takes all of them.
     """
 
     call: Call
     by_values: pd.DataFrame | None = None
     given: pd.DataFrame | None = None
     given_bucket: np.ndarray | None = None
+    exclude_edges: np.ndarray | None = None
 
     def of(self, bucket: int) -> Call:
         """Return the call for one bucket. If the caller gave the population, it has the lists of this bucket only."""
+        if self.exclude_edges is not None:
+            rows = slice(*self.exclude_edges[bucket : bucket + 2].tolist())
+            given = {**self.call.given, "exclude": self.call.given["exclude"].iloc[rows]}
+            return replace(self, call=replace(self.call, given=given), exclude_edges=None).of(bucket)
         if self.given is None:
             return self.call
         mine = self.given.iloc[self.given_bucket == bucket].reset_index(drop=True)

@@ -113,14 +113,17 @@ class Needed:
         item = [id_kind_of(schema.field(options.item_col).type) for schema in self.schemas.values()]
         item += [ids.kind for ids in doors.item_ids.values() if len(ids)]
         keys = [[id_kind_of(schema.field(name).type) for schema in self.schemas.values()] for name in self.keys]
+        for name, kinds in zip(self.keys, keys, strict=True):
+            kinds += [ids.kind for ids in doors.key_ids(name) if len(ids)]
         return any(len(set(kinds) - {"empty"}) > 1 for kinds in (item, *keys))
 
     def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[IdColumn]]:
         """Return groups of columns whose ids are compared with each other, read from some rows of each frame."""
-        item_col = self.call.options.item_col
+        item_col, doors = self.call.options.item_col, read_sides(self.call.given, self.call.options)
         found = [[read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()] for name in self.keys]
+        found = [[*columns, *doors.key_ids(name)] for columns, name in zip(found, self.keys, strict=True)]
         items = [read_ids(head[item_col], f"{role}[{item_col!r}]") for role, head in heads.items()]
-        return [*found, [*items, *read_sides(self.call.given, self.call.options).item_ids.values()]]
+        return [*found, [*items, *doors.item_ids.values()]]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import pyarrow.ipc as ipc
 
 from ..errors import DataError
 from ..inputs.digits import GOLDEN, LOW_BYTES
+from ..inputs.sorting import offsets
 
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
@@ -51,9 +52,13 @@ def dealt(table: pa.Table, bucket: np.ndarray, n_buckets: int) -> Dealt:
     """Sort rows by their bucket."""
     if n_buckets == 1:
         return Dealt(table, np.array([0, len(table)]))
-    edges = np.zeros(n_buckets + 1, np.int64)
-    np.cumsum(np.bincount(bucket, minlength=n_buckets), out=edges[1:])
-    return Dealt(table.take(pa.array(np.argsort(bucket, kind="stable"))).combine_chunks(), edges)
+    places, edges = places_by_bucket(bucket, n_buckets)
+    return Dealt(table.take(pa.array(places)).combine_chunks(), edges)
+
+
+def places_by_bucket(bucket: np.ndarray, n_buckets: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places that sort rows by their bucket, and where each bucket begins."""
+    return np.argsort(bucket, kind="stable"), offsets(np.bincount(bucket, minlength=n_buckets))
 
 
 @dataclass(frozen=True)

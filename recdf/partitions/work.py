@@ -28,6 +28,7 @@ from ..inputs.sorting import spans
 from ..inputs.threads import limited
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
+from ..matching.match import match
 from .engine_arguments import in_bucket
 from .engine_methods import Handle, Here, Shared, opened
 from .packed import CELL, cast_table, distinct_rows, known_rows, of_cell, of_cells, to_cells
@@ -130,16 +131,22 @@ GAIN = pa.schema([("gain", pa.float64())])
 
 @dataclass(frozen=True)
 class Gains:
-    """Find the largest gain in a chunk of `true`, among the rows that are not dropped."""
+    """Find the largest gain in a chunk of `true`, among the rows that are neither dropped nor in `exclude`."""
 
     column: str
     options: Options
+    exclude: pd.DataFrame | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            table = known_rows(pa.Table.from_batches([batch]), self.ids)
-            relevance = read_relevance(frame_of_arrow(table.select([self.column])), self.column, self.options)
-            gain = gains(relevance[np.isfinite(relevance)], self.options)
+            frame = frame_of_arrow(known_rows(pa.Table.from_batches([batch]), self.ids))
+            relevance = read_relevance(frame, self.column, self.options)
+            gain = gains(relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options)
+            if self.exclude is not None:
+                own = {name: getattr(self.options, name) for name in ("user_col", "item_col", "null_keys")}
+                options = Options().updated(**own, relevance_col=self.column, duplicates="keep", score_col=False)
+                with match(frame[known], frame[:0], options, {"exclude": self.exclude}, part=True) as matched:
+                    gain = gains(matched.true_lists.gain, self.options)
             yield pa.record_batch([pa.array([gain.max() if len(gain) else 0.0], pa.float64())], schema=GAIN)
 
     @property

@@ -149,6 +149,17 @@ def test_side_tables_come_from_files(capsys):
 
 
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
+def test_seen_items_of_a_file_are_left_out(capsys, stream):
+    seen = PRED[["user_id", "item_id"]].iloc[[1, 2, 4]]
+    seen.to_csv("seen.csv", index=False)
+    code, out, _ = run(capsys, *CALL, "--exclude", "seen.csv", "--out", "out", *stream)
+    found = rd.read_parquet("out")
+    assert (code, found) == (0, expected(exclude=seen))
+    assert "--exclude (3 rows) left out 3 rows of pred and 1 of true." in out
+    assert found != expected()
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream"]])
 def test_columns_that_are_carried(capsys, stream):
     pred = PRED.assign(time=range(8), day="mon")
     pred.to_parquet("pred.parquet", index=False)

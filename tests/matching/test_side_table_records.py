@@ -22,7 +22,7 @@ NAMES = list(SIDE_TABLES)
 
 def test_a_record_stands_by_its_name():
     assert [one.name for one in SIDE_TABLES.values()] == NAMES
-    assert NAMES == ["items", "log", "aspects", "features", "base", "popular"]
+    assert NAMES == ["items", "log", "aspects", "features", "base", "popular", "exclude"]
 
 
 @pytest.mark.parametrize("function", [rd.evaluate, rd.evaluate_parquet])

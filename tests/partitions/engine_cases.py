@@ -50,6 +50,21 @@ def case_the_largest_gain_of_all():
     return true, pred.astype({"user_id": "int32"}), metrics, {"by": "model", "min_relevance": 1.0}
 
 
+def case_seen_items_are_left_out():
+    true, pred = frames(12)
+    seen = pd.concat([true.sample(20, random_state=1), pred.sample(60, random_state=2)])[["user_id", "item_id"]]
+    top = true.loc[true["relevance"] == 2, ["user_id", "item_id"]]  # the largest gain is that of what is left
+    seen = pd.concat([seen, top, pd.DataFrame({"user_id": [900, None], "item_id": [1, 2]})])
+    options = {"exclude": seen.astype("Int64"), "null_keys": "drop", **side_tables()}
+    return true, pred, [*LISTS, "err", "hhi", "coverage"], {"by": "model", **options}
+
+
+def case_seen_items_of_users_of_sessions():
+    true, pred = (frame.assign(session=frame["item_id"] % 3) for frame in frames(13))
+    seen = pred.sample(60, random_state=2)[["user_id", "item_id"]]
+    return true, pred, LISTS, {"user_col": ["user_id", "session"], "users": "all", "exclude": seen}
+
+
 def case_all_users_of_both_frames():
     true, pred = frames(3)
     return true.astype({"user_id": "int32"}), pred, [*LISTS, "hhi"], {"by": "model", "users": "all"}
@@ -156,6 +171,11 @@ def two_propensities(true, pred):
     return pd.concat([once, once[:1].assign(seen=0.25)], ignore_index=True), pred
 
 
+def t_as_text(frame):
+    """Pairs of a frame whose users are strings."""
+    return frame[["user_id", "item_id"]].astype({"user_id": "str"})
+
+
 def now_and_then(frame, name):
     """A frame with a null in every ninth row of a column."""
     values = frame[name].where(frame.index % 9 > 0)
@@ -169,6 +189,9 @@ ERRORS = {
     "no such column": lambda: broken(lambda t, p: (t, p), {"score_col": "points"}),
     "kinds of ids": lambda: broken(lambda t, p: (t.assign(user_id=t["user_id"].astype(str)), p)),
     "kinds of side tables": lambda: broken(lambda t, p: (t, p), {"items": ["a", "b"]}, "coverage"),
+    "kinds of seen items": lambda: broken(
+        lambda t, p: (t, p), {"exclude": t_as_text(frames()[0])}, "ndcg"
+    ),
     "two propensities": lambda: broken(two_propensities, {"propensity_col": "seen", "by": "model"}, "recall"),
     "unknown column": lambda: broken(lambda t, p: (t, p), {"pred_cols": {"user_id": "uid"}}),
     "two columns of a name": lambda: broken(lambda t, p: (t, p), {"pred_cols": {"user_id": "item_id"}}),
@@ -193,6 +216,11 @@ WARNINGS = {
     ),
     "a variant as by": (lambda t, p: (t, p.assign(model=np.where(p["user_id"] % 2 == 0, "A", "B"))), {"by": "model"}),
     "positives alone": (lambda t, p: (t.assign(relevance=1.0), p), {"judged_only": True}),
+    "seen items of others": (lambda t, p: (t, p), {"exclude": pd.DataFrame({"user_id": [1000], "item_id": [1]})}),
+    "seen items of others in their lists": (
+        lambda t, p: (t, p),
+        {"exclude": pd.DataFrame({"user_id": [*range(23)], "item_id": [1000] * 23})},
+    ),
     "a log of others": (lambda t, p: (t, p), {"log": pd.DataFrame({"user_id": [1000], "item_id": [1000]})}),
     "folds in true": (
         lambda t, p: (t.assign(fold=t["item_id"] % 2), p.assign(fold=p["item_id"] % 2)),

@@ -13,7 +13,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ...inputs.threads import each
+
 DIGEST_BYTES = 8
+MANY_ROWS = 10**7
 
 
 class DescribedSide(TypedDict):
@@ -25,9 +28,15 @@ class DescribedSide(TypedDict):
 
 
 def described(columns: Sequence[pd.Series]) -> DescribedSide:
-    """Describe the columns of a side table by their names, their number of rows, and a digest of their values."""
+    """Describe the columns of a side table by their names, their number of rows, and a digest of their values.
+
+    With very many rows, a thread takes each column, and the digest is that of their digests.
+    """
     total = blake2b(digest_size=DIGEST_BYTES)
-    for series in columns:
+    many = len(columns) > 1 and len(columns[0]) >= MANY_ROWS
+    if many:
+        total.update(repr(each(lambda series: described([series])["digest"], columns)).encode())
+    for series in () if many else columns:
         total.update(str(series.name).encode())
         _add_values(total, series)
     return {

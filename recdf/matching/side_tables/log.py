@@ -100,11 +100,7 @@ class LogCodes:
         """
         of_user, past, _ = self.pairs
         own = np.append(of_user[:-1], 0)[self.list_user]
-        pairs = pair_within(item, start, length, past, own, self.n_history, self.n_items)
-        found = np.zeros(len(item), bool)
-        found[pairs.place] = True
-        found[pairs.repeat] = found[pairs.first]
-        return found
+        return pair_within(item, start, length, past, own, self.n_history, self.n_items).has_sought(len(item))
 
     @cached_property
     def n_history(self) -> np.ndarray:

@@ -33,6 +33,7 @@ from .sides import (
     lists_door,
     log_codes,
     marked_codes,
+    pairs_door,
 )
 
 
@@ -142,6 +143,17 @@ class SideTableArguments(TypedDict, total=False):
         codes=marked_codes,
         flag="items that everybody knows: one row per item",
         frame=_ids,
+    )]  # fmt: skip
+    exclude: Annotated[Any, SideTable(
+        about="rows of user and item to leave out",
+        hint="Rows",
+        kind=ROWS_EXPECTED,
+        meaning="Rows of (user, item), such as what users had before, with those columns of the list key that it has.\n"
+        "    The rows of `pred` and `true` with such a pair are left out before lists are ranked, as if they were not\n"
+        '    given. `spec["counts"]` has their numbers.',
+        door=pairs_door,
+        codes=marked_codes,
+        flag="rows of user and item to leave out of --true and --pred, such as what users had before",
     )]  # fmt: skip
 
 

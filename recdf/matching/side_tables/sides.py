@@ -11,7 +11,7 @@ data, the options and the doors of the tables before it. `records.SIDE_TABLES` s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,9 @@ from ..ranked import joined, pred_blocks, rank_pred, refuse_duplicates, refuse_t
 from .catalogue import Catalogue, FeatureTable, unique_rows
 from .digest import DescribedSide, described, described_function
 from .log import LogCodes
+
+# Tables whose users are matched with the lists before these are ranked, and not afterwards.
+IN_LISTS = ("base", "exclude")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class Doors(dict[str, Door]):
     def item_ids(self) -> dict[str, IdColumn]:
         """The item columns, by the name of the table."""
         return {name: door.item for name, door in self.items() if door.item is not None}
+
+    def key_ids(self, name: str) -> list[IdColumn]:
+        """The columns of a list key in the tables that are matched with the lists by it."""
+        there = [door for one, door in self.items() if one in IN_LISTS and name in door.keys]
+        return [door.table.keys[door.keys.index(name)] for door in there if door.table is not None]
 
     @property
     def samples(self) -> dict[str, str]:
@@ -105,6 +113,15 @@ def keyed_door(name: str, data: Any, options: Options, _: Doors) -> Door:
     The lists may be of sessions while a log knows only users, so only the key columns that it has must match.
     """
     return _keyed(name, as_frame(data, name, options.user_col, options.item_col), options, needs_user=True)
+
+
+def pairs_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
+    """Read rows of users and items of which nothing else counts, and count them."""
+    door = keyed_door(name, data, options, doors)
+    assert door.table is not None
+    table = replace(door.table, counts={**door.table.counts, f"{name}_rows": len(door.table)})
+    frame = pd.DataFrame({one: door.frame[one] for one in (*door.keys, options.item_col)}, copy=False)
+    return replace(door, frame=frame, table=table)
 
 
 def aspects_door(name: str, data: Any, options: Options, _: Doors) -> Door:
@@ -249,7 +266,7 @@ class Sides:
         `keys` is None where there are no lists.
         """
         self._coders, self.doors, self.codes, self.n_items, self.item_rank = coders, doors, codes, items.n, items.rank
-        of_users = [name for name, door in doors.items() if name != "base" and door.table is not None]
+        of_users = [name for name, door in doors.items() if name not in IN_LISTS and door.table is not None]
         self.users = {name: self._match_users(name, keys) for name in of_users}
         self._made: dict[str, Any] = {} if base is None else {"base": base}
 

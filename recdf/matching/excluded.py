@@ -1,0 +1,71 @@
+"""The rows that `exclude=` takes out of both frames before their lists are ranked.
+
+Contract: rows go out of one block of lists after another. A list that loses all its rows is no list any more, as if its
+rows had not been given. What is left keeps its order, so that later rows move up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..inputs.codes import Coded, check_kinds, encode_keys, first_rows
+from ..inputs.ids import IdColumn
+from ..inputs.sorting import offsets
+from .blocks import Block, list_blocks
+from .list_keys import at_heads, key_run_heads
+from .pairing import pair_within
+
+# The columns of the excluded users in a frame, the code of the list key of each row, and the rows that have codes.
+FrameKeys = tuple[Sequence[IdColumn], Coded, np.ndarray | None]
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """The items that go out of the lists of each key: `item`; `start` and `length` by key. `n_items` is above them."""
+
+    item: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    n_items: int
+
+    @classmethod
+    def of(
+        cls, users: Sequence[IdColumn], item: Coded, frames: Sequence[FrameKeys], n_keys: int, n_items: int
+    ) -> Excluded:
+        """Arrange the items of excluded rows by the list keys of both frames; `users` are the rows' users."""
+        for columns in zip(*(keys for keys, _, _ in frames), users, strict=True):
+            check_kinds(columns)
+        known, tables = [], []
+        for keys, key_code, rows in frames:  # one row stands for each key
+            first = first_rows(key_code, n_keys)
+            known.append(np.flatnonzero(first >= 0))
+            first = first[known[-1]]
+            tables.append(at_heads(keys, first if rows is None else rows[first]))
+        heads = key_run_heads(users)
+        (*of_frames, code), n = encode_keys([*tables, at_heads(users, heads)])
+        user, place = np.full(n_keys, n, np.int64), np.full(n, -1, np.int32)  # users that no list has are left out
+        for codes, coded in zip(known, of_frames, strict=True):
+            user[codes] = place[coded.all()] = coded.all()
+        blocks = list_blocks(code.mapped(place), heads, len(item), n, [item]).each(lambda block: block)
+        items = np.concatenate([block.columns[0] for block in blocks])
+        start, length, above = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), 0
+        for block in blocks:
+            start[block.code], length[block.code] = block.start[:-1] + above, np.diff(block.start)
+            above += len(block.columns[0])
+        return cls(items, start.take(user), length.take(user), n_items)
+
+    def left_of(self, block: Block, key: np.ndarray) -> Block:
+        """Return the lists that are left of a block. `key` is the key code of each of its lists."""
+        item, start = block.columns[0], block.start
+        sought = self.item, self.start.take(key), self.length.take(key)
+        keep = ~pair_within(item, start[:-1], np.diff(start), *sought, self.n_items).has_sought(len(item))
+        if keep.all():
+            return block
+        rows, start = np.flatnonzero(keep), offsets(keep)[start]
+        lists = np.flatnonzero(np.diff(start))
+        row = rows + block.row.start if isinstance(block.row, slice) else block.row.take(rows)
+        start = np.append(start[lists], len(rows))
+        return Block(block.code[lists], start, row, [values.take(rows) for values in block.columns])
