@@ -87,16 +87,16 @@ def experiment_section(
         parts.append(_health_block(tables.health, most))
     section = Section(
         "experiment", "Effects" if alone else "Experiment",
-        text=() if alone else (*_decided(tables), sentence, *_checked(tables)),
+        text=() if alone else (*_decision_said(tables), sentence, *_checked(tables)),
         badge=None if alone else mark, tables=tuple(parts), drawings=tuple(drawings),
     )  # fmt: skip
-    return section, [*_decided(tables), *_experiment_said(tables), sentence]
+    return section, [*_decision_said(tables), *_experiment_said(tables), sentence]
 
 
 DECISIONS: dict[str, BadgeKind] = {SHIP: "better", DO_NOT_SHIP: "worse", KEEP_RUNNING: "open", INVALID: "error"}
 
 
-def _decided(tables: ReportTables) -> list[Sentence]:
+def _decision_said(tables: ReportTables) -> list[Sentence]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
     return [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
@@ -228,7 +228,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
         decision = str(tables.decision["decision"].iloc[0])
         mark = Badge(DECISIONS[decision], decision)
     lines = [
-        (WHICH, (*_decided(tables), which)),
+        (WHICH, (*_decision_said(tables), which)),
         (HOW_MUCH, (amount,)),
         (SURE, (soundness, *_test_words(table, row, believed))),
         (FOR_WHOM, (*_harms(harmed, believed), *_worse_segments(tables, row))),
@@ -418,7 +418,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         decision = str(tables.decision["decision"].iloc[0])
         mark = Badge(DECISIONS[decision], decision)
     lines = [
-        (WHICH, (*_decided(tables), which)),
+        (WHICH, (*_decision_said(tables), which)),
         (HOW_MUCH, ((hidden if useless else f"{amount.rstrip()}.",),)),
         (SURE, ((f"Trust: {trust}. {rows}".rstrip(". ") + ".",),)),
         (FOR_WHOM, ((f"Worse than the logging policy: {', '.join(worse)}." if worse
