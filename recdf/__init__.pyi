@@ -18,6 +18,8 @@ from .diagnostics import user_gap as user_gap
 from .diagnostics.data_checks import check as check
 from .diagnostics.gate_result import Gate as Gate
 from .diagnostics.gates import gate as gate
+from .diagnostics.list_changes import Diff as Diff
+from .diagnostics.list_changes import diff as diff
 from .display import plot as plot
 from .display.leaderboard import Leaderboard as Leaderboard
 from .display.leaderboard import leaderboard as leaderboard
@@ -133,6 +135,7 @@ __all__ = [
     "compare_models",
     "compare_variants",
     "conventions_table",
+    "diff",
     "evaluate",
     "evaluate_parquet",
     "from_impressions",

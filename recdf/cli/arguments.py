@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from ..errors import WORDS, Mention, OptionError, closest
 from ..inputs.conventions import CONVENTIONS
+from ..inputs.door import check_names_of_columns
 from ..inputs.options import AT_THE_DOOR, NAMES, OPTIONS
 
 FILES_HELP = (
@@ -116,6 +117,7 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
         value = ast.literal_eval(part.value)
     except (ValueError, SyntaxError):
         value = part.value
+    value = [f"{name}={one}" for name, one in value.items()] if isinstance(value, dict) else value
     values = [] if value is True else value if isinstance(value, list | tuple) else [value]
     named = f"{ast.literal_eval(part.key[1:-1])}=" if part.key else ""
     return " ".join([flags[part.name], *(f"{named}{one}" for one in values if one != "")])
@@ -238,6 +240,8 @@ def given_options(given: argparse.Namespace) -> dict[str, Any]:
     options = {name: value for name, value in vars(given).items() if name in NAMES}
     pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in AT_THE_DOOR}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
+    for name, found in pairs.items():
+        check_names_of_columns(found, name.removesuffix("_cols"), one)
     words: dict[Any, bool] = {"True": True, "False": False}
     return {
         name: words.get(str(value), value or True) if OPTIONS[name].flag_alone else value for name, value in one.items()

@@ -161,13 +161,13 @@ def _experiment(given: argparse.Namespace) -> int:
         **given_parameters(given, ("smaller_is_better", "larger_is_better")), **of_join,
     )  # fmt: skip
     join = joined.attrs["recdf_experiment"]
-    expected = _planned_shares(given.expected, joined[given.variant_col])
+    expected = planned_arguments(given.expected, joined[given.variant_col])
     health = experiment_health(
         result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected,
         cluster=options.get("cluster"),
     )  # fmt: skip
     known = [name for name in result.spec["metrics"] if name in joined.columns]
-    metrics = _metrics(given.metric, joined.columns) or dict.fromkeys(known)
+    metrics = metric_arguments(given.metric, joined.columns) or dict.fromkeys(known)
     options |= {
         "control": label("control", given.control, joined[given.variant_col]), "variant_col": given.variant_col,
         "user_col": join["user_col"], "covariates": _covariate_arguments(given.covariate, metrics, joined.columns),
@@ -193,7 +193,7 @@ def _experiment(given: argparse.Namespace) -> int:
     return verdicts_fail(given, *tables.values()) or decision_fails(given, decision.get("decision"))
 
 
-def _planned_shares(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
+def planned_arguments(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
     """Return the planned share of each variant from texts such as A=0.9; without them the shares are equal."""
     labels = variants.unique().tolist()
     if given is None:
@@ -206,7 +206,7 @@ def _planned_shares(given: Sequence[str] | None, variants: pd.Series) -> dict[An
     return shares
 
 
-def _metrics(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, Any]:
+def metric_arguments(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, Any]:
     """Name → None for a column, or → (numerator, denominator) from name=numerator/denominator."""
     metrics: dict[str, Any] = {}
     for text in given or []:

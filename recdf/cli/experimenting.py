@@ -1,20 +1,27 @@
-"""`recdf interleave` and `recdf interleaved`: lists that mix two recommenders, and what clicks on them say."""
+"""Commands around an experiment: before it, A/A splits and mixed lists; after it, clicks on these, a broken ratio."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+import pandas as pd
+
+from ..evaluation.result import read_parquet
 from ..experiments.compare.interleaved_clicks import compare_interleaved
+from ..experiments.decide.broken_ratio import find_srm
+from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check_out, given_parameters
-from .deciding import compact
+from .deciding import compact, metric_arguments, planned_arguments
 from .files import read_files
-from .output import give_tables, verdicts_fail
+from .output import failed, give_tables, text_table, verdicts_fail
 
 OF_INTERLEAVE = ("method", "seed", "user_col", "item_col", "score_col", "rank_col")
 OF_INTERLEAVED = ("credit", "unit_col", "user_col", "item_col", "alternative", "confidence")
-MIXED, PREFERRED = ("lists.parquet",), ("interleaved.parquet",)
+OF_AA = ("n", "cluster", "nan", "alternative", "confidence", "seed")
+OF_SRM = ("user_col", "variant_col", "cluster", "confidence")
+MIXED, PREFERRED, SPLIT, RATIO = ("lists.parquet",), ("interleaved.parquet",), ("aa.parquet",), ("srm.parquet",)
 
 
 def add_interleave(commands: Any) -> None:
@@ -83,3 +90,77 @@ def _interleaved(given: argparse.Namespace) -> int:
     ]
     give_tables(given, "\n".join(lines), {"interleaved": table}, {"interleaved": table}, PREFERRED)
     return verdicts_fail(given, table)
+
+
+def add_aa(commands: Any) -> None:
+    command = commands.add_parser(
+        "aa",
+        usage="%(prog)s RESULTS [options]",
+        help="test whether the tests of an experiment hold on your own data",
+        description="Split the users of a result at random many times, and count how often a test finds a difference "
+        "where there is none.",
+    )
+    files = command.add_argument_group("files")
+    add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
+    add_out(files, "folder for aa.parquet; without it nothing is written")
+    options = command.add_argument_group("options")
+    add_arguments(options, {"--metric NAME ...": "columns, or ratios such as ctr=hits@10/n_pred (default: all)"})
+    add_arguments(options, {"--shares NUMBER ...": "of control and treatment (default 0.5 0.5)"}, default=(0.5, 0.5))
+    add_parameters(options, aa_test, OF_AA)
+    command.set_defaults(run=_aa, parser=command)
+
+
+def _aa(given: argparse.Namespace) -> int:
+    check_out(given.out, SPLIT, given.overwrite)
+    result = read_parquet(given.results)
+    users, keys = result.per_user, result.spec["user_col"]
+    known = [name for name in result.spec["metrics"] if name in users.columns]
+    metrics = metric_arguments(given.metric, users.columns) or dict.fromkeys(known)
+    specs = {name: spec or name for name, spec in metrics.items()}
+    table = aa_test(users, specs, user_col=keys, shares=given.shares, **given_parameters(given, OF_AA))
+    give_tables(given, _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}, {"aa": table}, SPLIT)
+    return int(failed(given, "warning") and (table["verdict"] == "rejects too often").any())
+
+
+def _in_columns(table: pd.DataFrame, *numbers: str) -> str:
+    """Return the columns of text for a terminal, and some of numbers."""
+    texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name].dtype)]
+    names = [name for name in table.columns if name in (*texts, *numbers, "cap")]
+    return text_table({
+        name: [f"{one:.4g}" if name not in texts and not pd.isna(one) else "" if pd.isna(one) else str(one)
+               for one in table[name]] for name in names
+    })  # fmt: skip
+
+
+def add_srm(commands: Any) -> None:
+    command = commands.add_parser(
+        "srm",
+        usage="%(prog)s --assignment FILE --column COLUMN ... [options]",
+        help="find where a broken sample ratio comes from",
+        description="Find the levels of columns (browser, country, day) in which the users per variant do not fit the "
+        "plan.",
+        epilog=FILES_HELP,
+    )
+    files = command.add_argument_group("files")
+    add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
+    add_out(files, "folder for srm.parquet; without it nothing is written")
+    options = command.add_argument_group("options")
+    add_arguments(options, {"--column COLUMN ...": "columns to look into"}, required=True)
+    add_arguments(options, {"--expected NAME=SHARE ...": "planned shares, such as A=0.9 B=0.1 (default: equal)"})
+    add_parameters(options, find_srm, OF_SRM)
+    command.set_defaults(run=_srm, parser=command)
+
+
+def _srm(given: argparse.Namespace) -> int:
+    check_out(given.out, RATIO, given.overwrite)
+    options = given_parameters(given, OF_SRM)
+    variant = options.get("variant_col", "variant")
+    labels = [variant, *given.column, *options.get("cluster", [])]
+    keys = options.get("user_col", ["user_id"])
+    assignment = read_files({"assignment": given.assignment}, keys, labels)["assignment"]
+    expected = None if given.expected is None else planned_arguments(given.expected, assignment[variant])
+    table = find_srm(assignment, given.column, expected=expected, **options)
+    said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
+    shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
+    give_tables(given, said + shown, {"srm": table}, {"srm": table}, RATIO)
+    return int(failed(given, "invalid") and table["verdict"].str.startswith("invalid").any())

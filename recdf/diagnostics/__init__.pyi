@@ -7,11 +7,13 @@ from ..diagnostics.count_tables import position_table as position_table
 from ..diagnostics.count_tables import user_gap as user_gap
 from ..diagnostics.data_checks import check as check
 from ..diagnostics.gates import gate as gate
+from ..diagnostics.list_changes import diff as diff
 from ..metrics.sampled import sampled_values as sampled_values
 
 __all__ = [
     "check",
     "compare_conventions",
+    "diff",
     "exposure_table",
     "gate",
     "hit_table",

@@ -6,12 +6,14 @@ from ..experiments.compare.compare_models import compare_models as compare_model
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
+from ..experiments.decide.broken_ratio import find_srm as find_srm
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
 from ..experiments.decide.decide_experiment import role_verdicts as role_verdicts
 from ..experiments.decide.experiment_health import experiment_health as experiment_health
 from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
 from ..experiments.join.join_experiment import join_experiment as join_experiment
 from ..experiments.join.roll_up import roll_up as roll_up
+from ..experiments.plan.aa_splits import aa_test as aa_test
 from ..experiments.plan.interleaving import interleave as interleave
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
 from ..tables.comparisons import report_table as report_table
@@ -19,6 +21,7 @@ from ..tables.shown_frames import ReportTable as ReportTable
 
 __all__ = [
     "ReportTable",
+    "aa_test",
     "adjust_pvalues",
     "bootstrap_ci",
     "compare_interleaved",
@@ -27,6 +30,7 @@ __all__ = [
     "compare_variants_from_moments",
     "decide_experiment",
     "experiment_health",
+    "find_srm",
     "interleave",
     "join_experiment",
     "plan_experiment",

@@ -15,10 +15,13 @@ import pandas as pd
 
 from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import as_frame
-from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, parameters
+from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, as_columns, parameters
 
 # What orders `pred`: an option of a call replaces the other one of its project.
 ONE_OF_TWO = {"score_col": "rank_col", "rank_col": "score_col"}
+
+
+STANDARD_NAMES = ("user_id", "item_id", "score", "rank", "relevance")  # columns that are found without an option
 
 
 class NamedFiles(NamedTuple):
@@ -42,25 +45,42 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
     for role in ("true", "pred"):
         names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
         if names is not None and found.get(argument) is not None:
-            check_names_of_columns(names, role)
+            check_names_of_columns(names, role, found)
             renamed = renamed_columns if argument == role else lambda path, names, _: NamedFiles(path, names)
             found[argument] = renamed(found[argument], names, role)
     return found
 
 
-def check_names_of_columns(names: Any, role: str) -> None:
-    """Raise unless this is a mapping of standard names to names of columns, each of them once."""
+def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> None:
+    """Raise unless this is a mapping of standard names to names of columns, each of them once.
+
+    `given` are options of the call. Its list key and its item are standard names, which every frame needs.
+    """
     NAMES_OF.check(f"{role}_cols", names)
+    keys = [*as_columns(given.get("user_col", Options.user_col)), given.get("item_col", Options.item_col)]
+    _refuse_turned(names, role, [name for name, own in names.items() if own in keys and own not in names])
     for own in names.values():
         twice = [name for name, one in names.items() if one == own]
         if len(twice) > 1:
             raise OptionError(f"{role}_cols names one column twice: {' and '.join(map(repr, twice))} are {own!r}")
 
 
+def _refuse_turned(names: Mapping[str, str], role: str, turned: Collection[str]) -> None:
+    """Raise if the mapping gives names in the frame first, as it does for `turned`. The message shows it turned."""
+    if turned:
+        right = dict((own, name) if name in turned else (name, own) for name, own in names.items())
+        raise ColumnError(
+            f"⟦{role}_cols={dict(names)!r}⟧ is the wrong way round: the standard name comes first, then that in "
+            f"{role}; pass ⟦+{role}_cols={right!r}⟧"
+        )
+
+
 def new_names(columns: Iterable[Hashable], names: Mapping[str, str], role: str) -> list[Any]:
     """Return the names of a frame's columns where `names` has the name in the frame for each standard name."""
     columns = list(columns)
     standard = {own: name for name, own in names.items()}
+    absent = [name for name, own in names.items() if own not in columns]
+    _refuse_turned(names, role, [name for name in absent if name in columns and name not in STANDARD_NAMES])
     for own, name in standard.items():
         if own not in columns:
             has = f"{', '.join(map(repr, columns[:20]))}{closest(own, columns)}"

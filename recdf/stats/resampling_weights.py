@@ -63,6 +63,19 @@ def sign_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed) -> Floats
     return totals - 2 * _tiled_sums(columns, n_resamples, seed, _sign_tile)
 
 
+def split_sums(columns: Sequence[Floats], share: float, n_splits: int, seed: Seed) -> Floats:
+    """Return sums of every column over the units that a random split puts into an arm: (n_splits, columns).
+
+    Each unit is put there with the probability `share`, to 16 bits.
+    """
+
+    def fill(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
+        raw = random_words(seed, unit_tile, replicate_tile, weights.size // 4)
+        np.less(raw.astype("<u8", copy=False).view("<u2"), round(share * 2**16), out=weights.reshape(-1))
+
+    return _tiled_sums(columns, n_splits, seed, fill)
+
+
 def _tiled_sums(columns: Sequence[Floats], n_resamples: int, seed: Seed, fill: Fill) -> Floats:
     n = len(columns[0])
     sums = np.zeros((n_resamples, len(columns)))

@@ -1,5 +1,7 @@
 """`true_cols=` and `pred_cols=` say how columns are called in one of the two frames."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -110,6 +112,53 @@ def test_mistakes_are_named(how, error, words, call):
         calls(OTHER_TRUE, OTHER_PRED)[call](**{**NAMES, **how})
     for word in words:
         assert word in str(found.value)
+
+
+ROUND = [
+    ("pred", {"sku": "item_id"}, "⟦pred_cols={'item_id': 'sku'}⟧"),
+    ("pred", {"user_id": "uid", "sku": "item_id", "score": "yhat"},
+     "⟦pred_cols={'user_id': 'uid', 'item_id': 'sku', 'score': 'yhat'}⟧"),
+    ("pred", {"yhat": "score"}, "⟦pred_cols={'score': 'yhat'}⟧"),
+    ("true", {"customer": "user_id"}, "⟦true_cols={'user_id': 'customer'}⟧"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("role", "names", "right"), ROUND)
+@pytest.mark.parametrize("call", ["evaluate", "metric", "check"])
+def test_a_mapping_that_is_the_wrong_way_round_is_shown_the_right_way_round(role, names, right, call):
+    with pytest.raises(rd.ColumnError) as found:
+        calls(OTHER_TRUE, OTHER_PRED)[call](**{**NAMES, f"{role}_cols": names})
+    assert f"{role}_cols={names!r}" in str(found.value)
+    assert "wrong way round" in str(found.value)
+    assert right.strip("⟦⟧") in str(found.value)
+
+
+@pytest.mark.parametrize(("role", "names", "right"), ROUND)
+def test_so_it_is_for_files_and_on_the_command_line(capsys, paths, role, names, right):
+    with pytest.raises(rd.ColumnError, match="wrong way round") as found:
+        rd.evaluate_parquet(*paths, "ndcg@2", **{**NAMES, f"{role}_cols": names})
+    assert right.strip("⟦⟧") in str(found.value)
+    words = [f"--{role}-cols", *(f"{name}={own}" for name, own in names.items())]
+    for more in ([], ["--stream"]):
+        call = ["evaluate", "--true", paths[0], "--pred", paths[1], "-m", "ndcg@2", *words, *more]
+        if role == "pred":
+            call += ["--true-cols", *(f"{name}={own}" for name, own in IN_TRUE.items())]
+        code, _, err = run(capsys, *call)
+        assert code == 2
+        turned = right.partition("{")[2].replace("'", "").replace(": ", "=").replace(",", "").rstrip("}⟧")
+        assert f"--{role}-cols {turned}" in err
+
+
+def test_a_standard_name_is_not_taken_away():
+    """Here the frame has the column of the key, and the mapping would give it another name."""
+    words = "true_cols={'sku': 'item_id'} is the wrong way round"
+    with pytest.raises(rd.ColumnError, match=re.escape(words)):
+        rd.evaluate(TRUE, PRED, "ndcg@2", true_cols={"sku": "item_id"})
+    with pytest.raises(rd.ColumnError, match="wrong way round"):
+        rd.evaluate(TRUE, PRED, "ndcg@2", options=rd.Options(pred_cols={"uid": "user_id"}))
+    shop = TRUE.rename(columns={"item_id": "sku"})
+    found = rd.evaluate(shop, PRED, "ndcg@2", item_col="sku", pred_cols={"sku": "item_id"})  # the standard is sku
+    assert found.summary["value"].tolist() == rd.evaluate(TRUE, PRED, "ndcg@2").summary["value"].tolist()
 
 
 def test_a_mapping_has_no_columns_to_name():

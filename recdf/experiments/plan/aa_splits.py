@@ -1,0 +1,264 @@
+"""Does the test hold on one's own data? Many experiments without an effect, by splitting past users at random."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import DuplicateError, OptionError
+from ...inputs.constraints import NATURAL, a_number, check_value
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
+from ...inputs.sums import exact_sums
+from ...progress import Progress
+from ...stats.arms import Arm, effective_number
+from ...stats.effect_sizes import effect
+from ...stats.resampling_weights import distinct_columns, split_sums
+from ...stats.scipy_extra import scipy_module
+from ...stats.shares import is_binary, wilson
+from ..choices import Alternative, RaiseOrDrop
+from ..estimates import JACKKNIFE_BELOW
+from ..experiment_columns import Codes, Floats, frame_of, key_codes, metric_specs, some_keys
+from ..samples import MetricRows, read_metrics
+from ..settings import Settings
+
+# Caps that are tried beside the plain metric, the mildest first.
+CAPS = (0.999, 0.99, 0.98)
+# Of the interval of the share of rejections: 99 %, so that a sound metric is seldom called unsound.
+Z_OF_SHARE = 2.5758293035489004
+
+
+@takes_columns("user_col")
+def aa_test(
+    per_user: pd.DataFrame,
+    metrics: str | Sequence[str] | Mapping[str, Any],
+    *,
+    shares: Sequence[float] | Mapping[Any, float] = (0.5, 0.5),
+    n: int = 1000,
+    user_col: str | Sequence[str] | None = None,
+    cluster: str | Sequence[str] | None = None,
+    cap: Mapping[str, float] | None = None,
+    nan: RaiseOrDrop = "raise",
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: bool | None = None,
+    options: Options | None = None,
+) -> pd.DataFrame:
+    """Split past users at random n times, and count how often a test finds a difference, where there is none.
+
+    Each unit is in the treatment with the probability s_t/(s_c + s_t). The test of a split is that of
+    `compare_variants`: Welch's t of means, of ratios by the delta method, of sums per cluster. It needs only sums of N,
+    D, N², D² and N·D over the treatment, so that all splits are one product of matrices.
+
+    Parameters
+    ----------
+    per_user : DataFrame
+        One row per user of the past, or several with `cluster`.
+    metrics : str, list of str or mapping
+        As in `compare_variants`: columns, or name → (numerator, denominator).
+    shares : pair of numbers or mapping, default (0.5, 0.5)
+        Planned shares of control and treatment; only their ratio counts.
+    n : int, default 1000
+        Number of splits.
+    user_col : str or list of str, optional
+        Key of a user, which must be unique without `cluster`. Default: "user_id" if there is such a column; else rows
+        are users.
+    cluster : str or list of str, optional
+        Columns of clusters, which are split as wholes: the user of several sessions, the region of users.
+    cap : mapping, optional
+        Metric → quantile, as in `compare_variants`. Default: means that are not 0/1 are tried without a cap and
+        with caps at 0.999, 0.99 and 0.98.
+    nan : {"raise", "drop"}, default "raise"
+        Rows whose metric is null.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        Of the tests.
+    confidence : float, default 0.95
+        Of the tests, whose level is alpha = 1 − confidence.
+    seed : int, default 0
+        Of the splits. They depend on the order of the ids and not on that of the rows.
+    progress : bool, optional
+        Show the progress on stderr. By default only on a terminal, and only after two seconds.
+    options : Options, optional
+        `user_col` of a project, where it is not given here.
+
+    Returns
+    -------
+    DataFrame
+        One row per (metric, cap): `metric`, `cap` (null: none), `cap_value`, `n_units`, `n_splits` (those with a test:
+        an arm of equal values has none), `n_rejected`, `n_rejected_low`, `n_rejected_high` (with a lower and a higher
+        treatment), `rejected` (share), `rejected_low`, `rejected_high` (its 99 % interval, Wilson), `ks`, `p_ks`
+        (distance of the p-values from the uniform distribution, Kolmogorov and Smirnov), `alpha`, `warning`,
+        `verdict` and `recommended`.
+        Verdict: "rejects too often" or "rejects too rarely" where alpha is outside the interval, else "holds"; "not
+        tested" without a split that has a test. `recommended`, the same in all rows of a metric, is the first that
+        holds: "t", or "t, cap=0.99"; else "proportion" for a 0/1 metric, and "permutation" for others, which holds
+        because it splits in the same way.
+        Warning: "few_clusters", with fewer than 40 clusters in an arm, where `compare_variants` takes the jackknife,
+        which rejects less often.
+
+    Raises
+    ------
+    ColumnError, NullKeyError
+        A column is missing; a key is null.
+    DuplicateError
+        Several rows of a user without `cluster`.
+    OptionError, DataError
+        An option out of range; a metric that is not numeric, infinite, or null with `nan="raise"`.
+    MissingExtraError
+        If SciPy is not installed.
+
+    Notes
+    -----
+    It cannot see what went wrong in logging or in the assignment of a real experiment; an A/A experiment can.
+
+    References
+    ----------
+    Kohavi, Tang, Xu: Trustworthy online controlled experiments, 2020, chapter 19.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, recdf as rd
+    >>> users = pd.DataFrame({"user_id": range(2000), "revenue": np.random.default_rng(1).lognormal(0, 2, 2000)})
+    >>> table = rd.experiments.aa_test(users, "revenue", shares=(0.9, 0.1))
+    >>> table[["cap", "rejected", "rejected_low", "rejected_high", "verdict", "recommended"]].round(3)
+         cap  rejected  rejected_low  rejected_high            verdict  recommended
+    0    NaN     0.138         0.112          0.168  rejects too often  t, cap=0.98
+    1  0.999     0.130         0.105          0.160  rejects too often  t, cap=0.98
+    2  0.990     0.071         0.053          0.095  rejects too often  t, cap=0.98
+    3  0.980     0.063         0.046          0.086              holds  t, cap=0.98
+    """
+    settings = Settings(alternative=alternative, confidence=confidence, seed=seed)
+    check_value("n", n, a_number(2, whole=True))
+    check_value("seed", seed, NATURAL)
+    share = _share_of_treatment(shares)
+    frame_of("per_user", per_user)
+    specs = metric_specs(metrics, per_user, "per_user")
+    code, n_units = _units_of_splits(per_user, user_col, as_columns(cluster))
+    plain = read_metrics(per_user, specs, {}, nan, "per_user", cap)
+    rows: list[dict[str, Any]] = []
+    with Progress(len(plain), "aa_test", progress) as shown:
+        for metric in plain:
+            values, spec = _values_of(metric), {metric.name: specs[metric.name]}
+            shares_of_users = not metric.ratio and is_binary(values)
+            tried = {np.nan if cap is None else cap.get(metric.name, np.nan): metric}
+            for one in () if cap is not None or metric.ratio or shares_of_users else CAPS:
+                (capped,) = read_metrics(per_user, spec, {}, nan, "per_user", {metric.name: one})
+                if capped.cap < values.max(initial=-np.inf):
+                    tried[one] = capped
+            sums = [_unit_columns(one, code, n_units) for one in tried.values()]
+            found = _rejections(sums, share, n, settings, bool(cluster))
+            sound = [one for one, row in zip(tried, found, strict=True) if row["verdict"] == "holds"]
+            instead = "proportion" if shares_of_users and not cluster else "permutation"
+            recommended = _in_words(sound[0]) if sound else instead
+            for (one, own), row in zip(tried.items(), found, strict=True):
+                of = {"metric": metric.name, "cap": one, "cap_value": own.cap, "recommended": recommended}
+                rows.append({**row, **of})
+            shown.add()
+    return pd.DataFrame(rows)[AA_COLUMNS]
+
+
+AA_COLUMNS = [
+    "metric", "cap", "cap_value", "n_units", "n_splits", "n_rejected", "n_rejected_low", "n_rejected_high", "rejected",
+    "rejected_low", "rejected_high", "ks", "p_ks", "alpha", "warning", "verdict", "recommended",
+]  # fmt: skip
+
+
+def _share_of_treatment(shares: Sequence[float] | Mapping[Any, float]) -> float:
+    given = list(shares.values() if isinstance(shares, Mapping) else shares)
+    if len(given) != 2:
+        raise OptionError(f"⟦shares={shares!r}⟧; expected two shares, of control and treatment", argument="shares")
+    for one in given:
+        check_value("shares", one, a_number(above=0))
+    return float(given[1] / (given[0] + given[1]))
+
+
+def _units_of_splits(per_user: pd.DataFrame, user_col: Any, cluster: list[str]) -> tuple[Codes, int]:
+    """Unit of every row, in the order of the ids: its cluster, its user, or itself."""
+    keys = cluster or as_columns(user_col) or [name for name in ["user_id"] if name in per_user.columns]
+    if not keys:
+        return np.arange(len(per_user)), len(per_user)
+    (code,), n_units = key_codes([("per_user", per_user)], keys)
+    if not cluster and n_units < len(code):
+        again = np.bincount(code)[code] > 1
+        one = keys[0] if len(keys) == 1 else keys
+        raise DuplicateError(
+            f"per_user has several rows per {keys} ({some_keys(per_user, again, keys)}), which are not independent; "
+            f"pass ⟦+cluster={one!r}⟧ to split users as wholes", argument="cluster", count=int(again.sum()),
+        )  # fmt: skip
+    return code, n_units
+
+
+def _values_of(metric: MetricRows) -> Floats:
+    """The numerators of the rows that count."""
+    return metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
+
+
+def _unit_columns(metric: MetricRows, code: Codes, n_units: int) -> list[Floats]:
+    """1, N, N², D, D² and N·D of every unit, N around the ratio of all; 0 for a unit without a row that counts.
+
+    A mean is the ratio of the sum to the number of rows.
+    """
+    rows = np.arange(len(code)) if metric.defined is None else np.flatnonzero(metric.defined)
+    den = np.ones(len(code)) if metric.sample.den is None else metric.sample.den
+    own = code[rows]
+    numerator, denominator = (exact_sums(one[rows], own, n_units) for one in (metric.sample.num, den))
+    total = float(denominator.sum())
+    num = numerator - (float(numerator.sum()) / total if total else 0.0) * denominator
+    there = (np.bincount(own, minlength=n_units) > 0).astype(np.float64)
+    return [there, num, num * num, denominator, denominator * denominator, num * denominator]
+
+
+def _rejections(
+    units: list[list[Floats]], share: float, n: int, settings: Settings, clustered: bool
+) -> list[dict[str, Any]]:
+    """Test every split for every list of columns of units."""
+    columns, places = distinct_columns([column for own in units for column in own])
+    treatment = split_sums(columns, share, n, settings.seed)
+    totals = np.array([column.sum() for column in columns])
+    rows = []
+    for own in units:
+        at, places = places[: len(own)], places[len(own) :]
+        arms = (_arm_of_sums(totals[at] - treatment[:, at]), _arm_of_sums(treatment[:, at]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tested = effect(*arms, settings.alternative, settings.confidence, "fieller", None)
+        p, diff = np.asarray(tested.p_value), np.asarray(tested.diff)
+        known = ~np.isnan(p) & (arms[0].var > 0) & (arms[1].var > 0)
+        few = clustered and effective_number(own[3]) * min(share, 1 - share) < JACKKNIFE_BELOW
+        found = _of_p(p[known], diff[known], settings.alpha)
+        rows.append({"n_units": int(own[0].sum()), **found, "warning": "few_clusters" if few else ""})
+    return rows
+
+
+def _arm_of_sums(sums: Floats) -> Arm:
+    """The estimate of an arm in every split, from its sums of 1, N, N², D, D² and N·D."""
+    count, num, squares, den, den_squares, cross = sums.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = num / den
+        spread = squares - 2 * ratio * cross + ratio**2 * den_squares
+        spread = np.where(spread > 1e-12 * squares, spread, 0.0)
+        return Arm(ratio, spread * count / (count - 1) / den**2, count - 1)
+
+
+def _of_p(p: Floats, diff: Floats, alpha: float) -> dict[str, Any]:
+    """How often p is at most alpha, how far p is from uniform, and a verdict."""
+    reject, n = p <= alpha, len(p)
+    k = int(reject.sum())
+    low, high = wilson(k / n, n, Z_OF_SHARE) if n else (np.nan, np.nan)
+    ordered, steps = np.sort(p), np.arange(n + 1) / max(n, 1)
+    ks = float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max())) if n else np.nan
+    verdict = "rejects too often" if low > alpha else "rejects too rarely" if high < alpha else "holds"
+    return {
+        "n_splits": n, "n_rejected": k, "n_rejected_low": int((reject & (diff < 0)).sum()),
+        "n_rejected_high": int((reject & (diff > 0)).sum()), "rejected": k / n if n else np.nan, "rejected_low": low,
+        "rejected_high": high, "ks": ks,
+        "p_ks": float(scipy_module("special").kolmogorov(np.sqrt(n) * ks)) if n else np.nan, "alpha": alpha,
+        "verdict": verdict if n else "not tested",
+    }  # fmt: skip
+
+
+def _in_words(cap: float) -> str:
+    return "t" if np.isnan(cap) else f"t, cap={cap:g}"
