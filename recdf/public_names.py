@@ -35,7 +35,10 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf": {
         "errors": [name for name in vars(errors) if name.endswith(("Error", "Warning")) and not name.startswith("_")],
         "datasets": ["sample_shop"],
+        "diagnostics.audits": ["audit"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.chance": ["chance_level"],
+        "diagnostics.floors": ["ceiling"],
         "diagnostics.gates": ["gate"],
         "diagnostics.list_changes": ["diff"],
         "display.leaderboard": ["leaderboard"],
@@ -92,7 +95,10 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf.diagnostics": {
         "diagnostics.conventions_compared": ["compare_conventions"],
         "diagnostics.count_tables": ["exposure_table", "hit_table", "position_table", "user_gap"],
+        "diagnostics.audits": ["audit"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.chance": ["chance_level"],
+        "diagnostics.floors": ["ceiling"],
         "diagnostics.gates": ["gate"],
         "diagnostics.list_changes": ["diff"],
         "metrics.sampled": ["sampled_values"],
