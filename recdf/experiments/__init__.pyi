@@ -6,6 +6,7 @@ from ..experiments.compare.compare_models import compare_models as compare_model
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
 from ..experiments.compare.effect_over_time import effect_over_time as effect_over_time
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
+from ..experiments.compare.segment_effects import segment_effects as segment_effects
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
@@ -39,5 +40,6 @@ __all__ = [
     "report_table",
     "role_verdicts",
     "roll_up",
+    "segment_effects",
     "variant_moments",
 ]
