@@ -59,14 +59,18 @@ def unbalanced(
 
 
 def _p_value(covariate: Sample, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
-    """Compare units as they were assigned: users, or the sums of their clusters."""
-    users, n = covariate.take(np.concatenate(arms)), both(len, arms)
-    if not_used(users, n):
+    """Compare units as they were assigned: users, or the sums of their clusters, within strata if there are any."""
+    users, n, strata = covariate.take(np.concatenate(arms)), both(len, arms), rows.strata_of(arms)
+    if not_used(users, n, strata):
         return np.nan
     sides = both(without_gaps(users).take, (slice(n[0]), slice(n[0], None)))
     if (clusters := rows.clusters) is not None:
-        sides = both(lambda side, own: sum_by(side, clusters[own])[0], sides, arms)
-    return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides))
+        of = (0, 0) if strata is None else strata
+        n_strata = int(max(map(np.max, of))) + 1
+        summed = both(lambda side, own, stratum: sum_by(side, clusters[own] * n_strata + stratum), sides, arms, of)
+        sides = both(lambda one: one[0], summed)
+        strata = None if strata is None else both(lambda one: one[1] % n_strata, summed)
+    return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides), strata)
 
 
 def measured_late(data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows) -> list[Difference]:
@@ -146,11 +150,11 @@ def _p_of_times(code: Codes, stratum: Codes, chosen: Codes, rows: ExperimentRows
         table = np.zeros((int(times.max(initial=-1)) + 1, int(variants.max(initial=-1)) + 1))
         np.add.at(table, (times, variants), 1)
         share = table.sum(axis=0).min(initial=len(here)) / max(len(here), 1)
-        p[cell // n_strata] = np.fmin(p[cell // n_strata], independence_test(_merge_periods(table, share, ordered))[1])
+        p[cell // n_strata] = np.fmin(p[cell // n_strata], independence_test(merge_periods(table, share, ordered))[1])
     return p * n_strata
 
 
-def _merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:
+def merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:
     """Rows of neighbouring times put together so that χ² holds; small cohorts are put together too."""
     users = table.sum(axis=1)
     if ordered:
