@@ -60,6 +60,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.compare.compare_models": ["compare_models"],
         "experiments.compare.compare_variants": ["compare_variants"],
         "experiments.compare.interleaved_clicks": ["compare_interleaved"],
+        "experiments.compare.quantile_effects": ["compare_quantiles", "compare_zero_inflated"],
         "experiments.compare.variant_moments": ["variant_moments"],
         "experiments.decide.experiment_health": ["experiment_health"],
         "experiments.decide.broken_ratio": ["find_srm"],

@@ -76,14 +76,17 @@ LISTED = {
 SPACES = ["dask", "diagnostics", "engines", "errors", "experiments", "logs", "metrics", "ope", "plot", "spark"]
 IN_SPACES = {
     "experiments": "ReportTable aa_test adjust_pvalues bootstrap_ci compare_interleaved compare_models "
-    "compare_variants compare_variants_from_moments experiment_health find_srm interleave join_experiment "
+    "compare_quantiles compare_variants compare_variants_from_moments compare_zero_inflated experiment_health "
+    "find_srm interleave join_experiment "
     "plan_experiment report_table roll_up variant_moments",
     "ope": "compare diagnostics estimate popularity_propensity propensity_check reward_table target_from_recs",
     "logs": "Impressions check_log from_dict from_impressions from_labelled impressions_parquet time_slice",
     "diagnostics": "check compare_conventions exposure_table gate hit_table position_table sampled_values user_gap",
 }
 # Names of the namespaces that never stood at the top.
-NEVER_AT_THE_TOP = {"aa_test", "compare_interleaved", "find_srm", "interleave"}
+NEVER_AT_THE_TOP = {
+    "aa_test", "compare_interleaved", "compare_quantiles", "compare_zero_inflated", "find_srm", "interleave",
+}  # fmt: skip
 # The rest of the names that stood at the top before there were namespaces.
 BEFORE = {"METRICS", "CONVENTIONS", "Leaderboard", "Shop", "ope_compare", "ope_diagnostics", "ope_estimate"}
 

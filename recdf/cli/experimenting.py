@@ -118,7 +118,8 @@ def _aa(given: argparse.Namespace) -> int:
     metrics = metric_arguments(given.metric, users.columns) or dict.fromkeys(known)
     specs = {name: spec or name for name, spec in metrics.items()}
     table = aa_test(users, specs, user_col=keys, shares=given.shares, **given_parameters(given, OF_AA))
-    give_tables(given, _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}, {"aa": table}, SPLIT)
+    shown = _in_columns(table, "rejected", "rejected_low", "rejected_high")
+    give_tables(given, shown, {"aa": table}, {"aa": table}, SPLIT)
     return int(failed(given, "warning") and (table["verdict"] == "rejects too often").any())
 
 

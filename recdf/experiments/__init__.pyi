@@ -5,6 +5,8 @@ from ..experiments.compare.compare_from_moments import compare_variants_from_mom
 from ..experiments.compare.compare_models import compare_models as compare_models
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
+from ..experiments.compare.quantile_effects import compare_quantiles as compare_quantiles
+from ..experiments.compare.quantile_effects import compare_zero_inflated as compare_zero_inflated
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
 from ..experiments.decide.experiment_health import experiment_health as experiment_health
@@ -24,8 +26,10 @@ __all__ = [
     "bootstrap_ci",
     "compare_interleaved",
     "compare_models",
+    "compare_quantiles",
     "compare_variants",
     "compare_variants_from_moments",
+    "compare_zero_inflated",
     "experiment_health",
     "find_srm",
     "interleave",
