@@ -1,6 +1,6 @@
-"""Wrong passes and power of `rd.gate` at the boundary, beside a plain t test; and repeated looks.
+"""Wrong passes and power of `rd.gate` at the boundary, beside a plain t test and a fixed threshold; repeated looks.
 
-    python benchmarks/gates.py 4000       # runs per setting; about two minutes
+    python benchmarks/gates.py 4000       # runs per setting; about ten minutes
 
 A population has a true mean change. A budget of exactly this change is just broken, so that at most 5 % of the runs may
 pass. Power is the share that passes if the budget is four standard errors larger than the change.
@@ -52,6 +52,37 @@ def heavy_revenue(rng, n):
     return np.where(rng.random(n) < 0.7, base, other), base
 
 
+def collapse(rng, n):
+    """All lists differ a little; 2 % lose all they had, which many small samples do not hold."""
+    base = 0.05 + 0.9 * rng.beta(2, 3, n)
+    return np.where(rng.random(n) < 0.02, 0.0, base + rng.uniform(-0.02, 0.02, n)), base
+
+
+def top_lists(rng, n):
+    """Most lists have little and hardly change; of the few best, 30 % lose all."""
+    base = np.where(rng.random(n) < 0.05, 1.0, 0.05)
+    own = np.where(base < 1, base + rng.uniform(-0.05, 0.05, n), 1.0)
+    return np.where((base == 1) & (rng.random(n) < 0.3), 0.0, own), base
+
+
+def counts(rng, n):
+    """Hits among ten, of which a fifth is lost and a few are new."""
+    base = rng.binomial(10, 0.08, n)
+    return (rng.binomial(base, 0.8) + rng.binomial(10 - base, 0.01)) / 10, base / 10
+
+
+def basket(rng, n):
+    """30 % of the users buy, for a lognormal amount."""
+    own, base = ((rng.random(n) < 0.3) * rng.lognormal(0, 0.8, n) for _ in range(2))
+    return np.where(rng.random(n) < 0.3, base, own), base
+
+
+def heavy_losses(rng, n):
+    """Normal differences, and 3 % lose a Pareto amount."""
+    base = 20 + 5 * rng.standard_normal(n)
+    return base + rng.standard_normal(n) - (rng.random(n) < 0.03) * (rng.pareto(2.5, n) + 1) * 3, base
+
+
 # Each population, the true means of candidate and baseline where they are known, and the bounds of the metric.
 POPULATIONS = {
     "ndcg": (ndcg, None, (0.0, 1.0)),
@@ -60,11 +91,18 @@ POPULATIONS = {
     "reciprocal rank": (reciprocal_rank, (RANKS.mean(), RANKS.mean()), (0.0, 1.0)),
     "revenue": (revenue, (0.05 * np.exp(3.5), 0.05 * np.exp(3.5)), None),
     "heavy revenue": (heavy_revenue, (0.02 * np.exp(3 + 1.125), 0.02 * np.exp(3 + 1.125)), None),
+    "collapse": (collapse, (0.41 * 0.98, 0.41), (0.0, 1.0)),
+    "top lists": (top_lists, (0.0825, 0.0975), (0.0, 1.0)),
+    "counts": (counts, (0.0732, 0.08), (0.0, 1.0)),
+    "basket": (basket, (0.3 * np.exp(0.32), 0.3 * np.exp(0.32)), None),
+    "heavy losses": (heavy_losses, (19.85, 20.0), None),
 }
 
 
-def passes(d, scale, allowed, values, relative=False):
-    found = Change(d, scale, None, values, False, relative, allowed, 0.05)
+def passes(own, base, allowed, values, relative=False):
+    low, high = values or (min(own.min(), base.min()), max(own.max(), base.max()))
+    ones = np.ones(len(own))
+    found = Change(own - base, base if relative else ones, ones, high - low, values, False, relative, allowed, 0.05)
     return found.p_value(allowed, better=True) <= 0.05
 
 
@@ -75,20 +113,20 @@ def t_passes(d, allowed):
 
 
 def boundary(runs):
-    print("population        users | wrong passes %: gate, relative, t; power %: gate, t")
+    print("population        users | wrong passes %: gate, relative, t, fixed threshold; power %: gate, t")
     for name, (draw, means, values) in POPULATIONS.items():
         own, base = draw(np.random.default_rng(99), 4_000_000)
         spread, level = (own - base).std(), base.mean() if means is None else means[1]
         change = (own - base).mean() if means is None else means[0] - means[1]
         for n in SIZES:
-            rng, counts = np.random.default_rng([n, len(name)]), np.zeros(5)
+            rng, counts = np.random.default_rng([n, len(name)]), np.zeros(6)
             for _ in range(runs):
                 own, base = draw(rng, n)
                 d, far = own - base, change - 4 * spread / np.sqrt(n)
                 counts += [
-                    passes(d, np.ones(n), change, values),
-                    base.any() and passes(d, base, change / level, values, relative=True),
-                    t_passes(d, change), passes(d, np.ones(n), far, values), t_passes(d, far),
+                    passes(own, base, change, values),
+                    base.any() and passes(own, base, change / level, values, relative=True),
+                    t_passes(d, change), d.mean() > change, passes(own, base, far, values), t_passes(d, far),
                 ]  # fmt: skip
             share = 100 * counts / runs
             print(f"{name:16} {n:6} | " + " ".join(f"{one:5.1f}" for one in share))

@@ -35,8 +35,12 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf": {
         "errors": [name for name in vars(errors) if name.endswith(("Error", "Warning")) and not name.startswith("_")],
         "datasets": ["sample_shop"],
+        "diagnostics.audits": ["audit"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.chance": ["chance_level"],
+        "diagnostics.floors": ["ceiling"],
         "diagnostics.gates": ["gate"],
+        "diagnostics.list_changes": ["diff"],
         "display.leaderboard": ["leaderboard"],
         "display.report.page": ["report"],
         "evaluation.evaluate": ["evaluate"],
@@ -91,8 +95,12 @@ PUBLIC: dict[str, NamesByModule] = {
     "recdf.diagnostics": {
         "diagnostics.conventions_compared": ["compare_conventions"],
         "diagnostics.count_tables": ["exposure_table", "hit_table", "position_table", "user_gap"],
+        "diagnostics.audits": ["audit"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.chance": ["chance_level"],
+        "diagnostics.floors": ["ceiling"],
         "diagnostics.gates": ["gate"],
+        "diagnostics.list_changes": ["diff"],
         "metrics.sampled": ["sampled_values"],
     },
 }
@@ -104,6 +112,7 @@ ALIASES: NamesByModule = {
         "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
     ],
     "diagnostics.gate_result": ["Gate"],
+    "diagnostics.list_changes": ["Diff"],
     "display.leaderboard": ["Leaderboard"],
     "experiments": [
         "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",

@@ -71,7 +71,7 @@ LISTED = {
     *("Convention", "Counts", "Evaluation", "Hits", "Lists", "Metric", "Options"),  # what users make or annotate
     *("check", "compare_models", "compare_variants", "conventions_table", "evaluate", "evaluate_parquet"),
     *("from_impressions", "join_experiment", "leaderboard", "metric", "metrics_table", "read_parquet", "report"),
-    *("gate", "sample_shop", "summarize"),
+    *("audit", "ceiling", "chance_level", "diff", "gate", "sample_shop", "summarize"),
 }
 SPACES = ["dask", "diagnostics", "engines", "errors", "experiments", "logs", "metrics", "ope", "plot", "spark"]
 IN_SPACES = {
@@ -81,7 +81,8 @@ IN_SPACES = {
     "plan_experiment report_table roll_up variant_moments",
     "ope": "compare diagnostics estimate popularity_propensity propensity_check reward_table target_from_recs",
     "logs": "Impressions check_log from_dict from_impressions from_labelled impressions_parquet time_slice",
-    "diagnostics": "check compare_conventions exposure_table gate hit_table position_table sampled_values user_gap",
+    "diagnostics": "audit ceiling chance_level check compare_conventions diff exposure_table gate hit_table "
+    "position_table sampled_values user_gap",
 }
 # Names of the namespaces that never stood at the top.
 NEVER_AT_THE_TOP = {

@@ -22,6 +22,7 @@ FAIL: Final = "fail"
 UNDECIDED: Final = "undecided"
 PASS_BUT_WORSE, NOT_GATED = "pass, but worse", "not gated"  # verdicts of rows alone
 GateVerdict = Literal["pass", "fail", "undecided"]
+DOUBTFUL = ("differs", "in doubt")  # what is found of the data where nothing is decided
 GATE_TITLES = {PASS: "Passed", FAIL: "Failed", UNDECIDED: "Undecided"}
 
 
@@ -31,8 +32,6 @@ class Gate:
 
     Parameters
     ----------
-    verdict : {"pass", "fail", "undecided"}
-        Fail if any row fails; else undecided if any is, or if no row is gated; else pass.
     table : DataFrame
         One row per metric and segment: `metric`, `segment`, `segment_value` (empty for all lists), `budget` (text),
         `verdict` ("pass", "pass, but worse", "fail", "undecided", "not gated"), `better`, `mean_baseline`,
@@ -43,27 +42,24 @@ class Gate:
         would pass in 80 % of the runs if the change stays as it is), `bound` ("t", "betting", "anytime"), `warning`,
         `reason`.
     checks : DataFrame
-        What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known").
+        What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known";
+        of recommendations that were given, "in doubt" or "no doubt").
     alpha : float
         Error rate of the bounds.
     looks : {"once", "any"} or None
         Whether the bounds hold at all looks together.
     """
 
-    verdict: GateVerdict
     table: pd.DataFrame
     checks: pd.DataFrame
     alpha: float
     looks: str | None
 
-    @classmethod
-    def of(cls, table: pd.DataFrame, checks: pd.DataFrame, alpha: float, looks: str | None) -> Gate:
-        """Make a gate of its rows."""
-        found = set(table["verdict"])
-        verdict: GateVerdict = FAIL if FAIL in found else PASS
-        if verdict != FAIL and (UNDECIDED in found or not found & {PASS, PASS_BUT_WORSE}):
-            verdict = UNDECIDED
-        return cls(verdict, table, checks, alpha, looks)
+    @property
+    def verdict(self) -> GateVerdict:
+        """Fail if any row fails; else undecided if any is, or if no row is gated; else pass."""
+        found = self._gated["verdict"].tolist()
+        return FAIL if FAIL in found else UNDECIDED if UNDECIDED in found or not found else PASS
 
     @property
     def passed(self) -> bool:
@@ -71,11 +67,15 @@ class Gate:
         return self.verdict == PASS
 
     @property
+    def _gated(self) -> pd.DataFrame:
+        return self.table[self.table["verdict"] != NOT_GATED]
+
+    @property
     def reasons(self) -> list[str]:
         """Why the candidate did not pass: what differs in the data, and one sentence for each such row."""
         data = [
-            f"{row['check']} differs: {row['candidate']} of the candidate, {row['baseline']} of the baseline"
-            for row in self.checks[self.checks["found"] == "differs"].to_dict("records")
+            f"{row['check']} {row['found']}: {row['candidate']} of the candidate, {row['baseline']} of the baseline"
+            for row in self.checks[self.checks["found"].isin(DOUBTFUL)].to_dict("records")
         ]
         rows = self.table[self.table["verdict"].isin([FAIL, UNDECIDED])].to_dict("records")
         return data + ([] if data else [row_sentence(row) for row in rows])
@@ -87,11 +87,11 @@ class Gate:
         return self.passed
 
     def __repr__(self) -> str:
-        return "\n".join([self._headline(), "", self._shown().to_text(), "", *self._notes()])
+        return "\n".join([self.headline, "", self._shown().to_text(), "", *self.notes])
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{part}</p>" for part in map(html_text, self._notes()))
-        return f"<p><b>{self._headline()}</b></p>{self._shown()._repr_html_()}{notes}"
+        notes = "".join(f"<p>{part}</p>" for part in map(html_text, self.notes))
+        return f"<p><b>{self.headline}</b></p>{self._shown()._repr_html_()}{notes}"
 
     def to_markdown(self) -> str:
         """Return a summary that reads well as a comment on a change request: verdict, table, reasons.
@@ -103,8 +103,8 @@ class Gate:
         >>> print(rd.gate(result, result, {"mrr@1": -0.1}).to_markdown().splitlines()[0])
         ### Undecided: 0 of 1 budgets are met, 1 undecided
         """
-        lines = [f"### {self._headline()}", "", self._shown().to_markdown()]
-        return "\n".join([*lines, "", *(f"* {markdown_text(line)}" for line in self._notes())]) + "\n"
+        lines = [f"### {self.headline}", "", self._shown().to_markdown()]
+        return "\n".join([*lines, "", *(f"* {markdown_text(line)}" for line in self.notes)]) + "\n"
 
     def to_junit(self, path: Any, *, undecided: Literal["error", "skipped"] = "error") -> None:
         """Write a JUnit report, which CI systems show: one test case per budget.
@@ -118,52 +118,41 @@ class Gate:
         """
         from xml.etree import ElementTree as xml  # only reports need it
 
-        rows = [row for row in self.table.to_dict("records") if row["verdict"] != NOT_GATED]
-        n = {word: sum(row["verdict"] == word for row in rows) for word in (FAIL, UNDECIDED)}
-        counts = {"tests": len(rows), "failures": n[FAIL], "errors": 0, "skipped": 0}
-        counts["errors" if undecided == "error" else "skipped"] = n[UNDECIDED]
-        suite = xml.Element("testsuite", {"name": "recdf gate", **{name: str(n) for name, n in counts.items()}})
-        for row in rows:
+        tags = [{FAIL: "failure", UNDECIDED: undecided}.get(verdict, "") for verdict in self._gated["verdict"]]
+        names = {"tests": "", "failures": "failure", "errors": "error", "skipped": "skipped"}
+        counts = {name: str(tags.count(tag) if tag else len(tags)) for name, tag in names.items()}
+        suites = xml.Element("testsuites")
+        suite = xml.SubElement(suites, "testsuite", {"name": "recdf gate", **counts})
+        for row, tag in zip(self._gated.to_dict("records"), tags, strict=True):
             name = visible(f"{_where(row)} {row['budget']}")
             case = xml.SubElement(suite, "testcase", {"classname": "recdf.gate", "name": name})
-            said = "; ".join([row_sentence(row), *(self.reasons if row["reason"].startswith("the data") else [])])
-            if row["verdict"] in (FAIL, UNDECIDED):
-                kind = "failure" if row["verdict"] == FAIL else undecided
-                xml.SubElement(case, kind, {"message": visible(said), "type": row["verdict"]})
+            data = self.reasons if row["reason"].startswith("the data") else []
+            said = visible("; ".join([row_sentence(row), *data]))
+            if tag:
+                xml.SubElement(case, tag, {"message": said, "type": row["verdict"]})
             else:
-                xml.SubElement(case, "system-out").text = visible(said)
-        suites = xml.Element("testsuites")
-        suites.append(suite)
+                xml.SubElement(case, "system-out").text = said
         xml.indent(suites)
         Path(path).expanduser().write_bytes(xml.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n")
 
-    def _headline(self) -> str:
-        found = self.table["verdict"].tolist()
-        n = {word: found.count(word) for word in (FAIL, UNDECIDED)}
-        held = found.count(PASS) + found.count(PASS_BUT_WORSE)
-        more = [f"{n[FAIL]} broken"] * bool(n[FAIL]) + [f"{n[UNDECIDED]} undecided"] * bool(n[UNDECIDED])
-        total = held + sum(n.values())
-        of = "1 budget is met" if held == total == 1 else f"{held} of {total} budgets are met"
+    @property
+    def headline(self) -> str:
+        """The verdict and how many budgets are met, broken and undecided, as one line."""
+        found = self._gated["verdict"].tolist()
+        n = {said: found.count(word) for word, said in ((FAIL, "broken"), (UNDECIDED, "undecided"))}
+        held = len(found) - sum(n.values())
+        of = "1 budget is met" if held == len(found) == 1 else f"{held} of {len(found)} budgets are met"
+        more = [f"{count} {said}" for said, count in n.items() if count]
         return f"{GATE_TITLES[self.verdict]}: {', '.join([of, *more])}"
 
     def _shown(self) -> ReportTable:
-        rows = self.table.to_dict("records")
-        cells: dict[str, list[str]] = {"verdict": [row["verdict"] for row in rows]}
-        cells["metric"] = [_where(row) for row in rows]
-        cells["budget"] = [row["budget"] or "–" for row in rows]
-        cells["change"] = [_change_text(row) for row in rows]
-        cells["baseline"], cells["candidate"] = (
-            [number(row[name], f".{digits_for(row['mean_baseline'], row['mean_candidate'])}f") for row in rows]
-            for name in ("mean_baseline", "mean_candidate")
-        )
-        cells["users"] = [f"{row['n_users']:,}" for row in rows]
-        if (self.table["reason"] != "").any():
-            cells["why"] = [row["reason"] for row in rows]
-        return ReportTable(pd.DataFrame(cells))
+        cells = pd.DataFrame([row_cells(row) for row in self.table.to_dict("records")])
+        return ReportTable(cells if cells["why"].any() else cells.drop(columns="why"))
 
-    def _notes(self) -> list[str]:
-        """Return what differs in the data, what nobody knows of it, and what the bounds mean."""
-        differs = self.reasons if (self.checks["found"] == "differs").any() else []
+    @property
+    def notes(self) -> list[str]:
+        """What differs in the data, what nobody knows of it, and what the bounds mean."""
+        differs = self.reasons if self.checks["found"].isin(DOUBTFUL).any() else []
         unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
         looks = ", at all looks together" if self.looks == "any" else ""
         said = f"Bounds of the change hold one-sided with {1 - self.alpha:.0%}{looks}; users are the units."
@@ -176,13 +165,19 @@ def _where(row: Mapping[Any, Any]) -> str:
     return str(row["metric"]) + (f" [{row['segment']}={row['segment_value']}]" if row["segment"] else "")
 
 
-def _change_text(row: Mapping[Any, Any]) -> str:
-    """Return the change with its bounds."""
-    ends = [signed(row[name], row["relative"]) for name in ("change", "change_low", "change_high")]
-    return f"{ends[0]} [{ends[1]}, {ends[2]}]"
+def row_cells(row: Mapping[Any, Any]) -> dict[str, str]:
+    """Return what a row of a gate says, cell by cell."""
+    change, low, high = (signed(row[name], row["relative"]) for name in ("change", "change_low", "change_high"))
+    form = f".{digits_for(row['mean_baseline'], row['mean_candidate'])}f"
+    return {
+        "verdict": row["verdict"], "metric": _where(row), "budget": row["budget"] or "–",
+        "change": f"{change} [{low}, {high}]", "baseline": number(row["mean_baseline"], form),
+        "candidate": number(row["mean_candidate"], form), "users": f"{row['n_users']:,}", "why": row["reason"],
+    }  # fmt: skip
 
 
 def row_sentence(row: Mapping[Any, Any]) -> str:
     """Say the verdict of a row, with its change and budget."""
-    said = f"{_where(row)}: {row['verdict']}, {_change_text(row)}, budget {row['budget']}"
-    return f"{said} ({row['reason']})" if row["reason"] else said
+    cells = row_cells(row)
+    said = f"{cells['metric']}: {cells['verdict']}, {cells['change']}, budget {cells['budget']}"
+    return f"{said} ({cells['why']})" if cells["why"] else said

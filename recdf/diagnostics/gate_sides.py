@@ -12,13 +12,18 @@ import pandas as pd
 from ..errors import ColumnError, OptionError, closest, kind_of
 from ..evaluation.result import read_parquet
 from ..experiments.compare.runs import Runs
+from ..inputs.frames import as_frame, column
 from ..inputs.per_user_columns import evaluated
+from .check_lists import SAMPLED
+from .data_checks import MANY_SEEN, check
 
 __all__: list[str] = []
 
 # Options that say how the rows of a model are written, so that two models may differ in them.
 OF_PRED = ("by", "by_in_true", "score_col", "rank_col", "item_col", "like")
-CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]  # found: "same", "differs" or "not known"
+Pair = tuple[Any, ...]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
+SEEN = "recommendations already in the log"
+CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]  # found: a word of `checks_table`
 
 
 class Side(NamedTuple):
@@ -57,9 +62,8 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
         for side in sides:
             if metric in side.per_user.columns:
                 continue
-            known = list(side.spec.get("metrics", {})) or [
-                name for name in side.per_user.columns if pd.api.types.is_float_dtype(side.per_user[name].dtype)
-            ]
+            numbers = [str(name) for name in side.per_user.select_dtypes("float").columns]
+            known = list(side.spec.get("metrics", {})) or numbers
             alike = [name for name in known if name.split("@")[0] == metric.split("@")[0]]
             other = f"; it was evaluated with {' and '.join(alike)}, at another k" if alike and "@" in metric else ""
             if metric in known:
@@ -70,55 +74,76 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
             )  # fmt: skip
         ks = [side.spec.get("metrics", {}).get(metric, {}).get("k") for side in sides]
         if None not in ks and ks[0] != ks[1]:
-            raise OptionError(
-                f"{metric!r} is at k = {ks[0]} in {sides[0].role} and at k = {ks[1]} in {sides[1].role}; evaluate both "
-                "at the same k", argument="budgets", value=metric,
-            )  # fmt: skip
+            at = " and ".join(f"at k = {k} in {side.role}" for k, side in zip(ks, sides, strict=True))
+            says = f"{metric!r} is {at}; evaluate both at the same k"
+            raise OptionError(says, argument="budgets", value=metric)
 
 
-def data_checks(candidate: Side, baseline: Side, runs: Runs, metrics: Iterable[str]) -> pd.DataFrame:
-    """Compare what both sides were evaluated on: one row per check."""
-    rows: list[tuple[str, Any, Any]] = []
-    specs = candidate.spec, baseline.spec
-    known = all(specs)
-    if known:
-        for name in dict.fromkeys([*specs[0]["options"], *specs[1]["options"]]):
-            pair = [spec["options"].get(name) for spec in specs]
-            if name not in OF_PRED and (pair[0] != pair[1] or name == "users"):
-                rows.append((f"option {name}", pair[0], pair[1]))
+def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> dict[str, Pair]:
+    """Return what both sides were evaluated on, by what it is; None where nothing tells."""
+    specs = [side.spec for side in sides]
+    pairs: dict[str, Pair] = {}
+    if all(specs):
+        own, base = (spec["options"] for spec in specs)
+        for name in {**own, **base}:
+            if name not in OF_PRED and (own.get(name) != base.get(name) or name == "users"):
+                pairs[f"option {name}"] = str(own.get(name)), str(base.get(name))
         for metric in metrics:
-            own, base = (spec["metrics"].get(metric, {}).get("definition") for spec in specs)
-            rows.append((f"definition of {metric}", own, base))
-        tables = [spec.get("side_tables", {}) for spec in specs]
-        rows += [(f"{name}=", *(one[name]["digest"] for one in tables)) for name in tables[0] if name in tables[1]]
-        if ("exclude" in tables[0]) != ("exclude" in tables[1]):
-            rows.append(("exclude=", *(one.get("exclude", {"digest": "nothing"})["digest"] for one in tables)))
+            found = [spec["metrics"].get(metric, {}).get("definition") for spec in specs]
+            pairs[f"definition of {metric}"] = found[0], found[1]
+        own, base = (spec.get("side_tables", {}) for spec in specs)
+        for name in {**own, **base}:
+            if name == "exclude" or (name in own and name in base):  # other tables belong to metrics
+                pairs[f"{name}="] = tuple(one.get(name, {"digest": "nothing"})["digest"] for one in (own, base))
     else:
-        known_by = ["recorded" if spec else None for spec in specs]
-        rows.append(("options and definitions", known_by[0], known_by[1]))
-    own, base = _truth(candidate, baseline, runs)
-    rows.append(("truth", own, base))
-    table = pd.DataFrame(rows, columns=CHECK_COLUMNS[:3])
-    lost = [None in (one, two) and not (known and name.startswith("option ")) for name, one, two in rows]
-    same = [one == two for _, one, two in rows]
-    table["found"] = np.where(lost, "not known", np.where(same, "same", "differs"))
-    table[["candidate", "baseline"]] = table[["candidate", "baseline"]].astype(object).map(str)
-    return table.astype("str")
+        pairs["options and definitions"] = tuple("recorded" if spec else None for spec in specs)
+    return pairs | {"truth": _truth(sides, runs)}
 
 
-def _truth(candidate: Side, baseline: Side, runs: Runs) -> tuple[str | None, str | None]:
+def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
     """Describe the truth of both sides: equal texts where it is the same, None where nothing tells."""
-    digests = [side.spec.get("truth") for side in (candidate, baseline)]
-    if all("n_true" in side.per_user.columns for side in (candidate, baseline)):
-        base, own = runs.table("n_true")
-        there = ~np.isnan(base) & ~np.isnan(own)
-        unlike = int(np.count_nonzero(there & (base != own)))
+    own, base = (side.spec.get("truth") for side in sides)
+    if all("n_true" in side.per_user.columns for side in sides):
+        both = runs.table("n_true")
         # With users="true" the population is that of the truth, so that a list of one side alone is one too.
-        if all(side.spec.get("options", {}).get("users") in ("true", "all") for side in (candidate, baseline)):
-            unlike += int(np.count_nonzero((base > 0) & np.isnan(own)) + np.count_nonzero((own > 0) & np.isnan(base)))
+        if all(side.spec.get("options", {}).get("users") in ("true", "all") for side in sides):
+            both = np.nan_to_num(both)
+        unlike = np.count_nonzero((both[0] != both[1]) & ~np.isnan(both).any(axis=0))
         if unlike:
-            sums = [f"{int(np.nansum(one)):,} relevant items" for one in (own, base)]
+            sums = [f"{int(np.nansum(one)):,} relevant items" for one in both]
             return f"{sums[0]}, other ones in {unlike:,} lists", sums[1]
-        if None in digests:
-            return "the same number of relevant items in each list", "the same number of relevant items in each list"
-    return (None, None) if None in digests else (f"items {digests[0]}", f"items {digests[1]}")
+        if None in (own, base):
+            own = base = "as many relevant items in each list"
+    return own, base
+
+
+def look_at_frames(
+    sides: Sequence[Side], pred: Sequence[Any], true: Any, log: Any, k: int, keys: Sequence[str]
+) -> tuple[tuple[Side, Side], dict[str, Pair]]:
+    """Return the sides with the share of judged items of each list, and what `check` finds in the lists of both."""
+    item_col = sides[0].spec.get("options", {}).get("item_col", "item_id")
+    options: Any = {"user_col": keys[0] if len(keys) == 1 else list(keys), "item_col": item_col}
+    judged = column(as_frame(true, "true", **options), item_col, "true")
+    found: list[Side] = []
+    shares: list[dict[str, float]] = []
+    for side, given in zip(sides, pred, strict=True):
+        frame = as_frame(given, f"pred of the {side.role}", **options)
+        findings = check(true, frame, k, log=log, **options)
+        shares.append(dict(zip(findings["finding"], findings["share"], strict=True)))
+        of_list = frame[item_col].isin(judged).groupby([frame[name] for name in keys]).mean().rename("judged in true")
+        found.append(side._replace(per_user=side.per_user.merge(of_list.reset_index(), on=list(keys), how="left")))
+    sampled = [f"sampled in {one.get(SAMPLED, 0):.0%} of the lists" for one in shares]
+    pairs: dict[str, Pair] = {"candidates": (*sampled, any(SAMPLED in one for one in shares))}
+    if log is not None:
+        seen = [one.get(SEEN, 0.0) for one in shares]
+        pairs["seen items"] = *(f"{one:.1%} of the recommendations" for one in seen), abs(seen[0] - seen[1]) > MANY_SEEN
+    return (found[0], found[1]), pairs
+
+
+def checks_table(pairs: Mapping[str, Pair]) -> pd.DataFrame:
+    """Return one row per check: what it is of both sides, and whether that is the same or, where said, in doubt."""
+    rows = []
+    for name, (own, base, *doubt) in pairs.items():
+        known = "not known" if None in (own, base) else "same" if own == base else "differs"
+        rows.append((name, str(own), str(base), ("in doubt" if doubt[0] else "no doubt") if doubt else known))
+    return pd.DataFrame(rows, columns=CHECK_COLUMNS, dtype="str")

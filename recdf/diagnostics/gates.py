@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,18 +22,19 @@ from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
-from .gate_result import FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
-from .gate_sides import Side, check_metrics, data_checks, read_side
+from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
+from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
 
 __all__ = ["gate"]
+
+NO_DIFFERENCE = 1e-12  # differences up to this size are rounding
 
 Worst = Literal["pass", "undecided", "fail"]
 Looks = Literal["once", "any"]
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """Options of a gate that every row needs."""
+class _Settings(NamedTuple):
+    """Options of a gate that every row needs, and of each metric its direction and its bounds."""
 
     alpha: float
     min_lists: int
@@ -57,6 +57,9 @@ def gate(
     user_col: str | Sequence[str] | None = None,
     unit_col: str | Sequence[str] | None = None,
     weight_col: str | None = None,
+    pred: Sequence[Any] | None = None,
+    true: Any = None,
+    log: Any = None,
     smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
 ) -> Gate:
@@ -67,9 +70,10 @@ def gate(
     m_c − (1 − δ)·m_b. (Where smaller is better, the signs are turned.) All rows must pass, which needs no correction:
     a bad candidate passes with probability α at most. That any row fails is corrected for the number of rows.
 
-    The bound is that of Student's t where at least 50 users differ and the skewness of the differences is at most
-    .14·√n. Else it is the betting bound of Waudby-Smith and Ramdas, which holds for every number of users, for metrics
-    that have bounds. For others the row is undecided, with the warning "skewed".
+    The bound is that of Student's t with Johnson's correction for skewness where the values of the metric reach over at
+    most half of √Σ(d − mean of d)²: then a user who loses all, and is not in the sample, could not change much. Else it
+    is the betting bound of Waudby-Smith and Ramdas, which holds for every number of users, for metrics that have
+    bounds. For others, whose reach is that of the values seen, the row is undecided, with the warning "skewed".
 
     Parameters
     ----------
@@ -99,6 +103,11 @@ def gate(
         list has it, else its first column. All numbers of users are of these units.
     weight_col : str, optional
         Column of the weights of lists. Default: that of the evaluation.
+    pred, true, log : pair of frames, frame, frame, optional
+        The recommendations of candidate and baseline, the truth they were evaluated on, and past interactions. With
+        them the gate looks at what no metric tells: if `rd.check` finds sampled candidates, or items that are in the
+        log already make up shares that differ by more than 5 %, all rows are undecided; and items that stand nowhere
+        in `true` count as unjudged. `pred` needs `true`.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics whose direction recdf does not know. By default larger values of such a metric are better.
 
@@ -150,24 +159,22 @@ def gate(
     metrics = list(dict.fromkeys(one.metric for one in read))
     check_metrics(sides, metrics)
     known = {name: _definition(sides, name) for name in metrics}
-    settings = _Settings(
-        alpha, min_lists, looks == "any", directions(known, smaller_is_better, larger_is_better),
-        {name: _metric_bounds(definition) for name, definition in known.items()},
-    )  # fmt: skip
+    better = directions(known, smaller_is_better, larger_is_better)
+    values = {name: _metric_bounds(definition) for name, definition in known.items()}
     for one in read:
-        check_budget(one, settings.better[one.metric], settings.values[one.metric])
-    runs = _paired_runs(sides, user_col, unit_col, weight_col)
-    checks = data_checks(*sides, runs, metrics)
-    rows = [
-        _gate_row(one, segment, value, mask, runs, settings)
-        for segment, value, mask, own in _segments(read, sides, runs, as_columns(by))
-        for one in own
-    ]
-    order = {name: i for i, name in enumerate(metrics)}
-    rows.sort(key=lambda row: order[row["metric"]])
-    differs = [f"{name} differs" for name in checks["check"][checks["found"] == "differs"]]
-    judged = _judged(sides, runs, alpha)
-    return Gate.of(_decided(pd.DataFrame(rows), alpha, correction, worst, differs, judged), checks, alpha, looks)
+        check_budget(one, better[one.metric], values[one.metric])
+    keys = _keys_of_lists(sides, user_col)
+    pairs: dict[str, Any] = {}
+    if pred is not None:
+        k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
+        sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
+    runs = _paired_runs(sides, keys, unit_col, weight_col)
+    checks = checks_table(data_checks(sides, runs, metrics) | pairs)
+    settings = _Settings(alpha, min_lists, looks == "any", better, values)
+    rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
+    rows.sort(key=lambda row: metrics.index(row["metric"]))
+    table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
+    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks, alpha, looks)
 
 
 def _definition(sides: Sequence[Side], metric: str) -> str:
@@ -183,54 +190,57 @@ def _metric_bounds(definition: str) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _paired_runs(sides: tuple[Side, Side], user_col: Any, unit_col: Any, weight_col: str | None) -> Runs:
-    """Return both tables on the same lists, the baseline first."""
-    keys = as_columns(user_col)
-    if not keys:
-        own = [list(side.spec.get("user_col", [])) for side in sides]
-        if all(own) and own[0] != own[1]:
-            raise OptionError(
-                f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the same ⟦+user_col=⟧",
-                argument="user_col", value=own[0],
-            )  # fmt: skip
-        keys = own[0] or own[1] or ["user_id"]
-    runs = read_runs({side.role: side.per_user for side in sides[::-1]}, keys, [], "model", as_columns(unit_col))
+def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
+    """Return the columns that name a list in both tables."""
+    own = [list(side.spec.get("user_col", [])) for side in sides]
+    if not user_col and all(own) and own[0] != own[1]:
+        raise OptionError(
+            f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the same ⟦+user_col=⟧",
+            argument="user_col", value=own[0],
+        )  # fmt: skip
+    return as_columns(user_col) or own[0] or own[1] or ["user_id"]
+
+
+def _paired_runs(sides: Sequence[Side], keys: list[str], unit_col: Any, weight_col: str | None) -> Runs:
+    """Return both tables on the same lists, the candidate first."""
+    runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col))
     weight = weight_col or next(filter(None, (side.spec.get("weight") for side in sides)), None)
     return runs if weight is None else runs.weighted(weight)
 
 
 def _segments(
-    budgets: Sequence[Budget], sides: Sequence[Side], runs: Runs, by: Sequence[str]
-) -> Iterator[tuple[str, Any, Mask | None, list[Budget]]]:
-    """Yield each segment column, value and its lists, all lists first, with a budget or a place for each metric."""
-    first = {one.metric: one for one in reversed(budgets)}
-    of_all = {one.metric: one for one in budgets if one.segment is None}
-    yield "", "", None, list(of_all.values())
+    budgets: Sequence[Budget], runs: Runs, by: Sequence[str]
+) -> Iterator[tuple[Budget, str, str, Mask | bool]]:
+    """Yield each budget, or a place for one, with the segment column, its value and its lists; all lists first."""
+    for one in budgets:
+        if one.segment is None:
+            yield one, "", "", True
     asked = [one.segment for one in budgets if one.segment is not None]
     for name in dict.fromkeys([*by, *asked]):
         of_cell, labels = _segment_of_lists(runs, name)
         texts = [str(label) for label in labels]
-        for one in budgets:
-            if one.segment == name and one.value is not None and one.value not in texts:
-                raise OptionError(
-                    f"budgets names {name}={one.value}, which no list has; {name!r} has {examples(pd.Series(texts))}",
-                    argument="budgets", value=one.value,
-                )  # fmt: skip
+        own = [one for one in budgets if one.segment == name]
+        unknown = [one.value for one in own if one.value is not None and one.value not in texts]
+        if unknown:
+            raise OptionError(
+                f"budgets names {name}={unknown[0]}, which no list has; {name!r} has {examples(pd.Series(texts))}",
+                argument="budgets", value=unknown[0],
+            )  # fmt: skip
+        shown = {one.metric: one._replace(allowed=math.nan) for one in budgets[::-1]}
         for code, text in enumerate(texts):
-            own = {one.metric: one for one in budgets if one.segment == name and one.value is None}
-            own |= {one.metric: one for one in budgets if one.segment == name and one.value == text}
-            shown = {metric: one._replace(allowed=math.nan) for metric, one in first.items()}
-            yield name, text, of_cell == code, list((shown | own).values())
+            of_each, of_this = ({one.metric: one for one in own if one.value == value} for value in (None, text))
+            for budget in (shown | of_each | of_this).values():
+                yield budget, name, text, of_cell == code
 
 
 def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     """Return the segment of each list, −1 where neither side names one, and the labels of the segments."""
     codes, labels = pd.factorize(pd.concat([column(frame, name, role) for role, frame in runs.parts]), sort=True)
-    cell, some = runs.place % runs.n_cells, codes >= 0  # a side without recommendations carries nothing
-    of_cell = np.full(runs.n_cells, -1)
-    of_cell[cell[some]] = codes[some]
-    if (of_cell[cell[some]] != codes[some]).any():
-        unlike = np.unique(cell[some][of_cell[cell[some]] != codes[some]])
+    some = codes >= 0  # a side without recommendations carries nothing
+    codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
+    of_cell[cell] = codes
+    unlike = np.unique(cell[of_cell[cell] != codes])
+    if len(unlike):
         raise DataError(
             f"{name!r} differs between candidate and baseline in {len(unlike):,} lists ({runs.show(unlike)}); a list "
             "is in one segment", argument="by", value=name,
@@ -239,52 +249,44 @@ def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
 
 
 def _gate_row(
-    budget: Budget, segment: str, value: str, mask: Mask | None, runs: Runs, settings: _Settings
+    budget: Budget, segment: str, value: str, lists: Mask | bool, runs: Runs, settings: _Settings
 ) -> dict[str, Any]:
     """One row of numbers; what may not be decided says why in `reason`."""
-    gated, better = not math.isnan(budget.allowed), settings.better[budget.metric]
-    base, own = runs.table(budget.metric)
-    if mask is not None:
-        base, own = np.where(mask, base, np.nan), np.where(mask, own, np.nan)
-    only = np.isnan(base) & ~np.isnan(own), ~np.isnan(base) & np.isnan(own)
-    values = settings.values[budget.metric]
+    better, values = settings.better[budget.metric], settings.values[budget.metric]
+    gated = not math.isnan(budget.allowed)
+    both = np.where(lists, runs.table(budget.metric), np.nan)
+    lacks = np.isnan(both) & ~np.isnan(both[::-1])
     worst = _worst_value(budget.metric, better, values)
-    base, own = np.where(only[0], worst, base), np.where(only[1], worst, own)
-    if math.isnan(worst):
-        base, own = np.where(only[1], np.nan, base), np.where(only[0], np.nan, own)
-    n_only = [int(np.count_nonzero(one)) for one in only]
-    row = {
-        "metric": budget.metric, "segment": segment, "segment_value": value, "budget": budget.text if gated else "",
-        "verdict": NOT_GATED, "better": better, "mean_baseline": runs.mean(base), "mean_candidate": runs.mean(own),
-    }  # fmt: skip
-    change = _change_of_units(base, own, budget, values, runs, settings)
+    both[lacks[::-1] if math.isnan(worst) else lacks] = worst
+    n_only_baseline, n_only_candidate = lacks.sum(axis=1).tolist()
+    mean_candidate, mean_baseline = runs.mean(both[0]), runs.mean(both[1])
+    change = _change_of_units(both, budget, values, runs, settings)
     sign = -1 if change.smaller else 1
     low, high = sorted(sign * end for end in change.ends())
-    positive = row["mean_baseline"] > 0
-    row |= {
-        "diff": row["mean_candidate"] - row["mean_baseline"],
-        "rel_diff": row["mean_candidate"] / row["mean_baseline"] - 1 if positive else math.nan,
+    row = {
+        "metric": budget.metric, "segment": segment, "segment_value": value, "budget": budget.text if gated else "",
+        "verdict": UNDECIDED if gated else NOT_GATED, "better": better, "mean_baseline": mean_baseline,
+        "mean_candidate": mean_candidate, "diff": mean_candidate - mean_baseline,
+        "rel_diff": mean_candidate / mean_baseline - 1 if mean_baseline > 0 else math.nan,
         "change": sign * change.point, "change_low": low, "change_high": high, "allowed": budget.allowed,
         "relative": budget.relative, "provable": high if change.smaller else low, "n_users": change.n,
-        "n_lists": int(np.count_nonzero(~np.isnan(base))), "n_differ": change.n_differ,
-        "n_only_candidate": n_only[0], "n_only_baseline": n_only[1], "p_pass": math.nan, "p_fail": math.nan,
-        "n_needed": math.nan, "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
+        "n_lists": int(np.count_nonzero(~np.isnan(both[0]))),
+        "n_differ": int(np.count_nonzero(np.abs(change.gain) > NO_DIFFERENCE)), "n_only_candidate": n_only_candidate,
+        "n_only_baseline": n_only_baseline, "p_pass": math.nan, "p_fail": math.nan, "n_needed": math.nan,
+        "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
     }  # fmt: skip
     if change.n < settings.min_lists:
         row["reason"] = f"fewer than {settings.min_lists} users"
-    elif budget.relative and not positive:
+        row["verdict"] = NOT_GATED if segment else row["verdict"]
+    elif budget.relative and not mean_baseline > 0:
         row["reason"] = "the mean of the baseline is not above 0, so that no share of it is a budget"
-    elif math.isnan(worst) and any(n_only):
-        row["reason"] = f"{sum(n_only):,} lists have a value on one side only"
+    elif math.isnan(worst) and lacks.any():
+        row["reason"] = f"{lacks.sum():,} lists have a value on one side only"
     elif not change.bound:
         row["reason"] = "few large differences decide, and the metric has no bounds"
     elif gated:
-        row["p_pass"] = change.p_value(sign * budget.allowed, better=True)
-        row["p_fail"] = change.p_value(sign * budget.allowed, better=False)
-        if row["p_pass"] > settings.alpha:
-            row["n_needed"] = change.needed()
-    few = change.n < settings.min_lists and segment
-    row["verdict"] = UNDECIDED if gated and not few else NOT_GATED
+        row |= {f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass") for name in (PASS, FAIL)}
+        row["n_needed"] = change.needed() if row["p_pass"] > settings.alpha else math.nan
     return row
 
 
@@ -296,39 +298,35 @@ def _worst_value(metric: str, better: str, values: tuple[float, float] | None) -
 
 
 def _change_of_units(
-    base: Floats, own: Floats, budget: Budget, values: tuple[float, float] | None, runs: Runs, settings: _Settings
+    both: Floats, budget: Budget, values: tuple[float, float] | None, runs: Runs, settings: _Settings
 ) -> Change:
     """Return the units of both sides, ready to be tested."""
-    sums, weight = runs.unit_sums(own - base)
-    of_base, _ = runs.unit_sums(np.where(np.isnan(own), np.nan, base))
-    ones = np.ones(len(sums)) if weight is None else weight
-    there = ones > 0
-    single = runs.weights is None and runs.unit_of_list is None
-    smaller = settings.better[budget.metric] == "smaller"
-    scale = of_base if budget.relative else ones
-    if values is not None:  # a column of another kind may have the name of a metric
-        both = np.concatenate([base, own])
-        outside = (np.nanmin(both, initial=values[0]) < values[0]) | (np.nanmax(both, initial=values[1]) > values[1])
-        values = None if outside else values
+    (gain, weight), (of_base, _) = (runs.unit_sums(one) for one in (both[0] - both[1], both[1]))
+    weight = np.ones(len(gain)) if weight is None else weight
+    smaller, there = settings.better[budget.metric] == "smaller", weight > 0
+    seen = (float(np.nanmin(both)), float(np.nanmax(both))) if there.any() else (0.0, 0.0)
+    if values is not None and not values[0] <= seen[0] <= seen[1] <= values[1]:
+        values = None  # a column of another kind has the name of a metric
+    low, high = values or seen
     allowed = 0.0 if math.isnan(budget.allowed) else budget.allowed * (-1 if smaller else 1)
     return Change(
-        (-sums if smaller else sums)[there], scale[there], None if single else ones[there], values, smaller,
-        budget.relative, allowed, settings.alpha, settings.looks,
+        (-gain if smaller else gain)[there], (of_base if budget.relative else weight)[there], weight[there], high - low,
+        values, smaller, budget.relative, allowed, settings.alpha, settings.looks,
     )  # fmt: skip
 
 
-def _judged(sides: Sequence[Side], runs: Runs, alpha: float) -> dict[str, str]:
+def _judged(runs: Runs, alpha: float) -> dict[str, str]:
     """Return which verdicts the unjudged items of the two could turn, and why.
 
     Items that nobody judged count as not relevant: a side that shows more of them may be better than its number.
     """
-    names = [name for name in sides[0].per_user.columns if str(name).startswith("judged")]
+    names = [set(map(str, frame.columns)) for _, frame in runs.parts]
     found: dict[str, str] = {}
-    for name in [one for one in names if one in sides[1].per_user.columns]:
-        base, own = runs.table(name)
+    for name in sorted(one for one in names[0] & names[1] if one.startswith("judged")):
+        own, base = runs.table(name)
         sums, weight = runs.unit_sums(own - base)
         d = sums if weight is None else sums[weight > 0] / weight[weight > 0]
-        change = Change(d, np.ones(len(d)), None, (0.0, 1.0), False, False, 0.0, alpha)
+        change = Change(d, np.ones(len(d)), np.ones(len(d)), 1.0, (0.0, 1.0), False, False, 0.0, alpha)
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= alpha:
                 shares = f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of the baseline"
@@ -337,38 +335,37 @@ def _judged(sides: Sequence[Side], runs: Runs, alpha: float) -> dict[str, str]:
 
 
 def _decided(
-    table: pd.DataFrame, alpha: float, correction: Correction, worst: Worst, differs: Sequence[str],
-    judged: Mapping[str, str],
-) -> pd.DataFrame:  # fmt: skip
+    table: pd.DataFrame, alpha: float, correction: Correction, worst: Worst, differs: bool, judged: Mapping[str, str]
+) -> pd.DataFrame:
     """Return the rows with their verdicts."""
-    open_rows = (table["verdict"] == UNDECIDED).to_numpy()
-    p_fail = np.where(open_rows, table["p_fail"], np.nan)
+    p_fail = table["p_fail"].where(table["verdict"] == UNDECIDED).to_numpy()
     table.insert(list(table.columns).index("p_fail") + 1, "p_fail_adj", adjust(p_fail, correction))
-    verdicts, reasons = [], []
-    for row in table.to_dict("records"):
-        verdict, reason = row["verdict"], row["reason"]
-        if verdict == UNDECIDED and differs:
-            reason = "; ".join(filter(None, ["the data differ", reason]))
-        elif verdict == UNDECIDED and not reason:
-            harm = row["change_low"] > 0 if row["better"] == "smaller" else row["change_high"] < 0
-            if row["p_pass"] <= alpha:
-                verdict = PASS if not harm else {"pass": PASS_BUT_WORSE, "fail": FAIL}.get(worst, UNDECIDED)
-                reason = "" if not harm else "worse than the baseline, within the budget"
-            elif row["p_fail_adj"] <= alpha:
-                verdict = FAIL
-            doubt = judged.get(PASS if verdict == PASS_BUT_WORSE else verdict, "")
-            verdict, reason = (UNDECIDED, doubt) if doubt else (verdict, reason)
-            if verdict == UNDECIDED and not reason:
-                reason = _what_it_needs(row)
-        verdicts.append(verdict)
-        reasons.append(reason)
-    table["verdict"], table["reason"] = pd.Series(verdicts, dtype=str), pd.Series(reasons, dtype=str)
+    decided = [_decide(row, alpha, worst, differs, judged) for row in table.to_dict("records")]
+    table["verdict"], table["reason"] = (pd.Series(one, dtype=str) for one in zip(*decided, strict=True))
     return table
 
 
-def _what_it_needs(row: Mapping[Any, Any]) -> str:
-    """Say which budget an undecided row could have passed, and about how many users its own budget needs."""
-    said = f"the smallest budget that passes here is {signed(row['provable'], row['relative'])}"
-    if math.isnan(row["n_needed"]):
-        return said
-    return f"{said}; if the change stays, this one needs about {int(row['n_needed']):,} users"
+def _decide(
+    row: Mapping[Any, Any], alpha: float, worst: Worst, differs: bool, judged: Mapping[str, str]
+) -> tuple[str, str]:
+    """Return the verdict of a row with its reason."""
+    verdict, reason = row["verdict"], row["reason"]
+    if verdict == UNDECIDED and differs:
+        return UNDECIDED, "; ".join(filter(None, ["the data differ", reason]))
+    if verdict != UNDECIDED or reason:
+        return verdict, reason
+    if row["p_pass"] <= alpha:
+        verdict = PASS
+        if row["change_low"] > 0 if row["better"] == "smaller" else row["change_high"] < 0:
+            verdict = {"pass": PASS_BUT_WORSE, "fail": FAIL}.get(worst, UNDECIDED)
+            reason = "worse than the baseline, within the budget"
+    elif row["p_fail_adj"] <= alpha:
+        verdict = FAIL
+    doubt = judged.get(PASS if verdict == PASS_BUT_WORSE else verdict)
+    if doubt:
+        return UNDECIDED, doubt
+    if verdict == UNDECIDED and not reason:
+        reason = f"the smallest budget that passes here is {signed(row['provable'], row['relative'])}"
+        if not math.isnan(row["n_needed"]):
+            reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"
+    return verdict, reason

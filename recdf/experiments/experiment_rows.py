@@ -44,6 +44,10 @@ class ExperimentRows:
         rows = self.cells[group * len(self.variants) + variant]
         return rows if self.users is None else rows[np.argsort(self.users[rows], kind="stable")]
 
+    def strata_of(self, arms: tuple[Codes, Codes]) -> tuple[Codes, Codes] | None:
+        """The stratum of each row of both arms, None without strata."""
+        return None if self.strata is None else (self.strata[0][arms[0]], self.strata[0][arms[1]])
+
     @property
     def randomised(self) -> Codes | None:
         """Code of what was assigned: clusters that are each in one variant, else users; None if neither is known."""

@@ -10,8 +10,9 @@ import pandas as pd
 
 from ..errors import DataError
 from ..stats.arms import Sample, Strata, both
+from ..stats.permutation import random_split_p
 from ..stats.shares import equal_shares_test
-from .experiment_columns import Codes, Floats, some_keys
+from .experiment_columns import Codes, Floats, Mask, some_keys
 from .experiment_rows import ExperimentRows
 from .samples import MetricRows, sum_by, without_gaps
 
@@ -54,7 +55,8 @@ def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRo
     n_missing = int(np.logical_or.reduce([one.missing for one in covariates]).sum()) if covariates else 0
     # A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would turn
     # the missing values into an effect, so it is left out.
-    reasons = [not_used(one, n) for one in covariates]
+    strata = data.strata_of(kept)
+    reasons = [not_used(one, n, strata) for one in covariates]
     warnings = list(dict.fromkeys(filter(None, reasons)))
     covariates = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
     gaps = any(one.missing.any() for one in covariates)
@@ -69,7 +71,8 @@ def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRo
     if data.clusters is not None and np.isin(data.clusters[kept[0]], data.clusters[kept[1]]).any():
         warnings.append("shared_clusters")
     sides = _in_strata(sides, kept, data, metric.name)
-    if differ(both(metric.n_null, arms), both(len, arms)):
+    null = metric.null
+    if null is not None and unequal(both(lambda own: null[own], arms), data.strata_of(arms)):
         warnings.append("unequal_missing")
     n_dropped = len(arms[0]) - n[0], len(arms[1]) - n[1]
     return Units(sides, designs, data.clusters is not None, n_dropped, n_missing, tuple(warnings))
@@ -80,10 +83,17 @@ def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
     return some != (0, 0) and min(of) > 0 and equal_shares_test(some, of)[1] < UNEQUAL
 
 
-def not_used(covariate: Sample, n: tuple[int, int]) -> str:
+def unequal(flags: tuple[Mask, Mask], strata: tuple[Codes, Codes] | None) -> bool:
+    """Whether the shares of flagged rows differ between two arms beyond chance, within strata if there are any."""
+    if strata is None:
+        return differ(both(np.count_nonzero, flags), both(len, flags))
+    return random_split_p(*both(lambda own: own.astype(np.float64), flags), strata) < UNEQUAL
+
+
+def not_used(covariate: Sample, n: tuple[int, int], strata: tuple[Codes, Codes] | None) -> str:
     """Why a covariate of both arms, the control first, is left out, or nothing."""
     gaps, den = covariate.missing, covariate.den
-    if differ((int(gaps[: n[0]].sum()), int(gaps[n[0] :].sum())), n):
+    if unequal((gaps[: n[0]], gaps[n[0] :]), strata):
         return "unequal_covariate_missing"
     # New users have no past: a ratio over nothing explains nothing.
     return "" if den is None or (den[: n[0]].any() and den[n[0] :].any()) else "no_covariate"

@@ -80,24 +80,20 @@ def check_budget(
     budget: Budget, better: str | None, values: tuple[float, float] | None, argument: str = "budgets"
 ) -> None:
     """Raise if a budget allows what is better, or all that a metric can lose, or if the metric has no direction."""
-    name = f"{argument}[{budget.metric!r}]"
-    what = f"{name}={budget.text}"
-    if better is None:
-        raise OptionError(
-            f"{what}: neither larger nor smaller values of {budget.metric!r} are better, so nothing says what a loss "
-            "is; name it in ⟦+smaller_is_better=⟧ or ⟦+larger_is_better=⟧", argument=name, value=budget.text,
-        )  # fmt: skip
-    if budget.allowed * (1 if better == "larger" else -1) > 0:
-        sign = "-" if better == "larger" else "+"
-        raise OptionError(
-            f"{what} allows what is better, since {better} values of {budget.metric!r} are; a budget says how much may "
-            f"be lost: expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}",
-            argument=name, value=budget.text,
-        )  # fmt: skip
+    metric, sign, says = budget.metric, "-" if better == "larger" else "+", ""
     most = 1.0 if budget.relative and better == "larger" else math.inf
     if not budget.relative and values is not None:
         most = values[1] - values[0]
-    if abs(budget.allowed) >= most:
-        low, high = (f"{one:g}" for one in values or (0, math.inf))
-        all_of = "there is to lose" if budget.relative else f"values from {low} to {high} can lose"
-        raise OptionError(f"{what} is all that {all_of}; expected {BUDGET_FORM}", argument=name, value=budget.text)
+    if better is None:
+        says = f": neither larger nor smaller values of {metric!r} are better, so nothing says what a loss is; name it "
+        says += "in ⟦+smaller_is_better=⟧ or ⟦+larger_is_better=⟧"
+    elif budget.allowed and (budget.allowed < 0) != (sign == "-"):
+        says = f" allows what is better, since {better} values of {metric!r} are; a budget says how much may be lost: "
+        says += f"expected {sign}{signed(abs(budget.allowed), budget.relative)[1:]}"
+    elif abs(budget.allowed) >= most:
+        low, high = values or (0.0, math.inf)
+        all_of = "there is to lose" if budget.relative else f"values from {low:g} to {high:g} can lose"
+        says = f" is all that {all_of}; expected {BUDGET_FORM}"
+    if says:
+        name = f"{argument}[{metric!r}]"
+        raise OptionError(f"{name}={budget.text}{says}", argument=name, value=budget.text)

@@ -14,6 +14,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
 from ..stats.numbers import Floats
 from ..stats.student import student_quantile
 
@@ -25,16 +27,6 @@ class ValueRange(NamedTuple):
     high: float
 
 
-class _Sums(NamedTuple):
-    """Sums over clusters: of w, w², f, w·f and f²."""
-
-    w: float
-    ww: float
-    f: float
-    wf: float
-    ff: float
-
-
 def cressie_read(
     weight: Floats, term: Floats, weights: ValueRange, unseen_term: Callable[[float, int], float], confidence: float
 ) -> ValueRange:
@@ -44,9 +36,8 @@ def cressie_read(
     have.
     """
     n = len(weight)
-    sums = _Sums(
-        float(weight.sum()), float(weight @ weight), float(term.sum()), float(weight @ term), float(term @ term)
-    )
+    # Sums over clusters of w, w², f, w·f and f².
+    sums = np.array([weight.sum(), weight @ weight, term.sum(), weight @ term, term @ term])
     budget = _budget(n, sums, weights, confidence)
     found = []
     for sign in (1, -1):
@@ -55,24 +46,22 @@ def cressie_read(
     return ValueRange(found[0], found[1])
 
 
-def _budget(n: int, sums: _Sums, weights: ValueRange, confidence: float) -> float:
+def _budget(n: int, sums: Floats, weights: ValueRange, confidence: float) -> float:
     """How far a reweighting may be from equal weights: that of the likeliest one, and a quantile of F(1, n)."""
-    unseen = weights.high if sums.w < n else weights.low
-    mean, square = (unseen + sums.w) / (n + 1), (unseen**2 + sums.ww) / (n + 1)
+    unseen = weights.high if sums[0] < n else weights.low
+    mean, square = (unseen + float(sums[0])) / (n + 1), (unseen**2 + float(sums[1])) / (n + 1)
     likeliest = (n + 1) * (mean - 1) ** 2 / (square - mean**2) if square > mean**2 else 0.0
     return (likeliest + student_quantile((1 + confidence) / 2, n) ** 2) / (2 * (n + 1))
 
 
-def _end(n: int, sums: _Sums, unseen: float, unseen_term: float, sign: int, budget: float) -> float | None:
+def _end(n: int, sums: Floats, unseen: float, unseen_term: float, sign: int, budget: float) -> float | None:
     """Smallest mean of sign·f within the budget, with one more cluster; None where no reweighting is likely enough.
 
     In moments over the n + 1 clusters: x is the mean of f once w has mean 1, y the variance of f that w does not
     explain, and z what is left of the budget. The smallest mean is x − √(2yz).
     """
-    m = n + 1
-    w, ww = (unseen + sums.w) / m, (unseen**2 + sums.ww) / m
-    f, wf = sign * (unseen_term + sums.f) / m, sign * (unseen * unseen_term + sums.wf) / m
-    ff = (unseen_term**2 + sums.ff) / m
+    cluster = unseen, unseen**2, unseen_term, unseen * unseen_term, unseen_term**2
+    w, ww, f, wf, ff = ((sums + cluster) / (n + 1) * (1, 1, sign, sign, 1)).tolist()
     spread = ww - w**2
     if spread <= 0:
         return None

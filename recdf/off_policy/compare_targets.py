@@ -175,10 +175,10 @@ def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> R
     if one.sums is None or other.sums is None:
         raise ValueError("targets are paired by their clusters")
     psi = other.sums[1 + j] - one.sums[1 + j]
-    se = float(clustered_error(np.array([psi @ psi]), one.n_clusters, one.fitted.log.units)[0])
+    se = float(clustered_error(np.array([psi @ psi]), one.n_clusters, one.units)[0])
     if first.constant or second.constant:  # rewards that do not vary tell nothing of the error
         se = np.nan
-    base, value = one.fitted.values[j], other.fitted.values[j]
+    base, value = one.values[j], other.values[j]
     diff, half = value - base, NormalDist().inv_cdf((1 + plan.confidence) / 2) * se
     flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]
     request = plan.requests[j]

@@ -246,7 +246,7 @@ def gather_evidence(log: LogArrays, rows: LogGroup, asked: Sequence[EstimatorReq
     effective = functools.cache(functools.partial(effective_numbers, rows))
     return [
         Evidence(log, one, estimates, found, weights, effective(one.estimator.rule, one.clip), model_z)
-        for one, found in zip(asked, estimates.rows, strict=True)
+        for one, found in zip(asked, estimates.found, strict=True)
         if one in log.plan.requests
     ]
 

@@ -121,21 +121,22 @@ def weight_numbers(rows: LogGroup) -> WeightNumbers:
 
 def _mean_errors(rows: LogGroup, mean: Floats, count: Floats, by_cluster: bool) -> Floats:
     """Standard error of the mean weight per position, of independent rows or of independent clusters."""
-    k = rows.n_positions
-    square, n, sums = np.zeros(k), np.zeros(k), np.zeros(k * rows.n_codes if by_cluster else 0)
-    for piece in rows.pieces():
-        psi = rows.weighted(rows.weight[piece] - rows.at_position(mean, piece), piece)
-        if rows.cluster is None or not by_cluster:
+    def deviation(piece: slice) -> Floats:
+        return rows.weighted(rows.weight[piece] - rows.at_position(mean, piece), piece)
+
+    def by_position(piece: slice) -> list[Floats]:
+        psi, position = deviation(piece), rows.position
+        return [psi if position is None else np.where(position[piece] == k, psi, 0.0) for k in range(rows.n_positions)]
+
+    if by_cluster:
+        (sums,) = rows.per_cluster(by_position)
+        n, square = np.array(rows.n_clusters), np.array([dot(one, one) for one in sums])
+    else:
+        square, n = np.zeros(rows.n_positions), np.zeros(rows.n_positions)
+        for piece in rows.pieces():
+            psi = deviation(piece)
             square += rows.position_sums(psi * psi, piece)
             n += rows.position_sums(np.ones(len(psi)), piece)
-            continue
-        codes = rows.cluster[piece].astype(np.intp, copy=False)
-        if rows.position is not None:
-            codes = rows.position[piece].astype(np.intp, copy=False) * rows.n_codes + codes
-        sums += np.bincount(codes, psi, len(sums))
-    if by_cluster:
-        per_cluster = sums.reshape(k, rows.n_codes)
-        n, square = np.full(k, np.count_nonzero(per_cluster.any(axis=0))), (per_cluster**2).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.sqrt(n / (n - 1) * square) / count)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..stats.numbers import Floats
 from .estimators import EstimatorRequest, effective_weight
-from .rows import Bools, LogGroup, dot
+from .rows import LogGroup, dot
 
 
 class Totals(NamedTuple):
@@ -23,23 +23,6 @@ class Totals(NamedTuple):
     gain: Floats
     weight: Floats
     base: float
-
-
-class LogTotals(NamedTuple):
-    """Sums that all requests share: the units' weights, the rows' weights per position, and the rewards."""
-
-    units: float
-    rows: Floats
-    reward: float
-
-
-class Fitted(NamedTuple):
-    """Values of all requests on one group of rows, and the sums that they are made of."""
-
-    log: LogTotals
-    totals: list[Totals]
-    values: list[float]
-    logging_value: float
 
 
 class ValueEstimate(NamedTuple):
@@ -60,28 +43,20 @@ class ValueEstimate(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """All estimates of one group of rows."""
+    """All estimates of one group of rows, and the sums that they are made of.
 
-    rows: list[ValueEstimate]
-    fitted: Fitted
+    `units` and `rows` are the weights of the units, and of the rows per position. `sums` are the influence values per
+    cluster code, of the logging policy and then of every request: None without clusters.
+    """
+
+    units: float
     n_clusters: int
-    sums: Floats | None  # influence values per cluster code: of the logging policy, then of every request
-
-    @property
-    def logging_value(self) -> float:
-        return self.fitted.logging_value
-
-
-def sum_log(rows: LogGroup) -> LogTotals:
-    """Sums of the log alone."""
-    units, reward, per_position = 0.0, 0.0, np.zeros(rows.n_positions)
-    for piece in rows.pieces():
-        units += float(rows.unit_weights(piece).sum())
-        reward += float(rows.weighted(_reward(rows, piece), piece).sum())
-        if rows.position is not None:
-            ones = rows.weighted(np.ones(piece.stop - piece.start), piece)
-            per_position += rows.position_sums(ones, piece)
-    return LogTotals(units, per_position if rows.position is not None else np.array([units]), reward)
+    rows: Floats
+    logging_value: float
+    totals: list[Totals]
+    values: list[float]
+    found: list[ValueEstimate]
+    sums: list[Floats] | None = None
 
 
 def sum_requests(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> list[Totals]:
@@ -104,66 +79,53 @@ def sum_requests(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> list[T
     return [Totals(gain, weight, float(base.sum())) for gain, weight, base, _ in found]
 
 
-def value_of(request: EstimatorRequest, totals: Totals, log: LogTotals) -> float:
-    """Return the estimate, which is per unit and a sum over positions."""
-    if not request.estimator.normalised:
-        return (totals.base + float(totals.gain.sum())) / log.units
-    return totals.base / log.units + float((normalised_gain(totals) * (log.rows / log.units)).sum())
-
-
 def normalised_gain(totals: Totals) -> Floats:
     """Return Σ g·e/Σ g for each position."""
     return totals.gain / totals.weight
 
 
-def fit(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Fitted:
-    """Values of all requests, and the sums that their influence values need."""
-    log, totals = sum_log(rows), sum_requests(rows, requests)
-    values = [value_of(request, own, log) for request, own in zip(requests, totals, strict=True)]
-    return Fitted(log, totals, values, log.reward / log.units)
+def sum_up(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Estimates:
+    """Values of all requests, which are per unit and sums over positions, and the sums that they are made of."""
+    units, reward, per_position = 0.0, 0.0, np.zeros(rows.n_positions)
+    for piece in rows.pieces():
+        units += float(rows.unit_weights(piece).sum())
+        reward += float(rows.weighted(_reward(rows, piece), piece).sum())
+        if rows.position is not None:
+            per_position += rows.position_sums(rows.weighted(np.ones(piece.stop - piece.start), piece), piece)
+    if rows.position is None:
+        per_position = np.array([units])
+    totals = sum_requests(rows, requests)
+    values = [
+        own.base / units + float((normalised_gain(own) * (per_position / units)).sum())
+        if request.estimator.normalised
+        else (own.base + float(own.gain.sum())) / units
+        for request, own in zip(requests, totals, strict=True)
+    ]
+    return Estimates(units, rows.n_clusters, per_position, reward / units, totals, values, [])
 
 
 def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Estimates:
     """Estimate every request with its standard errors."""
-    found = fit(rows, requests)
-    values, logging = found.values, found.logging_value
+    whole = sum_up(rows, requests)
+    values, logging = whole.values, whole.logging_value
     full = [_unclipped(request, requests) for request in requests]
     # Array 0 is the logging policy. Each request has three deviations: its own, that of its lift, and that of what
     # clipping changed.
-    pairs = [(1 + j, other) for j, whole in enumerate(full) for other in (None, 0, 1 + whole)]
-    sums = None
-    if rows.cluster is None:
-        squares, powers, n_clusters = np.zeros(len(pairs)), np.zeros((len(requests), 2)), len(rows)
-        for piece in rows.pieces():
-            psis = _influences(rows, requests, found, piece)
-            squares, powers = squares + _pair_squares(psis, pairs), powers + _higher_powers(psis[1:])
-    else:
-        sums, present = influence_sums(rows, requests, found)
-        squares, powers = _pair_squares(list(sums), pairs), _higher_powers(list(sums[1:]))
-        n_clusters = int(np.count_nonzero(present))
-    se = clustered_error(squares, n_clusters, found.log.units).reshape(len(requests), 3)
+    pairs = [(1 + j, other) for j, unclipped in enumerate(full) for other in (None, 0, 1 + unclipped)]
+    squares, powers, psis = np.zeros(len(pairs)), np.zeros((len(requests), 2)), None
+    for psis in rows.per_cluster(lambda piece: _influences(rows, requests, whole, piece)):
+        squares, powers = squares + _pair_squares(psis, pairs), powers + _higher_powers(psis[1:])
+    se = clustered_error(squares, rows.n_clusters, whole.units).reshape(len(requests), 3)
     second = squares.reshape(len(requests), 3)[:, 0]
     # An estimate without any variance has nothing that could be unevenly spread.
     spread = powers[:, 1] > 0
-    even = np.divide(second**2, powers[:, 1], out=np.full(len(requests), float(n_clusters)), where=spread)
+    even = np.divide(second**2, powers[:, 1], out=np.full(len(requests), float(rows.n_clusters)), where=spread)
     skewness = np.divide(powers[:, 0], second**1.5, out=np.zeros(len(requests)), where=spread)
-    changes = [value - values[whole] for value, whole in zip(values, full, strict=True)]
+    changes = [value - values[unclipped] for value, unclipped in zip(values, full, strict=True)]
     lifts = [value - logging for value in values]
     columns = values, se[:, 0], lifts, se[:, 1], changes, se[:, 2], even, skewness
-    return Estimates([ValueEstimate(*row) for row in zip(*columns, strict=True)], found, n_clusters, sums)
-
-
-def influence_sums(rows: LogGroup, requests: Sequence[EstimatorRequest], found: Fitted) -> tuple[Floats, Bools]:
-    """Influence values summed per cluster code: of the logging policy, then of every request; and which codes occur."""
-    if rows.cluster is None:
-        raise ValueError("rows without clusters have no sums per cluster")
-    sums, present = np.zeros((1 + len(requests), rows.n_codes)), np.zeros(rows.n_codes, bool)
-    for piece in rows.pieces():
-        codes = rows.cluster[piece].astype(np.intp, copy=False)
-        present[codes] = True
-        for total, psi in zip(sums, _influences(rows, requests, found, piece), strict=True):
-            total += np.bincount(codes, psi, rows.n_codes)
-    return sums, present
+    found = [ValueEstimate(*row) for row in zip(*columns, strict=True)]
+    return whole._replace(found=found, sums=None if rows.cluster is None else psis)
 
 
 def clustered_error(squares: Floats, n_clusters: int, units: float) -> Floats:
@@ -203,12 +165,10 @@ def _sum_key(request: EstimatorRequest) -> tuple[object, ...]:
     return request.estimator.rule, request.estimator.uses_q, request.clip
 
 
-def _influences(rows: LogGroup, requests: Sequence[EstimatorRequest], found: Fitted, piece: slice) -> list[Floats]:
+def _influences(rows: LogGroup, requests: Sequence[EstimatorRequest], whole: Estimates, piece: slice) -> list[Floats]:
     """Influence values of a piece of rows: of the logging policy, then of every request."""
-    asked = zip(requests, found.totals, found.values, strict=True)
-    own = [_influence(rows, request, totals, found.log, value, piece) for request, totals, value in asked]
-    logging = _reward(rows, piece) - _per_unit(rows, found.logging_value, piece)
-    return [rows.weighted(logging, piece), *own]
+    logging = _reward(rows, piece) - _per_unit(rows, whole.logging_value, piece)
+    return [rows.weighted(logging, piece), *(_influence(rows, j, one, whole, piece) for j, one in enumerate(requests))]
 
 
 def _reward(rows: LogGroup, piece: slice) -> Floats:
@@ -225,13 +185,11 @@ def _parts(rows: LogGroup, request: EstimatorRequest, piece: slice) -> tuple[Flo
     return g, reward - rows.q_logged[piece], rows.q_target[piece]
 
 
-def _influence(
-    rows: LogGroup, request: EstimatorRequest, totals: Totals, log: LogTotals, value: float, piece: slice
-) -> Floats:
+def _influence(rows: LogGroup, j: int, request: EstimatorRequest, whole: Estimates, piece: slice) -> Floats:
+    totals, per_unit = whole.totals[j], _per_unit(rows, whole.values[j], piece)
     g, error, model = _parts(rows, request, piece)
-    per_unit = _per_unit(rows, value, piece)
     if request.estimator.normalised:
-        gain, mean = normalised_gain(totals), totals.weight / log.rows
+        gain, mean = normalised_gain(totals), totals.weight / whole.rows
         level = rows.at_position(gain, piece)
         psi = g / rows.at_position(mean, piece) * (error - level) + (level - per_unit)
     else:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..stats.bootstrap import bootstrap_effect
 from ..stats.numbers import Floats
-from ..stats.resampling_weights import poisson_sums
+from ..stats.resampling_weights import by_row, poisson_sums
 from .bounded import ValueRange, cressie_read
 from .estimators import EstimatorRequest, effective_weight
 from .influence import Estimates
@@ -47,19 +48,15 @@ def delta_intervals(found: Estimates, confidence: float) -> list[Interval]:
             one.se, one.value - z * one.se, one.value + z * one.se,
             one.lift_se, one.lift - z * one.lift_se, one.lift + z * one.lift_se,
         )
-        for one in found.rows
+        for one in found.found
     ]  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ bootstrap
 
 
-class _Places(NamedTuple):
-    """Which columns of the cluster sums belong to a request: one per position, and one for the base."""
-
-    gain: list[int]
-    weight: list[int]
-    base: int | None
+# Which columns of the cluster sums belong to a request: one per position for gains and weights, and one for the base.
+SumPlaces = tuple[list[int], list[int], int | None]
 
 
 def bootstrap_intervals(
@@ -69,37 +66,30 @@ def bootstrap_intervals(
     columns, of_rows, asked = _cluster_sums(rows, requests)
     drawn = poisson_sums(columns, n_resamples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logging = drawn[:, 1] / drawn[:, 0]
-        values = [_replicates(drawn, request, places, of_rows) for request, places in zip(requests, asked, strict=True)]
-    tail = (1 - confidence) / 2
-    found = []
-    for value in values:
-        # A replicate of very few clusters may have drawn no weight at all, and then has no value.
-        known = np.isfinite(value) & np.isfinite(logging)
-        value, lift = value[known], (value - logging)[known]
-        if len(value) < 2:
-            found.append(Interval(*[np.nan] * 6))
-            continue
-        low, high = np.quantile(value, [tail, 1 - tail])
-        lift_low, lift_high = np.quantile(lift, [tail, 1 - tail])
-        found.append(Interval(*map(float, (value.std(ddof=1), low, high, lift.std(ddof=1), lift_low, lift_high))))
-    return found
+        found = [_replicates(drawn, request, places, of_rows) for request, places in zip(requests, asked, strict=True)]
+        values = np.column_stack(found)
+        lifts = values - (drawn[:, 1] / drawn[:, 0])[:, None]
+    # A replicate of very few clusters may have drawn no weight at all, and then has no value.
+    values[~np.isfinite(lifts)] = lifts[~np.isfinite(lifts)] = np.nan
+    limits = [by_row(**bootstrap_effect(part, "two-sided", confidence)) for part in (values, lifts)]
+    return [
+        Interval(*(one[name] for one in (value, lift) for name in ("se", "ci_low", "ci_high")))
+        for value, lift in zip(*limits, strict=True)
+    ]
 
 
-def _replicates(drawn: Floats, request: EstimatorRequest, places: _Places, rows: Sequence[int]) -> Floats:
-    units = drawn[:, 0]
-    gain = drawn[:, places.gain]
+def _replicates(drawn: Floats, request: EstimatorRequest, places: SumPlaces, rows: Sequence[int]) -> Floats:
+    own, weight, base = places
+    gain = drawn[:, own]
     if request.estimator.normalised:
-        gain = gain / drawn[:, places.weight] * drawn[:, rows]
-    total: Floats = gain.sum(axis=1)
-    if places.base is not None:
-        total = total + drawn[:, places.base]
-    return total / units
+        gain = gain / drawn[:, weight] * drawn[:, rows]
+    total = gain.sum(axis=1) if base is None else gain.sum(axis=1) + drawn[:, base]
+    return np.asarray(total / drawn[:, 0])
 
 
 def _cluster_sums(
     rows: LogGroup, requests: Sequence[EstimatorRequest]
-) -> tuple[list[Floats], list[int], list[_Places]]:
+) -> tuple[list[Floats], list[int], list[SumPlaces]]:
     """Sums per cluster of the units, the rewards, the rows per position and what the requests need, and their places.
 
     Rows without clusters have no ids, so they are put in the order of their own values.
@@ -132,7 +122,7 @@ def _cluster_sums(
         weight = add(("weight", estimator.rule, request.clip), g, True) if estimator.normalised else []
         model = rows.q_target if uses_q else None
         base = None if model is None else add("base", rows.weighted(model, everything), False)[0]
-        asked.append(_Places(gain, weight, base))
+        asked.append((gain, weight, base))
     return _per_cluster(rows, columns), per_position, asked
 
 
@@ -174,4 +164,4 @@ def bounded_intervals(
     value = ValueRange(max(value.low, rewards.low), min(value.high, rewards.high))
     change = cressie_read(weight, lift, spread, unseen_lift, confidence)
     change = ValueRange(max(change.low, -width), min(change.high, width))
-    return [Interval(one.se, value.low, value.high, one.lift_se, change.low, change.high) for one in found.rows]
+    return [Interval(one.se, value.low, value.high, one.lift_se, change.low, change.high) for one in found.found]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..stats.numbers import Floats
-from .rows import LogGroup
+from .influence import clustered_error
+from .rows import LogGroup, dot
 
 # What rounding may make of two equal means, as a share of their size.
 FIT_ROUNDING = 1e-9
@@ -35,22 +36,15 @@ def model_mismatch_z(rows: LogGroup) -> float:
     above = logged - target
     if abs(above) <= FIT_ROUNDING * max(abs(logged), abs(target)):
         return 0.0
-    se = _standard_error(rows, logged, target, mean_weight) / units
+    q_logged, q_target, square = rows.q_logged, rows.q_target, 0.0
+
+    def influence(piece: slice) -> list[Floats]:
+        """w·(q_logged − its mean)/mean(w) − (q_target − its mean)."""
+        psi: Floats = rows.weight[piece] * (q_logged[piece] - logged) / mean_weight
+        return [rows.weighted(psi - (q_target[piece] - target), piece)]
+
+    for (psi,) in rows.per_cluster(influence):
+        square += dot(psi, psi)
+    se = float(clustered_error(np.array([square]), rows.n_clusters, units)[0])
     return above / se if se > 0 else float(np.copysign(np.inf, above))
 
-
-def _standard_error(rows: LogGroup, logged: float, target: float, mean_weight: float) -> float:
-    """√(U/(U−1)·Σ(Σψ)²) over U clusters, with ψ = w·(q_logged − its mean)/mean(w) − (q_target − its mean)."""
-    if rows.q_logged is None or rows.q_target is None:
-        return 0.0
-    square, n, sums = 0.0, len(rows), np.zeros(rows.n_codes)
-    for piece in rows.pieces():
-        psi: Floats = rows.weight[piece] * (rows.q_logged[piece] - logged) / mean_weight
-        psi = rows.weighted(psi - (rows.q_target[piece] - target), piece)
-        if rows.cluster is None:
-            square += float((psi * psi).sum())
-        else:
-            sums += np.bincount(rows.cluster[piece].astype(np.intp, copy=False), psi, rows.n_codes)
-    if rows.cluster is not None:
-        square, n = float((sums * sums).sum()), int(np.count_nonzero(np.bincount(rows.cluster, minlength=rows.n_codes)))
-    return float(np.sqrt(n / (n - 1) * square)) if n > 1 else 0.0

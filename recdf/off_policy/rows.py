@@ -6,8 +6,9 @@ Contract: the arrays stand in one order. `first` marks the first row of each uni
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +57,24 @@ class LogGroup:
             edges = np.unique(starts[np.searchsorted(starts, edges, side="right") - 1])
         for start, stop in zip(edges, [*edges[1:], len(self)], strict=True):
             yield slice(int(start), int(stop))
+
+    @cached_property
+    def n_clusters(self) -> int:
+        """Clusters that occur."""
+        return len(self) if self.cluster is None else int(np.count_nonzero(np.bincount(self.cluster)))
+
+    def per_cluster(self, values: Callable[[slice], list[Floats]]) -> Iterator[list[Floats]]:
+        """Values of clusters: piece by piece where each row is one, else the sums of all rows per cluster code."""
+        if self.cluster is None:
+            yield from map(values, self.pieces())
+            return
+        sums: list[Floats] = []
+        for piece in self.pieces():
+            codes, found = self.cluster[piece].astype(np.intp, copy=False), values(piece)
+            sums = sums or [np.zeros(self.n_codes) for _ in found]
+            for total, own in zip(sums, found, strict=True):
+                total += np.bincount(codes, own, self.n_codes)
+        yield sums
 
     def position_sums(self, values: Floats, piece: slice) -> Floats:
         """Sum of some rows' values per position."""

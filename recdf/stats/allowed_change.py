@@ -15,17 +15,14 @@ from typing import Literal
 import numpy as np
 
 from .betting import STAKES, bets, last_shown, log_capital, log_capital_anytime
-from .moments import moments_of
 from .numbers import Floats
 from .student import t_p_value, t_quantile
 
 Bound = Literal["t", "betting", "anytime", ""]
 
-# Where so many units differ, and the skewness of n units is at most so many times √n, the t test errs in up to 6 % of
-# the runs at the boundary, and in up to 5.1 % with Johnson's correction; beyond, t errs in up to 40 %.
-MANY_DIFFER = 50
-LITTLE_SKEWED = 0.14
-NO_DIFFERENCE = 1e-12  # differences up to this size are rounding
+# The t test reads the variance of the units that were seen. Where one unit more that loses all there is to lose would
+# change the root of their sum of squares by more than this share, rare losses that the sample lacks decide.
+MOST_OF_ONE_UNIT = 0.5
 PROVEN_LATER = 2.0  # what a gambler has lost, in ln K, before the bets fit the data
 
 
@@ -34,14 +31,16 @@ class Change:
     """Units of a candidate and a baseline.
 
     gain : sums per unit of w·(candidate − baseline), or of the negative where smaller is better · scale : what a change
-    of 1 adds to each: Σ w, or Σ w·baseline for relative changes · weight : Σ w, None where it is 1 for all · values :
-    smallest and largest value of the metric, None if a metric has no such bounds · smaller : smaller is better ·
-    allowed : the change that is allowed · looks : whether the test may be made again as units arrive.
+    of 1 adds to each: Σ w, or Σ w·baseline for relative changes · weight : Σ w · reach : largest difference between two
+    values of the metric, of those that were seen if it has no bounds · values : smallest and largest value of the
+    metric, None if it has no such bounds · smaller : smaller is better · allowed : the change that is allowed ·
+    looks : whether the test may be made again as units arrive.
     """
 
     gain: Floats
     scale: Floats
-    weight: Floats | None
+    weight: Floats
+    reach: float
     values: tuple[float, float] | None
     smaller: bool
     relative: bool
@@ -54,18 +53,13 @@ class Change:
         return len(self.gain)
 
     @cached_property
-    def n_differ(self) -> int:
-        return int(np.count_nonzero(np.abs(self.gain) > NO_DIFFERENCE))
-
-    @cached_property
     def _moments(self) -> tuple[float, float, float, float, float]:
         """Mean gain and mean scale, and the variances of both and their covariance as estimates."""
-        if not self.n:
+        total = float(self.weight.sum())
+        if not total:
             return math.nan, math.nan, math.nan, math.nan, math.nan
-        weight = np.ones(self.n) if self.weight is None else self.weight
-        total = float(weight.sum())
         means = float(self.gain.sum()) / total, float(self.scale.sum()) / total
-        z = [part - mean * weight for part, mean in zip((self.gain, self.scale), means, strict=True)]
+        z = [part - mean * self.weight for part, mean in zip((self.gain, self.scale), means, strict=True)]
         factor = self.n / max(self.n - 1, 1) / total**2
         return *means, factor * float(z[0] @ z[0]), factor * float(z[1] @ z[1]), factor * float(z[0] @ z[1])
 
@@ -76,38 +70,24 @@ class Change:
         return gain / scale if scale > 0 else math.nan
 
     @cached_property
-    def _skewness(self) -> tuple[float, float]:
-        """Skewness of the gains and of the slacks over all units; NaN where all are alike."""
-        weight = 1.0 if self.weight is None else self.weight
+    def _spread(self) -> tuple[float, float]:
+        """Root of the summed squares of the slacks in terms of the largest loss of a unit, and their skewness/(6√n)."""
         gain, scale, *_ = self._moments
-        centred = self.gain - gain * weight
-        found = [moments_of(one) for one in (centred, centred - self.allowed * (self.scale - scale * weight))]
-        skewness = [float(one.skewness) if float(one.var) > 0 else math.nan for one in found]
-        return skewness[0], skewness[1]
-
-    def _lean(self, better: bool) -> float:
-        """What skewness takes from T in the claim that it favours: T' = T − lean·(1 + 2T²) (Johnson 1978).
-
-        Rare large losses are missing in some samples, which then look better and surer than they are.
-        """
-        return max(0.0, self._skewness[1] * (-1 if better else 1)) / (6 * math.sqrt(self.n))
+        z = self.gain - gain * self.weight - self.allowed * (self.scale - scale * self.weight)
+        root, loss = math.sqrt(float(z @ z)), self.reach * math.sqrt(float(self.weight @ self.weight) / max(self.n, 1))
+        return (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
 
     @cached_property
     def bound(self) -> Bound:
         """Which test holds for these units; empty if none does."""
-        if self.looks:
-            return "" if self.values is None else "anytime"
-        skewed = LITTLE_SKEWED * math.sqrt(self.n)
-        if self.n_differ >= MANY_DIFFER and all(abs(one) <= skewed for one in self._skewness):
+        if not self.looks and self._spread[0] * MOST_OF_ONE_UNIT >= 1:
             return "t"
-        return "" if self.values is None else "betting"
+        return "" if self.values is None else "anytime" if self.looks else "betting"
 
     @cached_property
-    def _shuffled(self) -> tuple[Floats, Floats, Floats | None]:
+    def _shuffled(self) -> tuple[Floats, Floats, Floats]:
         """Gains, scales and weights per list, in an order that the values have no part in; weights at most 1."""
         order = np.random.default_rng(0).permutation(self.n)
-        if self.weight is None:
-            return self.gain[order], self.scale[order], None
         weight = self.weight[order]
         return self.gain[order] / weight, self.scale[order] / weight, weight / weight.max()
 
@@ -123,23 +103,28 @@ class Change:
         return bets(np.clip((gain - self.allowed * scale - low) / (high - low), 0, 1), self.alpha) / (high - low)
 
     def p_value(self, change: float, *, better: bool) -> float:
-        """Return p of the claim that the true change is above (`better`) or below this one."""
+        """Return p of the claim that the true change is above (`better`) or below this one.
+
+        T of the mean slack loses what skewness adds to it in the claim that it favours: T' = T − lean·(1 + 2T²)
+        (Johnson 1978). Rare large losses are missing in some samples, which then look better and surer than they are.
+        """
+        if not self.bound or not self.n:
+            return math.nan
         if self.bound == "t":
             gain, scale, var_gain, var_scale, cov = self._moments
             se = math.sqrt(max(var_gain - 2 * change * cov + change * change * var_scale, 0))
-            t = (gain - change * scale) / se if se > 0 else math.copysign(math.inf, gain - change * scale)
-            lean = self._lean(better)
-            t = t if better else -t
-            t = min(t, 1 / (4 * lean)) if lean > 0 else t
-            return float(t_p_value(t - lean * (1 + 2 * t * t) if lean > 0 else t, self.n - 1, "greater"))
-        if not self.bound or not self.n:
-            return math.nan
+            t = (gain - change * scale) * (1 if better else -1)
+            t = t / se if se > 0 else math.copysign(math.inf, t)
+            lean = self._spread[1] * (-1 if better else 1)
+            if lean > 0:
+                t = min(t, 1 / (4 * lean))
+                t -= lean * (1 + 2 * t * t)
+            return float(t_p_value(t, self.n - 1, "greater"))
         gains, scales, weight = self._shuffled
         low, high = self._range(change)
         s = np.clip(gains - change * scales, low, high)  # rounding may put a value outside
         s, worst = (s, -low) if better else (-s, high)
-        won = (log_capital_anytime(s, worst, weight) if self.bound == "anytime"
-               else log_capital(s, worst, self._bets, weight))  # fmt: skip
+        won = log_capital_anytime(s * weight, worst) if self.looks else log_capital(s * weight, worst, self._bets)
         return math.exp(-max(won, 0.0))
 
     def ends(self) -> tuple[float, float]:
@@ -147,30 +132,15 @@ class Change:
         gain, scale, var_gain, var_scale, cov = self._moments
         if not self.bound or not scale > 0:
             return math.nan, math.nan
-        if self.bound == "t":  # one root of each T(u) = ±q (Fieller 1954)
-            return self._root(better=True), self._root(better=False)
-        point, (low, high) = gain / scale, self._range(self.allowed)
-        step = math.sqrt(max(var_gain - 2 * point * cov + point**2 * var_scale, (high - low) ** 2 / self.n**2)) / scale
+        point, least = gain / scale, self.reach / self.n
+        step = math.sqrt(max(var_gain - 2 * point * cov + point**2 * var_scale, least * least)) / scale
 
         def end(sign: int) -> float:
-            least = -1.0 if self.relative and (sign > 0) != self.smaller else -math.inf  # nothing loses more than all
+            floor = -1.0 if self.relative and (sign > 0) != self.smaller else -math.inf  # nothing loses more than all
             shown = lambda u: self.p_value(sign * u, better=sign > 0) <= self.alpha  # noqa: E731
-            return last_shown(shown, sign * point, step, least)
+            return last_shown(shown, sign * point, step, floor)
 
         return end(1), -end(-1)
-
-    def _root(self, *, better: bool) -> float:
-        """Return the change at which T', corrected for the skewness, is at its quantile."""
-        gain, scale, var_gain, var_scale, cov = self._moments
-        q, lean = float(t_quantile(self.n - 1, "greater", 1 - self.alpha)), self._lean(better)
-        if lean > 0:
-            left = 1 - 8 * lean * (q + lean)
-            q = 2 * (q + lean) / (1 + math.sqrt(left)) if left > 0 else math.inf
-        a, b, c = scale**2 - q * q * var_scale, gain * scale - q * q * cov, gain**2 - q * q * var_gain
-        sign = -1 if better else 1
-        if not a > 0 or math.isinf(q):
-            return sign * math.inf
-        return (b + sign * math.sqrt(max(b * b - a * c, 0))) / a
 
     def needed(self) -> float:
         """Return about how many units would pass in 80 % of the runs if the change is the observed one; NaN if none."""
@@ -181,8 +151,8 @@ class Change:
         if self.bound == "t":
             var = var_gain - 2 * self.allowed * cov + self.allowed**2 * var_scale
             far = float(t_quantile(self.n - 1, "greater", 1 - self.alpha) + t_quantile(self.n - 1, "greater", 0.8))
-            return math.ceil(self.n * max(var * (far / margin) ** 2, MANY_DIFFER / self.n_differ))
+            return math.ceil(self.n * max(var * (far / margin) ** 2, 1 / (MOST_OF_ONE_UNIT * self._spread[0]) ** 2))
         (gains, scales, weight), (low, _) = self._shuffled, self._range(self.allowed)
-        won = (1.0 if weight is None else weight) * np.maximum(gains - self.allowed * scales, low) / -low
+        won = weight * np.maximum(gains - self.allowed * scales, low) / -low
         growth = max(float(np.log1p(stake * won).mean()) for stake in STAKES)
         return math.ceil((PROVEN_LATER - math.log(self.alpha)) / growth) if growth > 0 else math.nan

@@ -1,14 +1,15 @@
 """Tests by betting: how much a gambler wins who bets that the mean of some values is above 0.
 
-Contract: values s are independent, none is below −worst, and weights w are at most 1. If Σ w s is not above 0 in the
-mean, fair bets cannot make the gambler rich: the capital K of either function below exceeds 1/α with probability α at
-most, whatever the distribution and however few values there are. So 1/K is a p-value.
+Contract: values s are independent, and none is below −worst. If their mean is not above 0, fair bets cannot make the
+gambler rich: the capital K of either function below exceeds 1/α with probability α at most, whatever the distribution
+and however few values there are. So 1/K is a p-value.
 
 Reference: Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting".
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,8 +20,7 @@ from .numbers import Floats
 MOST_STAKED = 0.75
 # Shares that are staked in parallel where the number of values is not fixed before.
 STAKES = np.geomspace(0.004, 0.97, 24)
-STAKED_AT_ONCE = 2**16  # so many values are multiplied by all of these shares at once
-HALVINGS, DOUBLINGS = 20, 60
+HALVINGS = 40
 
 
 def bets(x: Floats, alpha: float) -> Floats:
@@ -37,38 +37,31 @@ def bets(x: Floats, alpha: float) -> Floats:
     return found
 
 
-def log_capital(s: Floats, worst: float, staked: Floats, weight: Floats | None = None) -> float:
-    """Return ln K with K = Π(1 + min(λ_i, ¾/worst)·w_i·s_i) for these bets λ."""
+def log_capital(s: Floats, worst: float, staked: Floats) -> float:
+    """Return ln K with K = Π(1 + min(λ_i, ¾/worst)·s_i) for these bets λ."""
     if worst <= 0:  # nothing can be lost
         return float("inf") if s.any() else 0.0
-    won = np.minimum(staked, MOST_STAKED / worst) * s
-    return float(np.log1p(won if weight is None else won * weight).sum())
+    return float(np.log1p(np.minimum(staked, MOST_STAKED / worst) * s).sum())
 
 
-def log_capital_anytime(s: Floats, worst: float, weight: Floats | None = None) -> float:
-    """Return ln K, at which one may look after each value: K is the mean over fixed shares f of Π(1 + f·w_i·s_i/worst).
+def log_capital_anytime(s: Floats, worst: float) -> float:
+    """Return ln K, at which one may look after each value: K is the mean over fixed shares f of Π(1 + f·s_i/worst).
 
     It does not depend on the order of the values, so that nobody needs to know in which order they came.
     """
     if worst <= 0:
         return float("inf") if s.any() else 0.0
-    won = s / worst if weight is None else weight * s / worst
-    logs = np.zeros(len(STAKES))
-    for start in range(0, len(won), STAKED_AT_ONCE):
-        logs += np.log1p(STAKES[:, None] * won[None, start : start + STAKED_AT_ONCE]).sum(axis=1)
+    logs = [float(np.log1p(share / worst * s).sum()) for share in STAKES]
     return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
 
 
 def last_shown(shown: Callable[[float], bool], start: float, step: float, least: float) -> float:
     """Return the largest number for which `shown` holds, which holds below it; look from `start` down to `least`."""
-    high, low = start, start - step
-    for _ in range(DOUBLINGS):
-        if low <= least or shown(low):
-            break
+    high, low = start, max(start - step, least)
+    while low > least and not shown(low):
         high, step = low, 2 * step
-        low = high - step
-    low = max(low, least)
-    for _ in range(HALVINGS):
+        low = max(high - step, least)
+    for _ in range(HALVINGS if math.isfinite(low) else 0):
         middle = (low + high) / 2
         low, high = (middle, high) if shown(middle) else (low, middle)
     return low

@@ -16,13 +16,13 @@ Percentile = Literal["percentile", "basic"]
 
 
 def replicate_estimates(
-    samples: Sequence[Sample], thetas: Sequence[Floats], centres: Sequence[Floats], n_resamples: int, seed: Seed,
+    samples: Sequence[Sample], n_resamples: int, seed: Seed, slopes: Sequence[tuple[Floats, Floats]] | None = None,
     unordered: bool = False,
 ) -> Floats:  # fmt: skip
     """Return replicates (n_resamples, samples) of ΣN/ΣD − Σθ(ΣX/ΣX_d − x) over the same units; a missing D is 1.
 
-    `unordered` units have no ids to sort by. They are sorted by their own values, which makes the replicates the same
-    for any order of the rows.
+    `slopes` are θ and x of the covariates that samples have. `unordered` units have no ids to sort by. They are sorted
+    by their own values, which makes the replicates the same for any order of the rows.
     """
     ones = np.ones(len(samples[0].num))
     parts = [part for sample in samples for part in (sample, *sample.covariates)]
@@ -35,9 +35,9 @@ def replicate_estimates(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = iter([sums[:, num] / sums[:, den] for num, den in zip(places[1::2], places[2::2], strict=True)])
     replicates = np.empty((n_resamples, len(samples)))
-    for j, (theta, centre) in enumerate(zip(thetas, centres, strict=True)):
+    for j in range(len(samples)):
         replicates[:, j] = next(ratios)
-        for slope, x in zip(theta, centre, strict=True):
+        for slope, x in zip(*slopes[j], strict=True) if slopes else ():
             replicates[:, j] -= slope * (next(ratios) - x)
     # A replicate in which every unit with a denominator has weight 0 has no ratio.
     replicates[np.isinf(replicates)] = np.nan
@@ -47,6 +47,13 @@ def replicate_estimates(
 def standard_error(replicates: Floats) -> Floats:
     """Return the standard deviation of the replicates (B, columns)."""
     return _by_column(lambda part: np.asarray(part.std(axis=0, ddof=1)), replicates)
+
+
+def bootstrap_effect(replicates: Floats, alternative: Alternative, confidence: float) -> dict[str, Floats]:
+    """Return the standard error, percentile interval and p of effects from replicates (B, columns) of them."""
+    low, high = quantile_interval(replicates, np.zeros(1), alternative=alternative, confidence=confidence)
+    p, se = bootstrap_p(replicates, alternative), standard_error(replicates)
+    return {"se": se, "ci_low": low, "ci_high": high, "p_value": p}
 
 
 def bootstrap_p(replicates: Floats, alternative: Alternative) -> Floats:

@@ -8,8 +8,10 @@ split itself comes from a formula in place of shuffles.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ..progress import Progress
 from .moments import moments_of
@@ -88,30 +90,58 @@ def permutation_quantiles(shuffled: Floats, alternative: Alternative, confidence
 _SYMMETRIC, _SKEWED = 1e-3, 0.2
 
 
-def random_split_p(control: Floats, treatment: Floats) -> float:
+def random_split_p(
+    control: Floats, treatment: Floats, strata: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
+) -> float:
     """Return the two-sided p of the difference of two means over all splits of the units into arms of these sizes.
 
     Over these splits the difference has mean 0, a known variance and the skewness
     γ(N − 2n_t)√(N − 1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
     type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of another form, and
-    ranks take the place of values. NaN where all values are equal.
+    ranks take the place of values. NaN where all values are equal. With `strata`, the code of each unit, units are
+    split within their strata, whose differences are added by their number of units.
     """
-    both = np.concatenate([control, treatment])
-    n_c, n_t = len(control), len(treatment)
-    n = n_c + n_t
-    units = moments_of(both)
-    if min(n_c, n_t) < 2 or not units.var > 0:
+    sides = [[control], [treatment]] if strata is None else _by_stratum((control, treatment), strata)
+    parts = [part for part in zip(*sides, strict=True) if min(map(len, part)) >= 2]
+    diff, var, skewness = _split_moments(parts)
+    if abs(skewness) > _SKEWED:
+        diff, var, skewness = _split_moments([_ranks_in_both(*part) for part in parts])
+    if not var > 0:
         return np.nan
-    turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
-    if abs(float(units.skewness * turn)) > _SKEWED:
-        _, place, count = np.unique(both, return_inverse=True, return_counts=True)
-        both = (np.cumsum(count) - (count - 1) / 2)[place]
-        units = moments_of(both)
-    spread = math.sqrt(float(units.var) * n / (n - 1) * (1 / n_c + 1 / n_t))
-    z, skewness = float(both[n_c:].mean() - both[:n_c].mean()) / spread, float(units.skewness * turn)
+    z = diff / math.sqrt(var)
     if abs(skewness) < _SYMMETRIC:
         return math.erfc(abs(z) / math.sqrt(2))
     special = scipy_module("special")
     shape = 4 / skewness**2
     at = max(shape + 2 * z / skewness, 0.0)
     return min(1.0, 2 * min(float(special.gammaincc(shape, at)), float(special.gammainc(shape, at))))
+
+
+def _by_stratum(sides: tuple[Floats, Floats], strata: tuple[npt.NDArray[np.int64], ...]) -> list[list[Floats]]:
+    n = max(int(codes.max(initial=0)) for codes in strata) + 1
+    orders = [np.argsort(codes, kind="stable") for codes in strata]
+    return [
+        np.split(values[order], np.searchsorted(codes[order], np.arange(1, n)))
+        for values, codes, order in zip(sides, strata, orders, strict=True)
+    ]
+
+
+def _ranks_in_both(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
+    """Ranks of the values among those of both arms."""
+    _, place, count = np.unique(np.concatenate([control, treatment]), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    return ranks[: len(control)], ranks[len(control) :]
+
+
+def _split_moments(parts: Sequence[tuple[Floats, ...]]) -> tuple[float, float, float]:
+    """Return the sum of N·difference over strata, with its variance and skewness over random splits."""
+    diff = var = cubes = 0.0
+    for control, treatment in parts:
+        n_c, n_t = len(control), len(treatment)
+        n, units = n_c + n_t, moments_of(np.concatenate([control, treatment]))
+        if units.var > 0:
+            turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
+            spread = n * math.sqrt(float(units.var) * n / (n - 1) * (1 / n_c + 1 / n_t))
+            diff += n * float(treatment.mean() - control.mean())
+            var, cubes = var + spread**2, cubes + spread**3 * float(units.skewness) * turn
+    return diff, var, cubes / var**1.5 if var > 0 else 0.0

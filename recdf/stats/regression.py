@@ -16,33 +16,20 @@ def varying_columns(control: Floats, treatment: Floats) -> list[int]:
 
     A column that is constant in an arm, or that is a linear combination of others, has no coefficient of its own there.
     """
-    sides = [_Explained(design) for design in (control, treatment)]
     most = min(len(control), len(treatment)) - 2
+    left, least = [], []
+    for design in (control, treatment):
+        centred = design - design.mean(axis=0)
+        left.append(centred.T @ centred)  # sums of products that the columns taken so far do not explain
+        rounding = len(design) * (_CONSTANT * np.abs(design).max(axis=0, initial=0)) ** 2
+        at_first = np.diag(left[-1])
+        least.append(np.where(at_first <= rounding, np.inf, 1e-10 * at_first))
     kept: list[int] = []
     for j in range(control.shape[1]):
-        if len(kept) < most and all(side.varies(j) for side in sides):
+        if len(kept) < most and all(own[j, j] > bound[j] for own, bound in zip(left, least, strict=True)):
             kept.append(j)
-            for side in sides:
-                side.take(j)
+            left = [own - np.outer(own[:, j], own[j]) / own[j, j] for own in left]  # a step of Gaussian elimination
     return kept
-
-
-class _Explained:
-    """The part of every column of a design that the columns taken so far do not explain."""
-
-    def __init__(self, design: Floats) -> None:
-        centred = design - design.mean(axis=0)
-        self.left = centred.T @ centred
-        self.at_first = np.diag(self.left).copy()
-        rounding = _CONSTANT * np.abs(design).max(axis=0, initial=0)
-        self.constant = self.at_first <= len(design) * rounding**2
-
-    def varies(self, j: int) -> bool:
-        return bool(not self.constant[j] and self.left[j, j] > 1e-10 * self.at_first[j])
-
-    def take(self, j: int) -> None:
-        # One step of Gaussian elimination on the matrix of sums of products.
-        self.left = self.left - np.outer(self.left[:, j], self.left[j]) / self.left[j, j]
 
 
 def regression_arm(values: Floats, design: Floats, centre: Floats) -> Arm:

@@ -21,11 +21,11 @@ def of(model, metrics=METRICS, true=SHOP.true, **options):
 OLD, NEW, BAD = of("popularity"), of("knn"), of("random")
 
 
-def sides(n=400, loss=0.0, noise=0.05, seed=0):
-    """Two per-user tables, of which the candidate loses so much in the mean."""
+def sides(n=400, loss=0.0, noise=0.2, seed=0):
+    """Two per-user tables, of which the candidate loses exactly so much in the mean, as in each country."""
     rng = np.random.default_rng(seed)
     base = rng.beta(3, 3, n) * 0.6 + 0.2
-    own = base - loss + rng.uniform(-noise, noise, n)
+    own = base - loss + np.repeat(rng.uniform(-noise, noise, n // 2), 2) * np.tile([1, -1], n // 2)
     frame = pd.DataFrame({"user_id": range(n), "country": np.where(np.arange(n) < n // 2, "DE", "FR")})
     return frame.assign(**{"ndcg@10": own}), frame.assign(**{"ndcg@10": base})
 
@@ -39,7 +39,7 @@ def verdicts(gate):
 
 def test_pass_fail_undecided():
     for (own, base), verdict in (
-        (sides(loss=0.0), "pass"), (sides(loss=0.05), "fail"), (sides(loss=0.015, noise=0.2, seed=2), "undecided"),
+        (sides(loss=0.0), "pass"), (sides(loss=0.05), "fail"), (sides(loss=0.015), "undecided"),
     ):  # fmt: skip
         gate = rd.gate(own, base, {"ndcg@10": -0.02})
         assert gate.verdict == verdict
@@ -84,7 +84,7 @@ def test_every_row_must_pass():
 
 
 def test_failing_is_corrected_and_passing_is_not():
-    own, base = sides(n=60, loss=0.05, noise=0.2, seed=1)
+    own, base = sides(n=800, loss=0.03)
     copies = {f"m{i}": own["ndcg@10"] for i in range(40)}, {f"m{i}": base["ndcg@10"] for i in range(40)}
     one = rd.gate(own.assign(**copies[0]), base.assign(**copies[1]), {"m0": -0.02}).table.iloc[0]
     many = rd.gate(own.assign(**copies[0]), base.assign(**copies[1]), {f"m{i}": -0.02 for i in range(40)}).table
@@ -121,7 +121,7 @@ def test_few_users_and_skewed_values_are_undecided():
     assert (row["verdict"], row["reason"]) == ("undecided", "fewer than 30 users")
     assert rd.gate(own, base, {"ndcg@10": -0.5}, min_lists=10).passed
     own, base = sides()
-    money = base.assign(revenue=np.where(np.arange(400) < 5, 1000.0, 0.0))
+    money = base.assign(revenue=np.where(np.arange(400) < 3, 1000.0, 0.0))
     row = rd.gate(own.assign(revenue=0.0), money, {"revenue": -20}).table.iloc[0]
     assert (row["verdict"], row["warning"]) == ("undecided", "skewed")
     assert "no bounds" in row["reason"]
@@ -171,7 +171,7 @@ def test_nothing_is_changed():
 
 
 def test_segments_are_gated_by_their_own_budgets_only():
-    own, base = sides(loss=0.0)
+    own, base = sides(n=1000)
     own.loc[own["country"] == "FR", "ndcg@10"] -= 0.1
     shown = rd.gate(own, base, {"ndcg@10": -0.2}, by="country")
     assert shown.verdict == "pass"
@@ -359,3 +359,57 @@ def test_an_assertion_shows_the_table(tmp_path):
     assert done.returncode == 1
     assert "Failed: 0 of 1 budgets are met, 1 broken" in done.stdout
     assert "ndcg@10  −2%" in done.stdout
+
+
+# ----------------------------------------------------------------------------------- recommendations beside
+
+
+def lists_of(model):
+    return SHOP.pred[SHOP.pred["model"] == model].drop(columns="model")
+
+
+def test_seen_items_turn_a_verdict_into_undecided():
+    """The candidate recommends what the users had; each of its lists begins with three of them."""
+    log = SHOP.log.drop_duplicates(["user_id", "item_id"])
+    again = log.groupby("user_id").head(3)[["user_id", "item_id"]].assign(score=1e6)
+    pred = pd.concat([lists_of("knn"), again], ignore_index=True)
+    seen = pred[["user_id", "item_id"]].drop_duplicates().merge(log[["user_id", "item_id"]])
+    new = rd.evaluate(SHOP.true, pred, METRICS)
+    options = {"pred": (pred, lists_of("popularity")), "true": SHOP.true}
+    assert len(seen) > len(again) / 2
+    gate = rd.gate(new, OLD, {"ndcg@10": "-50%"}, log=log, **options)
+    assert gate.verdict == "undecided"
+    assert any(one.startswith("seen items in doubt: ") for one in gate.reasons)
+    assert "seen items" not in set(rd.gate(new, OLD, {"ndcg@10": "-50%"}, **options).checks["check"])
+    both = rd.gate(NEW, NEW, {"ndcg@10": "-50%"}, log=log, pred=(lists_of("knn"),) * 2, true=SHOP.true)
+    assert both.passed
+    assert both.checks.set_index("check").loc["seen items", "found"] == "no doubt"
+
+
+def test_sampled_candidates_turn_a_verdict_into_undecided():
+    rng = np.random.default_rng(0)
+    true = pd.DataFrame({"user_id": range(300), "item_id": rng.integers(0, 4000, 300)})
+    others = pd.DataFrame({"user_id": np.repeat(range(300), 99), "item_id": rng.integers(4000, 9000, 300 * 99)})
+    pred = pd.concat([others.drop_duplicates(), true], ignore_index=True)
+    pred["score"] = rng.random(len(pred))
+    pred = pred.groupby("user_id").head(99 + 1)
+    all_of = pred.merge(true, how="left", indicator=True).assign(hit=lambda one: one["_merge"] == "both")
+    others_kept = all_of[~all_of["hit"]].groupby("user_id").head(90)
+    pred = pd.concat([others_kept, all_of[all_of["hit"]]])[["user_id", "item_id", "score"]]
+    result = rd.evaluate(true, pred, "ndcg@10")
+    assert rd.gate(result, result, {"ndcg@10": -0.1}).passed
+    gate = rd.gate(result, result, {"ndcg@10": -0.1}, pred=(pred, pred), true=true)
+    assert gate.verdict == "undecided"
+    assert gate.reasons == ["candidates in doubt: " + " of the candidate, ".join(["sampled in 100% of the lists"] * 2)
+                            + " of the baseline"]  # fmt: skip
+
+
+def test_items_that_stand_nowhere_in_the_truth_are_unjudged():
+    """The candidate fails, and half of its items are new; nobody can have wanted them."""
+    pred = lists_of("random")
+    new_items = pred.assign(item_id=np.where(np.arange(len(pred)) % 2, "new" + pred["item_id"], pred["item_id"]))
+    result = rd.evaluate(SHOP.true, new_items, METRICS)
+    assert rd.gate(result, OLD, {"ndcg@10": "-2%"}).verdict == "fail"
+    gate = rd.gate(result, OLD, {"ndcg@10": "-2%"}, pred=(new_items, lists_of("popularity")), true=SHOP.true)
+    assert gate.verdict == "undecided"
+    assert "fewer items of the candidate are judged (judged in true: 48.4% of" in gate.table["reason"].iloc[0]

@@ -54,6 +54,14 @@ def tables(names):
     return true, pred, items, result
 
 
+def gate_of(result, names):
+    """A gate of the second model against the first, with a segment of each name."""
+    rows = [result.per_user[result.per_user["model"] == name].drop(columns="model") for name in names[1::-1]]
+    segment = {user: names[user % 2] for user in range(30)}
+    own, base = (one.assign(group=one["user_id"].map(segment)) for one in rows)
+    return rd.gate(own, base, {"ndcg@10": "-20%"}, by="group", min_lists=10)
+
+
 def calls(names):
     """Every picture of these models, with what it takes."""
     true, pred, items, result = tables(names)
@@ -78,6 +86,7 @@ def calls(names):
             "winners": (rd.plot.winners, (result, "ndcg@10"), two),
             "forest": (rd.plot.forest, (result.compare_models("ndcg@10", baseline=names[0]),), {}),
             "pairs": (rd.plot.pairs, (result.compare_models("ndcg@10"),), {}),
+            "gate": (rd.plot.gate, (gate_of(result, names),), {}),
         }
     return found
 

@@ -1,5 +1,6 @@
 """All pictures: what each of them gives, the names that they show, and bad input. The numbers are in test_plot_*.py."""
 
+import dataclasses
 import inspect
 import io
 import runpy
@@ -16,6 +17,12 @@ from matplotlib.axes import Axes
 import recdf as rd
 
 
+def a_gate(shop, budgets):
+    old, new = (rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10", "recall@10"])
+                for name in ("popularity", "knn"))  # fmt: skip
+    return rd.gate(new, old, budgets)
+
+
 def pictures(shop, result, exposed):
     """Every picture with a call of its function and of its data."""
     users = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
@@ -25,6 +32,7 @@ def pictures(shop, result, exposed):
     return {
         "curve": ((result,), {"metrics": "ndcg"}),
         "forest": ((compared,), {}),
+        "gate": ((a_gate(shop, {"ndcg@10": "-2%"}),), {}),
         "tradeoff": ((result,), {}),
         "users": ((result, "ndcg@10"), {}),
         "winners": ((result, "ndcg@10"), {"model": "knn", "baseline": "popularity"}),
@@ -40,12 +48,12 @@ def pictures(shop, result, exposed):
 
 
 NAMES = [
-    "curve", "exposure", "forest", "heat", "lists", "longtail", "over_time", "pairs", "performance", "position",
-    "tradeoff", "users", "winners",
+    "curve", "exposure", "forest", "gate", "heat", "lists", "longtail", "over_time", "pairs", "performance",
+    "position", "tradeoff", "users", "winners",
 ]  # fmt: skip
 
 
-def test_there_are_thirteen_pictures_and_each_is_documented():
+def test_there_are_fourteen_pictures_and_each_is_documented():
     assert sorted(rd.plot.__all__) == NAMES
     for name in NAMES:
         picture = getattr(rd.plot, name)
@@ -71,7 +79,7 @@ def test_a_picture_serves_a_slide_and_changes_nothing_else(name, shop, result, e
     captions = [text.get_text() for text in drawn.texts if text.get_gid() == "caption"]
     assert len(captions) == 1
     assert captions[0]
-    if name not in ("heat", "forest", "lists", "pairs"):
+    if name not in ("heat", "forest", "gate", "lists", "pairs"):
         assert drawn.get_xlabel()
         assert drawn.get_ylabel()
     given.figure.savefig(io.StringIO(), format="svg")
@@ -180,3 +188,43 @@ def test_the_gallery_of_real_data_is_skipped_where_they_are_absent(tmp_path, cap
     script["main"]([str(tmp_path / "movielens")])
     assert capsys.readouterr().out.startswith("draw_movielens: movielens is absent, so nothing is drawn")
     assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------ gate
+
+
+def test_the_numbers_of_a_gate_are_those_of_its_table(shop):
+    """Every change, budget and verdict that is drawn stands so in the text of the gate."""
+    gate = a_gate(shop, {"ndcg@10": "-2%", "recall@10": -0.01})
+    panels = rd.plot.gate(gate)
+    assert [panel.get_title(loc="left") for panel in panels] == [
+        "Change in per cent of the baseline", "Change of recall@10",
+    ]  # fmt: skip
+    rows = repr(gate).splitlines()
+    for panel, metric, place in zip(panels, ("ndcg@10", "recall@10"), (-0.02, -0.01), strict=True):
+        panel.figure.canvas.draw()
+        assert [one.get_text() for one in panel.get_yticklabels()] == [metric]
+        (words,) = [one.get_text() for one in panel.child_axes[0].get_yticklabels() if one.get_text()]
+        change, rest = words.split("  ")
+        verdict, budget = rest.split(", budget ")
+        (row,) = [line for line in rows if metric in line and "[" in line]
+        assert row.startswith(verdict)
+        assert change in row
+        assert f" {budget} " in row
+        ends = gate.table.set_index("metric").loc[metric]
+        lines = [line.get_xdata() for line in panel.lines]
+        assert any(list(one) == [place, place] for one in lines)
+        assert any(list(one) == pytest.approx([ends["change_low"], ends["change_high"]]) for one in lines)
+        assert any(list(one) == [ends["change"]] for one in lines)
+
+
+def test_colours_and_marks_of_a_gate_follow_its_verdicts(shop):
+    gate = a_gate(shop, {"ndcg@10": "-2%"})
+    signs = {"pass": "better", "fail": "worse", "undecided": "open", "not gated": "open", "pass, but worse": "open"}
+    for verdict, sign in signs.items():
+        one = dataclasses.replace(gate, table=gate.table.assign(verdict=verdict))
+        assert rd.plot.gate.data(one)["sign"].tolist() == [sign]
+        marks = [line for line in rd.plot.gate(one).lines if line.get_marker() not in ("None", "")]
+        assert [line.get_marker() for line in marks] == [{"better": "^", "worse": "v", "open": "o"}[sign]]
+    with pytest.raises(TypeError, match=r"expected what rd\.gate returned"):
+        rd.plot.gate(gate.table)

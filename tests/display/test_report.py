@@ -196,3 +196,25 @@ def test_every_metric_is_shown_at_the_cutoff_nearest_to_k(shop, tmp_path):
     heads = re.findall(r"<th scope=.col.([^>]*)>([^<]*)</th>", head)
     assert [name for attributes, name in heads if "hidden" not in attributes] == ["model", "ndcg@8 ↑", "recall@2 ↑"]
     assert [name for attributes, name in heads if "hidden" in attributes] == ["ndcg@3 ↑"]  # for a reader to choose
+
+
+def test_a_gate_has_a_section_with_the_numbers_of_its_table(shop, result, tmp_path):
+    own, base = (rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10", "recall@10"])
+                 for name in ("knn", "popularity"))  # fmt: skip
+    gate = rd.gate(own, base, {"ndcg@10": "-2%", "recall@10": -0.01})
+    page = rd.report(result, tmp_path / "r.html", gate=gate, baseline="popularity").read_text(encoding="utf-8")
+    assert f"Gate: {gate.headline}." in page
+    for note in gate.notes:
+        assert note in page
+    rows = [line.split("  ") for line in repr(gate).splitlines() if line.startswith("pass")]
+    for cells in rows:
+        assert page.count(f">{next(one.strip() for one in cells if '[' in one)}<") >= 1  # in the table
+    section = page[page.index('id="gate"') :]
+    for words in rd.plot.gate.data(gate)["words"]:
+        assert words.split("  ")[0] in section[section.index("<svg") :]  # in the picture
+    with pytest.raises(TypeError, match=r"gate is a DataFrame; expected what rd\.gate returned"):
+        rd.report(result, tmp_path / "x.html", gate=gate.table)
+    users = pd.DataFrame({"user_id": range(80), "variant": ["A", "B"] * 40, "clicks": range(80)})
+    experiment = rd.compare_variants(users, ["clicks"], control="A")
+    with pytest.raises(rd.OptionError, match="gate= is about the models"):
+        rd.report(path=tmp_path / "x.html", experiment=experiment, gate=gate)

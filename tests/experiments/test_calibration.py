@@ -205,8 +205,8 @@ def test_poisson_bootstrap_of_two_arms(rng):
         num, den = ratio(rng, n)
         samples = [arms.Sample(a, b) for a, b in zip(num, den, strict=True)]
         # A few runs at a time, because each column of a call is compared with those before it.
-        some, nothing = range(0, RUNS, 50), [arms.NO_THETA] * 50
-        found = [bootstrap.replicate_estimates(samples[i : i + 50], nothing, nothing, 1000, (0, side)) for i in some]
+        some = range(0, RUNS, 50)
+        found = [bootstrap.replicate_estimates(samples[i : i + 50], 1000, (0, side)) for i in some]
         sides.append(np.concatenate(found, axis=1))
     diff = sides[1] - sides[0]
     interval = bootstrap.quantile_interval(diff, np.zeros(RUNS), alternative="two-sided", confidence=0.95)

@@ -203,6 +203,29 @@ def test_the_order_of_rows_says_nothing(rng):
     pd.testing.assert_frame_equal(found, want, rtol=1e-11)
 
 
+def test_what_changes_over_the_phases_is_no_fault(rng):
+    """Covariates, missing values and missing covariates that follow the phase do not differ between the arms of it."""
+    data = ramped(rng, 4000, rows=1)
+    later = data["phase"] / 2
+    late = rng.random(len(data)) < 0.2 * later
+    unknown = rng.random(len(data)) < later / 3
+    trend = data.assign(x=data["x"] + later, y=data["y"].mask(late), z=data["z"].mask(unknown))
+    options = {"cluster": None, "covariates": {"y": ["x", "z"]}, "nan": "drop", "expected": {"A": 0.55, "B": 0.45}}
+    pooled, within = (compared(trend, {"y": "y"}, **options, strata=one).loc["y"] for one in (None, "phase"))
+    for word in ("covariate_differs", "unequal_missing", "unequal_covariate_missing"):
+        assert word in pooled["warning"]
+        assert word not in within["warning"]
+    treated = data["variant"] == "B"
+    # What differs within the phases is found.
+    for column, word in (("y", "unequal_missing"), ("z", "unequal_covariate_missing")):
+        fewer = trend.assign(**{column: trend[column].mask(treated & (rng.random(len(data)) < 0.1))})
+        assert word in compared(fewer, {"y": "y"}, **options).loc["y", "warning"].split("; ")
+    for cluster in (None, "user_id"):
+        moved = compared(trend.assign(x=trend["x"] + 0.4 * treated), {"y": "y"}, **options | {"cluster": cluster})
+        assert "covariate_differs" in moved.loc["y", "warning"]
+        assert moved.loc["y", "unbalanced"].split(", ")[0] == "x"
+
+
 def test_coverage_over_ten_phases(rng):
     """Ten phases from 15 to 60 per cent, in which clicks rise; the true difference of the ratios is 0.02."""
     runs, n, phases, covered, naive = 250, 1000, 10, 0, 0

@@ -3,7 +3,7 @@
 `rd.plot.<name>.data(...)` returns the frame that a picture draws, for seaborn, altair or plotnine.
 """
 
-from .effect_plots import forest, over_time
+from .effect_plots import forest, gate, over_time
 from .items import exposure, longtail, position
 from .models import curve, tradeoff
 from .shades import heat, pairs
@@ -11,7 +11,7 @@ from .side_by_side import lists
 from .user_plots import performance, users, winners
 
 __all__ = [
-    "curve", "exposure", "forest", "heat", "lists", "longtail", "over_time", "pairs", "performance", "position",
+    "curve", "exposure", "forest", "gate", "heat", "lists", "longtail", "over_time", "pairs", "performance", "position",
     "tradeoff", "users", "winners",
 ]  # fmt: skip
 

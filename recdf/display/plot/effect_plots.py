@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...diagnostics.gate_result import Gate, row_cells
 from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import digits_for, interval, number, shorten, visible
@@ -16,7 +17,7 @@ from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need
 from . import space, style
 from .style import Axes
 
-__all__ = ["forest", "over_time"]
+__all__ = ["forest", "gate", "over_time"]
 
 BY_PERIOD = 'one row per period, such as ⟦rd.compare_variants(..., by="day")⟧ returns'
 SOURCE = "what compare_models or compare_variants returned"
@@ -123,7 +124,7 @@ def _stacked_axes(rows: Sequence[int]) -> np.ndarray:
 
 def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     """Draw one panel: a point and a line for each row, with its numbers to the right."""
-    ends = rows[["diff", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
+    ends = rows.reindex(columns=["diff", "ci_low", "ci_high", "allowed"]).to_numpy(dtype=np.float64)
     finite = np.abs(ends[np.isfinite(ends)])
     reach = 1.12 * float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
     ax.set_xlim(-reach, reach)
@@ -142,6 +143,9 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
         (point,) = ax.plot([row.diff], [place], color=colour, marker=marker, markersize=8, markerfacecolor=fill,
                            linestyle="none")  # fmt: skip
         style.says(point, [f"{row.label}: {_words(row)}"])
+        budget = getattr(row, "allowed", np.nan)
+        if not np.isnan(budget):
+            ax.plot([budget, budget], [place - 0.32, place + 0.32], color=space.tone(ax), linewidth=2)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     style.tick_names(ax.yaxis, rows["label"].tolist(), LABEL_LENGTH)
     ax.yaxis.set_tick_params(length=0)
@@ -159,9 +163,75 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
 
 def _words(row: Any) -> str:
     """Return the numbers of one row as text: effect, interval and verdict."""
+    if hasattr(row, "words"):
+        return str(row.words)
     form = f"+.{digits_for(row.diff, row.ci_low, row.ci_high)}f"
     words = (number(row.diff, form), interval(row.ci_low, row.ci_high, form), shorten(visible(row.verdict), 30))
     return "  ".join(word for word in words if word)
+
+
+# ------------------------------------------------------------------------------------------ gate
+
+
+def _gate_data(gate: Gate) -> pd.DataFrame:
+    """Return what `gate` draws: `metric`, `label`, `diff`, `ci_low`, `ci_high`, `allowed`, `relative`, `verdict`, ...
+
+    {parameters_returns}
+        One row per row of the gate. `diff` is its change; `sign` is "better" (it passes), "worse" (it fails) or "open",
+        and `words` says the change and the verdict as the gate's own table does.
+    """
+    need(getattr(gate, "table", None), "gate.table", ["change", "allowed", "verdict"], "what rd.gate returned")
+    data = gate.table[["metric", "change", "change_low", "change_high", "allowed", "relative", "verdict", "n_users"]]
+    data = data.set_axis(["metric", "diff", "ci_low", "ci_high", "allowed", "relative", "verdict", "n"], axis=1)
+    cells = [row_cells(row) for row in gate.table.to_dict("records")]
+    data.insert(1, "label", [cell["metric"] for cell in cells])
+    data["sign"] = [{"pass": "better", "fail": "worse"}.get(word, "open") for word in data["verdict"]]
+    data["words"] = [f"{cell['change']}  {cell['verdict']}, budget {cell['budget']}" for cell in cells]
+    return data
+
+
+def gate_panels(table: pd.DataFrame) -> pd.Series:
+    """Return the panel of each row of a gate: its metric, or none for all relative changes, which share one."""
+    return table["metric"].mask(table["relative"], "")
+
+
+@style.drawn_from(_gate_data)
+def gate(gate: Gate, *, ax: Any = None) -> Any:
+    """Draw the change of each metric and segment with its bounds, beside the budget that it may not pass.
+
+    Parameters
+    ----------
+    gate : Gate
+        What `rd.gate` returned.
+    {axes_returns_raises}
+
+    Notes
+    -----
+    The short upright line is the budget. All relative changes share a panel, and each metric with an absolute budget
+    has one. Only the bound on the side of the loss decides whether a row passes.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> old, new = (rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], "ndcg@10")
+    ...             for name in ("popularity", "knn"))
+    >>> gate = rd.gate(new, old, {"ndcg@10": "-2%"})
+    >>> rd.plot.gate.data(gate)["words"].tolist()
+    ['+33.4% [+23.6%, +44.3%]  pass, budget −2%']
+    >>> ax = rd.plot.gate(gate)
+    """
+    data = _gate_data(gate)
+    parts = list(data.groupby(gate_panels(data), sort=False))
+    panels = _stacked_axes([len(rows) for _, rows in parts]) if ax is None else style.new_grid(ax, len(parts))
+    for panel, (metric, rows) in zip(panels, parts, strict=True):
+        _effects(panel, rows)
+        style.title(panel, f"Change of {metric}" if metric else "Change in per cent of the baseline")
+        if not metric:
+            style.percent(panel.xaxis)
+    said = f"bounds hold one-sided with {1 - gate.alpha:.0%}; {count_text(data['n'])} users; upright line: the budget"
+    style.caption(panels[-1], f"{said}; filled: passes (blue) or fails (orange)")
+    return panels[0] if len(panels) == 1 else panels
 
 
 # ------------------------------------------------------------------------------------------ over time

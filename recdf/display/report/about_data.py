@@ -7,17 +7,23 @@ import json
 import platform
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..._version import __version__
+from ...diagnostics.gate_result import row_cells
 from ...evaluation.result import Evaluation
 from ...tables.cells import visible
 from ...tables.findings import finding_of
+from .. import plot
+from ..plot.effect_plots import gate_panels
+from .about_models import Pen
 from .page_blocks import Badge, BadgeKind, Section, Sentence, TableBlock, badge, csv_of, cut, formula, text, value
 from .report_inputs import ReportTables, Subject
+from .svg import SIZE
 
 __all__: list[str] = []
 
@@ -55,6 +61,27 @@ def check_section(tables: ReportTables, most: int, examples: bool) -> tuple[Sect
     serious = [finding_of(row) for row in table.to_dict("records") if row["severity"] in ("error", "warning")]
     named = "; ".join([*serious[:FEW_EFFECTS], *(["…"] if len(serious) > FEW_EFFECTS else [])])
     return section, [(f"Data health: {counted}{f' ({visible(named)})' if named else ''}.",)]
+
+
+def gate_section(tables: ReportTables, most: int, pen: Pen) -> tuple[Section | None, list[Sentence]]:
+    """Show each budget of a gate with its change and verdict, as the table of the gate does."""
+    gate = tables.gate
+    if gate is None:
+        return None, []
+    kinds: dict[str, BadgeKind] = {"pass": "good", "fail": "error", "undecided": "open", "not gated": "info"}
+    rows = []
+    for row in gate.table.to_dict("records"):
+        cells = row_cells(row)
+        rows.append((badge(kinds.get(cells["verdict"], "warning"), cells.pop("verdict")), *map(text, cells.values())))
+    head = ("verdict", "metric", "budget", "change", "baseline", "candidate", "users", "why")
+    align = ("left", "left", *["right"] * 5, "left")
+    shown, more = cut(rows, most)
+    parts = TableBlock("Budgets", head, align, shown, csv_of(gate.table), "gate.csv", stacked=True, more=more)
+    mark, said = Badge(kinds[gate.verdict], gate.verdict), tuple((note,) for note in gate.notes)
+    panels = gate.table.groupby(gate_panels(gate.table), sort=False)
+    drawings = [pen(plot.gate, replace(gate, table=rows), size=(SIZE[0], 1.2 + 0.4 * len(rows))) for _, rows in panels]
+    section = Section("gate", "Gate", text=said, badge=mark, tables=(parts,), drawings=tuple(drawings))
+    return section, [(f"Gate: {gate.headline}.",)]
 
 
 # ------------------------------------------------------------------------------------------ definitions, spec

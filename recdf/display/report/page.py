@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ..._version import __version__
+from ...diagnostics.gate_result import Gate
 from ...errors import MissingExtraError
 from ...evaluation.publishing import made, staging_folder
 from ...evaluation.result import Evaluation
@@ -21,7 +22,7 @@ from ...evaluation.storage import local_path
 from ...progress import Progress
 from ...tables.cells import visible
 from ..pairs import model_rows
-from .about_data import check_section, definitions_section, reproducibility_section
+from .about_data import check_section, definitions_section, gate_section, reproducibility_section
 from .about_examples import examples_section
 from .about_experiments import (
     experiment_card,
@@ -53,10 +54,11 @@ def report(
     result: Evaluation | None = None, path: str | os.PathLike[str] = "report.html", *, title: str | None = None,
     baseline: Any = None, k: int = 10, comparison: pd.DataFrame | None = None,
     experiment: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None, health: pd.DataFrame | None = None,
-    check: pd.DataFrame | None = None, segments: pd.DataFrame | None = None, off_policy: pd.DataFrame | None = None,
-    exposure: pd.DataFrame | None = None, log: pd.DataFrame | None = None, position: pd.DataFrame | None = None,
-    over_time: pd.DataFrame | None = None, metrics: str | Sequence[str] | None = None,
-    examples: bool | pd.DataFrame = False, max_rows: int = 500, overwrite: bool = False, progress: bool | None = None,
+    check: pd.DataFrame | None = None, gate: Gate | None = None, segments: pd.DataFrame | None = None,
+    off_policy: pd.DataFrame | None = None, exposure: pd.DataFrame | None = None, log: pd.DataFrame | None = None,
+    position: pd.DataFrame | None = None, over_time: pd.DataFrame | None = None,
+    metrics: str | Sequence[str] | None = None, examples: bool | pd.DataFrame = False, max_rows: int = 500,
+    overwrite: bool = False, progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
 ) -> Path:  # fmt: skip
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
@@ -86,6 +88,8 @@ def report(
         What `rd.experiments.experiment_health` returned.
     check : DataFrame, optional
         What `rd.check` returned.
+    gate : Gate, optional
+        What `rd.gate` returned.
     segments : DataFrame, optional
         One row per user, with the list key and columns of segments: models are compared within each, all tests being
         one family; dates and amounts are cut into bands. Or a comparison within segments.
@@ -155,11 +159,11 @@ def report(
         if result is not None or (experiment is None and off_policy is None):
             subject = read_subject(result, baseline, k, comparison, max_rows, unit_col, metrics)
         shown.add()
-        given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time)
+        given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time, gate)
         tables = read_report_tables(experiment, given)
         if subject is None:
             check_alone(tables, {"baseline": baseline, "comparison": comparison, "metrics": metrics,
-                                 "exposure": exposure, "unit_col": unit_col})  # fmt: skip
+                                 "exposure": exposure, "unit_col": unit_col, "gate": gate})  # fmt: skip
         sections = _report_sections(subject, tables, max_rows, examples)
         heading = "Evaluation of recommendations" if subject is not None else _heading(tables)
         about = _about(subject) if subject is not None else _about_users(tables)
@@ -179,6 +183,7 @@ def _report_sections(subject: Subject | None, tables: ReportTables, most: int, e
     pen = Pen(subject)
     about: list[Callable[[], Section | MadeSection | None]] = [
         lambda: experiment_section(tables, most, pen, subject is None),
+        lambda: gate_section(tables, most, pen),
         lambda: off_policy_section(tables, most),
         lambda: check_section(tables, most, examples is True),
         lambda: examples_section(subject, examples),

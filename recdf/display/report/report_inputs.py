@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...diagnostics.gate_result import Gate
 from ...errors import DataError, OptionError, kind_of
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
@@ -45,6 +46,7 @@ class ReportTables:
     log: pd.DataFrame | None
     position: pd.DataFrame | None
     over_time: pd.DataFrame | None
+    gate: Gate | None
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         need(check, "check", CHECK, "what rd.check returned")
     if off_policy is not None:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
+    if given.gate is not None and not isinstance(given.gate, Gate):
+        raise TypeError(f"gate is {kind_of(given.gate)}; expected what rd.gate returned")
     needed = {"experiment": experiment, "health": health, "off_policy": off_policy}
     empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]
     if empty:

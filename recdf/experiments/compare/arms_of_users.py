@@ -9,7 +9,7 @@ import numpy as np
 from ...inputs.sums import exact_sums
 from ...progress import Progress
 from ...stats.arms import Arm, Sample, arm, both, effective_number, estimate_arm, linearise
-from ...stats.bootstrap import bootstrap_p, quantile_interval, replicate_estimates, standard_error
+from ...stats.bootstrap import bootstrap_effect, replicate_estimates
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
@@ -160,25 +160,20 @@ Waiting = Sequence[tuple[Units, ArmsEstimate]]
 
 def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings) -> list[dict[str, float]]:
     """se, intervals and p from the replicates of both arms."""
-    thetas = [found.theta for _, found in waiting]
-    centres = [found.centre for _, found in waiting]
-    replicates = []
+    replicates, slopes = [], [(found.theta, found.centre) for _, found in waiting]
     with Progress(2, "both arms") as progress:
         for side in range(2):
             samples, seed = [units.sides[side] for units, _ in waiting], (settings.seed, side)
-            replicates.append(replicate_estimates(samples, thetas, centres, settings.n_resamples, seed, unordered))
+            replicates.append(replicate_estimates(samples, settings.n_resamples, seed, slopes, unordered))
             progress.add()
     control, treatment = replicates
-    diff, centre = treatment - control, np.zeros(len(rows))
-    alternative, confidence = settings.alternative, settings.confidence
-    low, high = quantile_interval(diff, centre, alternative=alternative, confidence=confidence)
+    given = settings.alternative, settings.confidence
+    numbers = bootstrap_effect(treatment - control, *given)
     with np.errstate(divide="ignore", invalid="ignore"):
         positive = (control > 0).all(axis=0) & (treatment > 0).all(axis=0)
-        relative = np.where(positive, treatment / control - 1, np.nan)
-    rel_low, rel_high = quantile_interval(relative, centre, alternative=alternative, confidence=confidence)
-    p, se = bootstrap_p(diff, alternative), standard_error(diff)
-    mde = detectable(1 - confidence, POWER, alternative) * se
-    return by_row(se=se, ci_low=low, ci_high=high, rel_ci_low=rel_low, rel_ci_high=rel_high, p_value=p, mde=mde)
+        relative = bootstrap_effect(np.where(positive, treatment / control - 1, np.nan), *given)
+    mde = detectable(settings.alpha, POWER, settings.alternative) * numbers["se"]
+    return by_row(**numbers, rel_ci_low=relative["ci_low"], rel_ci_high=relative["ci_high"], mde=mde)
 
 
 def _permute(rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings) -> list[dict[str, float]]:

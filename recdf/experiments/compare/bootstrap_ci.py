@@ -14,7 +14,7 @@ from ...inputs.options import as_columns
 from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ...inputs.sums import exact_sums
 from ...progress import Progress
-from ...stats.arms import NO_THETA, Sample, arm, linearise
+from ...stats.arms import Sample, arm, linearise
 from ...stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 from ...stats.moments import HUGE
 from ..choices import Percentile, check_value
@@ -160,8 +160,7 @@ def _intervals(
     tested = [j for j, row in enumerate(found) if not row["warning"]]
     if not tested:
         return found
-    nothing = [NO_THETA] * len(tested)
-    replicates = replicate_estimates([samples[j] for j in tested], nothing, nothing, n_resamples, seed)
+    replicates = replicate_estimates([samples[j] for j in tested], n_resamples, seed)
     value = np.array([found[j]["value"] for j in tested])
     low, high = quantile_interval(replicates, value, alternative="two-sided", confidence=confidence, method=interval)
     se = standard_error(replicates)

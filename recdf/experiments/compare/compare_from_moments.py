@@ -13,8 +13,9 @@ from ...errors import OptionError, renamed
 from ...inputs.options import check_names, says_as
 from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
+from ...stats.numbers import Floats
 from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
-from ..decide.sample_ratio import Arms, UnitCounts, check_sample_ratio
+from ..decide.sample_ratio import Arms, check_sample_ratio
 from ..decide.verdict import directions
 from ..estimates import ArmsEstimate
 from ..samples import subset
@@ -174,8 +175,8 @@ def _check_shares(table: MomentTable, settings: Settings) -> None:
             raise no_share(name)
 
 
-def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> UnitCounts:
-    """Users per variant, whatever their metric; those of several segments may be the same users."""
+def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> Floats:
+    """Users per variant, whatever their metric, and of all segments, which may have the same users."""
     users = table.n_users[:, :, 0]
     if health is not None:
         users = np.where(np.isnan(users), np.asarray(table.moments.n)[:, :, 0], users)
@@ -184,7 +185,7 @@ def _users_of_moments(table: MomentTable, health: pd.DataFrame | None) -> UnitCo
             "⟦expected=⟧ counts users, also those whose metric is null, so moments need the column 'n_null' (0 if no "
             "metric is null); or pass ⟦+health=⟧"
         )
-    return UnitCounts(users, users[0] if len(users) == 1 else None)
+    return np.vstack([users, users[0] if len(users) == 1 else np.full(users.shape[1], np.nan)])
 
 
 def _row_of_moments(table: MomentTable, metric: int, group: int, variants: tuple[int, int], settings: Settings) -> Row:

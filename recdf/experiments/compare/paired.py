@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
-from ...stats.bootstrap import bootstrap_p, quantile_interval, standard_error
+from ...stats.bootstrap import bootstrap_effect
 from ...stats.effect_sizes import one_sample
 from ...stats.moments import HUGE, moments_of
 from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
@@ -118,10 +118,7 @@ def paired_resamples(units: list[tuple[Floats, Floats | None]], test: str, setti
     mean = total / n
     if bootstrap:
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = sums / weights
-        low, high = quantile_interval(means, mean, **options)
-        p, se = bootstrap_p(means, settings.alternative), standard_error(means)
-        return by_row(ci_low=low, ci_high=high, se=se, p_value=p, n_resamples=[b] * len(p))
+            return by_row(**bootstrap_effect(sums / weights, **options), n_resamples=[b] * len(mean))
     # Flipped differences around their mean, spread by the n/(n − 1) that centring took away.
     centred = (sums - mean * weights) / n * np.sqrt(n_units / (n_units - 1))
     low, high = sign_flip_interval(centred, mean, **options)

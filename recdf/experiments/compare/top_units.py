@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ...stats.student import t_p_value
@@ -27,30 +25,16 @@ _BLOCK = 1024
 _TIED = 1e-12
 
 
-class _ArmTop(NamedTuple):
-    """One arm: numerators and denominators (None: a mean), and the part of each top unit that is left out."""
+def _mean_without(num: Floats, den: Floats | None, top: Codes, out: Floats) -> tuple[float, float]:
+    """Mean or ratio of an arm without a part `out` of each of the units `top`, and its denominator."""
+    total = float(len(num) - out.sum() if den is None else den.sum() - out @ den[top])
+    return (float(num.sum() - out @ num[top]) / total if total > 0 else np.nan), total
 
-    num: Floats
-    den: Floats | None
-    top: Codes
-    out: Floats
 
-    @property
-    def total(self) -> float:
-        if self.den is None:
-            return len(self.num) - float(self.out.sum())
-        return float(self.den.sum()) - float(self.out @ self.den[self.top])
-
-    @property
-    def mean(self) -> float:
-        num, den = float(self.num.sum()) - float(self.out @ self.num[self.top]), self.total
-        return num / den if den > 0 else np.nan
-
-    @property
-    def var(self) -> float:
-        z = self.num - self.mean * (1.0 if self.den is None else self.den)
-        n = len(z) - float(self.out.sum())
-        return (float(z @ z) - float(self.out @ z[self.top] ** 2)) * n / (n - 1) / self.total**2
+def _var_without(num: Floats, den: Floats | None, top: Codes, out: Floats) -> float:
+    mean, total = _mean_without(num, den, top, out)
+    z, n = num - mean * (1.0 if den is None else den), len(num) - float(out.sum())
+    return (float(z @ z) - float(out @ z[top] ** 2)) * n / (n - 1) / total**2
 
 
 def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings) -> Row:
@@ -63,12 +47,13 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
     if min(units.n) < 2 * k or not np.isfinite(row["diff"]):
         return row
     tops = _top_units(found.values, k)
-    sides = []
-    for values, sample, (top, out) in zip(found.values, units.sides, tops, strict=True):
-        num, den = (values, None) if found.how or sample.den is None else (sample.num, sample.den)
-        sides.append((_ArmTop(num, den, top, 0.0 * out), _ArmTop(num, den, top, out)))
-    before, after = zip(*sides, strict=True)
-    moved = (after[1].mean - before[1].mean) - (after[0].mean - before[0].mean)
+    arms = [
+        (values, None) if found.how or sample.den is None else (sample.num, sample.den)
+        for values, sample in zip(found.values, units.whole, strict=True)
+    ]
+    # Both arms with all units, then both without the top ones.
+    states = [(*arm, top, share * out) for share in (0.0, 1.0) for arm, (top, out) in zip(arms, tops, strict=True)]
+    moved = float(np.dot([_mean_without(*state)[0] for state in states], (1, -1, -1, 1)))
     if np.isnan(moved):  # the others have no denominator
         return row
     diff = row["diff"] + moved
@@ -77,7 +62,8 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
     distinct = any((out == 1).any() for _, out in tops)
     if min(units.n) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
-    se = row["se"] * np.sqrt((after[0].var + after[1].var) / (before[0].var + before[1].var))
+    variances = [_var_without(*state) for state in states]
+    se = row["se"] * np.sqrt(sum(variances[2:]) / sum(variances[:2]))
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
     alpha = settings.alpha
     decides = p <= min(HIDDEN, alpha)

@@ -59,14 +59,18 @@ def unbalanced(
 
 
 def _p_value(covariate: Sample, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
-    """Compare units as they were assigned: users, or the sums of their clusters."""
-    users, n = covariate.take(np.concatenate(arms)), both(len, arms)
-    if not_used(users, n):
+    """Compare units as they were assigned: users, or the sums of their clusters, within strata if there are any."""
+    users, n, strata = covariate.take(np.concatenate(arms)), both(len, arms), rows.strata_of(arms)
+    if not_used(users, n, strata):
         return np.nan
     sides = both(without_gaps(users).take, (slice(n[0]), slice(n[0], None)))
     if (clusters := rows.clusters) is not None:
-        sides = both(lambda side, own: sum_by(side, clusters[own])[0], sides, arms)
-    return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides))
+        of = (0, 0) if strata is None else strata
+        n_strata = int(max(map(np.max, of))) + 1
+        summed = both(lambda side, own, stratum: sum_by(side, clusters[own] * n_strata + stratum), sides, arms, of)
+        sides = both(lambda one: one[0], summed)
+        strata = None if strata is None else both(lambda one: one[1] % n_strata, summed)
+    return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides), strata)
 
 
 def measured_late(data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows) -> list[Difference]:

@@ -57,18 +57,14 @@ class SampleRatio(NamedTuple):
     p: Floats
 
 
-class UnitCounts(NamedTuple):
-    """Units of every variant: those of each group (a row of the array), and of all groups, None if unknown."""
-
-    by_group: Floats
-    overall: Floats | None
-
-
 def check_sample_ratio(
-    expected: Mapping[Any, float] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[], UnitCounts],
+    expected: Mapping[Any, float] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[], Floats],
     rows: ExperimentRows | None = None,
 ) -> SampleRatio:  # fmt: skip
-    """Test the units that are compared against the planned shares, or against those of `experiment_health`."""
+    """Test the units that are compared against the planned shares, or against those of `experiment_health`.
+
+    `count` gives the units per variant of every group and, in the last row, of all groups: NaN where that is not known.
+    """
     if expected is not None and health is not None:
         raise OptionError("expected and health are both given; the health table has the expected shares already")
     if health is not None:
@@ -79,22 +75,19 @@ def check_sample_ratio(
     return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
 
 
-def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: UnitCounts) -> SampleRatio:
+def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: Floats) -> SampleRatio:
     """Units per variant against the planned shares, in every group and over all of them."""
     absent = [name for name in shares if name not in variants]
     planned = [shares[name] for name in [*variants, *absent]]
 
-    def p_value(units: Floats) -> float:
-        return share_test([*units, *[0] * len(absent)], planned)[1]
-
-    p = np.array([p_value(units) for units in counts.by_group])
-    overall = np.nan if counts.overall is None else p_value(counts.overall)
+    p = np.array([share_test([*units, *[0] * len(absent)], planned)[1] for units in counts])
+    p, overall = p[:-1], p[-1]
     return SampleRatio(
         (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA), ~np.isnan(p) | ~np.isnan(overall), np.fmin(p, overall)
     )
 
 
-def count_units(rows: ExperimentRows) -> UnitCounts:
+def count_units(rows: ExperimentRows) -> Floats:
     """Distinct units of every variant, in each group and over all of them."""
     n_groups, n_variants = len(rows.groups), len(rows.variants)
     units = rows.randomised
@@ -102,13 +95,13 @@ def count_units(rows: ExperimentRows) -> UnitCounts:
     n_units = int(unit.max(initial=-1)) + 1
 
     by_group = count_distinct(rows.group * n_variants + rows.variant, n_groups * n_variants, unit, n_units)
+    overall = count_distinct(rows.variant, n_variants, unit, n_units).astype(np.float64)
     # Without a key, rows of several groups could be the same users, whose counts must not be added.
     known = units is not None or n_groups == 1
-    overall = count_distinct(rows.variant, n_variants, unit, n_units).astype(np.float64) if known else None
-    return UnitCounts(by_group.reshape(n_groups, -1).astype(np.float64), overall)
+    return np.vstack([by_group.reshape(n_groups, -1), overall if known else np.full(n_variants, np.nan)])
 
 
-def _from_health(health: pd.DataFrame, arms: Arms, counts: UnitCounts, rows: ExperimentRows | None) -> SampleRatio:
+def _from_health(health: pd.DataFrame, arms: Arms, counts: Floats, rows: ExperimentRows | None) -> SampleRatio:
     """Test the units that are compared by the planned shares of a health table, which must be of the same users.
 
     Of the users of the table some may be left out, such as those who were not exposed, but alike in all variants. The
@@ -131,18 +124,18 @@ def _from_health(health: pd.DataFrame, arms: Arms, counts: UnitCounts, rows: Exp
         others_there = any(others(digest, hashed[mine]).any() for digest, mine in pairs)
     # Rows without a key may be several of a user.
     if by_key or rows is None or rows.clusters is None:
-        whole = len(set(at.tolist())) == 1 and users.overall is not None
-        compared = users.overall[None] if whole and users.overall is not None else users.by_group
+        whole = len(set(at.tolist())) == 1 and not np.isnan(users[-1]).any()
+        compared = users[-1:] if whole else users[:-1]
         wrong = (compared > assigned[: len(compared)]).any(axis=1)
         if wrong.any() or others_there:
             worst = int(np.argmax(wrong))
             raise _other_users(variants, assigned[worst], compared[worst])
     if len(table) > len(variants):  # each segment was checked by itself
-        counts = counts._replace(overall=None)
+        counts = np.vstack([counts[:-1], np.full(len(variants), np.nan)])
     own = _from_plan(dict(zip(variants, cells("expected_share")[0], strict=True)), variants, counts)
     left_out = np.full(len(arms.groups), np.nan)
-    if np.array_equal(users.by_group, counts.by_group):  # else users came in clusters
-        pairs = zip(users.by_group, assigned, strict=True)
+    if np.array_equal(users[:-1], counts[:-1]):  # else users came in clusters
+        pairs = zip(users[:-1], assigned, strict=True)
         left_out = np.array([independence_test([some, of - some])[1] for some, of in pairs])
     flagged = (cells("srm_flag") != "").any(axis=1)
     tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=1)

@@ -1,0 +1,256 @@
+"""`diff`: what changed from one version to another: which lists gained and lost, which items came, went and moved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError
+from ..evaluation.spec import better_of
+from ..experiments.compare.runs import read_runs
+from ..inputs.constraints import SHARE, Share, check_value
+from ..inputs.frames import as_frame, column
+from ..inputs.options import as_columns
+from ..metrics.call import check_k
+from ..tables.shown_frames import ReportTable
+from .count_tables import hit_table
+from .gate_sides import Side, read_side
+
+__all__ = ["Diff", "diff"]
+
+SUMMARY_COLUMNS = ["metric", "mean_before", "mean_after", "diff", "n_lists", "n_gained", "n_lost", "n_same"]
+CHURN_TYPES = {"n_before": "int64", "n_after": "int64", "n_common": "int64", "changed": "bool"}
+
+
+@dataclass(frozen=True, eq=False)
+class Diff:
+    """What `rd.diff` found.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        One row per metric: `metric`, `mean_before`, `mean_after`, `diff` (over the lists of both), `n_lists`,
+        `n_gained`, `n_lost` (lists that became better and worse), `n_same`; and one per measure of churn, such as
+        `overlap@10` and `rbo@10`, with its mean in `mean_after`. Empty where there are no lists in both.
+    per_list : DataFrame
+        One row per list: its key, `status` ("both", "entered", "left"); of each metric `ndcg@10_before`,
+        `ndcg@10_after`, `ndcg@10_diff`; of recommendations `n_before`, `n_after`, `n_common` (items of the first k),
+        `changed` (other items, or in another order), `overlap@10`, `rbo@10`. The last two are null for lists of one
+        side alone.
+    items : DataFrame or None
+        One row per list and item of the first k on either side: key, item, `rank_before`, `rank_after` (null where it
+        is not there), `status` ("entered", "left", "moved", "stayed"), `moved` (ranks up; down is below 0). None
+        without recommendations.
+    """
+
+    summary: pd.DataFrame
+    per_list: pd.DataFrame
+    items: pd.DataFrame | None
+
+    def most(self, metric: str | None = None, n: int = 5) -> pd.DataFrame:
+        """Return the lists that gained and lost most: n of each at most, the best first.
+
+        Parameters
+        ----------
+        metric : str, optional
+            Default: the first one. Of overlap and rbo the lists stand first of which least stayed.
+        n : int, default 5
+            Lists of each.
+        """
+        metric = str(self.summary["metric"].iloc[0]) if metric is None else metric
+        changes = f"{metric}_diff" in self.per_list.columns
+        name = f"{metric}_diff" if changes else str(column(self.per_list, metric, "per_list").name)
+        falling = changes and better_of(metric) != "smaller"
+        rows = self.per_list[self.per_list[name].notna()].sort_values(name, ascending=not falling, kind="stable")
+        both = pd.concat([rows.head(n), rows.iloc[n:].tail(n if changes else 0)], ignore_index=True)
+        return both[both[name] != 0 if changes else both["changed"]].reset_index(drop=True)
+
+    def _shown(self) -> ReportTable:
+        return ReportTable(pd.DataFrame({name: self.summary[name].map(_cell) for name in self.summary}))
+
+    def _headline(self) -> str:
+        said = f"Lists: {_counted(self.per_list['status'])}."
+        return said if self.items is None else f"{said} Items: {_counted(self.items['status'])}."
+
+    def __repr__(self) -> str:
+        return f"{self._headline()}\n\n{self._shown().to_text()}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._headline()}</p>{self._shown()._repr_html_()}"
+
+
+def _counted(words: pd.Series) -> str:
+    return ", ".join(f"{count:,} {word}" for word, count in words.value_counts().items()) or "none"
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else "" if pd.isna(value) else f"{value:,.4g}"
+
+
+def diff(
+    before: Any,
+    after: Any,
+    *,
+    pred: Sequence[Any] | None = None,
+    k: int = 10,
+    p: Annotated[float, SHARE] = 0.9,
+    user_col: str | Sequence[str] | None = None,
+    item_col: str = "item_id",
+    rank_col: str | None = None,
+    score_col: str | None = None,
+) -> Diff:
+    """Say what changed from one version of a recommender to another.
+
+    Of two results: which lists gained and lost. Of two frames of recommendations, without any truth: which items
+    entered, left and moved in the first k, and how much of each list stayed. overlap is |A ∩ B|/max(|A|, |B|), and
+    rbo = Σ_{d ≤ k} p^(d−1)·|A_d ∩ B_d|/d over Σ_{d ≤ k} p^(d−1), where A_d and B_d are the first d items.
+
+    Parameters
+    ----------
+    before, after : Evaluation, path, DataFrame, mapping or Arrow stream
+        Results of `rd.evaluate`, their folders or per-user tables, with one recommender each; or recommendations: what
+        `rd.evaluate` takes as `pred`. A frame with the column of items holds recommendations.
+    pred : pair of frames, optional
+        The recommendations beside two results, before and after.
+    k : int, default 10
+        Ranks of the recommendations that are compared.
+    p : float, default 0.9
+        How far down a reader of the list goes, for rbo: the chance to go on to the next rank.
+    user_col : str or list of str, optional
+        Key of a list. Default: that of the results, or "user_id".
+    item_col, rank_col, score_col : str
+        Columns of the recommendations, as in `rd.evaluate`.
+
+    Returns
+    -------
+    Diff
+        `.summary` (one row per metric), `.per_list`, `.items`, and `.most()`, the lists that gained and lost most.
+
+    Raises
+    ------
+    OptionError
+        If only one of the two is a result, or nothing can be compared.
+    ColumnError, IdTypeError, NullKeyError, DataError
+        As `rd.evaluate` does.
+
+    References
+    ----------
+    Webber, Moffat and Zobel: A similarity measure for indefinite rankings, TOIS 2010; truncated at k.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> changed = rd.diff({"ann": ["a", "b", "c"]}, {"ann": ["b", "a", "d"]}, k=3)
+    >>> changed.items
+      user_id item_id  rank_before  rank_after   status  moved
+    0     ann       a            1           2    moved     -1
+    1     ann       b            2           1    moved      1
+    2     ann       c            3        <NA>     left   <NA>
+    3     ann       d         <NA>           3  entered   <NA>
+    >>> changed.per_list[["user_id", "status", "n_common", "overlap@3", "rbo@3"]].round(3)
+      user_id status  n_common  overlap@3  rbo@3
+    0     ann   both         2      0.667  0.531
+    """
+    check_value("p", p, Share)
+    k, keys = check_k(k), as_columns(user_col)
+    results = [_is_result(one, item_col) for one in (before, after)]
+    if results[0] != results[1]:
+        raise OptionError("before and after are to be two results, or two frames of recommendations", argument="after")
+    per_list: pd.DataFrame | None = None
+    items: pd.DataFrame | None = None
+    summary: list[dict[str, Any]] = []
+    if all(results):
+        sides = read_side("before", before), read_side("after", after)
+        keys = keys or list(sides[0].spec.get("user_col", []))
+        per_list, summary = _metrics_of_both(sides, keys or ["user_id"])
+    keys = keys or ["user_id"]
+    if pred is not None or per_list is None:
+        options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
+        items = _items_of_both((before, after) if pred is None else pred, k, options, rank_col, score_col)
+        items = items if per_list is None else items.merge(per_list[keys], on=keys)
+        lists = _churn(items, k, p, keys)
+        for name in (f"overlap@{k}", f"rbo@{k}"):
+            summary.append({"metric": name, "mean_after": lists[name].mean(), "n_lists": lists[name].count()})
+        if per_list is not None:
+            rows = per_list[keys].merge(lists.drop(columns="status"), on=keys, how="left").drop(columns=keys)
+            rows = rows.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
+        per_list = lists if per_list is None else pd.concat([per_list, rows], axis=1)
+    table = pd.DataFrame(summary, columns=SUMMARY_COLUMNS)
+    return Diff(table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64")), per_list, items)
+
+
+def _is_result(one: Any, item_col: str) -> bool:
+    if isinstance(one, pd.DataFrame):
+        return item_col not in one.columns
+    return isinstance(one, str | os.PathLike) or hasattr(one, "per_user")
+
+
+def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Return one row per list with the metrics of both sides, and one record per metric."""
+    tables = [side.per_user for side in sides]
+    read_runs({side.role: side.per_user for side in sides}, keys, [], "model")  # says what is wrong with keys
+    floats = [[str(name) for name in table.select_dtypes("float")] for table in tables]
+    metrics = [name for name in floats[0] if name in floats[1] and name not in keys]
+    if not metrics:
+        raise OptionError(f"before has {', '.join(floats[0])} and after {', '.join(floats[1])}: no metric of both")
+    own, other = (table[[*keys, *metrics]] for table in tables)
+    rows = own.merge(other, on=keys, how="outer", suffixes=("_before", "_after"), indicator="status")
+    words = {"both": "both", "left_only": "left", "right_only": "entered"}
+    found, summary = rows[keys].assign(status=rows["status"].astype(str).map(words).astype("str")), []
+    for name in metrics:
+        old, new = (rows[f"{name}_{side.role}"].to_numpy(np.float64) for side in sides)
+        found[[f"{name}_before", f"{name}_after", f"{name}_diff"]] = np.array([old, new, new - old]).T
+        there = ~np.isnan(new - old)
+        d = (new - old)[there] * (-1 if better_of(name) == "smaller" else 1)
+        means = pd.Series(old[there]).mean(), pd.Series(new[there]).mean()
+        counts = len(d), (d > 0).sum(), (d < 0).sum(), (d == 0).sum()
+        summary.append(dict(zip(SUMMARY_COLUMNS, (name, *means, means[1] - means[0], *counts), strict=True)))
+    return found, summary
+
+
+def _items_of_both(
+    pred: Sequence[Any], k: int, options: dict[str, Any], rank_col: str | None, score_col: str | None
+) -> pd.DataFrame:
+    """Return one row per list and item of the first k of either side."""
+    frames = [as_frame(one, role, **options) for one, role in zip(pred, ("before", "after"), strict=True)]
+    key = [*as_columns(options["user_col"]), options["item_col"]]
+    ranked = [
+        hit_table(other[key], own, k, users="pred", rank_col=rank_col, score_col=score_col, **options)[[*key, "rank"]]
+        for own, other in (frames, frames[::-1])
+    ]
+    rows = ranked[0].merge(ranked[1], on=key, how="outer", suffixes=("_before", "_after"))
+    rows = rows.astype({"rank_before": "Int64", "rank_after": "Int64"})
+    old, new = rows["rank_before"], rows["rank_after"]
+    words = np.select([old.isna(), new.isna(), (old == new).fillna(False)], ["entered", "left", "stayed"], "moved")
+    return rows.assign(status=pd.Series(words, dtype="str"), moved=old - new)
+
+
+def _churn(items: pd.DataFrame, k: int, p: float, keys: list[str]) -> pd.DataFrame:
+    """Return one row per list: how many items stayed, overlap and rbo; these are null for lists of one side alone.
+
+    An item of both lists, whose larger rank is m, is common to the first d items for each d ≥ m.
+    """
+    depth = np.arange(1, k + 1)
+    seen = p ** (depth - 1)
+    later = np.cumsum((seen / depth)[::-1])[::-1] / seen.sum()
+    both = items["moved"].notna().to_numpy()
+    deepest = items[["rank_before", "rank_after"]].max(axis=1).to_numpy(np.int64)
+    parts = np.where(both, later[deepest - 1], 0.0)
+    of_items = items.assign(n_common=both, changed=items["status"] != "stayed", rbo=parts)
+    lists = of_items.groupby(keys, as_index=False).agg(
+        n_before=("rank_before", "count"), n_after=("rank_after", "count"), n_common=("n_common", "sum"),
+        changed=("changed", "any"), rbo=("rbo", "sum"),
+    )  # fmt: skip
+    lists = lists.astype(CHURN_TYPES)
+    sizes = lists[["n_before", "n_after"]]
+    there = (sizes > 0).all(axis=1)
+    lists[f"overlap@{k}"] = (lists["n_common"] / sizes.max(axis=1)).where(there)
+    lists[f"rbo@{k}"] = lists.pop("rbo").where(there)
+    words = np.select([there, sizes["n_before"] == 0], ["both", "entered"], "left")
+    lists.insert(len(keys), "status", pd.Series(words, dtype="str"))
+    return lists

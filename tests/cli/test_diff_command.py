@@ -1,0 +1,47 @@
+"""`recdf diff` of two results, of two files of recommendations, and of both."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from cli.command import fails, run
+from cli.shop import SHOP
+
+import recdf as rd
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder, model in (("new", "knn"), ("old", "popularity")):
+        pred = SHOP.pred[SHOP.pred["model"] == model].drop(columns="model")
+        rd.evaluate(SHOP.true, pred, ["ndcg@10"]).to_parquet(folder)
+        pred.to_parquet(f"{folder}.parquet")
+
+
+def test_two_results(capsys):
+    code, out, err = run(capsys, "diff", "old", "new", "--out", "kept")
+    assert (code, err) == (0, "")
+    assert out.startswith(repr(rd.diff("old", "new")))
+    pd.testing.assert_frame_equal(pd.read_parquet("kept/lists.parquet"), rd.diff("old", "new").per_list)
+    assert not Path("kept/items.parquet").exists()
+
+
+def test_two_files_of_recommendations(capsys):
+    want = rd.diff(pd.read_parquet("old.parquet"), pd.read_parquet("new.parquet"), k=5)
+    code, _, err = run(capsys, "diff", "old.parquet", "new.parquet", "--k", "5", "--out", "kept")
+    assert (code, err) == (0, "")
+    pd.testing.assert_frame_equal(pd.read_parquet("kept/items.parquet"), want.items)
+    pd.testing.assert_frame_equal(pd.read_parquet("kept/summary.parquet"), want.summary)
+
+
+def test_results_with_their_recommendations(capsys):
+    code, out, _ = run(capsys, "diff", "old", "new", "--pred", "old.parquet", "new.parquet", "--format", "csv")
+    assert code == 0
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == ["ndcg@10", "overlap@10", "rbo@10"]
+
+
+def test_bad_calls_are_named(capsys):
+    assert "nowhere" in fails(capsys, "diff", "nowhere", "new")
+    assert "two results, or two frames" in fails(capsys, "diff", "old", "new.parquet")
+    assert "--p" in fails(capsys, "diff", "old.parquet", "new.parquet", "--p", "2")
