@@ -9,6 +9,8 @@ from ..experiments.compare.quantile_effects import compare_quantiles as compare_
 from ..experiments.compare.quantile_effects import compare_zero_inflated as compare_zero_inflated
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
+from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
+from ..experiments.decide.decide_experiment import role_verdicts as role_verdicts
 from ..experiments.decide.experiment_health import experiment_health as experiment_health
 from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
 from ..experiments.join.join_experiment import join_experiment as join_experiment
@@ -30,12 +32,14 @@ __all__ = [
     "compare_variants",
     "compare_variants_from_moments",
     "compare_zero_inflated",
+    "decide_experiment",
     "experiment_health",
     "find_srm",
     "interleave",
     "join_experiment",
     "plan_experiment",
     "report_table",
+    "role_verdicts",
     "roll_up",
     "variant_moments",
 ]
