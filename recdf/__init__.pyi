@@ -15,7 +15,10 @@ from .diagnostics import hit_table as hit_table
 from .diagnostics import position_table as position_table
 from .diagnostics import sampled_values as sampled_values
 from .diagnostics import user_gap as user_gap
+from .diagnostics.audits import audit as audit
+from .diagnostics.chance import chance_level as chance_level
 from .diagnostics.data_checks import check as check
+from .diagnostics.floors import ceiling as ceiling
 from .diagnostics.gate_result import Gate as Gate
 from .diagnostics.gates import gate as gate
 from .diagnostics.list_changes import Diff as Diff
@@ -131,6 +134,9 @@ __all__ = [
     "UnknownWarning",
     "WeightWarning",
     "WriteError",
+    "audit",
+    "ceiling",
+    "chance_level",
     "check",
     "compare_models",
     "compare_variants",

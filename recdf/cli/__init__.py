@@ -31,7 +31,7 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from . import deciding, demo, diffing, estimating, evaluating, experimenting, gating, reading_logs, reporting
+from . import auditing, deciding, demo, diffing, estimating, evaluating, experimenting, gating, reading_logs, reporting
 from .arguments import Parser, add_config, in_flags, with_config
 from .evaluating import Unexpected
 from .output import RunRecord, add_output, can_be_retried, complain
@@ -39,7 +39,7 @@ from .output import RunRecord, add_output, can_be_retried, complain
 __all__ = ["main", "run"]
 
 # Commands whose findings or verdicts may end them with code 1.
-VERDICTS = ("evaluate", "check", "compare", "experiment", "interleaved", "aa", "srm")
+VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm")
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -188,10 +188,10 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     parser.add_argument("--version", action="version", version=f"recdf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for add in (
-        evaluating.add_evaluate, evaluating.add_check, reading_logs.add_impressions, deciding.add_compare,
-        deciding.add_experiment, gating.add_gate, diffing.add_diff, experimenting.add_interleave,
-        experimenting.add_interleaved, experimenting.add_aa, experimenting.add_srm, estimating.add_ope,
-        reporting.add_report, demo.add_demo,
+        evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions,
+        deciding.add_compare, deciding.add_experiment, gating.add_gate, diffing.add_diff,
+        experimenting.add_interleave, experimenting.add_interleaved, experimenting.add_aa, experimenting.add_srm,
+        estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)
     for name, command in commands.choices.items():

@@ -89,6 +89,7 @@ COMMANDS = {
     "experiments.interleave": "recdf interleave",
     "evaluate": "recdf evaluate",
     "check": "recdf check",
+    "audit": "recdf audit",
 }
 
 

@@ -21,6 +21,7 @@ from ..tables.comparisons import report_table
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
 from .output import COMPARED_RESULT, COMPARISON_FILES, digest_of_result, give_tables, text_table, verdicts_fail
+from .role_flags import add_roles, decided, decision_fails, decision_text, given_roles
 
 OF_MODELS = (
     "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
@@ -106,7 +107,9 @@ def add_experiment(commands: Any) -> None:
         "row per metric and treatment; with --out write the full tables.",
         usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
     )  # fmt: skip
-    files = _add_results(command, "health.parquet, comparison.parquet and segments.parquet")
+    files = _add_results(
+        command, "health.parquet, comparison.parquet, segments.parquet; with roles decision.parquet and roles.parquet"
+    )
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
     what = command.add_argument_group("what is compared")
     add_arguments(what, {"--control NAME": "variant that the others are compared with"}, required=True)
@@ -139,6 +142,7 @@ def add_experiment(commands: Any) -> None:
         "--how", choices=["mean", "sum"], help="roll several lists of a user up (lists by session, users assigned)"
     )
     add_parameters(options, compare_variants, (*OF_VARIANTS, *OF_BOTH))
+    add_roles(command)
 
 
 def _experiment(given: argparse.Namespace) -> int:
@@ -171,7 +175,9 @@ def _experiment(given: argparse.Namespace) -> int:
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
         "test": dict.fromkeys(metrics, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
     }  # fmt: skip
-    specs = {name: spec or name for name, spec in metrics.items()}
+    specs, roles = {name: spec or name for name, spec in metrics.items()}, given_roles(given)
+    if success := [name for name, role in roles.items() if role == "success"]:
+        options.setdefault("primary", [name for name in success if name in specs])
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
     if segments:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
@@ -181,8 +187,10 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
         lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
-    _give_decision(given, "\n".join(lines), result, tables, {"health": health})
-    return verdicts_fail(given, *tables.values())
+    decision = decided(tables["comparison"], roles)
+    lines += [decision_text(decision["decision"])] if decision else []
+    _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
+    return verdicts_fail(given, *tables.values()) or decision_fails(given, decision.get("decision"))
 
 
 def planned_arguments(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:

@@ -115,7 +115,7 @@ def add_evaluate(commands: Any) -> None:
         commands, "evaluate", _evaluate, "evaluate files of recommendations",
         "Evaluate recommendations: print a row per metric; with --out write that and a row per user.",
     )  # fmt: skip
-    files = _add_files(command)
+    files = add_lists(command)
     for name, one in SIDE_TABLES.items():
         if name != "items":  # a file of `check` too
             add_arguments(files, {f"--{name} {one.usage}": one.flag})
@@ -141,7 +141,7 @@ def add_evaluate(commands: Any) -> None:
     add_options(command.add_argument_group("options"))
 
 
-def _add_files(command: Any) -> Any:
+def add_lists(command: Any) -> Any:
     files = command.add_argument_group("files")
     lists = {"--true FILE": "what is relevant: user and item", "--pred FILE": "what was recommended, best first"}
     add_arguments(files, lists, required=True)
@@ -183,9 +183,9 @@ def _evaluate(given: argparse.Namespace) -> None:
     sources = _streamed(given, options) if stream else {}
     # Files that are not streamed get ids of the same types as those of the streamed files.
     frames = (
-        {name: read_beside(path, sources["pred"].files_schema, _keys(options), []) for name, path in paths.items()}
+        {name: read_beside(path, sources["pred"].files_schema, id_columns(options), []) for name, path in paths.items()}
         if stream
-        else _read_frames(given, options, paths)
+        else read_frames_of(given, options, paths)
     )
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
@@ -244,16 +244,17 @@ def _streamed(given: argparse.Namespace, options: Mapping[str, Any]) -> dict[str
     return sources
 
 
-def _read_frames(
+def read_frames_of(
     given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
     """Read `true`, `pred` and the side tables, with ids of the same types and the standard names in all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
     columns = ["score", "rank", "relevance", *(one for name, one in options.items() if name.endswith("_col"))]
     columns += [one.split("=")[0] for one in getattr(given, "carry", None) or []]
+    columns.append(getattr(given, "time_col", None))
     columns = [one for one in columns if isinstance(one, str)]
     names = {name: options.pop(f"{name}_cols", None) for name in ("true", "pred")}
-    frames = read_files(paths, _keys(options), as_columns(options.get("by")), columns, names)
+    frames = read_files(paths, id_columns(options), as_columns(options.get("by")), columns, names)
     read = {name: {"files": len(FileSet.of(paths[name]).paths), "rows": len(frame)} for name, frame in frames.items()}
     for name, own in read.items():
         _say_read(given, name, paths[name], **own)
@@ -266,7 +267,7 @@ def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows:
     verbose(given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows")
 
 
-def _keys(options: Mapping[str, Any]) -> list[str]:
+def id_columns(options: Mapping[str, Any]) -> list[str]:
     return [*as_columns(options.get("user_col", Options.user_col)), options.get("item_col", Options.item_col)]
 
 
@@ -278,7 +279,7 @@ def add_check(commands: Any) -> None:
         commands, "check", _check, "find what is odd in files of recommendations",
         "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error is found.",
     )  # fmt: skip
-    files = _add_files(command)
+    files = add_lists(command)
     add_arguments(files, {"--log FILE": SIDE_TABLES["log"].flag})
     add_out(files, "folder for findings.parquet; without it nothing is written")
     add_expected(command.add_argument_group("what is expected of the files"))
@@ -290,18 +291,18 @@ def _check(given: argparse.Namespace) -> int:
     check_out(given.out, [FINDINGS_FILE], given.overwrite)
     _settle(given)
     options = given_options(given)
-    frames = _read_frames(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
+    frames = read_frames_of(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
     given.rows = {name: len(frame) for name, frame in frames.items()}
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
     sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
-    text, tables = _findings(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
+    text, tables = findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
     give_tables(given, text, tables, tables, [FINDINGS_FILE])
     severe = {"error", "warning"} if failed(given, "warning") else {"error"}
     return int(found["severity"].isin(severe).any())
 
 
-def _findings(found: pd.DataFrame) -> str:
+def findings_lines(found: pd.DataFrame) -> str:
     """Write each finding as a few lines: severity, finding, count, examples, effect."""
     lines = []
     for row in found.to_dict("records"):

@@ -12,7 +12,7 @@ from ..experiments.compare.interleaved_clicks import compare_interleaved
 from ..experiments.decide.broken_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
-from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
 from .deciding import compact, metric_arguments, planned_arguments
 from .files import read_files
 from .output import failed, give_tables, text_table, verdicts_fail
@@ -25,21 +25,18 @@ MIXED, PREFERRED, SPLIT, RATIO = ("lists.parquet",), ("interleaved.parquet",), (
 
 
 def add_interleave(commands: Any) -> None:
-    command = commands.add_parser(
-        "interleave",
-        usage="%(prog)s --a FILE --b FILE --out FOLDER [options]",
-        help="mix the lists of two recommenders into one list per user",
-        description="Mix the lists of two recommenders into one list per user, and write lists.parquet with the team "
+    command = add_command(
+        commands, "interleave", _interleave, "mix the lists of two recommenders into one list per user",
+        "Mix the lists of two recommenders into one list per user, and write lists.parquet with the team "
         "of each item; clicks on these lists tell which recommender users prefer (recdf interleaved).",
-        epilog=FILES_HELP,
-    )
+        usage="%(prog)s --a FILE --b FILE --out FOLDER [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--a FILE": "items of one recommender", "--b FILE": "items of the other"}, required=True)
     add_out(files, "folder for lists.parquet; without it nothing is written")
     options = command.add_argument_group("options")
     add_arguments(options, {"-k K": "length of the mixed lists (default 10)"}, default=10)
     add_parameters(options, interleave, OF_INTERLEAVE)
-    command.set_defaults(run=_interleave, parser=command)
 
 
 def _interleave(given: argparse.Namespace) -> None:
@@ -55,20 +52,16 @@ def _interleave(given: argparse.Namespace) -> None:
 
 
 def add_interleaved(commands: Any) -> None:
-    command = commands.add_parser(
-        "interleaved",
-        usage="%(prog)s LOG --clicks FILE [options]",
-        help="compare two recommenders by the clicks on interleaved lists",
-        description="Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; better means "
-        "that users prefer b.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "interleaved", _interleaved, "compare two recommenders by the clicks on interleaved lists",
+        "Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; better means "
+        "that users prefer b.", usage="%(prog)s LOG --clicks FILE [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"LOG": "lists that were shown, with the team of each item"})
     add_arguments(files, {"--clicks FILE": "one row per click: key of the list, item"}, required=True)
     add_out(files, "folder for interleaved.parquet; without it nothing is written")
     add_parameters(command.add_argument_group("options"), compare_interleaved, OF_INTERLEAVED)
-    command.set_defaults(run=_interleaved, parser=command)
 
 
 def _interleaved(given: argparse.Namespace) -> int:
@@ -93,13 +86,11 @@ def _interleaved(given: argparse.Namespace) -> int:
 
 
 def add_aa(commands: Any) -> None:
-    command = commands.add_parser(
-        "aa",
-        usage="%(prog)s RESULTS [options]",
-        help="test whether the tests of an experiment hold on your own data",
-        description="Split the users of a result at random many times, and count how often a test finds a difference "
-        "where there is none.",
-    )
+    command = add_command(
+        commands, "aa", _aa, "test whether the tests of an experiment hold on your own data",
+        "Split the users of a result at random many times, and count how often a test finds a difference "
+        "where there is none.", usage="%(prog)s RESULTS [options]", epilog=None,
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
     add_out(files, "folder for aa.parquet; without it nothing is written")
@@ -107,7 +98,6 @@ def add_aa(commands: Any) -> None:
     add_arguments(options, {"--metric NAME ...": "columns, or ratios such as ctr=hits@10/n_pred (default: all)"})
     add_arguments(options, {"--shares NUMBER ...": "of control and treatment (default 0.5 0.5)"}, default=(0.5, 0.5))
     add_parameters(options, aa_test, OF_AA)
-    command.set_defaults(run=_aa, parser=command)
 
 
 def _aa(given: argparse.Namespace) -> int:
@@ -118,7 +108,8 @@ def _aa(given: argparse.Namespace) -> int:
     metrics = metric_arguments(given.metric, users.columns) or dict.fromkeys(known)
     specs = {name: spec or name for name, spec in metrics.items()}
     table = aa_test(users, specs, user_col=keys, shares=given.shares, **given_parameters(given, OF_AA))
-    give_tables(given, _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}, {"aa": table}, SPLIT)
+    text, tables = _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}
+    give_tables(given, text, tables, tables, SPLIT)
     return int(failed(given, "warning") and (table["verdict"] == "rejects too often").any())
 
 
@@ -133,14 +124,11 @@ def _in_columns(table: pd.DataFrame, *numbers: str) -> str:
 
 
 def add_srm(commands: Any) -> None:
-    command = commands.add_parser(
-        "srm",
-        usage="%(prog)s --assignment FILE --column COLUMN ... [options]",
-        help="find where a broken sample ratio comes from",
-        description="Find the levels of columns (browser, country, day) in which the users per variant do not fit the "
-        "plan.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "srm", _srm, "find where a broken sample ratio comes from",
+        "Find the levels of columns (browser, country, day) in which the users per variant do not fit the "
+        "plan.", usage="%(prog)s --assignment FILE --column COLUMN ... [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
     add_out(files, "folder for srm.parquet; without it nothing is written")
@@ -148,7 +136,6 @@ def add_srm(commands: Any) -> None:
     add_arguments(options, {"--column COLUMN ...": "columns to look into"}, required=True)
     add_arguments(options, {"--expected NAME=SHARE ...": "planned shares, such as A=0.9 B=0.1 (default: equal)"})
     add_parameters(options, find_srm, OF_SRM)
-    command.set_defaults(run=_srm, parser=command)
 
 
 def _srm(given: argparse.Namespace) -> int:

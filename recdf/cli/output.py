@@ -33,10 +33,10 @@ from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 from .files import FileSet, is_remote
 
-FAIL_ON = ("error", "warning", "invalid", "worse")
+FAIL_ON = ("error", "warning", "invalid", "worse", "undecided")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
-COMPARISON_FILES = ("comparison.parquet", "segments.parquet", "health.parquet")
+COMPARISON_FILES = ("comparison.parquet", "segments.parquet", "health.parquet", "decision.parquet", "roles.parquet")
 ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 
@@ -61,9 +61,10 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
     if fail_on:
         group.add_argument(
             "--fail-on", nargs="*", choices=FAIL_ON, metavar="{" + ",".join(FAIL_ON) + "}", default=[],
-            help="exit with code 1, after all is printed and written, on: error, a finding of recdf check of that "
-            "severity (always so there); warning, any warning, also of a row; invalid, a verdict that is invalid, or "
-            "withheld because the variants are not alike; worse, a verdict that begins with this word",
+            help="exit with code 1, after all is printed and written, on: error, a finding of recdf check or audit "
+            "of that severity (always so there); warning, any warning, also of a row; invalid, a verdict that is "
+            "invalid, or withheld because the variants are not alike; worse, a verdict that begins with this word, or "
+            "the decision not to ship; undecided, the decision to keep running",
         )
 
 

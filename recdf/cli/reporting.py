@@ -18,6 +18,7 @@ from .arguments import add_arguments, add_command, add_parameters, flag, given_p
 from .deciding import label
 from .files import read_beside
 from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, print_tables
+from .role_flags import add_roles, given_roles
 
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
@@ -53,6 +54,7 @@ def add_report(commands: Any) -> None:
     add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
     add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
     add_parameters(what, report, ("unit_col", "metrics"))
+    add_roles(command)
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
@@ -84,7 +86,7 @@ def _run_report(given: argparse.Namespace) -> None:
     path = report(
         result, given.out, title=given.title, baseline=baseline, k=given.k, segments=segments,
         examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
-        **given_parameters(given, ("unit_col", "metrics")), **tables,
+        **given_parameters(given, ("unit_col", "metrics")), **tables, roles=given_roles(given) or None,
     )  # fmt: skip
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})

@@ -1,6 +1,8 @@
 """`rd.diagnostics`: why a number is what it is, and whether it may be believed.
 
 * `check` lists what is odd in `true` and `pred`; `compare_conventions` says what other libraries would have computed.
+* `audit` finds leaks, and models no better than chance, popularity or their own ceiling; `chance_level` and `ceiling`
+  are levels of metrics.
 * `gate` says whether a candidate may replace a baseline; `diff` says what changed from one version to another.
 * `hit_table`, `exposure_table`, `position_table` and `user_gap` show where hits come from: items, ranks, users.
 * `sampled_values` corrects metrics that were computed among sampled negatives.

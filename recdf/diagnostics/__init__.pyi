@@ -1,16 +1,22 @@
 """The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
 
+from ..diagnostics.audits import audit as audit
+from ..diagnostics.chance import chance_level as chance_level
 from ..diagnostics.conventions_compared import compare_conventions as compare_conventions
 from ..diagnostics.count_tables import exposure_table as exposure_table
 from ..diagnostics.count_tables import hit_table as hit_table
 from ..diagnostics.count_tables import position_table as position_table
 from ..diagnostics.count_tables import user_gap as user_gap
 from ..diagnostics.data_checks import check as check
+from ..diagnostics.floors import ceiling as ceiling
 from ..diagnostics.gates import gate as gate
 from ..diagnostics.list_changes import diff as diff
 from ..metrics.sampled import sampled_values as sampled_values
 
 __all__ = [
+    "audit",
+    "ceiling",
+    "chance_level",
     "check",
     "compare_conventions",
     "diff",

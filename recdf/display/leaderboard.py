@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from ..tables.cells import (
     visible,
 )
 from .given_tables import check_model, direction_word, summary_of, with_units
-from .leaderboard_values import EVERYONE, columns_of, n_differs, values_frame
+from .leaderboard_values import EVERYONE, columns_of, floor_rows, n_differs, values_frame
 from .pairs import compare
 from .segments import SegmentGroups, segment_groups
 
@@ -49,6 +49,10 @@ MARK_WEIGHTS = {
 }
 # Comparisons by (segment, group); all lists are (EVERYONE, "").
 Compared = dict[tuple[str, str], pd.DataFrame]
+FLOORS_NOTE = (
+    "Chance is a random order of the catalogue, popularity the most popular items of train less the seen ones, and the "
+    "ceiling of a model the best order of the items in its lists."
+)
 CUT = 60  # rows that a notebook or a terminal shows
 
 
@@ -125,12 +129,13 @@ class Leaderboard:
         head = [*(["segment"] if in_parts else []), "model"]
         head += [name + HEAD_ARROWS[better] for name, better in zip(metrics["metric"], metrics["better"], strict=True)]
         letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False)) if self._by_letter() else {}
+        tested = set(frame.loc[frame["half_width"].notna(), "model"])  # levels have no interval and no letter
         body = []
         for (segment, group, model), rows in frame.groupby(["segment", "group", "model"], sort=False):
             first = [Cell("all lists" if segment == EVERYONE else f"{segment} = {group}")] if in_parts else []
             own = rows.set_index("metric").reindex(metrics["metric"])
             cells = [self._cell(row) for row in own.itertuples()]
-            body.append([*first, Cell(str(model), mark=letters.get(model, "")), *cells])
+            body.append([*first, Cell(str(model), mark=letters.get(model, "") if model in tested else ""), *cells])
         sides: list[Align] = ["left"] * (len(head) - len(metrics))
         return head, body, [*sides, *(["right"] * len(metrics))]  # type: ignore[list-item] # of the literal "right"
 
@@ -165,6 +170,7 @@ def leaderboard(
     result: Evaluation, *, baseline: Any = None, k: int | None = None, metrics: str | Sequence[str] | None = None,
     correction: Correction | None = "holm", segments: pd.DataFrame | None = None, digits: int = 3,
     unit_col: str | Sequence[str] | None = None,
+    floors: pd.DataFrame | None = None,
 ) -> Leaderboard:  # fmt: skip
     """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
 
@@ -190,6 +196,9 @@ def leaderboard(
     unit_col : str or list of str, optional
         Columns that name who is independent of whom, for intervals and tests. Default: `user_id`, or else
         the first of the list key.
+    floors : DataFrame, optional
+        What `rd.audit` returned, or its table `floors`, of the same recommendations: chance, popularity and the ceiling
+        of each model become rows below the models. They have no place and no tests.
 
     Returns
     -------
@@ -239,7 +248,11 @@ def leaderboard(
     frame = values_frame(result, table, columns, groups)
     tests = _stacked_tables(compared)
     tests.attrs["recdf_comparison"] = {"correction": correction}
-    return board_of(result, frame, base, compared, tests, digits)
+    board = board_of(result, frame, base, compared, tests, digits)
+    if floors is None:
+        return board
+    rows = floor_rows(board.frame, getattr(floors, "floors", floors))
+    return replace(board, frame=pd.concat([board.frame, rows], ignore_index=True), notes=(*board.notes, FLOORS_NOTE))
 
 
 def board_of(

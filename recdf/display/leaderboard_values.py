@@ -42,6 +42,24 @@ def n_differs(frame: pd.DataFrame) -> pd.Series:
     return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
 
+def floor_rows(frame: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of the levels of an audit for the metrics of a leaderboard; a ceiling is one of each model."""
+    levels = [name for name in ("chance", "popularity", "ceiling") if name in floors.columns]
+    if "metric" not in floors.columns or not levels:
+        raise OptionError("floors has no levels; expected rd.audit(...) or its table .floors", argument="floors")
+    labels = floors["by"].astype(str) if "by" in floors.columns else pd.Series("", index=floors.index)
+    blocks = []
+    for level in levels:
+        own = floors[["metric", "n"]].assign(model=level, value=floors[level])
+        own["model"] += " level" if level != "ceiling" else " of " + labels if labels.nunique() > 1 else ""
+        blocks.append(own.drop_duplicates(["model", "metric"]))
+    better = frame.drop_duplicates("metric").set_index("metric")["better"]
+    found = pd.concat(blocks, ignore_index=True)
+    found = found[found["metric"].isin(better.index) & found["value"].notna()].reset_index(drop=True)
+    found = found.assign(segment=EVERYONE, group="", marks="", n_undefined=0, better=found["metric"].map(better))
+    return found.reindex(columns=frame.columns).astype(frame.dtypes)
+
+
 def columns_of(table: pd.DataFrame, metrics: str | Sequence[str] | None, k: int | None) -> list[str]:
     """Return the columns, such as ndcg@10, in the order that was asked for."""
     kept = table if k is None else table[table["k"].isna() | (table["k"] == k)]

@@ -3,8 +3,9 @@
 * Join: `join_experiment` puts the metrics of each user beside the variant; `roll_up` makes one row a user of several.
 * Compare: `compare_models`, `compare_variants`, `compare_interleaved`, `bootstrap_ci`; for users beyond memory
   `variant_moments` and `compare_variants_from_moments`.
-* Decide: `experiment_health` says whether an experiment is sound, `find_srm` why not, `adjust_pvalues` corrects for
-  many tests, and `report_table` makes a comparison a table to print.
+* Decide: `experiment_health` says whether an experiment is sound, `find_srm` why not, `decide_experiment` whether to
+  ship by the roles of its metrics (`role_verdicts`), `adjust_pvalues` corrects for many tests, and `report_table` makes
+  a comparison a table to print.
 * Plan: `plan_experiment` says how many users it takes, `aa_test` whether its tests hold; `interleave` mixes the lists
   of two recommenders.
 

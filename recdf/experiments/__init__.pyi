@@ -7,6 +7,8 @@ from ..experiments.compare.compare_variants import compare_variants as compare_v
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
+from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
+from ..experiments.decide.decide_experiment import role_verdicts as role_verdicts
 from ..experiments.decide.experiment_health import experiment_health as experiment_health
 from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
 from ..experiments.join.join_experiment import join_experiment as join_experiment
@@ -26,12 +28,14 @@ __all__ = [
     "compare_models",
     "compare_variants",
     "compare_variants_from_moments",
+    "decide_experiment",
     "experiment_health",
     "find_srm",
     "interleave",
     "join_experiment",
     "plan_experiment",
     "report_table",
+    "role_verdicts",
     "roll_up",
     "variant_moments",
 ]

@@ -286,3 +286,63 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
         "covariates": ["pre_clicks", "pre_shown"]
     })  # fmt: skip
     pd.testing.assert_frame_equal(written("several/comparison.parquet"), several, check_dtype=False)
+
+
+# --------------------------------------------------------------------------------------- roles and the decision
+
+ROLE_CALL = (
+    "experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--missing", "zero",
+    "--metric", "revenue@10", "ctr=hits@10/n_pred", "hits@10",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("roles", "decided", "fail_on"), [
+    (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
+    (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
+    (("--role", "ctr=success", "--smaller-is-better", "ctr", "--missing", "drop"), "do not ship", "worse"),
+    (("--role", "ctr=success", "--guardrail", "hits@10=+2%", "--smaller-is-better", "hits@10", "--missing", "drop"),
+     "do not ship", "worse"),
+    (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
+    (("--role", "ctr=success", "--confidence", "0.999999999999999"), "keep running", "undecided"),
+])  # fmt: skip
+def test_experiment_decides_by_roles(capsys, folder, roles, decided, fail_on):
+    call = instead(ROLE_CALL, roles)
+    code, out, err = run(capsys, *call, "--out", "out")
+    assert (code, err) == (0, "")
+    assert out.isascii()
+    assert f"Decision, B vs. A: {decided.upper()}" in out
+    decision, judged = written("out/decision.parquet"), written("out/roles.parquet")
+    assert decision["decision"].tolist() == [decided]
+    assert set(judged["role"]) <= {"success", "guardrail", "diagnostic"}
+    for word in ("worse", "undecided", "invalid"):
+        code = run(capsys, *call, "--fail-on", word)[0]
+        assert code == int(word == fail_on), (word, fail_on)
+
+
+def test_success_metrics_are_the_family_that_decides(capsys, folder):
+    run(capsys, *ROLE_CALL, "--role", "ctr=success", "--out", "out")
+    table = written("out/comparison.parquet").set_index("metric")
+    assert table.loc["ctr", "p_adj"] == table.loc["ctr", "p_value"]
+    assert written("out/roles.parquet").set_index("metric").loc["ctr", "p_adj"] == table.loc["ctr", "p_value"]
+
+
+@pytest.mark.parametrize(("roles", "said"), [
+    (("--role", "ctr"), "--role ctr; expected a metric and its role, as ctr=success"),
+    (("--role", "ctr=goal"), "goal"),
+    (("--guardrail", "revenue@10=-2%"), "no success metric"),
+    (("--role", "ctr=success", "--guardrail", "revenue@10=+2%"), "allows what is better"),
+    (("--role", "cvr=success"), "cvr"),
+])  # fmt: skip
+def test_wrong_roles_are_refused(capsys, folder, roles, said):
+    code, _, err = run(capsys, *ROLE_CALL, *roles)
+    assert code == 2
+    assert said in err
+
+
+def test_a_report_takes_the_roles_of_its_experiment(capsys, folder):
+    roles = ("--role", "ctr=success", "--guardrail", "revenue@10=-2%")
+    run(capsys, *ROLE_CALL, *roles, "--out", "out")
+    assert run(capsys, "report", "--experiment", "out/comparison.parquet", *roles, "--out", "r.html")[0] == 0
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert "ship. ctr: better (" in page
+    assert run(capsys, "report", "ab", *roles, "--out", "s.html")[0] == 2

@@ -144,3 +144,28 @@ def test_twelve_users_are_too_few_to_tell(tmp_path):
     alike = rd.evaluate({u: [1] for u in range(12)}, pred.assign(item_id=1), "recall@1", by="model")
     assert "± 0.000" not in rd.report(alike, tmp_path / "s.html").read_text(encoding="utf-8")
     assert "± 0.000" not in str(rd.leaderboard(alike))
+
+
+@pytest.mark.parametrize(("effects", "kind", "decided"), [
+    ((0.2, 0.0), "better", "ship"), ((0.2, -0.4), "worse", "do not ship"), ((0.0, 0.0), "open", "keep running"),
+])  # fmt: skip
+def test_the_page_says_the_decision_and_its_reasons(tmp_path, effects, kind, decided):
+    table = compared(users(effects=(("ndcg", effects[0]), ("clicks", effects[1]))))
+    roles = {"ndcg": "success", "clicks": ("guardrail", "-10%")}
+    path = rd.report(path=tmp_path / "r.html", experiment=table, roles=roles)
+    lines, found, badge = card_of(path)
+    assert (found, badge) == (kind, decided)
+    decision = rd.experiments.decide_experiment(table, roles=roles).iloc[0]
+    assert f"B : {decided}. {decision['reasons']}." in lines["Which"]
+    said = section(path, "experiment")
+    assert said.index("Roles: bounds") < said.index("Effects: differences")
+    assert "−10%" in said
+
+
+def test_an_invalid_decision_quotes_no_effect(tmp_path):
+    table = compared(users(effects=(("ndcg", 0.9),)), expected={"A": 8, "B": 1, "C": 1})
+    lines, kind, badge = card_of(rd.report(path=tmp_path / "r.html", experiment=table, roles={"ndcg": "success"}))
+    assert (kind, badge) == ("error", "invalid")
+    assert lines["Which"].startswith("✕ invalid B : invalid. invalid: sample ratio.")
+    with pytest.raises(rd.OptionError, match="pass experiment="):
+        rd.report(path=tmp_path / "o.html", off_policy=off_policy(), roles={"ndcg": "success"})

@@ -25,7 +25,7 @@ DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 def _curve_data(
     result: Any, metrics: str | Sequence[str] | None = None, *, x: str = "k",
-    highlight: str | Sequence[str] | None = None,
+    highlight: str | Sequence[str] | None = None, floors: pd.DataFrame | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Return what `curve` draws: `model`, `metric`, `better`, `k`, `value`, `ci_low`, `ci_high`, `n`, `band`.
 
@@ -81,7 +81,8 @@ def _banded(table: pd.DataFrame, places: str, models: list[str], highlight: Any)
 @style.drawn_from(_curve_data)
 def curve(
     result: Any, metrics: str | Sequence[str] | None = None, *, x: str = "k",
-    highlight: str | Sequence[str] | None = None, ax: Any = None,
+    highlight: str | Sequence[str] | None = None, floors: pd.DataFrame | None = None,
+    ax: Any = None,
 ) -> Any:  # fmt: skip
     """Draw metrics over k, or over time, one line per model, one panel per metric.
 
@@ -99,6 +100,8 @@ def curve(
         Models whose intervals are drawn and whose lines are thick, such as the baseline. The model that is best by
         the first metric at the largest k, or the last time, is always among them. Default: all models, if they are at
         most four. Beyond eight models, only these and the five best have a colour; the others are grey.
+    floors : DataFrame, optional
+        What `rd.audit` returned at the same k, or its table `floors`: chance and popularity become dashed lines.
     {axes_returns_raises}
     ColumnError, OptionError
         If a metric, a model or the column of `x` is unknown, or no metric has several k.
@@ -130,6 +133,8 @@ def curve(
                   [f"{model}, {metric}@{k}" if x == "k" else f"{model}, {k}" for k in rows[places]])
             for model, rows, look in parts
         ]  # fmt: skip
+        if floors is not None and x == "k":
+            _levels_over_k(panel, getattr(floors, "floors", floors), str(metric))
         _place_ticks(panel, at, part[places])
         if part["value"].min() >= 0:
             panel.set_ylim(bottom=0)
@@ -143,6 +148,17 @@ def curve(
     lists = f"{count_text(data['n'])} lists per " + ("model" if x == "k" else f"model and {x}")
     style.caption(first_of_last_row, f"{means}; {lists}", len(panels))
     return panels[0] if len(panels) == 1 else panels
+
+
+def _levels_over_k(ax: Axes, floors: pd.DataFrame, metric: str) -> None:
+    """Draw chance and popularity of an audit as light dashed lines with their names."""
+    names = floors["metric"].str.rpartition("@")
+    own = floors.assign(k=names[2])[names[0] == metric].drop_duplicates("k")
+    for level in ("chance", "popularity"):
+        if level in own and own[level].notna().any():
+            ax.plot(own["k"].astype(int), own[level], color="0.6", linestyle="--", linewidth=1, label=f"_{level}")
+            at = own["k"].astype(int).iloc[-1], own[level].iloc[-1]
+            ax.annotate(level, at, xytext=(0, 3), textcoords="offset points", ha="right", color="0.45")
 
 
 def _axis_places(values: pd.Series) -> pd.Series:

@@ -12,6 +12,16 @@ import numpy as np
 import pandas as pd
 
 from ...experiments.decide.adjustment import adjustment
+from ...experiments.decide.decide_experiment import (
+    DO_NOT_SHIP,
+    HARMED,
+    INVALID,
+    KEEP_RUNNING,
+    SAFE,
+    SHIP,
+    change_texts,
+    role_verdicts,
+)
 from ...off_policy.flags import MEANINGS
 from ...tables.cells import Cell, digits_for, interval, number, p_value
 from ...tables.comparisons import note_of
@@ -71,13 +81,43 @@ def experiment_section(
         part = harm_first(table)
         part.attrs = table.attrs
         parts.append(comparison_table(part, caption, f"experiment{f'-{i}' if i else ''}.csv", most))
+    if tables.decision is not None and tables.roles is not None:
+        parts.insert(0, _roles_block(role_verdicts(next(iter(tables.experiment.values())), tables.roles), most))
     if tables.health is not None:
         parts.append(_health_block(tables.health, most))
     section = Section(
-        "experiment", "Effects" if alone else "Experiment", text=() if alone else (sentence, *_checked(tables)),
+        "experiment", "Effects" if alone else "Experiment",
+        text=() if alone else (*_decision_said(tables), sentence, *_checked(tables)),
         badge=None if alone else mark, tables=tuple(parts), drawings=tuple(drawings),
     )  # fmt: skip
-    return section, [*_experiment_said(tables), sentence]
+    return section, [*_decision_said(tables), *_experiment_said(tables), sentence]
+
+
+DECISIONS: dict[str, BadgeKind] = {SHIP: "better", DO_NOT_SHIP: "worse", KEEP_RUNNING: "open", INVALID: "error"}
+
+
+def _decision_said(tables: ReportTables) -> list[Sentence]:
+    """Say the decision about every treatment, with its reasons."""
+    rows = [] if tables.decision is None else tables.decision.to_dict("records")
+    return [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
+
+
+def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
+    """Show what each role makes of its metric."""
+    rows = []
+    for row in judged.to_dict("records"):
+        change, ends = change_texts(row)
+        mark = badge("better" if row["verdict"] == SAFE else badge_of(row["verdict"]), row["verdict"])
+        mark = badge("worse", row["verdict"]) if row["verdict"] == HARMED else mark
+        rows.append((
+            text(row["metric"]), text(row["role"]), text(row["treatment"]), text(row["margin"] or "–"),
+            Shown(Cell(change, small=ends), row["change"]), mark, text(row["note"]),
+        ))  # fmt: skip
+    head = ("metric", "role", "treatment", "margin", "change [bounds]", "verdict", "note")
+    align = ("left", "left", "left", "right", "right", "left", "left")
+    shown, more = cut(rows, most)
+    caption = "Roles: bounds of a guardrail are one-sided, as its test is"
+    return TableBlock(caption, head, align, shown, csv_of(judged), "roles.csv", stacked=True, more=more)
 
 
 def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
@@ -184,8 +224,11 @@ def experiment_card(tables: ReportTables) -> Section | None:
         if names:
             mark = Badge("worse", f"harm on {names}") if kind == "open" else mark
             mark = Badge("warning", f"better, but worse on {names}") if kind == "better" else mark
+    if tables.decision is not None:
+        decision = str(tables.decision["decision"].iloc[0])
+        mark = Badge(DECISIONS[decision], decision)
     lines = [
-        (WHICH, (which,)),
+        (WHICH, (*_decision_said(tables), which)),
         (HOW_MUCH, (amount,)),
         (SURE, (soundness, *_test_words(table, row, believed))),
         (FOR_WHOM, (*_harms(harmed, believed), *_worse_segments(tables, row))),
@@ -371,8 +414,11 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     rows = f"{number(row['ess'], ',.0f')} effective rows" if "ess" in frame.columns else ""
     worse = [f"{' · '.join(str(one[c]) for c in by)} by {one['estimator']}" for one in frame.to_dict("records")
              if lifts and _kind_of_lift(one, lifts, flag_words(one["flags"])) == "worse"]  # fmt: skip
+    if tables.decision is not None:
+        decision = str(tables.decision["decision"].iloc[0])
+        mark = Badge(DECISIONS[decision], decision)
     lines = [
-        (WHICH, (which,)),
+        (WHICH, (*_decision_said(tables), which)),
         (HOW_MUCH, ((hidden if useless else f"{amount.rstrip()}.",),)),
         (SURE, ((f"Trust: {trust}. {rows}".rstrip(". ") + ".",),)),
         (FOR_WHOM, ((f"Worse than the logging policy: {', '.join(worse)}." if worse

@@ -60,6 +60,7 @@ def report(
     metrics: str | Sequence[str] | None = None, examples: bool | pd.DataFrame = False, max_rows: int = 500,
     overwrite: bool = False, progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
+    roles: Mapping[str, Any] | None = None,
 ) -> Path:  # fmt: skip
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
@@ -114,6 +115,9 @@ def report(
     unit_col : str or list of str, optional
         Columns that name who is independent of whom, for intervals and tests. Default: `user_id`, or else
         the first of the list key.
+    roles : mapping, optional
+        Roles of the metrics of `experiment` (of its first table), as `rd.experiments.decide_experiment` takes them: the
+        page then says whether to ship, with the reasons, and what each guardrail shows.
 
     Returns
     -------
@@ -159,7 +163,7 @@ def report(
         if result is not None or (experiment is None and off_policy is None):
             subject = read_subject(result, baseline, k, comparison, max_rows, unit_col, metrics)
         shown.add()
-        given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time, gate)
+        given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time, gate, roles)
         tables = read_report_tables(experiment, given)
         if subject is None:
             check_alone(tables, {"baseline": baseline, "comparison": comparison, "metrics": metrics,

@@ -14,6 +14,7 @@ from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
+from ...experiments.decide.decide_experiment import decide_experiment
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import check_model, need, summary_of, with_units
 from ..leaderboard import Leaderboard, board_of
@@ -47,6 +48,8 @@ class ReportTables:
     position: pd.DataFrame | None
     over_time: pd.DataFrame | None
     gate: Gate | None
+    roles: Mapping[str, Any] | None = None
+    decision: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -198,4 +201,9 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         raise OptionError(
             "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from rd.exposure_table)"
         )
-    return replace(given, experiment=dict(by_name))
+    if given.roles is None:
+        return replace(given, experiment=dict(by_name))
+    if not by_name:
+        raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
+    decision = decide_experiment(next(iter(by_name.values())), roles=given.roles)
+    return replace(given, experiment=dict(by_name), decision=decision)

@@ -162,7 +162,8 @@ def compare_variants(
         One row per (`by`, metric, treatment): `metric`, `control`, `treatment`, `n_control`, `n_treatment` (users, or
         clusters), `n_dropped`, `n_dropped_control`, `n_dropped_treatment`, `mean_control`, `mean_treatment` (as they
         are), `mean_control_adjusted`, `mean_treatment_adjusted` (null without covariates and strata), `diff` (of the
-        adjusted means, if any), `se`, `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
+        adjusted means, if any), `se`, `se_control`, `se_treatment` (of each arm's mean as it is compared, by its
+        variance), `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
         `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
         `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
         unadjusted alpha), `confidence`, `method` (test and adjustment, such as "welch+cuped"), `cap`, `theta`,
@@ -173,7 +174,7 @@ def compare_variants(
         `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
         the users compared; the smallest where several tests are made), `balance_p` (that the arms have the same mean of
         the covariates and weights; the smallest, times the number of these tests in the table), `unbalanced` (columns
-        that differ), `warning`, `verdict`.
+        that differ), `better` ("larger", "smaller", or "" for a metric without direction), `warning`, `verdict`.
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the

@@ -26,10 +26,11 @@ from ..settings import Settings
 VARIANT_RESULT_COLUMNS = [
     "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
     "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
-    "diff", "se", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value",
-    "p_adj", "reject", "mde", "confidence", "method", "cap", "theta", "variance_reduction", "n_covariate_missing",
-    "mean_denominator_control", "mean_denominator_treatment", "p_denominator", "diff_without_top", "design_effect",
-    "srm_p", "balance_p", "unbalanced", "warning", "verdict",
+    "diff", "se", "se_control", "se_treatment", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high",
+    "statistic", "df", "p_value", "p_adj", "reject", "mde", "confidence", "method", "cap", "theta",
+    "variance_reduction", "n_covariate_missing", "mean_denominator_control", "mean_denominator_treatment",
+    "p_denominator", "diff_without_top", "design_effect", "srm_p", "balance_p", "unbalanced", "better", "warning",
+    "verdict",
 ]  # fmt: skip
 
 # Power of the `mde` column.
@@ -105,6 +106,7 @@ def compare_pair(
         row, mean_control=found.raw[0].mean, mean_treatment=found.raw[1].mean,
         mean_control_adjusted=control if found.how else np.nan,
         mean_treatment_adjusted=treatment if found.how else np.nan, diff=treatment - control,
+        se_control=np.sqrt(found.arms[0].var), se_treatment=np.sqrt(found.arms[1].var),
         rel_diff=treatment / control - 1 if control > 0 else np.nan, theta=found.slope,
         variance_reduction=found.reduction, method="+".join(filter(None, (test, found.how, cluster))),
     )  # fmt: skip

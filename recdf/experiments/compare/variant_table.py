@@ -49,6 +49,7 @@ def decide(
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[at[0]])
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["srm_p"] = ratio.p[at[0]]
+    result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
     return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
 
 

@@ -26,7 +26,7 @@ RANKS_ADDED = 2**16  # beyond these ranks, the sum of discounts is computed as a
 LARGEST_EXPONENT = 900  # above this, 2^g or a sum of such numbers is infinite
 
 
-def _gains(kind: str, gain: np.ndarray) -> np.ndarray:
+def gain_values(kind: str, gain: np.ndarray) -> np.ndarray:
     if kind == "exp2":
         if (gain > LARGEST_EXPONENT).any():
             raise DataError(
@@ -43,7 +43,7 @@ def _discounts(kind: AnyDiscount, log_base: float, rank: np.ndarray) -> np.ndarr
     return _at_rank(_weights(kind, log_base, ranks), rank)
 
 
-def _sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
+def sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
     """Sum of the discounts of ranks 1 to k. There may be too many ranks to add one by one.
 
     Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral of that function,
@@ -100,7 +100,7 @@ def _as_key(discount: AnyDiscount) -> AnyDiscount:
 
 def _discounted(hits: Hits, gain: str, discount: AnyDiscount, log_base: float) -> np.ndarray:
     discounts = _discounts(discount, log_base, hits.rank)
-    return discounts if gain == "binary" else _gains(gain, hits.gain) * discounts
+    return discounts if gain == "binary" else gain_values(gain, hits.gain) * discounts
 
 
 def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: str) -> np.ndarray:
@@ -108,7 +108,7 @@ def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: 
         # Where all hits have gain 1, all kinds of gain are one sum.
         kind = "binary" if lists.matched.true_lists.constant_gain else gain
         return lists.sum_hits(_discounted, kind, _as_key(discount), log_base)
-    return _dcg_of_ties(lists, _gains(gain, lists.whole.hits.gain), discount, log_base)
+    return _dcg_of_ties(lists, gain_values(gain, lists.whole.hits.gain), discount, log_base)
 
 
 def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: AnyDiscount, log_base: float) -> np.ndarray:
@@ -129,7 +129,7 @@ def _observed_ndcg(
 ) -> np.ndarray:
     """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and in the ideal."""
     refuse("ideal", ideal, ("relevant",))
-    worth = _gains(gain, lists.matched.true_lists.gain) * weights_of(lists)
+    worth = gain_values(gain, lists.matched.true_lists.gain) * weights_of(lists)
     if tied == "averaged" and lists.matched.tie_level is not None:
         total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, log_base)
     else:
@@ -141,7 +141,7 @@ def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: floa
     """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
     hits = lists.whole.hits if whole else lists.hits
     gains = hits.gain[np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))]  # lists stay where they are
-    discounted = _gains(gain, gains) * _discounts(discount, log_base, hits.number)
+    discounted = gain_values(gain, gains) * _discounts(discount, log_base, hits.number)
     return lists.sum(np.where(hits.number <= lists.k, discounted, 0.0), hits)
 
 
@@ -210,7 +210,7 @@ def ndcg(
     total = _dcg(lists, gain, discount, log_base, tied)
     if ideal == "k":
         # An item of gain 1 counts 1 by every rule of gain, so the ideal is the sum of the discounts.
-        found: np.ndarray = total / _sum_of_discounts(discount, log_base, lists.k)
+        found: np.ndarray = total / sum_of_discounts(discount, log_base, lists.k)
         return found
     if ideal == "relevant":
         best = lists.sum_ideal(_discounted, gain, _as_key(discount), log_base)
@@ -291,4 +291,4 @@ def rbp(lists: Lists, *, p: Share = 0.8, gain: Literal["linear", "binary"] = "li
 def _persisted(hits: Hits, p: float, gain: str) -> np.ndarray:
     weights = p ** np.arange(float(hits.rank.max(initial=0)))
     found = _at_rank(weights, hits.rank)
-    return found if gain == "binary" else _gains(gain, hits.gain) * found
+    return found if gain == "binary" else gain_values(gain, hits.gain) * found

@@ -1,0 +1,126 @@
+"""`recdf audit`: is the evaluation itself sound? Files in memory, or read in parts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from ..diagnostics.audit_parts import facts_of
+from ..diagnostics.audits import Audited, audit, audit_parts, question
+from ..errors import OptionError
+from ..inputs.options import NAMES, as_columns
+from ..partitions.memory_limit import memory_bytes
+from ..partitions.source import Source
+from .arguments import add_arguments, add_command, add_options, add_out, check_out, given_options
+from .evaluating import NOT_OF_CHECK, add_lists, findings_lines, id_columns, read_frames_of
+from .files import is_remote, is_text_file, read_beside
+from .output import failed, give_tables
+
+__all__ = ["add_audit"]
+
+AUDIT_FILES = ("findings.parquet", "floors.parquet")
+NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only", "true_cols", "pred_cols")
+COPIES = 8  # so many times a part is in memory while it is audited
+
+
+def add_audit(commands: Any) -> None:
+    command = add_command(
+        commands, "audit", _audit, "find leaks, and models that are no better than none",
+        "Find leaks between training data and truth, and set each metric beside chance, popularity and the ceiling of "
+        "its lists. Exit code 1 when a finding is a warning and --fail-on warning is given.",
+    )  # fmt: skip
+    files = add_lists(command)
+    add_arguments(files, {
+        "--train FILE": "what the model has learned from: user, item, and a time if there is one",
+        "--log FILE": "all interactions, from which the first date of an item is taken (default those of --train)",
+        "--stream":
+            "audit the users in parts, so that --true, --pred and --train may be larger than memory: parquet files",
+        "--memory-limit SIZE": "memory for --stream, which it implies: 1GB, 512MiB",
+        "--time-col COLUMN": "column of times in --train and --log, and in --true if it has it",
+        "--cutoff TIME": "last moment of training, such as 2026-11-01, or a number",
+        "-m --metrics METRIC ...": "metrics of accuracy (default ndcg recall)",
+        "-k K ...": "cut-offs of metrics that name none (default 10)",
+    })  # fmt: skip
+    add_out(files, "folder for findings.parquet and floors.parquet; without it nothing is written")
+    add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_AUDIT])
+
+
+def _audit(given: argparse.Namespace) -> int:
+    check_out(given.out, AUDIT_FILES, given.overwrite)
+    options = given_options(given)
+    metrics = given.metrics or ["ndcg", "recall"]
+    asked: dict[str, Any] = {"metrics": metrics, "k": given.k or 10, "time_col": given.time_col}
+    paths = {name: path for name in ("train", "log", "items") if (path := getattr(given, name)) is not None}
+    if given.stream or given.memory_limit is not None:
+        found = _streamed_audit(given, asked, paths, options)
+    else:
+        frames = {name: _timed(one, given.time_col) for name, one in read_frames_of(given, options, paths).items()}
+        sides: dict[str, Any] = {name: frames.get(name) for name in ("train", "log", "items")}
+        cutoff = _cutoff(given.cutoff, frames, given.time_col)
+        found = audit(frames["true"], frames["pred"], **asked, **sides, cutoff=cutoff, **options)
+    text = (findings_lines(found) if len(found) else "nothing found") + f"\n\n{found.floors.to_string(index=False)}"
+    tables = {"findings": pd.DataFrame(found), "floors": found.floors}
+    give_tables(given, text, tables, tables, AUDIT_FILES)
+    return int(found["severity"].isin({"error", "warning"} if failed(given, "warning") else {"error"}).any())
+
+
+def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
+    """Return a frame whose times are no texts, as those of text files are."""
+    if name not in frame.columns or not pd.api.types.is_string_dtype(frame[name].dtype):
+        return frame
+    return frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
+
+
+def _cutoff(text: str | None, frames: Mapping[str, pd.DataFrame], name: str | None) -> Any:
+    """Return the cut-off as a number where the times are numbers."""
+    if text is None or name is None:
+        return text
+    if not any(pd.api.types.is_numeric_dtype(one[name].dtype) for one in frames.values() if name in one.columns):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"--cutoff {text}; the times are numbers, expected a number") from None
+
+
+def _streamed_audit(
+    given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: Mapping[str, Any]
+) -> Audited:
+    """Audit the users in parts, each read from the files by itself; the counts are those of the whole."""
+    files = {"true": given.true, "pred": given.pred} | {name: one for name, one in paths.items() if name != "items"}
+    for path in files.values():
+        if is_text_file(path) or is_remote(path):
+            raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
+    sources = {name: Source(path, name) for name, path in files.items()}
+    keys, time = id_columns(options), given.time_col
+    wanted = {*keys, time, "score", "rank", "relevance", *as_columns(options.get("by"))}
+    wanted |= {one for name, one in options.items() if name.endswith("_col") and isinstance(one, str)}
+    names = {role: [name for name in one.schema.names if name in wanted] for role, one in sources.items()}
+    heads = {role: one.as_pandas(next(one.batches(names[role], 1)).slice(0, 1)) for role, one in sources.items()}
+    asked_of = question(asked["metrics"], asked["k"], time, _cutoff(given.cutoff, heads, time), options)
+
+    def batches(role: str) -> Iterator[pd.DataFrame]:
+        return (sources[role].as_pandas(table) for table in sources[role].batches(names[role], 2**20))
+
+    items = read_beside(paths["items"], sources["pred"].files_schema, keys, []) if "items" in paths else None
+    facts = facts_of({role: batches(role) for role in files}, items, asked_of)
+    size = sum(one.n_rows * one.row_bytes(names[role]) for role, one in sources.items() if role != "log")
+    n_parts = int(COPIES * size // memory_bytes(given.memory_limit)) + 1
+
+    def part(number: int) -> dict[str, pd.DataFrame]:
+        found = {}
+        for role in files:
+            if role != "log":
+                some = [one[_bucket(one[keys[0]], n_parts) == number] for one in batches(role)]
+                found[role] = pd.concat(some, ignore_index=True)
+        return found
+
+    return audit_parts((part(number) for number in range(n_parts)), facts, asked_of)
+
+
+def _bucket(users: pd.Series, n: int) -> Any:
+    """Return the part of each user, which depends on the user's id alone and not on its dtype."""
+    return pd.util.hash_pandas_object(users.astype(str).astype(object), index=False).to_numpy() % n

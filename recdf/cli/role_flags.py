@@ -1,0 +1,60 @@
+"""Roles of metrics on the command line: what a metric is for, and the decision that follows."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from typing import Any
+
+import pandas as pd
+
+from ..experiments.decide.decide_experiment import decide_experiment, role_verdicts
+from .arguments import add_arguments, as_pairs
+from .output import failed
+
+__all__: list[str] = []
+
+
+def add_roles(command: Any) -> None:
+    """Add the flags that give metrics a role."""
+    add_arguments(command.add_argument_group("decision"), {
+        "--guardrail METRIC=MARGIN ...":
+            "what may be lost: revenue@10=-2%% of the control's mean, or revenue@10=-0.05 in units of the metric, "
+            "latency=+5%% where smaller is better",
+        "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are metrics that are not named)",
+    })  # fmt: skip
+
+
+def given_roles(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the role of every metric that was given one."""
+    roles: dict[str, Any] = as_pairs("--role", given.role, "a metric and its role, as ctr=success")
+    margins = as_pairs("--guardrail", given.guardrail, "a metric and what it may lose, as revenue@10=-2%")
+    return roles | {name: ("guardrail", _number(text)) for name, text in margins.items()}
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def decided(table: pd.DataFrame, roles: dict[str, Any]) -> dict[str, pd.DataFrame]:
+    """Return the decision and what each role says, if there are roles."""
+    return {"decision": decide_experiment(table, roles=roles), "roles": role_verdicts(table, roles)} if roles else {}
+
+
+def decision_text(decision: pd.DataFrame) -> str:
+    """Return the decision about every treatment for a terminal, with a line for each reason."""
+    lines = []
+    for row in decision.to_dict("records"):
+        lines.append(f"\nDecision, {row['treatment']} vs. {row['control']}: {row['decision'].upper()}")
+        lines += [textwrap.indent(reason, "  ") for reason in row["reasons"].split("; ")]
+    return "\n".join(lines).replace("−", "-").replace("∞", "inf").replace("–", "-")
+
+
+def decision_fails(given: argparse.Namespace, decision: pd.DataFrame | None) -> int:
+    """Return the exit code of a decision: 1 if --fail-on names what it says."""
+    words = {"do not ship": "worse", "keep running": "undecided", "invalid": "invalid"}
+    found = [] if decision is None else [words.get(one, "") for one in decision["decision"]]
+    return int(any(failed(given, word) for word in found))

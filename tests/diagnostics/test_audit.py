@@ -1,0 +1,219 @@
+"""`audit`: planted leaks of five kinds are found with their counts, and a clean split has no finding of a leak."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+MOVIES = Path("/work/shared/data/movielens_latest_small/ratings.parquet")
+CUTOFF = pd.Timestamp("2026-08-31 23:59:59")
+KEYS = ["user_id", "item_id"]
+
+
+def shop_split() -> dict[str, pd.DataFrame]:
+    """A clean split of the sample shop: known users, known items, and a model that leaves out seen items."""
+    shop = rd.sample_shop()
+    train = shop.log[["user_id", "item_id", "timestamp"]]
+    pred = shop.pred[shop.pred["model"] == "knn"][[*KEYS, "score"]]
+    return clean(train, shop.true[["user_id", "item_id", "timestamp"]], pred)
+
+
+def movies_split() -> dict[str, pd.DataFrame]:
+    """MovieLens cut at a time; the model recommends what was popular lately, less what the user has rated."""
+    if not MOVIES.exists():
+        pytest.skip(f"{MOVIES} is absent")
+    log = pd.read_parquet(MOVIES).rename(columns={"timestamp": "time"})
+    log["timestamp"] = pd.to_datetime(log["time"], unit="s") if log["time"].dtype.kind in "iu" else log["time"]
+    cut = log["timestamp"].quantile(0.9)
+    train, true = log[log["timestamp"] <= cut], log[log["timestamp"] > cut]
+    recent = train[train["timestamp"] > train["timestamp"].quantile(0.5)]["item_id"].value_counts().index[:300]
+    pred = (
+        true[["user_id"]]
+        .drop_duplicates()
+        .merge(pd.DataFrame({"item_id": recent, "score": -np.arange(300.0)}), how="cross")
+    )
+    return clean(train[[*KEYS, "timestamp"]], true[[*KEYS, "timestamp"]], pred)
+
+
+def clean(train: pd.DataFrame, true: pd.DataFrame, pred: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    def among(frame: pd.DataFrame) -> np.ndarray:
+        return frame["user_id"].isin(train["user_id"]).to_numpy() & frame["item_id"].isin(train["item_id"]).to_numpy()
+
+    def seen(frame: pd.DataFrame) -> np.ndarray:
+        return (
+            frame[KEYS].merge(train[KEYS].drop_duplicates(), how="left", indicator=True)["_merge"].eq("both").to_numpy()
+        )
+
+    pred, true = pred[among(pred) & ~seen(pred)], true[among(true) & ~seen(true)]
+    pred = pred.sort_values("score", ascending=False, kind="stable").groupby("user_id").head(10)
+    return {
+        "true": true.reset_index(drop=True),
+        "pred": pred.reset_index(drop=True),
+        "train": train.reset_index(drop=True),
+    }
+
+
+SPLITS = [shop_split, movies_split]
+
+
+def audited(data: dict[str, pd.DataFrame], **options: object) -> pd.DataFrame:
+    cutoff = data["true"]["timestamp"].min() - pd.Timedelta("1s") if "timestamp" in data["true"] else None
+    options = {"time_col": "timestamp", "cutoff": cutoff, **options}
+    return rd.audit(data["true"], data["pred"], train=data["train"], **options)
+
+
+def leaks(found: pd.DataFrame) -> dict[str, int]:
+    own = found[~found["finding"].str.contains("@")]
+    return dict(zip(own["finding"], own["count"], strict=True))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_clean_split_has_no_finding(split) -> None:
+    data = split()
+    assert leaks(audited(data)) == {}
+    assert leaks(audited(data, cutoff=None)) == {}
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_planted_leaks_are_found_with_their_counts(split) -> None:
+    data = split()
+    true, pred, train = data["true"], data["pred"], data["train"]
+    early, late = train["timestamp"].min(), true["timestamp"].max() + pd.Timedelta("1D")
+
+    found = audited({**data, "train": pd.concat([train, true.iloc[:17].assign(timestamp=early)])})
+    assert leaks(found) == {
+        "rows of true that stand in train": 17,
+        **(
+            {"recommended items that the user has in train": n}
+            if (n := pred.merge(true.iloc[:17], on=KEYS).shape[0])
+            else {}
+        ),
+    }
+    row = found[found["finding"] == "rows of true that stand in train"].iloc[0]
+    both = [rd.ndcg(true, pred), rd.ndcg(true.iloc[17:], pred)]
+    np.testing.assert_allclose(row[["value", "value_without"]].astype(float), both)
+    np.testing.assert_allclose(json.loads(row["ranges"])["ndcg@10"], both)
+    assert row["share"] == 17 / len(true)
+
+    again = pred.drop_duplicates("user_id").iloc[:23][KEYS]
+    found = audited({**data, "train": pd.concat([train, again.assign(timestamp=early)])})
+    in_true = again.merge(true, on=KEYS)
+    assert leaks(found)["recommended items that the user has in train"] == 23
+    assert leaks(found).get("rows of true that stand in train", 0) == len(in_true)
+    row = found[found["finding"] == "recommended items that the user has in train"].iloc[0]
+
+    def left(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame[frame.merge(again, how="left", on=KEYS, indicator=True)["_merge"].eq("left_only").to_numpy()]
+
+    np.testing.assert_allclose(row["value_without"], rd.ndcg(left(true), left(pred)))
+
+    other = train.iloc[:31].assign(timestamp=late)
+    found = audited({**data, "train": pd.concat([other, train.iloc[31:]])})
+    assert leaks(found)["rows of train after the cut-off"] == 31
+    row = found[found["finding"] == "rows of train after the cut-off"].iloc[0]
+    users = ~true["user_id"].isin(other["user_id"])
+    want = rd.ndcg(true[users], pred) if users.any() else np.nan
+    np.testing.assert_allclose(row["value_without"], want)
+
+    first = true.groupby("user_id")["timestamp"].min()
+    own = train[train["user_id"].isin(true["user_id"])].iloc[:13]
+    later = own.assign(timestamp=own["user_id"].map(first) + pd.Timedelta("1s"))
+    found = audited({**data, "train": pd.concat([train.drop(own.index), later])}, cutoff=None)
+    assert leaks(found)["rows of train after the user's own row of true"] == 13
+
+    new_items = [train["item_id"].max() + (1 if isinstance(train["item_id"].iloc[0], (int, np.integer)) else "x")]
+    cold = true.iloc[[0, 1]].assign(item_id=new_items[0])
+    stranger = pred.iloc[[0]].assign(user_id=train["user_id"].max() + (1 if pred["user_id"].dtype.kind == "i" else "x"))
+    found = audited({**data, "true": pd.concat([true, cold]), "pred": pd.concat([pred, stranger, stranger])})
+    assert leaks(found) == {"relevant items that were not known before": 2, "users of pred that train lacks": 1}
+    found = audited({**data, "pred": pd.concat([pred, pred.iloc[[3]].assign(item_id=new_items[0])])})
+    assert leaks(found) == {"recommended items that were not known before": 1}
+
+
+def test_new_items_are_those_first_seen_after_the_cut_off() -> None:
+    log = pd.DataFrame({"user_id": list("abc"), "item_id": list("xyz"), "time": [1, 5, 9]})
+    true, pred = {"a": ["y", "z"]}, {"a": ["z", "q"]}
+    found = rd.audit(true, pred, train=log.assign(time=1), log=log, time_col="time", cutoff=5)
+    assert leaks(found) == {
+        "relevant items that were not known before": 1,
+        "recommended items that were not known before": 2,
+    }
+    found = rd.audit(true, pred, log=log, time_col="time", cutoff=5)
+    assert leaks(found) == {
+        "relevant items that were not known before": 1,
+        "recommended items that were not known before": 2,
+    }
+
+
+def test_levels_stand_beside_the_metrics_and_are_said() -> None:
+    shop = rd.sample_shop()
+    found = rd.audit(shop.true, shop.pred, ["ndcg", "recall"], k=[5, 10], train=shop.log, items=shop.items, by="model")
+    floors = found.floors.set_index(["by", "metric"])
+    result = rd.evaluate(shop.true, shop.pred, ["ndcg", "recall"], k=[5, 10], by="model").summary
+    for row in result.itertuples():
+        assert floors.loc[(row.model, f"{row.metric}@{row.k}"), "value"] == pytest.approx(row.value, rel=1e-12)
+    chance = rd.chance_level(shop.true, "ndcg", 10, items=shop.items)["value"][0]
+    assert (floors.xs("ndcg@10", level="metric")["chance"] == chance).all()
+    ceiling = rd.ceiling(shop.true, shop.pred, "recall", 5, by="model").set_index("model")["value"]
+    for model, value in ceiling.items():
+        assert floors.loc[(model, "recall@5"), "ceiling"] == pytest.approx(value, rel=1e-12)
+    said = dict(zip(found["by"] + ": " + found["finding"], found["effect"], strict=True))
+    assert "random: ndcg@10 is at chance" in said
+    assert said["random: recall@10 is below popularity"].startswith(
+        "the most popular items of train, less the seen ones, do better"
+    )
+    assert not [name for name in said if name.startswith("knn: ndcg")]
+
+
+def test_popularity_level_is_that_of_the_lists_made_by_hand() -> None:
+    data = shop_split()
+    true, train = data["true"], data["train"]
+    order = train.groupby("item_id").size().sort_index().sort_values(ascending=False, kind="stable").index
+    seen = set(map(tuple, train[KEYS].to_numpy().tolist()))
+    rows = []
+    for user in true["user_id"].unique():
+        rows += [(user, item) for item in [one for one in order if (user, one) not in seen][:10]]
+    by_hand = rd.evaluate(true, pd.DataFrame(rows, columns=KEYS), ["ndcg", "recall"]).summary["value"]
+    np.testing.assert_allclose(audited(data).floors["popularity"], by_hand)
+
+
+def test_a_model_of_the_best_order_is_at_its_ceiling_and_one_of_the_worst_below_chance() -> None:
+    rng = np.random.default_rng(0)
+    true = pd.DataFrame({"user_id": np.repeat(np.arange(400), 3), "item_id": np.tile([0, 1, 2], 400)})
+    train = pd.DataFrame({"user_id": np.arange(400), "item_id": rng.integers(3, 10, 400)})
+    wrong = pd.DataFrame({"user_id": np.repeat(np.arange(400), 3), "item_id": np.tile([7, 8, 9], 400)})
+    wrong.loc[0, "item_id"] = 0
+    found = rd.audit(true, wrong, "recall", 3, train=train, items=10)
+    assert "recall@3 is below chance" in found["finding"].tolist()
+    found = rd.audit(true, true, "ndcg", 3, train=train, items=10)
+    assert "ndcg@3 is at its ceiling" in found["finding"].tolist()
+    assert found.floors["said"].tolist() == ["at its ceiling"]
+    assert "ceiling" not in " ".join(rd.audit(true, wrong, "recall", 3, train=train, items=10)["finding"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"cutoff": 3}, "time_col"),
+        ({"time_col": "when"}, "when"),
+        ({"time_col": "time", "cutoff": "soon"}, "cutoff='soon'"),
+        ({"time_col": "time", "cutoff": "2026-01-01"}, "cutoff"),
+        ({"metrics": "coverage"}, "coverage"),
+        ({"metrics": "nope"}, "unknown metric"),
+        ({"by": "nope"}, "nope"),
+        ({"judged_only": True}, "judged_only"),
+        ({"train": pd.DataFrame({"who": [1], "item_id": ["a"]})}, "user_id"),
+        ({"train": pd.DataFrame({"user_id": [None], "item_id": ["a"]})}, "null"),
+        ({"train": pd.DataFrame({"user_id": ["ann"], "item_id": [3]})}, "item_id"),
+    ],
+)
+def test_bad_input_is_a_named_error(options: dict[str, object], said: str) -> None:
+    train = pd.DataFrame({"user_id": ["ann"], "item_id": ["c"], "time": [1]})
+    with pytest.raises(rd.errors.RecdfError, match=said):
+        rd.audit({"ann": ["a"]}, {"ann": ["a", "b"]}, **{"train": train, **options})

@@ -1,0 +1,285 @@
+"""Roles of metrics and the decision: against statsmodels with a shifted null, by hand, and by simulation."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+
+import recdf as rd
+from recdf.errors import ColumnError, DataError, OptionError
+
+HALF = {"A": 1, "B": 1}
+EX = rd.experiments
+
+
+def experiment(n=4000, seed=0, **effects):
+    """Users of two equal arms with normal metrics of mean 10 and standard deviation 3, and effects on them."""
+    draw = np.random.default_rng(seed)
+    treated = np.arange(n) % 2
+    metrics = {name: draw.normal(10, 3, n) + effect * treated for name, effect in effects.items()}
+    return pd.DataFrame({"user_id": range(n), "variant": ["A", "B"] * (n // 2), **metrics})
+
+
+def compared(users, metrics, **options):
+    return rd.compare_variants(users, metrics, control="A", **{"expected": HALF, **options})
+
+
+def one(table, role, **options):
+    return EX.role_verdicts(table, {table["metric"].iloc[0]: role}, **options).iloc[0]
+
+
+@pytest.mark.parametrize(("margin", "better"), [(-0.2, "larger"), (0.2, "smaller"), (0, "larger")])
+def test_an_absolute_margin_is_a_t_test_with_a_shifted_null(margin, better):
+    users = experiment(900, spend=0.1)
+    users = users.drop(index=users.index[users["variant"] == "B"][:200])
+    smaller = "spend" if better == "smaller" else None
+    table = compared(users, "spend", smaller_is_better=smaller, larger_is_better=[], expected={"A": 450, "B": 250})
+    table = table if smaller else compared(users, "spend", expected={"A": 450, "B": 250})
+    row = one(table, ("guardrail", margin))
+    arms = [DescrStatsW(users.loc[users["variant"] == name, "spend"]) for name in "BA"]
+    both = CompareMeans(*arms)
+    larger = both.ttest_ind(alternative="larger", usevar="unequal", value=margin)[1]
+    assert row["p_safe"] == pytest.approx(larger if better == "larger" else 1 - larger, rel=1e-9)
+    assert row["p_harmed"] == pytest.approx(1 - row["p_safe"], rel=1e-9)
+    low, high = both.tconfint_diff(alpha=0.1, usevar="unequal")  # both ends are one-sided at 5 %
+    assert (row["change_low"], row["change_high"]) == pytest.approx((low, high), rel=1e-9)
+
+
+@pytest.mark.parametrize(("margin", "smaller"), [("-2%", False), ("+3%", True), ("−2.5%", False)])
+def test_a_relative_margin_compares_with_a_share_of_the_control(margin, smaller):
+    users = experiment(1400, spend=-0.15)
+    table = compared(users, "spend", smaller_is_better="spend" if smaller else None)
+    row = one(table, ("guardrail", margin))
+    a, b = (users.loc[users["variant"] == name, "spend"] for name in "AB")
+    share = 1 + float(margin.replace("−", "-").rstrip("%")) / 100
+    larger = CompareMeans(DescrStatsW(b), DescrStatsW(share * a)).ttest_ind("larger", "unequal")[1]
+    assert row["p_safe"] == pytest.approx(1 - larger if smaller else larger, rel=1e-9)
+    # Fieller's bounds are where T is at its quantile.
+    for end, sign in ((row["change_low"], 1), (row["change_high"], -1)):
+        scale = 1 + end
+        t = (b.mean() - scale * a.mean()) / np.hypot(b.sem(), scale * a.sem())
+        assert t == pytest.approx(sign * stats.t.isf(0.05, table["df"].iloc[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("options", [
+    {"covariates": "pre"}, {"strata": "country"}, {"covariates": ["pre", "age"]}, {"cluster": "shop"},
+])  # fmt: skip
+def test_the_arms_are_those_of_the_estimate(options):
+    users = experiment(2000, spend=-0.1, pre=0, age=0)
+    users["spend"] += users["pre"] + users["age"]
+    users["country"], users["shop"] = users.index % 7, users.index // 2 % 60 * 2 + (users["variant"] == "B")
+    table = compared(users.drop(columns="user_id"), "spend", **options)
+    row, given = one(table, ("guardrail", "-2%")), table.iloc[0]
+    assert np.hypot(given["se_control"], given["se_treatment"]) == pytest.approx(given["se"], rel=1e-12)
+    side = "" if np.isnan(given["mean_control_adjusted"]) else "_adjusted"
+    t = (given[f"mean_treatment{side}"] - 0.98 * given[f"mean_control{side}"]) / np.hypot(
+        given["se_treatment"], 0.98 * given["se_control"]
+    )
+    assert row["p_safe"] == pytest.approx(stats.t.sf(t, given["df"]), rel=3e-3)  # the degrees differ a little
+    wide = stats.t.isf(0.05, given["df"]) * given["se"]
+    absolute = one(table, ("guardrail", -0.3))
+    assert absolute["change_low"] == pytest.approx(given["diff"] - wide, rel=1e-9)
+
+
+@pytest.mark.parametrize(("effect", "n", "word"), [
+    (0, 8000, "safe"), (-1, 8000, "harmed beyond the margin"), (-0.25, 60_000, "worse, within the margin"),
+    (0, 100, "not shown safe"), (-0.5, 1000, "not shown safe"),
+])  # fmt: skip
+def test_the_four_words_of_a_guardrail(effect, n, word):
+    assert one(compared(experiment(n, 1, spend=effect), "spend"), ("guardrail", "-5%"))["verdict"] == word
+
+
+def many(n, runs, effect, seed=0):
+    """Users of one experiment with a metric for each run."""
+    return experiment(n, seed, **{f"m{i}": effect for i in range(runs)})
+
+
+def test_a_guardrail_is_wrongly_safe_in_five_of_a_hundred_at_its_margin():
+    runs = [f"m{i}" for i in range(400)]
+    table = compared(many(300, 400, -0.5), runs, correction="none")  # exactly the margin
+    found = EX.role_verdicts(table, dict.fromkeys(runs, ("guardrail", "-5%")))["verdict"]
+    for wrong in (found.isin(["safe", "worse, within the margin"]), found == "harmed beyond the margin"):
+        assert stats.binomtest(int(wrong.sum()), 400, 0.05).pvalue > 0.01
+
+
+ROLES = {"ctr": "success", "spend": ("guardrail", "-5%"), "load": "diagnostic"}
+
+
+def decision(users, roles=ROLES, **options):
+    return EX.decide_experiment(compared(users, list(roles), **options), roles=roles).iloc[0]
+
+
+@pytest.mark.parametrize(("effects", "decided"), [
+    ({"ctr": 0.5, "spend": 0, "load": 0}, "ship"),
+    ({"ctr": 0.5, "spend": -1, "load": 0}, "do not ship"),
+    ({"ctr": -0.5, "spend": 0, "load": 0}, "do not ship"),
+    ({"ctr": 0, "spend": 0, "load": 0}, "keep running"),
+    ({"ctr": 0.5, "spend": 0, "load": -2}, "ship"),
+])  # fmt: skip
+def test_a_decision_follows_from_success_and_guardrails(effects, decided):
+    assert decision(experiment(8000, **effects))["decision"] == decided
+
+
+def test_harms_come_first_and_a_diagnostic_is_named():
+    row = decision(experiment(8000, ctr=0.5, spend=-1, load=-2))
+    assert [text.split(" (")[0] for text in row["reasons"].split("; ")] == [
+        "spend: harmed beyond the margin", "load: worse", "ctr: better"
+    ]  # fmt: skip
+    assert "margin −5%" in row["reasons"]
+    assert (row["harms"], row["better"]) == ("spend, load", "ctr")
+
+
+def test_a_guardrail_that_is_not_shown_safe_keeps_the_experiment_running():
+    row = decision(experiment(100, 2, ctr=3, spend=0, load=0))
+    assert (row["decision"], row["reasons"].split(" (")[0]) == ("keep running", "spend: not shown safe")
+
+
+@pytest.mark.parametrize("how", ["expected", "health"])
+def test_a_broken_sample_ratio_is_invalid_and_shows_no_effect(how):
+    users = experiment(8000, ctr=0.5, spend=0, load=0)
+    users = users.drop(index=users.index[users["variant"] == "B"][:600])
+    options = {"expected": HALF}
+    if how == "health":
+        health = EX.experiment_health(users, users[["user_id", "variant"]], expected=HALF)
+        options = {"expected": None, "health": health}
+    row = decision(users, **options)
+    assert (row["decision"], row["reasons"]) == ("invalid", "invalid: sample ratio")
+
+
+def test_variants_that_are_not_alike_are_invalid():
+    users = experiment(8000, ctr=0.5, spend=0, load=0)
+    late = users.index >= 4000
+    users["week"] = np.where(late & (np.arange(8000) % 10 < 8), 2, 1)
+    users["variant"] = np.where(late & (users["week"] == 2), "B", users["variant"])
+    row = decision(users, time_col="week", expected=users["variant"].value_counts().to_dict())
+    assert (row["decision"], row["reasons"]) == ("invalid", "check: shares of the variants change")
+
+
+def test_a_sample_ratio_that_was_not_checked_is_said():
+    assert decision(experiment(8000, ctr=0.5, spend=0, load=0), expected=None)["reasons"].endswith("not checked")
+
+
+def test_one_decision_for_each_treatment():
+    users = experiment(9000, ctr=0, spend=0, load=0)
+    users["variant"] = np.array(["A", "B", "C"])[np.arange(9000) % 3]
+    users.loc[users["variant"] == "C", "ctr"] += 1
+    table = compared(users, list(ROLES), expected={"A": 1, "B": 1, "C": 1})
+    found = EX.decide_experiment(table, roles=ROLES)
+    assert dict(zip(found["treatment"], found["decision"], strict=True)) == {"B": "keep running", "C": "ship"}
+
+
+def test_success_metrics_are_corrected_together_where_the_table_is_not():
+    table = compared(many(200, 600, 0), [f"m{i}" for i in range(600)], correction="none")
+    tables = [table.iloc[i : i + 6] for i in range(0, 600, 6)]
+    found = [EX.decide_experiment(part, roles=dict.fromkeys(part["metric"], "success")).iloc[0] for part in tables]
+    better = [(part["verdict"] == "better").any() for part in tables]
+    shipped = [row["decision"] == "ship" for row in found]
+    assert sum(better) > 6  # 14 % of runs have one by chance
+    assert stats.binomtest(sum(shipped), 100, 0.025, alternative="greater").pvalue > 0.01
+    alone = found[[one and not ships for one, ships in zip(better, shipped, strict=True)].index(True)]
+    assert "better alone, not among all success metrics" in alone["reasons"]
+
+
+def test_a_correction_of_the_table_stays():
+    users = experiment(4000, ctr=0.2, spend=0, load=0)
+    table = compared(users, list(ROLES), correction="bonferroni")
+    judged = EX.role_verdicts(table, ROLES)
+    assert judged["p_adj"].iloc[0] == table["p_adj"].iloc[0] == pytest.approx(3 * table["p_value"].iloc[0])
+
+
+def test_a_sequential_table_is_judged_by_its_own_interval():
+    users = experiment(4000, ctr=0.5, spend=0, load=0)
+    table = compared(users, list(ROLES), sequential_n=4000)
+    row = EX.role_verdicts(table, {"spend": ("guardrail", "-5%")}).iloc[1]
+    assert (row["change_low"], row["change_high"]) == tuple(table.loc[1, ["rel_ci_low", "rel_ci_high"]])
+    assert np.isnan(row["p_safe"])
+    assert row["verdict"] == ("safe" if table["rel_ci_low"].iloc[1] > -0.05 else "not shown safe")
+
+
+def test_looks_at_a_sequential_guardrail_are_seldom_wrong():
+    runs = [f"m{i}" for i in range(100)]
+    users, roles = many(2000, 100, -0.5), dict.fromkeys(runs, ("guardrail", "-5%"))
+    wrong = np.zeros(100, bool)
+    for n in range(200, 2001, 300):
+        table = compared(users.head(n), runs, sequential_n=1000, correction="none")
+        wrong |= (EX.role_verdicts(table, roles)["verdict"] != "not shown safe").to_numpy()
+    assert stats.binomtest(int(wrong.sum()), 100, 0.05, alternative="greater").pvalue > 0.01
+
+
+@pytest.mark.parametrize("test", ["permutation", "bootstrap", "proportion"])
+def test_other_tests_are_judged_by_their_interval(test):
+    draw = np.random.default_rng(2)
+    users = experiment(3000).assign(paid=draw.random(3000) < 0.4)
+    table = compared(users, "paid", test=test, n_resamples=500)
+    row = one(table, ("guardrail", -0.1))
+    assert (row["change_low"], row["verdict"]) == (table["ci_low"].iloc[0], "safe")
+    row = one(table, ("guardrail", "-20%"))
+    if test == "proportion":
+        assert row["verdict"] == "not shown safe"
+        assert "name the margin in units" in row["note"]
+    else:
+        assert (row["change_low"], row["verdict"]) == (table["rel_ci_low"].iloc[0], "safe")
+
+
+def test_a_withheld_verdict_is_not_safe():
+    users = experiment(4000, spend=0)
+    users["spend"] = np.where(users.index % 500 == 0, 1e4, 1.0) + users["spend"] / 100
+    table = compared(users, "spend")
+    row = one(table, ("guardrail", "-90%"))
+    assert table["verdict"].iloc[0] == "check: few units decide"
+    assert (row["verdict"], row["note"]) == ("not shown safe", "check: few units decide")
+
+
+def test_a_constant_guardrail_or_a_mean_below_0_is_not_shown_safe():
+    users = experiment(200).assign(errors=0.0)
+    row = one(compared(users, "errors"), ("guardrail", -0.1))
+    assert (row["verdict"], row["note"]) == ("not shown safe", "zero variance")
+    row = one(compared(experiment(200, spend=0).assign(spend=lambda t: t["spend"] - 20), "spend"), ("guardrail", "-2%"))
+    assert (row["verdict"], row["note"]) == ("not shown safe", "the control's mean is not above 0")
+
+
+def test_the_table_may_come_from_a_file_or_from_moments(tmp_path):
+    users = experiment(4000, ctr=0.5, spend=0, load=0)
+    table = compared(users, list(ROLES))
+    found = EX.decide_experiment(table, roles=ROLES)
+    table.to_parquet(tmp_path / "t.parquet")
+    stored = pd.read_parquet(tmp_path / "t.parquet")
+    stored.attrs = {}
+    pd.testing.assert_frame_equal(EX.decide_experiment(stored, roles=ROLES), found)
+    moments = EX.variant_moments(users, list(ROLES))
+    parts = EX.compare_variants_from_moments(moments, control="A", expected=HALF, larger_is_better=list(ROLES))
+    pd.testing.assert_frame_equal(EX.decide_experiment(parts, roles=ROLES), found)
+
+
+@pytest.mark.parametrize(("roles", "said"), [
+    ({"ctr": "goal"}, "goal"),
+    ({"ctr": "guardrail"}, r"expected 'success', 'diagnostic' or \('guardrail', '-2%'\)"),
+    ({"ctr": ("success", "-2%")}, "expected 'success'"),
+    ({"ctr": ("guardrail", "+2%")}, r"allows what is better.*expected -2%"),
+    ({"ctr": ("guardrail", "two")}, r"roles\['ctr'\]='two'; expected a share"),
+    ({"cvr": "success"}, "cvr"),
+    ({}, "expected a mapping"),
+    ({"ctr": ("guardrail", "-2%")}, "no success metric"),
+])  # fmt: skip
+def test_roles_that_are_none_are_refused(roles, said):
+    table = compared(experiment(200, ctr=0, spend=0), ["ctr", "spend"])
+    with pytest.raises(OptionError, match=said):
+        EX.decide_experiment(table, roles=roles)
+
+
+def test_tables_that_are_no_whole_experiment_are_refused():
+    users = experiment(400, ctr=0).assign(country=lambda t: t.index % 2 // 1)
+    table = compared(users, "ctr")
+    with pytest.raises(OptionError, match=r"within \['country'\]; a decision is of all users"):
+        EX.decide_experiment(compared(users, "ctr", by="country"), roles={"ctr": "success"})
+    with pytest.raises(DataError, match="several rows of a metric"):
+        EX.decide_experiment(pd.concat([table, table]), roles={"ctr": "success"})
+    with pytest.raises(ColumnError, match="no column 'better'"):
+        EX.decide_experiment(table.drop(columns="better"), roles={"ctr": "success"})
+    models = rd.compare_models(pd.DataFrame({"user_id": [1, 2, 3] * 2, "model": list("aaabbb"), "m": range(6)}), "m")
+    with pytest.raises(ColumnError, match=r"rd\.gate"):
+        EX.decide_experiment(models, roles={"m": "success"})
+    hits = rd.compare_variants(users.assign(hits=1.0 * users.index), "hits", control="A")
+    with pytest.raises(OptionError, match="smaller_is_better"):
+        EX.decide_experiment(hits, roles={"hits": ("guardrail", "-2%")})
