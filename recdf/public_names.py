@@ -63,6 +63,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.compare.compare_from_moments": ["compare_variants_from_moments"],
         "experiments.compare.compare_models": ["compare_models"],
         "experiments.compare.compare_variants": ["compare_variants"],
+        "experiments.compare.effect_over_time": ["effect_over_time"],
         "experiments.compare.interleaved_clicks": ["compare_interleaved"],
         "experiments.compare.variant_moments": ["variant_moments"],
         "experiments.decide.decide_experiment": ["decide_experiment", "role_verdicts"],

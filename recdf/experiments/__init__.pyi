@@ -4,6 +4,7 @@ from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
 from ..experiments.compare.compare_from_moments import compare_variants_from_moments as compare_variants_from_moments
 from ..experiments.compare.compare_models import compare_models as compare_models
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
+from ..experiments.compare.effect_over_time import effect_over_time as effect_over_time
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
@@ -29,6 +30,7 @@ __all__ = [
     "compare_variants",
     "compare_variants_from_moments",
     "decide_experiment",
+    "effect_over_time",
     "experiment_health",
     "find_srm",
     "interleave",
