@@ -6,6 +6,8 @@ from ..experiments.compare.compare_models import compare_models as compare_model
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
 from ..experiments.compare.effect_over_time import effect_over_time as effect_over_time
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
+from ..experiments.compare.quantile_effects import compare_quantiles as compare_quantiles
+from ..experiments.compare.quantile_effects import compare_zero_inflated as compare_zero_inflated
 from ..experiments.compare.segment_effects import segment_effects as segment_effects
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
@@ -28,8 +30,10 @@ __all__ = [
     "bootstrap_ci",
     "compare_interleaved",
     "compare_models",
+    "compare_quantiles",
     "compare_variants",
     "compare_variants_from_moments",
+    "compare_zero_inflated",
     "decide_experiment",
     "effect_over_time",
     "experiment_health",
