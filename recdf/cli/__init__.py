@@ -51,7 +51,7 @@ from .output import RunRecord, add_output, can_be_retried, complain
 __all__ = ["main", "run"]
 
 # Commands whose findings or verdicts may end them with code 1.
-VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm")
+VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm", "quantiles")
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -203,7 +203,8 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
         evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions,
         deciding.add_compare, deciding.add_experiment, gating.add_gate, diffing.add_diff,
         experimenting.add_interleave, experimenting.add_interleaved, experimenting.add_aa, experimenting.add_srm,
-        planning.add_plan, estimating.add_ope, reporting.add_report, demo.add_demo,
+        experimenting.add_quantiles, planning.add_plan,
+        estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)
     for name, command in commands.choices.items():

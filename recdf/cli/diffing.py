@@ -8,7 +8,7 @@ from typing import Any
 
 from ..diagnostics.list_changes import diff
 from ..inputs.options import as_columns
-from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
 from .files import read_files
 from .output import give_tables
 
@@ -19,21 +19,17 @@ OF_DIFF = ("k", "p", "user_col", "item_col", "rank_col", "score_col")
 
 
 def add_diff(commands: Any) -> None:
-    command = commands.add_parser(
-        "diff",
-        usage="%(prog)s BEFORE AFTER [options]",
-        help="say what changed from one version to another",
-        description="Say which lists gained and lost between two results, or which items entered, left and moved "
-        "between two files of recommendations, without any truth.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "diff", _run_diff, "say what changed from one version to another",
+        "Say which lists gained and lost between two results, or which items entered, left and moved between two files "
+        "of recommendations, without any truth.", usage="%(prog)s BEFORE AFTER [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     what = "folder that recdf evaluate --out wrote, or recommendations"
     add_arguments(files, {"BEFORE": what, "AFTER": what})
     add_arguments(files, {"--pred FILE": "recommendations beside two results, before and after"}, nargs=2)
     add_out(files, "folder for summary.parquet, lists.parquet and items.parquet; without it nothing is written")
     add_parameters(command.add_argument_group("options"), diff, OF_DIFF)
-    command.set_defaults(run=_run_diff, parser=command)
 
 
 def _run_diff(given: argparse.Namespace) -> int:
@@ -49,6 +45,6 @@ def _run_diff(given: argparse.Namespace) -> int:
     pred = None if given.pred is None else (frames.pop("pred before"), frames.pop("pred after"))
     found = diff(**sides | frames, pred=pred, **options)
     tables = {"summary": found.summary, "lists": found.per_list}
-    tables |= {} if found.items is None else {"items": found.items}
+    tables |= {"items": found.items} if found.items is not None else {}
     give_tables(given, repr(found), {"summary": found.summary}, tables, DIFF_FILES)
     return 0

@@ -7,13 +7,16 @@ from typing import Any
 
 import pandas as pd
 
+from ..errors import OptionError
 from ..evaluation.result import read_parquet
+from ..experiments.compare.compare_variants import compare_variants
 from ..experiments.compare.interleaved_clicks import compare_interleaved
+from ..experiments.compare.quantile_effects import compare_quantiles, compare_zero_inflated
 from ..experiments.decide.broken_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
-from .arguments import FILES_HELP, add_arguments, add_out, add_parameters, check_out, given_parameters
-from .deciding import compact, metric_arguments, planned_arguments
+from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
+from .deciding import compact, label, metric_arguments, planned_arguments
 from .files import read_files
 from .output import failed, give_tables, text_table, verdicts_fail
 
@@ -21,25 +24,27 @@ OF_INTERLEAVE = ("method", "seed", "user_col", "item_col", "score_col", "rank_co
 OF_INTERLEAVED = ("credit", "unit_col", "user_col", "item_col", "alternative", "confidence")
 OF_AA = ("n", "cluster", "nan", "alternative", "confidence", "seed")
 OF_SRM = ("user_col", "variant_col", "cluster", "confidence")
+OF_QUANTILES = (
+    "variant_col", "user_col", "cluster", "by", "nan", "smaller_is_better", "larger_is_better", "alternative",
+    "confidence", "correction", "time_col",
+)  # fmt: skip
+TAILS = ("quantiles.parquet", "parts.parquet")
 MIXED, PREFERRED, SPLIT, RATIO = ("lists.parquet",), ("interleaved.parquet",), ("aa.parquet",), ("srm.parquet",)
 
 
 def add_interleave(commands: Any) -> None:
-    command = commands.add_parser(
-        "interleave",
-        usage="%(prog)s --a FILE --b FILE --out FOLDER [options]",
-        help="mix the lists of two recommenders into one list per user",
-        description="Mix the lists of two recommenders into one list per user, and write lists.parquet with the team "
+    command = add_command(
+        commands, "interleave", _interleave, "mix the lists of two recommenders into one list per user",
+        "Mix the lists of two recommenders into one list per user, and write lists.parquet with the team "
         "of each item; clicks on these lists tell which recommender users prefer (recdf interleaved).",
-        epilog=FILES_HELP,
-    )
+        usage="%(prog)s --a FILE --b FILE --out FOLDER [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--a FILE": "items of one recommender", "--b FILE": "items of the other"}, required=True)
     add_out(files, "folder for lists.parquet; without it nothing is written")
     options = command.add_argument_group("options")
     add_arguments(options, {"-k K": "length of the mixed lists (default 10)"}, default=10)
     add_parameters(options, interleave, OF_INTERLEAVE)
-    command.set_defaults(run=_interleave, parser=command)
 
 
 def _interleave(given: argparse.Namespace) -> None:
@@ -55,20 +60,16 @@ def _interleave(given: argparse.Namespace) -> None:
 
 
 def add_interleaved(commands: Any) -> None:
-    command = commands.add_parser(
-        "interleaved",
-        usage="%(prog)s LOG --clicks FILE [options]",
-        help="compare two recommenders by the clicks on interleaved lists",
-        description="Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; better means "
-        "that users prefer b.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "interleaved", _interleaved, "compare two recommenders by the clicks on interleaved lists",
+        "Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; better means "
+        "that users prefer b.", usage="%(prog)s LOG --clicks FILE [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"LOG": "lists that were shown, with the team of each item"})
     add_arguments(files, {"--clicks FILE": "one row per click: key of the list, item"}, required=True)
     add_out(files, "folder for interleaved.parquet; without it nothing is written")
     add_parameters(command.add_argument_group("options"), compare_interleaved, OF_INTERLEAVED)
-    command.set_defaults(run=_interleaved, parser=command)
 
 
 def _interleaved(given: argparse.Namespace) -> int:
@@ -93,13 +94,11 @@ def _interleaved(given: argparse.Namespace) -> int:
 
 
 def add_aa(commands: Any) -> None:
-    command = commands.add_parser(
-        "aa",
-        usage="%(prog)s RESULTS [options]",
-        help="test whether the tests of an experiment hold on your own data",
-        description="Split the users of a result at random many times, and count how often a test finds a difference "
-        "where there is none.",
-    )
+    command = add_command(
+        commands, "aa", _aa, "test whether the tests of an experiment hold on your own data",
+        "Split the users of a result at random many times, and count how often a test finds a difference "
+        "where there is none.", usage="%(prog)s RESULTS [options]", epilog=None,
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
     add_out(files, "folder for aa.parquet; without it nothing is written")
@@ -107,7 +106,6 @@ def add_aa(commands: Any) -> None:
     add_arguments(options, {"--metric NAME ...": "columns, or ratios such as ctr=hits@10/n_pred (default: all)"})
     add_arguments(options, {"--shares NUMBER ...": "of control and treatment (default 0.5 0.5)"}, default=(0.5, 0.5))
     add_parameters(options, aa_test, OF_AA)
-    command.set_defaults(run=_aa, parser=command)
 
 
 def _aa(given: argparse.Namespace) -> int:
@@ -118,7 +116,8 @@ def _aa(given: argparse.Namespace) -> int:
     metrics = metric_arguments(given.metric, users.columns) or dict.fromkeys(known)
     specs = {name: spec or name for name, spec in metrics.items()}
     table = aa_test(users, specs, user_col=keys, shares=given.shares, **given_parameters(given, OF_AA))
-    give_tables(given, _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}, {"aa": table}, SPLIT)
+    text, tables = _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}
+    give_tables(given, text, tables, tables, SPLIT)
     return int(failed(given, "warning") and (table["verdict"] == "rejects too often").any())
 
 
@@ -133,14 +132,11 @@ def _in_columns(table: pd.DataFrame, *numbers: str) -> str:
 
 
 def add_srm(commands: Any) -> None:
-    command = commands.add_parser(
-        "srm",
-        usage="%(prog)s --assignment FILE --column COLUMN ... [options]",
-        help="find where a broken sample ratio comes from",
-        description="Find the levels of columns (browser, country, day) in which the users per variant do not fit the "
-        "plan.",
-        epilog=FILES_HELP,
-    )
+    command = add_command(
+        commands, "srm", _srm, "find where a broken sample ratio comes from",
+        "Find the levels of columns (browser, country, day) in which the users per variant do not fit the "
+        "plan.", usage="%(prog)s --assignment FILE --column COLUMN ... [options]",
+    )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
     add_out(files, "folder for srm.parquet; without it nothing is written")
@@ -148,7 +144,6 @@ def add_srm(commands: Any) -> None:
     add_arguments(options, {"--column COLUMN ...": "columns to look into"}, required=True)
     add_arguments(options, {"--expected NAME=SHARE ...": "planned shares, such as A=0.9 B=0.1 (default: equal)"})
     add_parameters(options, find_srm, OF_SRM)
-    command.set_defaults(run=_srm, parser=command)
 
 
 def _srm(given: argparse.Namespace) -> int:
@@ -164,3 +159,43 @@ def _srm(given: argparse.Namespace) -> int:
     shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
     give_tables(given, said + shown, {"srm": table}, {"srm": table}, RATIO)
     return int(failed(given, "invalid") and table["verdict"].str.startswith("invalid").any())
+
+
+def add_quantiles(commands: Any) -> None:
+    command = add_command(
+        commands, "quantiles", _run_quantiles, "compare quantiles of the variants of an experiment",
+        "Compare quantiles of the variants of an experiment (latency, order value) on a file of users or "
+        "of their requests, and metrics of which most users have none by their parts.",
+        usage="%(prog)s --rows FILE --control NAME --metric NAME ... [options]",
+    )  # fmt: skip
+    files = command.add_argument_group("files")
+    add_arguments(files, {"--rows FILE": "one row per user or request: variant, metrics, more"}, required=True)
+    add_out(files, "folder for quantiles.parquet and parts.parquet; without it nothing is written")
+    options = command.add_argument_group("options")
+    add_arguments(options, {"--control NAME": "variant that the others are compared with"}, required=True)
+    add_arguments(options, {
+        "--metric NAME ...": "columns whose quantiles are compared",
+        "--zero-inflated NAME ...": "columns to compare by the share of rows above 0, their mean, and the total",
+    })  # fmt: skip
+    add_arguments(options, {"--quantiles NUMBER ...": "default 0.5 0.9 0.99"}, default=(0.5, 0.9, 0.99))
+    add_arguments(options, {"--expected NAME=SHARE ...": "planned shares, such as A=0.9 B=0.1"})
+    add_parameters(options, compare_variants, OF_QUANTILES)
+
+
+def _run_quantiles(given: argparse.Namespace) -> int:
+    check_out(given.out, TAILS, given.overwrite)
+    if not (given.metric or given.zero_inflated):
+        raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
+    options = given_parameters(given, OF_QUANTILES)
+    variant = options.setdefault("variant_col", "variant")
+    names = [one for name in ("cluster", "by") for one in options.get(name, [])]
+    rows = read_files({"rows": given.rows}, options.get("user_col", []), [variant, *names])["rows"]
+    options["control"] = label("control", given.control, rows[variant])
+    options["expected"] = None if given.expected is None else planned_arguments(given.expected, rows[variant])
+    tables = {}
+    if given.metric:
+        tables["quantiles"] = compare_quantiles(rows, given.metric, quantiles=given.quantiles, **options)
+    if given.zero_inflated:
+        tables["parts"] = compare_zero_inflated(rows, given.zero_inflated, **options)
+    give_tables(given, "\n\n".join(map(compact, tables.values())), tables, tables, TAILS)
+    return verdicts_fail(given, *tables.values())

@@ -228,7 +228,7 @@ def _count(
             elif role == "true":
                 left = _evaluated(true[~where], pred[mine["pred"]], asked)
             elif key == "pred_in_train":
-                left = _evaluated(true[~marks["true_in_train"].where], pred[mine["pred"] & ~where], asked)
+                left = _evaluated(true, pred[mine["pred"]], asked, exclude=frames["train"])
             else:
                 hurt = np.zeros(codes.n_users, bool)
                 hurt[codes.users[role][where & inside]] = True
@@ -236,9 +236,9 @@ def _count(
             part.without[key, name] = metric_sums(left, asked)
 
 
-def _evaluated(true: pd.DataFrame, pred: pd.DataFrame, asked: Question) -> pd.DataFrame | None:
+def _evaluated(true: pd.DataFrame, pred: pd.DataFrame, asked: Question, **more: Any) -> pd.DataFrame | None:
     try:
-        return evaluate(true, pred, asked.metrics, asked.k, **asked.given).per_user
+        return evaluate(true, pred, asked.metrics, asked.k, **asked.given, **more).per_user
     except EmptyPopulationError:
         return None
 

@@ -24,10 +24,7 @@ from ..stats.student import interval_quantile
 from ..tables.cells import number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text
 from .audit_parts import AuditPart, Facts, Question, by_texts, facts_of, measured, metric_sums, weights_of_lists
-from .floors import (
-    Metrics,
-    with_keys,
-)
+from .floors import Metrics, with_keys
 
 __all__ = ["audit"]
 
@@ -39,7 +36,7 @@ KNOWN: Mapping[str, tuple[str, Severity, str]] = {
     ),
     "pred_in_train": (
         "recommended items that the user has in train", "warning",
-        "they can be right only where users want again what they had; without: taken out of pred and true",
+        "they can be right only where users want again what they had; without: as with ⟦+exclude=train⟧",
     ),
     "train_after_cutoff": (
         "rows of train after the cut-off", "warning",

@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError, RecdfWarning
-from ..inputs.codes import encode, first_rows, known_ids
+from ..inputs.codes import first_rows
 from ..inputs.constraints import NATURAL, POSITIVE, check_value
 from ..inputs.door import takes_options
 from ..inputs.frames import id_frame
-from ..inputs.ids import read_ids
 from ..inputs.options import CallArguments, Options, as_columns
 from ..matching.hits import ratio
 from ..matching.lists import Lists
@@ -250,7 +249,7 @@ def chance_level(
     items : int, DataFrame, list, Series or Index
         The catalogue, or the number of its items. A relevant item outside the catalogue is never recommended.
     exclude : DataFrame, optional
-        Pairs of list key and item, such as past interactions, that are neither recommended nor relevant.
+        Pairs of list key (or some of its columns) and item that are neither recommended nor relevant.
     seed : int, default 0
         Seed of the simulation.
     {options}
@@ -292,7 +291,7 @@ def chance_level(
             raise OptionError(f"⟦{name}=⟧ has no meaning for a random order of the catalogue", argument=name)
     if call.per_item:
         raise OptionError(f"{call.per_item[0].name} is a metric of exposure, which has no chance level")
-    users = "true" if call.options.users in ("pred", "both") else call.options.users
+    users = "true" if isinstance(call.options.users, str) else call.options.users
     shared = call.options.updated(score_col=False, rank_col=None, users=users)
     true, best, labels, pairs = _candidates(true, exclude, items, shared)
     table: list[dict[str, Any]] = []
@@ -338,7 +337,8 @@ def _candidates(
         frames["exclude"] = excluded = with_keys(exclude, "exclude", options)
     if not isinstance(items, Integral):
         frames["items"] = id_frame(items, "items", [item])
-    codes = pair_codes(frames, keys, item)
+    own = keys if excluded is None else [key for key in keys if key in excluded.columns] or keys
+    codes = pair_codes(frames, own, item)
     kept = np.ones(len(true), bool) if excluded is None else ~codes.found("true", "exclude")
     inside = kept if "items" not in frames else kept & is_among(codes.items["true"], codes.items["items"])
     best = true[inside].assign(**{BEST_GAIN: row_gains(true, options)[inside]})
@@ -347,7 +347,7 @@ def _candidates(
     else:
         known = [true[item]] if excluded is None else [true[item], excluded[item]]
         labels = _counted_items(pd.concat(known).drop_duplicates(), int(items))
-    return true[kept], best, labels, None if excluded is None else excluded[[*keys, item]]
+    return true[kept], best, labels, None if excluded is None else excluded[[*own, item]]
 
 
 def _counted_items(known: pd.Series, n_items: int) -> pd.Series:
@@ -368,8 +368,12 @@ def _excluded_of_lists(
     """Return the excluded pairs of these lists and items as numbers list · n_items + item, each once."""
     if pairs is None:
         return np.zeros(0, np.int64)
-    user = list_codes(lists, {"exclude": pairs}, options)["exclude"]
-    items = encode([read_ids(labels, "items"), known_ids(pairs, "exclude", options.item_col)])
-    place = first_rows(items.codes[0], items.n)[items.codes[1]]
-    there: np.ndarray = np.unique((user * len(labels) + place)[(user >= 0) & (place >= 0)])
+    own = [key for key in as_columns(options.user_col) if key in pairs.columns]
+    codes = pair_codes(
+        {"lists": lists, "exclude": pairs, "items": labels.to_frame(options.item_col)}, own, options.item_col
+    )
+    place = first_rows(codes.items["items"], codes.n_items)[codes.items["exclude"]]
+    rows = pd.DataFrame({"user": codes.users["exclude"], "place": place})[place >= 0]
+    rows = rows.merge(pd.DataFrame({"user": codes.users["lists"], "list": np.arange(len(lists))}), on="user")
+    there: np.ndarray = np.unique((rows["list"] * len(labels) + rows["place"]).to_numpy(np.int64))
     return there

@@ -62,8 +62,7 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
         for side in sides:
             if metric in side.per_user.columns:
                 continue
-            numbers = [str(name) for name in side.per_user.select_dtypes("float").columns]
-            known = list(side.spec.get("metrics", {})) or numbers
+            known = list(side.spec.get("metrics", {})) or list(map(str, side.per_user.select_dtypes("float")))
             alike = [name for name in known if name.split("@")[0] == metric.split("@")[0]]
             other = f"; it was evaluated with {' and '.join(alike)}, at another k" if alike and "@" in metric else ""
             if metric in known:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -44,25 +44,13 @@ class _Settings(NamedTuple):
 
 
 def gate(
-    candidate: Any,
-    baseline: Any,
-    budgets: Mapping[str, str | float],
-    *,
-    by: str | Sequence[str] | None = None,
-    alpha: Annotated[float, SHARE] = 0.05,
-    correction: Correction = "holm",
-    min_lists: Natural = FEW_LISTS,
-    looks: Looks | None = None,
-    worst: Worst = "pass",
-    user_col: str | Sequence[str] | None = None,
-    unit_col: str | Sequence[str] | None = None,
-    weight_col: str | None = None,
-    pred: Sequence[Any] | None = None,
-    true: Any = None,
-    log: Any = None,
-    smaller_is_better: str | Sequence[str] | None = None,
+    candidate: Any, baseline: Any, budgets: Mapping[str, str | float], *, by: str | Sequence[str] | None = None,
+    alpha: Annotated[float, SHARE] = 0.05, correction: Correction = "holm", min_lists: Natural = FEW_LISTS,
+    looks: Looks | None = None, worst: Worst = "pass", user_col: str | Sequence[str] | None = None,
+    unit_col: str | Sequence[str] | None = None, weight_col: str | None = None, pred: Sequence[Any] | None = None,
+    true: Any = None, log: Any = None, smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
-) -> Gate:
+) -> Gate:  # fmt: skip
     """Decide whether a candidate loses no more than its budgets against a baseline on the same lists.
 
     With d = candidate − baseline per list and a budget of δ: pass if the lower bound of the mean of d, one-sided at
@@ -160,7 +148,7 @@ def gate(
     check_metrics(sides, metrics)
     known = {name: _definition(sides, name) for name in metrics}
     better = directions(known, smaller_is_better, larger_is_better)
-    values = {name: _metric_bounds(definition) for name, definition in known.items()}
+    values = {name: _metric_bounds(known[name]) for name in metrics}
     for one in read:
         check_budget(one, better[one.metric], values[one.metric])
     keys = _keys_of_lists(sides, user_col)
@@ -186,8 +174,7 @@ def _definition(sides: Sequence[Side], metric: str) -> str:
 def _metric_bounds(definition: str) -> tuple[float, float] | None:
     """Return the bounds of a metric, if it has both."""
     known = direction_of(definition)
-    low, high = (None, None) if known is None else known.bounds
-    return None if low is None or high is None else (low, high)
+    return None if known is None or None in known.bounds else cast(tuple[float, float], known.bounds)
 
 
 def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
@@ -320,13 +307,13 @@ def _judged(runs: Runs, alpha: float) -> dict[str, str]:
 
     Items that nobody judged count as not relevant: a side that shows more of them may be better than its number.
     """
-    names = [set(map(str, frame.columns)) for _, frame in runs.parts]
+    (_, own_frame), (_, base_frame) = runs.parts
     found: dict[str, str] = {}
-    for name in sorted(one for one in names[0] & names[1] if one.startswith("judged")):
+    for name in [one for one in own_frame.columns if str(one).startswith("judged") and one in base_frame.columns]:
         own, base = runs.table(name)
         sums, weight = runs.unit_sums(own - base)
         d = sums if weight is None else sums[weight > 0] / weight[weight > 0]
-        change = Change(d, np.ones(len(d)), np.ones(len(d)), 1.0, (0.0, 1.0), False, False, 0.0, alpha)
+        change = Change(d, ones := np.ones(len(d)), ones, 1.0, (0.0, 1.0), False, False, 0.0, alpha)
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= alpha:
                 shares = f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of the baseline"

@@ -93,17 +93,10 @@ def _cell(value: Any) -> str:
 
 
 def diff(
-    before: Any,
-    after: Any,
-    *,
-    pred: Sequence[Any] | None = None,
-    k: int = 10,
-    p: Annotated[float, SHARE] = 0.9,
-    user_col: str | Sequence[str] | None = None,
-    item_col: str = "item_id",
-    rank_col: str | None = None,
+    before: Any, after: Any, *, pred: Sequence[Any] | None = None, k: int = 10, p: Annotated[float, SHARE] = 0.9,
+    user_col: str | Sequence[str] | None = None, item_col: str = "item_id", rank_col: str | None = None,
     score_col: str | None = None,
-) -> Diff:
+) -> Diff:  # fmt: skip
     """Say what changed from one version of a recommender to another.
 
     Of two results: which lists gained and lost. Of two frames of recommendations, without any truth: which items
@@ -200,8 +193,8 @@ def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> tuple[pd.DataFra
         raise OptionError(f"before has {', '.join(floats[0])} and after {', '.join(floats[1])}: no metric of both")
     own, other = (table[[*keys, *metrics]] for table in tables)
     rows = own.merge(other, on=keys, how="outer", suffixes=("_before", "_after"), indicator="status")
-    words = {"both": "both", "left_only": "left", "right_only": "entered"}
-    found, summary = rows[keys].assign(status=rows["status"].astype(str).map(words).astype("str")), []
+    words = rows["status"].cat.rename_categories({"left_only": "left", "right_only": "entered"})
+    found, summary = rows[keys].assign(status=words.astype("str")), []
     for name in metrics:
         old, new = (rows[f"{name}_{side.role}"].to_numpy(np.float64) for side in sides)
         found[[f"{name}_before", f"{name}_after", f"{name}_diff"]] = np.array([old, new, new - old]).T

@@ -4,7 +4,10 @@ from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
 from ..experiments.compare.compare_from_moments import compare_variants_from_moments as compare_variants_from_moments
 from ..experiments.compare.compare_models import compare_models as compare_models
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
+from ..experiments.compare.effect_over_time import effect_over_time as effect_over_time
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
+from ..experiments.compare.quantile_effects import compare_quantiles as compare_quantiles
+from ..experiments.compare.quantile_effects import compare_zero_inflated as compare_zero_inflated
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
@@ -29,9 +32,12 @@ __all__ = [
     "bootstrap_ci",
     "compare_interleaved",
     "compare_models",
+    "compare_quantiles",
     "compare_variants",
     "compare_variants_from_moments",
+    "compare_zero_inflated",
     "decide_experiment",
+    "effect_over_time",
     "experiment_health",
     "find_srm",
     "interleave",

@@ -31,6 +31,10 @@ class NamedFiles(NamedTuple):
     names: Mapping[str, str]
 
 
+# Who is counted once, or what varies together, is the user of a project.
+OF_USER = ("cluster", "unit_col")
+
+
 def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dict[str, Any]:
     """Return arguments with those that `options=` states among `takes`, and with frames that have standard names."""
     found = dict(given)
@@ -40,6 +44,9 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
             words = f"options is {kind_of(project)}; expected rd.Options(user_col=..., ...)"
             raise OptionError(words, argument="options", value=project)
         stated = project.given if takes is NAMES else project.given | {"weight_col": project.weight_name}
+        if "user_col" in stated:
+            keys = as_columns(project.user_col)
+            stated |= dict.fromkeys(OF_USER, "user_id" if "user_id" in keys else keys[0])
         replaced = [name for name, rival in ONE_OF_TWO.items() if found.get(rival) is not None]
         found = {name: value for name, value in stated.items() if name in takes and name not in replaced} | found
     for role in ("true", "pred"):

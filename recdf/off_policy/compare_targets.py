@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError, closest, renamed
-from ..inputs.options import as_columns, says_as
+from ..inputs.door import takes_columns
+from ..inputs.options import Options, as_columns, says_as
 from ..stats.numbers import Floats
 from .estimate_value import gather_evidence, ope_estimate
 from .estimators import Interaction
@@ -31,6 +32,7 @@ COMPARED_TARGET_COLUMNS = (
 
 @renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
+@takes_columns("by", "cluster")
 def ope_compare(
     log: Any, *, by: str = "model", baseline: Any = None, estimators: str | Sequence[str] = ("ips", "snips"),
     reward_col: str = "reward", propensity_col: str = "propensity", target_col: str = "target_propensity",
@@ -39,6 +41,7 @@ def ope_compare(
     ragged: Literal["raise", "as_logged"] = "raise", cluster: str | Sequence[str] | None = "user_id",
     weight_col: str | None = None, q_logged: str | None = None, q_target: str | None = None,
     clip: float | Sequence[float | None] | None = None, confidence: float = 0.95,
+    options: Options | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Compare target policies with each other on the same logged rows: paired differences with intervals.
 
@@ -62,6 +65,7 @@ def ope_compare(
     cluster : str, list of str or None, default "user_id"
         Key by which the rows of the targets are paired; None pairs them by `slate_col`.
     {weight_col, q_logged, q_target, clip, confidence}
+    {options}
 
     Returns
     -------

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, renamed
-from ..inputs.options import as_columns
+from ..inputs.door import takes_columns
+from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from .estimators import EstimatorRequest, Interaction, IntervalKind
 from .flags import Evidence, find_flags, trust
@@ -33,6 +34,7 @@ ESTIMATE_COLUMNS = (
 
 
 @renamed(unit="slate_col", sample_weight_col="weight_col", method="interval")
+@takes_columns("by", "cluster")
 def ope_estimate(
     log: Any, *, estimators: str | Sequence[str] = ("ips", "snips"), reward_col: str = "reward",
     propensity_col: str = "propensity", target_col: str = "target_propensity",
@@ -43,7 +45,7 @@ def ope_estimate(
     q_target: str | None = None, clip: float | Sequence[float | None] | None = None,
     by: str | Sequence[str] | None = None, confidence: float = 0.95, interval: IntervalKind = "delta",
     reward_range: tuple[float, float] | None = None, weight_range: tuple[float, float] | None = None,
-    n_resamples: int = 2000, seed: int = 0, progress: bool | None = None,
+    n_resamples: int = 2000, seed: int = 0, progress: bool | None = None, options: Options | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Estimate what a policy that did not run would have earned per decision, from a log of propensities.
 
@@ -123,6 +125,8 @@ def ope_estimate(
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
+    options : Options, optional
+        `by` and `user_col` (as `cluster`) of a project, where they are not given here.
 
     Returns
     -------

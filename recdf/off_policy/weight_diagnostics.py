@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, renamed
-from ..inputs.options import as_columns, says_as
+from ..inputs.door import takes_columns
+from ..inputs.options import Options, as_columns, says_as
 from .estimate_value import gather_evidence, log_record, ope_estimate
 from .estimators import Interaction
 from .flags import find_flags, trust
@@ -33,12 +34,13 @@ WEIGHT_COLUMNS = (
 
 @renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
+@takes_columns("by", "cluster")
 def ope_diagnostics(
     log: Any, *, reward_col: str = "reward", propensity_col: str = "propensity", target_col: str = "target_propensity",
     slate_col: str | Sequence[str] | None = None, position_col: str = "position",
     interaction: Interaction | None = None, propensity_kind: SlateKind = "item",
     ragged: Literal["raise", "as_logged"] = "raise", cluster: str | Sequence[str] | None = "user_id",
-    weight_col: str | None = None, by: str | Sequence[str] | None = None,
+    weight_col: str | None = None, by: str | Sequence[str] | None = None, options: Options | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Show whether a log can tell what a target policy would have earned: overlap, support and rewards.
 
@@ -54,6 +56,7 @@ def ope_diagnostics(
     {cluster, weight_col}
     by : str or list of str, optional
         Columns each of whose values is diagnosed alone.
+    {options}
 
     Returns
     -------

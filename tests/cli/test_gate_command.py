@@ -86,6 +86,7 @@ def test_segments_that_were_carried(capsys):
     assert code in (0, 3)
 
 
+@pytest.mark.slow
 def test_a_shell_stops_where_the_gate_does(tmp_path):
     """With `set -e` the deployment behind the gate runs only if it passed."""
     python = f"{sys.executable} -m recdf"

@@ -45,6 +45,7 @@ def in_shell(commands):
     return subprocess.run(["bash", "-c", script], env=WITH_RECDF, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_github(candidate):
     steps = WORKFLOWS[0]["jobs"]["gate"]["steps"]
     done = in_shell(next(step["run"] for step in steps if step.get("name") == "Gate"))
@@ -52,6 +53,7 @@ def test_github(candidate):
     assert Path("gate.md").read_text(encoding="utf-8").startswith("### Passed" if candidate else "### Failed")
 
 
+@pytest.mark.slow
 def test_gitlab(candidate):
     job = WORKFLOWS[1]["gate"]
     done = in_shell("\n".join(job["script"]))

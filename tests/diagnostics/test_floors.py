@@ -61,6 +61,17 @@ def test_excluded_pairs_are_neither_candidates_nor_relevant() -> None:
     np.testing.assert_allclose(level.per_user.set_index("user_id")[want.columns], want, rtol=1e-12, atol=1e-14)
 
 
+def test_excluded_pairs_of_users_hold_for_each_of_their_lists() -> None:
+    exclude = pd.DataFrame({"user_id": ["u", "w"], "item_id": ["c", "d"]})
+    one = rd.chance_level(TRUE, ["ndcg", "mrr"], 3, items=ITEMS, exclude=exclude)["value"]
+    twice = pd.concat([TRUE.assign(visit=1), TRUE.assign(visit=2)])
+    keys = ["user_id", "visit"]
+    of_visits = rd.chance_level(twice, ["ndcg", "mrr"], 3, items=ITEMS, exclude=exclude, user_col=keys)
+    np.testing.assert_allclose(of_visits["value"], one)
+    some = rd.chance_level(TRUE, "ndcg", 3, items=ITEMS, users=np.array(["u", "v"]))
+    assert some.per_user["user_id"].tolist() == ["u", "v"]
+
+
 def test_a_relevant_item_outside_the_catalogue_is_never_hit() -> None:
     level = rd.chance_level(TRUE, ["recall", "mapr", "ndcg"], 3, items=list("acdexyz"))
     want = over_all_orders(TRUE, {user: list("acdexyz") for user in "uvw"}, ["recall", "mapr", "ndcg"], 3)

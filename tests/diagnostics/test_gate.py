@@ -347,6 +347,7 @@ def test_junit_has_a_case_per_budget(tmp_path):
         assert suite.find(".//failure").get("type") == "fail"
 
 
+@pytest.mark.slow
 def test_an_assertion_shows_the_table(tmp_path):
     """pytest cuts what it asserts at 240 characters; the table stands in the failure all the same."""
     NEW.to_parquet(tmp_path / "new")

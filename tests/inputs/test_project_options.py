@@ -156,6 +156,24 @@ def test_logs_take_the_columns():
     same(checked, rd.logs.check_log(log, user_col="customer", item_col="sku", list_cols=[]))
 
 
+@pytest.mark.parametrize("key", ["customer", ["customer", "session"], ["session", "user_id"]], ids=str)
+def test_off_policy_and_units_take_who_the_user_is(key):
+    """The rows of one user belong together, whatever else names a list: user_id, or else the first column."""
+    unit = "user_id" if "user_id" in key else "customer"
+    log = pd.DataFrame({unit: np.arange(400) % 60, "reward": np.arange(400) % 3 % 2, "propensity": 0.5, "algo": "a"})
+    log["target_propensity"] = np.where(np.arange(400) % 4, 0.5, 0.4)
+    log = pd.concat([log, log.assign(algo="b", target_propensity=0.5)])
+    project, given = rd.Options(user_col=key, by="algo"), {"cluster": unit, "by": "algo"}
+    for function in (rd.ope.estimate, rd.ope.diagnostics, rd.ope.compare):
+        same(function(log, options=project), function(log, **given))
+    same(rd.ope.estimate(log, options=project, cluster=None), rd.ope.estimate(log, cluster=None, by="algo"))
+    rows = pd.DataFrame({"algo": "a", unit: np.arange(60) // 2, "n_true": 1, "n_pred": 1, "x": np.arange(60.0)})
+    found = rd.experiments.bootstrap_ci(rows, "x", n_resamples=50, options=project)
+    same(found, rd.experiments.bootstrap_ci(rows, "x", n_resamples=50, **given))
+    rolled = rd.experiments.roll_up(rows, over=[], how={"x": "mean"}, options=project)
+    same(rolled, rd.experiments.roll_up(rows, unit, over=[], how={"x": "mean"}))
+
+
 def test_a_config_file_of_the_command_says_the_same(tmp_path, capsys):
     paths = [tmp_path / "true.parquet", tmp_path / "pred.parquet"]
     TRUE.to_parquet(paths[0])

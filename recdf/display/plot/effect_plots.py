@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from .style import Axes
 
 __all__ = ["forest", "gate", "over_time"]
 
-BY_PERIOD = 'one row per period, such as ⟦rd.compare_variants(..., by="day")⟧ returns'
+BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
@@ -240,10 +240,10 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
 def _over_time_data(
     effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None
 ) -> pd.DataFrame:
-    """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`.
+    """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`, `trend`.
 
     {parameters_returns}
-        One row per period, in the order of time.
+        One row per period, in the order of time. `trend` is what the table says of it, the same in all rows.
     """
     need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
     time_col = _time_col(effect) if time_col is None else time_col
@@ -264,7 +264,17 @@ def _over_time_data(
     data = data.reset_index(drop=True)
     data.attrs = {}
     data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
+    data["trend"] = [_trend_words(row) for row in rows.to_dict("records")]
     return data
+
+
+def _trend_words(row: Mapping[Any, Any]) -> str:
+    """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
+    if "trend_verdict" not in row:
+        return ""
+    form = f"+.{digits_for(row['trend'], row['trend_ci_low'], row['trend_ci_high'])}f"
+    slope = f"{number(row['trend'], form)} {interval(row['trend_ci_low'], row['trend_ci_high'], form)}".strip()
+    return f"trend: {visible(row['trend_verdict'])}" + (f", {slope} per day" if slope else "")
 
 
 def _time_col(effect: pd.DataFrame) -> str:
@@ -287,8 +297,8 @@ def over_time(
     Parameters
     ----------
     effect : DataFrame
-        One row per period: the column of the period, `metric`, `diff`, `ci_low`, `ci_high`, as
-        `rd.compare_variants(..., by="day")` returns them. `rd.logs.time_slice` makes the column of the day.
+        What `rd.experiments.effect_over_time` returned; or one row per period, with the column of the period,
+        `metric`, `diff`, `ci_low` and `ci_high`, as `rd.compare_variants(..., by="day")` returns them.
     metric : str, optional
         The metric to draw. Needed where there are several.
     time_col : str, optional
@@ -303,7 +313,8 @@ def over_time(
     -----
     Every period has a bar of its own, because its users are compared by themselves. Where a column `kind` says
     "cumulative", each row holds all data up to its period, and a band joins them. Such a band may be looked at every
-    day only if its intervals were made for it (`sequential_n=` of `rd.compare_variants`).
+    day only if its intervals were made for it, as those of `effect_over_time` are (`sequential_n=` of
+    `rd.compare_variants`). The caption has the trend, if the table has one.
 
     Examples
     --------
@@ -326,6 +337,8 @@ def over_time(
         ax.fill_between(data["time"], data["ci_low"], data["ci_high"], color=colour, alpha=0.18, linewidth=0)
         (line,) = ax.plot(data["time"], data["diff"], color=colour, marker="o", markersize=4, linewidth=2)
         promise = "each point holds all data up to its period; made with sequential_n, the band may be read every day"
+        if "method" in effect.columns and effect["method"].astype(str).str.startswith("sequential").all():
+            promise = "each point holds all data up to its period; the band holds on all days together"
     else:
         reach = np.abs(data[["ci_low", "ci_high"]].to_numpy(np.float64).T - data["diff"].to_numpy(np.float64))
         line = ax.errorbar(data["time"], data["diff"], reach, color=colour, marker="o", markersize=5, linewidth=0,
@@ -337,5 +350,6 @@ def over_time(
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
         space.dates(ax)
-    style.caption(ax, f"{promise}; {count_text(data['n'])} users".removesuffix(";  users"))
+    said = [promise, f"{count_text(data['n'])} users".strip(), *data["trend"].iloc[:1]]
+    style.caption(ax, "; ".join(part for part in said if part not in ("", "users")))
     return ax

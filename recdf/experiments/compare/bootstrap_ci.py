@@ -10,7 +10,8 @@ import pandas as pd
 
 from ...errors import EmptyPopulationError, renamed
 from ...inputs.constraints import NATURAL, SHARE, a_number
-from ...inputs.options import as_columns
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import refuse_mixed_models, warn_of_weights
 from ...inputs.sums import exact_sums
 from ...progress import Progress
@@ -23,6 +24,7 @@ from ..samples import MetricRows, read_metrics
 
 
 @renamed(unit="cluster", unit_col="cluster", method="interval")
+@takes_columns("by", "cluster")
 def bootstrap_ci(
     per_user: pd.DataFrame,
     metrics: str | Sequence[str] | Mapping[str, Any],
@@ -34,6 +36,7 @@ def bootstrap_ci(
     interval: Percentile = "percentile",
     seed: int = 0,
     progress: bool | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Interval of a mean, or of a ratio of sums, by a Poisson bootstrap over units.
 
@@ -65,6 +68,8 @@ def bootstrap_ci(
     progress : bool, optional
         Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
         and only after two seconds.
+    options : Options, optional
+        `by` and `user_col` (as `cluster`) of a project, where they are not given here.
 
     Returns
     -------

@@ -150,11 +150,11 @@ def _p_of_times(code: Codes, stratum: Codes, chosen: Codes, rows: ExperimentRows
         table = np.zeros((int(times.max(initial=-1)) + 1, int(variants.max(initial=-1)) + 1))
         np.add.at(table, (times, variants), 1)
         share = table.sum(axis=0).min(initial=len(here)) / max(len(here), 1)
-        p[cell // n_strata] = np.fmin(p[cell // n_strata], independence_test(_merge_periods(table, share, ordered))[1])
+        p[cell // n_strata] = np.fmin(p[cell // n_strata], independence_test(merge_periods(table, share, ordered))[1])
     return p * n_strata
 
 
-def _merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:
+def merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:
     """Rows of neighbouring times put together so that χ² holds; small cohorts are put together too."""
     users = table.sum(axis=1)
     if ordered:

@@ -255,6 +255,23 @@ def model_verdicts(
     return verdicts
 
 
+# Doubts about a period that a trend shares: its users are not alike, or not all of them are there.
+DOUBTFUL_TRENDS = [*NOT_ALIKE, WITHHELD["unequal_missing"]]
+
+
+def trend_verdicts(table: pd.DataFrame, of_periods: Sequence[Sequence[str]], least: int) -> list[str]:
+    """Verdict of every trend: "fades" or "grows" is about the size of the effect, and "turns" about its sign."""
+    verdicts = []
+    for row, periods in zip(table.to_dict("records"), of_periods, strict=True):
+        doubt = next((text for text in DOUBTFUL_TRENDS if text in periods), "")
+        equal = "check: zero variance" if np.isnan(row["se"]) and abs(row["diff"]) > 0 else ""
+        tiny = WITHHELD["tiny"] if row["n"] < least else equal
+        shown = "turns" if row["turns"] else "grows" if abs(row["late"]) > abs(row["early"]) else "fades"
+        checked = "" if all(NOT_CHECKED not in text for text in periods) else NOT_CHECKED
+        verdicts.append(doubt or tiny or (shown if row["reject"] else "no trend shown") + checked)
+    return verdicts
+
+
 def _withheld_pairs(table: pd.DataFrame) -> list[str]:
     """Why the verdict of each pair of models is withheld, or an empty text."""
     found = []

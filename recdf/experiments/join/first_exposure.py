@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ...errors import DataError, examples
+from ...inputs.codes import COMPARED_ROWS
 from ...inputs.frames import read_numbers
 from ...inputs.ids import read_ids
 from ..assigned_users import Users
@@ -35,18 +36,20 @@ class Exposure:
 
 
 def read_exposure(
-    users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, exposure_col: str | None, time_col: str | None
-) -> Exposure | None:
+    users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, exposure_col: str | None, time_col: str | None,
+    roles: tuple[str, str] = ("per_user", "assignment"),
+) -> Exposure | None:  # fmt: skip
     if exposure_col is None or time_col is None:
         return None
+    role, assigned_in = roles
     known = assignment[exposure_col].notna().to_numpy()
     if not known.any():
-        raise DataError(f"assignment[{exposure_col!r}] is null in all {len(known):,} rows; nobody was exposed")
-    kind, exposed = _times(assignment[known], "assignment", exposure_col)
-    own_kind, times = _times(per_user, "per_user", time_col)
+        raise DataError(f"{assigned_in}[{exposure_col!r}] is null in all {len(known):,} rows; nobody was exposed")
+    kind, exposed = comparable_times(assignment[known], assigned_in, exposure_col)
+    own_kind, times = comparable_times(per_user, role, time_col)
     if kind != own_kind:
         raise DataError(
-            f"per_user[{time_col!r}] is {own_kind} and assignment[{exposure_col!r}] {kind}; they cannot be compared: "
+            f"{role}[{time_col!r}] is {own_kind} and {assigned_in}[{exposure_col!r}] {kind}; they cannot be compared: "
             "bring both to one form (tz_localize gives a naive datetime its time zone)"
         )
     order = np.argsort(exposed, kind="stable")
@@ -58,13 +61,17 @@ def read_exposure(
     place[known] = np.arange(len(exposed))
     has = first_row >= 0
     of_user = exposed[place[np.maximum(first_row, 0)]]
-    early = has[users.of_metric] & (times < of_user[users.of_metric])
+    early = np.empty(len(times), bool)
+    for start in range(0, len(times), COMPARED_ROWS):
+        part = slice(start, start + COMPARED_ROWS)
+        user = users.of_metric[part]
+        early[part] = has[user] & (times[part] < of_user[user])
     assigned = np.zeros(users.n, bool)
     assigned[users.of_assignment] = True
     return Exposure(of_user, times, first_row, early, assigned & ~has)
 
 
-def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:
+def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:
     """Kind and values of a time column: datetime64 (UTC when it has a zone) or numbers."""
     values, where = frame[name], f"{role}[{name!r}]"
     if values.isna().any():
@@ -73,7 +80,8 @@ def _times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Times]:
         )
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         return "number", read_numbers(values, where)
-    if pd.api.types.infer_dtype(values) in ("date", "datetime", "datetime64"):
+    instants = pd.api.types.is_datetime64_any_dtype(values.dtype)
+    if not instants and pd.api.types.infer_dtype(values) in ("date", "datetime", "datetime64"):
         values = pd.to_datetime(values)  # also dates and datetimes that are Python objects
     read = read_ids(values, where)
     if not read.kind.startswith("datetime"):

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError, renamed
+from ...inputs.door import takes_columns
 from ...inputs.frames import read_numbers
-from ...inputs.options import as_columns
+from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
 from ...inputs.sums import exact_sums
 from ...metrics.direction import direction_of
@@ -20,6 +21,7 @@ from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric,
 
 
 @renamed(unit="unit_col")
+@takes_columns("unit_col")
 def roll_up(
     per_user: pd.DataFrame,
     unit_col: str | Sequence[str] = "user_id",
@@ -27,6 +29,7 @@ def roll_up(
     *,
     over: str | Sequence[str] | None = None,
     rolled_by: Roll | None = None,
+    options: Options | None = None,
 ) -> pd.DataFrame:
     """Roll rows by session or day up to one row per unit, such as the user that was randomised.
 
@@ -52,6 +55,8 @@ def roll_up(
         the list key, where it is known that per_user came from `evaluate`.
     rolled_by : {"mean", "sum", "min", "max"}, optional
         Rule by which per_user was rolled up in a first step. Default: the rule of `roll_up`, where that is known.
+    options : Options, optional
+        `user_col` of a project, as `unit_col`, where that is not given here.
 
     Returns
     -------

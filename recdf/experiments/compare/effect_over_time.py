@@ -1,0 +1,309 @@
+"""The effect of an experiment by period: daily, cumulative, or by days since the exposure; and its trend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError
+from ...inputs.constraints import check_value
+from ...inputs.door import takes_columns
+from ...inputs.options import Options, as_columns
+from ...metrics.direction import direction_of
+from ...progress import Progress
+from ...stats.shares import independence_test
+from ...tables.comparisons import Comparison
+from ..choices import Columns, Correction, RaiseOrDrop
+from ..decide.balance import Difference, merge_periods
+from ..decide.sample_ratio import Arms, check_sample_ratio
+from ..decide.verdict import HEALTH_ALPHA, directions
+from ..experiment_columns import Floats, Mask, MetricColumns, key_codes, metric_specs, named_frame
+from ..experiment_rows import ExperimentRows
+from ..join.missing_users import fill_values
+from ..samples import subset
+from ..settings import Settings, which_tests
+from .arms_of_users import compare_arms
+from .effect_trend import TREND_COLUMNS, Trend, trend_table
+from .two_sample import Row, measured_means
+from .user_periods import (
+    AbsentUsers,
+    People,
+    PeriodKind,
+    Periods,
+    UserValue,
+    check_period_kind,
+    days_of,
+    each_period,
+    read_people,
+    read_period_metric,
+    read_periods,
+)
+from .variant_table import compare_each, decide
+
+
+@takes_columns("user_col")
+def effect_over_time(
+    rows: pd.DataFrame,
+    metrics: str | Sequence[str] | Mapping[str, Any],
+    *,
+    control: Any,
+    time_col: str,
+    exposure_col: str | None,
+    kind: PeriodKind = "daily",
+    assignment: pd.DataFrame | None = None,
+    variant_col: str = "variant",
+    user_col: Columns = "user_id",
+    cluster: Columns | None = None,
+    how: UserValue | Mapping[str, UserValue] | None = None,
+    missing: AbsentUsers = "zero",
+    nan: RaiseOrDrop = "raise",
+    multi_variant: RaiseOrDrop = "raise",
+    confidence: float = 0.95,
+    correction: Correction = "holm",
+    sequential_n: int | None = None,
+    expected: Mapping[Any, float] | None = None,
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    progress: bool | None = None,
+    options: Options | None = None,
+) -> pd.DataFrame:
+    """Compare every variant with the control in each period, and say whether the effect fades or grows.
+
+    A period has one value per user, from the rows of the user in it, and is compared as `compare_variants` compares
+    users. A user is in a period from the exposure on: before it the user is absent, and not 0. With τ_d the effect on
+    day d and w_d = n_c·n_t/(n_c + n_t), the trend is the slope Σ c_d·τ_d, c_d = w_d(d − d̄)/Σ w_d(d − d̄)². Its variance
+    is n/(n − 1)·Σ u² in each arm, where u = Σ c_d·z_d/n_d has what one user (or cluster) adds on all days together.
+
+    * kind "daily": the users who are exposed by then, and what they did on that day.
+    * kind "cumulative": the same users, and all that they did up to the end of that day. Bands hold at every look
+      together (normal mixture, as `sequential_n=` of `compare_variants`). The trend is that of single days.
+    * kind "since_exposure": day d of each user, counted from the exposure; only of users who were observed to its end.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Events, or one row per user and day: `user_col`, `time_col` and metrics.
+    metrics : str, list of str or mapping
+        Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
+    control : label
+        The variant that the others are compared with.
+    time_col : str
+        Time of the row: datetimes, dates, or numbers of which one is a day. Days are those of its own time zone.
+    exposure_col : str or None
+        Time at which the user was assigned or exposed, of the same kind; the earliest counts. Rows before it are left
+        out, and so are users without one. None: all users were there before the first row.
+    kind : {"daily", "cumulative", "since_exposure"}, default "daily"
+        What a period is.
+    assignment : DataFrame, optional
+        One row per assigned user, with `variant_col`, `exposure_col` and `cluster`. Without it these are columns of
+        `rows`, and users who have no row at all are not known.
+    variant_col : str, default "variant"
+        Column of the variant.
+    user_col : str or list of str, default "user_id"
+        Key of a user.
+    cluster : str or list of str, optional
+        Columns of clusters of users, which are the units then.
+    how : {"sum", "mean"} or mapping, optional
+        Metric → what a user with several rows in a period counts with. Default: the mean for measures of lists that
+        recdf knows (ndcg@10), the sum for everything else (counts and revenue).
+    missing : {"zero", "drop"}, default "zero"
+        Exposed users without rows in a period: 0 (a mean of which less is better is null then, as in
+        `join_experiment`), or left out, which compares active users only and can turn the sign.
+    nan : {"raise", "drop"}, default "raise"
+        Rows whose metric is null: error, or leave them out. A user of a mean or sum all of whose rows are null is left
+        out of the period and counted in `n_dropped`.
+    multi_variant : {"raise", "drop"}, default "raise"
+        Users in two variants: error, or leave them out.
+    confidence : float, default 0.95
+        Of the intervals.
+    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+        Of p_value into p_adj: over all periods, metrics and treatments, or for "cumulative" over those of one look.
+        Trends are a family of their own.
+    sequential_n : int, optional
+        For "cumulative": the planned number of units in two arms, at which the bands are tightest. It belongs to the
+        plan; by default it is the number that there is at the end.
+    expected : mapping, optional
+        Planned share of every variant, tested in each period and over all users (χ², p < 0.001).
+    smaller_is_better, larger_is_better : str or list of str, optional
+        Metrics of which less, or more, is better, as in `compare_variants`.
+    progress : bool, optional
+        Show the progress on stderr.
+    options : Options, optional
+        `user_col` of a project, where it is not given here.
+
+    Returns
+    -------
+    DataFrame
+        One row per period, metric and treatment: `period` (the day, or days since the exposure), the columns of
+        `compare_variants`, `kind`, and for each metric and treatment, the same in all its rows: `trend` (change of the
+        daily effect per day), `trend_se`, `trend_ci_low`, `trend_ci_high`, `trend_p`, `trend_p_adj`, `trend_early` and
+        `trend_late` (mean effect of the first and of the last third of the periods), `trend_verdict`: "fades" or
+        "grows" (the effect is smaller or larger late, whatever its sign), "turns" (both thirds are shown, p < 0.001,
+        with opposite signs), "no trend shown", which is no proof of a constant effect, or why it is withheld.
+
+    Raises
+    ------
+    ColumnError, NullKeyError
+        A column is missing; a user, variant or cluster is null.
+    OptionError
+        An unknown option or metric name, control absent, one variant, `sequential_n` for another kind; a mean whose
+        direction is not known, so that nobody can say what a user without rows is worth.
+    DataError
+        A user in two variants; times that cannot be compared; a metric that is not numeric or null with `nan="raise"`;
+        no period to compare.
+
+    Notes
+    -----
+    Use "since_exposure" for novelty: days of the calendar mix users who are new with users who are not. Its late days
+    have only users who came early. Days with shares of the variants that have changed since the first exposures compare
+    users of different days; they carry the warning "shares_change" and no verdict: pass the rows of one phase. Do not
+    read the days of "daily" one by one until one of them is significant; "cumulative" may be read every day.
+
+    References
+    ----------
+    Kohavi, Tang, Xu: Trustworthy Online Controlled Experiments, 2020, ch. 23 (long-term effects); Waudby-Smith et al.
+    2023 (sequential); Liang & Zeger 1986 (variance by clusters).
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "exposed": pd.Timestamp("2026-03-02")})
+    >>> days = pd.DataFrame({"day": pd.date_range("2026-03-01", periods=4)})
+    >>> rows = users.merge(days, how="cross")
+    >>> age = (rows["day"] - rows["exposed"]).dt.days
+    >>> rows["orders"] = rows["user_id"] * (1 + age) % 7 + (rows["variant"] == "B") * (6 - 3 * age)
+    >>> table = rd.experiments.effect_over_time(
+    ...     rows, "orders", control="A", time_col="day", exposure_col="exposed", kind="since_exposure")
+    >>> table[["period", "n_control", "diff", "trend", "trend_verdict"]]
+       period  n_control  diff  trend                     trend_verdict
+    0       0         20  5.95  -3.05  fades (sample ratio not checked)
+    1       1         20  2.90  -3.05  fades (sample ratio not checked)
+    2       2         20 -0.15  -3.05  fades (sample ratio not checked)
+    """
+    check_period_kind(kind, exposure_col)
+    check_value("nan", nan, RaiseOrDrop)
+    check_value("multi_variant", multi_variant, RaiseOrDrop)
+    rows = named_frame("rows", rows)
+    specs = metric_specs(metrics, rows, "rows")
+    cumulative = kind == "cumulative"
+    if sequential_n is not None and not cumulative:
+        raise OptionError('⟦sequential_n=⟧ is for ⟦+kind="cumulative"⟧, whose rows are looks at the same users')
+    values = _value_of_each(how, specs)
+    absent = _absent_count(rows, specs, values, missing, smaller_is_better, larger_is_better)
+    better = directions(measured_means(specs), smaller_is_better, larger_is_better)
+    given = None if assignment is None else named_frame("assignment", assignment)
+    people = read_people(rows, given, [str(name) for name in as_columns(user_col)], variant_col, as_columns(cluster),
+                         time_col, exposure_col, multi_variant)  # fmt: skip
+    read = [read_period_metric(rows, name, specs[name], values[name], absent[name], nan) for name in specs]
+    periods = read_periods(people, kind)
+    users = _experiment_rows(people, periods, as_columns(cluster))
+    arms = Arms.of(users.groups, people.variants, control, "rows" if given is None else "assignment")
+    counts, changed = _counts_by_period(people, periods, users)
+    ratio = check_sample_ratio(expected, None, arms, lambda: counts)
+    settings = Settings(which_tests("t", specs), confidence=confidence, correction=correction,
+                        family="period" if cumulative else None,
+                        sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None)  # fmt: skip
+    of_variant = [np.flatnonzero(people.variant == v) for v in range(len(people.variants))]
+    trends = [[Trend(len(people.frame), periods.days) for _ in arms.treatments] for _ in specs]
+    found: list[list[list[Row]]] = []
+    with Progress(len(periods.rows), "effect_over_time", progress) as shown:
+        for period, (alone, compared) in enumerate(each_period(people, periods, read, cumulative)):
+            present = periods.present(period)
+            own = [of[present[of]] for of in of_variant]
+            pairs = [(own[arms.control], own[t]) for t in arms.treatments]
+            found.append([compare_arms(compared, pair, users, settings) for pair in pairs])
+            for metric, of_metric in zip(alone, trends, strict=True):
+                for trend, pair in zip(of_metric, pairs, strict=True):
+                    trend.add(period, metric, pair)
+            shown.add()
+    table = compare_each(arms, lambda group, treatment: found[group][arms.treatments.index(treatment)])
+    late = [] if exposure_col is None else [Difference("shares_change", exposure_col, changed)]
+    result = decide(arms, table, ratio, better, settings, late)
+    ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
+    slopes = [
+        trend.row((ever[arms.control], ever[t]), users.clusters, confidence)
+        for of_metric in trends for trend, t in zip(of_metric, arms.treatments, strict=True)
+    ]  # fmt: skip
+    fixed = Settings(settings.tests, confidence=confidence, correction=correction)
+    trend_of = trend_table(slopes, list(specs), len(arms.treatments), result["verdict"].tolist(), fixed)
+    again = trend_of.iloc[np.tile(np.arange(len(trend_of)), len(periods.rows))].reset_index(drop=True)
+    whole = result.assign(kind=kind, **{name: again[name] for name in TREND_COLUMNS})
+    whole.attrs = result.attrs
+    return Comparison.of(whole)
+
+
+def _value_of_each(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, UserValue]:
+    """What a user counts with: the sum of the rows, or their mean, which measures of lists are by themselves."""
+    found: dict[str, UserValue] = {}
+    for name, (column, _) in specs.items():
+        known = direction_of(column)
+        adds_up = known is None or known.counts or column.endswith("__n") or column.partition("@")[0] == "revenue"
+        found[name] = "sum" if adds_up else "mean"
+    given: Mapping[str, Any] = dict.fromkeys(specs, how) if isinstance(how, str) else how or {}
+    for name in subset("how", list(given), specs):
+        check_value(f"how[{name!r}]" if isinstance(how, Mapping) else "how", given[name], UserValue)
+        found[name] = given[name]
+    return found
+
+
+def _absent_count(
+    rows: pd.DataFrame, specs: Mapping[str, MetricColumns], values: Mapping[str, UserValue], missing: AbsentUsers,
+    smaller: Columns | None, larger: Columns | None,
+) -> dict[str, bool]:  # fmt: skip
+    """Whether users without rows in a period count as 0: sums do, and means for which 0 is what no list is worth."""
+    check_value("missing", missing, AbsentUsers)
+    if missing == "drop":
+        return dict.fromkeys(specs, False)
+    means = [name for name in specs if values[name] == "mean" and specs[name][1] is None]
+    columns = {name: specs[name][0] for name in means}
+
+    def own(named: Columns | None) -> list[str]:
+        return [columns.get(name, name) for name in as_columns(named)]
+
+    fills = fill_values(rows, list(columns.values()), "zero", own(smaller), own(larger), {})
+    return {name: name not in columns or fills[columns[name]] == 0 for name in specs}
+
+
+def _experiment_rows(people: People, periods: Periods, cluster: list[str]) -> ExperimentRows:
+    n = len(people.frame)
+    clusters = key_codes([("assignment", people.frame)], cluster)[0][0] if cluster else None
+    groups = pd.DataFrame({"period": periods.labels})
+    return ExperimentRows(people.frame, people.variants, people.variant, groups, np.zeros(n, np.int64), np.arange(n),
+                          None, clusters, [])  # fmt: skip
+
+
+def _counts_by_period(people: People, periods: Periods, users: ExperimentRows) -> tuple[Floats, Mask]:
+    """What was assigned, users or clusters, by variant, in every period and (last) in all of them together; and the
+    periods in which the shares of the variants change with the exposure."""
+    start, stop, variant = periods.start, periods.stop, people.variant
+    cohort = np.zeros(len(start), np.int64)
+    if people.exposed is not None:
+        cohort = np.unique(days_of(people.exposed, people.zone), return_inverse=True)[1]
+    units = users.randomised
+    if units is not None and units is users.clusters:
+        order = np.lexsort([cohort, units])
+        first = order[np.unique(units[order], return_index=True)[1]]
+        stop = np.zeros(len(first), np.int64)
+        np.maximum.at(stop, units, periods.stop)
+        start, variant, cohort = start[first], variant[first], cohort[first]
+    n_variants, n_cohorts = len(people.variants), int(cohort.max(initial=0)) + 1
+    counts, changed = [], []
+    for period in range(len(periods.rows)):
+        present = (start <= period) & (period < stop)
+        cell = cohort[present] * n_variants + variant[present]
+        table = np.bincount(cell, minlength=n_cohorts * n_variants).reshape(n_cohorts, n_variants).astype(np.float64)
+        counts.append(table.sum(axis=0))
+        some = counts[-1] > 0
+        share = counts[-1][some].min(initial=np.inf) / max(counts[-1].sum(), 1)
+        there = merge_periods(table[np.ix_(table.any(axis=1), some)], share, True)
+        changed.append(independence_test(there)[1] < HEALTH_ALPHA)
+    counts.append(np.bincount(variant[start < stop], minlength=n_variants).astype(np.float64))
+    return np.array(counts), np.array(changed, bool)
+
+
+def _planned(given: int | None, overall: Floats, arms: Arms) -> int:
+    """The number of units at which the bands are tightest: as planned, or all that there are."""
+    return given if given is not None else max(int(overall[arms.control] + overall[arms.treatments].max()), 2)

@@ -1,0 +1,116 @@
+"""Whether an effect fades or grows: the slope of the effects of all periods, with users as the units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...stats.arms import Arm, both, linearise
+from ...stats.effect_sizes import Effect, effect
+from ...stats.moments import MEAN_ROUNDING
+from ..decide.verdict import HEALTH_ALPHA, read_together, trend_verdicts
+from ..experiment_columns import Codes, Floats
+from ..samples import MetricRows
+from ..settings import Settings
+from .two_sample import TINY
+
+TREND_COLUMNS = [
+    "trend", "trend_se", "trend_ci_low", "trend_ci_high", "trend_p", "trend_p_adj", "trend_early", "trend_late",
+    "trend_verdict",
+]  # fmt: skip
+
+SLOPE = ["diff", "se", "ci_low", "ci_high", "df", "p_value"]
+
+
+class Trend:
+    """The slope Σ c_d·τ_d of one metric and treatment, added period by period, and the mean effects early and late.
+
+    τ_d is the effect of the period that lies at d days, and c_d = w_d(d − d̄)/Σ w_d(d − d̄)² with w_d = n_c·n_t/(n_c +
+    n_t). A user's part in the slope is Σ c_d·z_d, with z_d its part in the mean of its arm (0 where it is absent), so
+    that what a user does on different days may be alike. Sums are kept for w_d·d and for w_d, because d̄ is not known
+    before the last period, and for w_d of the first and of the last third of the periods, which lie at `days`.
+    """
+
+    def __init__(self, n_users: int, days: Floats) -> None:
+        third = max(1, round(len(days) / 3))
+        self.days = days - days.mean()  # small numbers, so that the sums keep their digits
+        self.thirds = np.array([self.days <= self.days[third - 1], self.days >= self.days[-third]])
+        self.weights = np.zeros(len(days))
+        self.parts = np.zeros((4, n_users))
+        self.effects = np.zeros(4)
+        self.largest = 0.0
+
+    def add(self, period: int, metric: MetricRows, arms: tuple[Codes, Codes]) -> None:
+        kept = both(metric.kept, arms)
+        n = both(len, kept)
+        if min(n) < 2:
+            return
+        sides = both(lambda own: linearise(*metric.sample.take(own)[:2]), kept)
+        means = float(sides[0][0]), float(sides[1][0])
+        if not np.isfinite(means).all():
+            return
+        weight = n[0] * n[1] / (n[0] + n[1])
+        factors = weight * np.array([self.days[period], 1.0, *self.thirds[:, period]])
+        for own, (_, z) in zip(kept, sides, strict=True):
+            for part, factor in zip(self.parts, factors / len(own), strict=True):
+                if factor:
+                    part[own] += factor * z
+        self.effects += factors * (means[1] - means[0])
+        self.weights[period] = weight
+        self.largest = max(self.largest, *map(abs, means))
+
+    def row(self, arms: tuple[Codes, Codes], clusters: Codes | None, confidence: float) -> dict[str, Any]:
+        """The slope with its test, the mean effects of the first and last third, and whether these turn the sign."""
+        units = both(lambda own: own if clusters is None else np.unique(clusters[own], return_inverse=True)[1], arms)
+        n = both(lambda own: len(own) if clusters is None else int(own.max(initial=-1)) + 1, units)
+        row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n": min(n), "turns": False}
+        if np.count_nonzero(self.weights) < 2 or min(n) < 2:
+            return row | {"early": np.nan, "late": np.nan}
+        days, weights = self.days, self.weights
+        total, thirds = weights.sum(), self.thirds @ weights
+        centre = float(days @ weights) / total
+
+        def test(factors: Floats) -> Effect:
+            """Test a linear combination of what is kept."""
+            sizes = np.array([np.abs(days) @ weights, total, *thirds])
+            least = MEAN_ROUNDING * self.largest * float(np.abs(factors) @ sizes)
+            control, treatment = (
+                _arm_of_parts(factors @ self.parts[:, own], unit if clusters is not None else None, k, least)
+                for own, unit, k in zip(arms, units, n, strict=True)
+            )
+            return effect(control, treatment._replace(mean=factors @ self.effects), confidence=confidence)
+
+        slope = test(np.array([1.0, -centre, 0.0, 0.0]) / float(weights @ np.square(days - centre)))
+        row |= {name: float(getattr(slope, name)) for name in SLOPE} | {"early": np.nan, "late": np.nan}
+        if thirds.all():
+            ends = test(np.array([0.0, 0.0, 1.0 / thirds[0], 0.0])), test(np.array([0.0, 0.0, 0.0, 1.0 / thirds[1]]))
+            shown = all(one.p_value <= HEALTH_ALPHA for one in ends)
+            row |= {"early": float(ends[0].diff), "late": float(ends[1].diff)}
+            row["turns"] = bool(shown and row["early"] * row["late"] < 0)
+        return row
+
+
+def _arm_of_parts(parts: Floats, unit: Codes | None, n: int, least: float) -> Arm:
+    """An arm whose estimate is a sum of parts of users, which are added up within clusters."""
+    u = parts if unit is None else np.bincount(unit, parts, n)
+    var = n / (n - 1) * float(np.square(u - u.mean()).sum())
+    return Arm(np.float64(0.0), np.float64(0.0 if np.sqrt(var) <= least else var), np.float64(n - 1))
+
+
+def trend_table(
+    rows: Sequence[dict[str, Any]], metrics: Sequence[str], n_treatments: int, verdicts: Sequence[str],
+    settings: Settings,
+) -> pd.DataFrame:  # fmt: skip
+    """The trend of every metric and treatment, read together; `verdicts` are those of all periods, in their order."""
+    table = pd.DataFrame(rows)
+    table.insert(0, "metric", np.repeat(list(metrics), n_treatments))
+    read_together(table, settings)
+    per_row = [list(verdicts[i :: len(table)]) for i in range(len(table))]
+    table["verdict"] = trend_verdicts(table, per_row, TINY)
+    names = {"diff": "trend", "se": "trend_se", "ci_low": "trend_ci_low", "ci_high": "trend_ci_high",
+             "p_value": "trend_p", "p_adj": "trend_p_adj", "early": "trend_early", "late": "trend_late",
+             "verdict": "trend_verdict"}  # fmt: skip
+    return table.rename(columns=names)[TREND_COLUMNS]
