@@ -76,6 +76,8 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.join.roll_up": ["roll_up"],
         "experiments.plan.aa_splits": ["aa_test"],
         "experiments.plan.interleaving": ["interleave"],
+        "experiments.plan.days_needed": ["arrivals_by_day"],
+        "experiments.plan.plan_comparison": ["plan_comparison"],
         "experiments.plan.plan_experiment": ["plan_experiment"],
         "tables.comparisons": ["report_table"],
         "tables.shown_frames": ["ReportTable"],

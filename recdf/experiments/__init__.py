@@ -7,8 +7,8 @@
 * Decide: `experiment_health` says whether an experiment is sound, `find_srm` why not, `decide_experiment` whether to
   ship by the roles of its metrics (`role_verdicts`), `adjust_pvalues` corrects for many tests, and `report_table` makes
   a comparison a table to print.
-* Plan: `plan_experiment` says how many users it takes, `aa_test` whether its tests hold; `interleave` mixes the lists
-  of two recommenders.
+* Plan: `plan_experiment` says how many users it takes, and days with `arrivals_by_day`; `plan_comparison` how many
+  lists models take, `aa_test` whether the tests hold; `interleave` mixes the lists of two recommenders.
 
 The four folders have these names. The modules beside them read the rows of an experiment, once for all of them.
 """

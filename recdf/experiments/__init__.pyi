@@ -18,7 +18,9 @@ from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
 from ..experiments.join.join_experiment import join_experiment as join_experiment
 from ..experiments.join.roll_up import roll_up as roll_up
 from ..experiments.plan.aa_splits import aa_test as aa_test
+from ..experiments.plan.days_needed import arrivals_by_day as arrivals_by_day
 from ..experiments.plan.interleaving import interleave as interleave
+from ..experiments.plan.plan_comparison import plan_comparison as plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
 from ..tables.comparisons import report_table as report_table
 from ..tables.shown_frames import ReportTable as ReportTable
@@ -27,6 +29,7 @@ __all__ = [
     "ReportTable",
     "aa_test",
     "adjust_pvalues",
+    "arrivals_by_day",
     "bootstrap_ci",
     "compare_interleaved",
     "compare_models",
@@ -40,6 +43,7 @@ __all__ = [
     "find_srm",
     "interleave",
     "join_experiment",
+    "plan_comparison",
     "plan_experiment",
     "report_table",
     "role_verdicts",
