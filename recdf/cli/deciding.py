@@ -12,6 +12,7 @@ from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
+from ..experiments.compare.segment_effects import segment_sentences
 from ..experiments.compare.where_both import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.experiment_health import experiment_health
@@ -155,7 +156,7 @@ def _experiment(given: argparse.Namespace) -> int:
     assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
     of_join = given_parameters(given, OF_JOIN)
     for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
-        assignment = _with_times(assignment, name)
+        assignment = with_times(assignment, name)
     joined = result.join_experiment(
         assignment, user_col=given.user_col, variant_col=given.variant_col, how=given.how,
         **given_parameters(given, ("smaller_is_better", "larger_is_better")), **of_join,
@@ -187,6 +188,8 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
         lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
+        if not join["by"]:
+            lines += ["", *segment_sentences(tables["segments"]).values()]
     decision = decided(tables["comparison"], roles)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
@@ -233,7 +236,7 @@ def _covariate_arguments(
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 
-def _with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
+def with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
     """Return the assignment with a text column read as times, if it holds times."""
     if name is None or name not in assignment.columns or not pd.api.types.is_string_dtype(assignment[name].dtype):
         return assignment

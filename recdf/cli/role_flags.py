@@ -28,8 +28,13 @@ def add_roles(command: Any) -> None:
 def given_roles(given: argparse.Namespace) -> dict[str, Any]:
     """Return the role of every metric that was given one."""
     roles: dict[str, Any] = as_pairs("--role", given.role, "a metric and its role, as ctr=success")
+    return roles | {name: ("guardrail", margin) for name, margin in given_margins(given).items()}
+
+
+def given_margins(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the margin of every guardrail."""
     margins = as_pairs("--guardrail", given.guardrail, "a metric and what it may lose, as revenue@10=-2%")
-    return roles | {name: ("guardrail", _number(text)) for name, text in margins.items()}
+    return {name: _number(text) for name, text in margins.items()}
 
 
 def _number(text: str) -> Any:

@@ -277,6 +277,18 @@ def trend_verdicts(table: pd.DataFrame, of_periods: Sequence[Sequence[str]], lea
     return verdicts
 
 
+DIFFERS, DOES_NOT_DIFFER = "differs between segments", "no difference between segments shown"
+
+
+def segments_verdict(of_segments: Sequence[str], doubts: Sequence[str], differs: bool, without_doubts: bool) -> str:
+    """Verdict of the segments of one metric and pair; a difference that rests on segments in doubt is withheld."""
+    doubt = next((text for text in NOT_ALIKE if text in doubts), "")
+    if differs and not without_doubts and doubts:
+        doubt = doubt or doubts[0]
+    checked = NOT_CHECKED if any(text.endswith(NOT_CHECKED) for text in of_segments) else ""
+    return doubt or (DIFFERS if differs else DOES_NOT_DIFFER) + checked
+
+
 def _withheld_pairs(table: pd.DataFrame) -> list[str]:
     """Why the verdict of each pair of models is withheld, or an empty text."""
     found = []
