@@ -66,6 +66,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.compare.effect_over_time": ["effect_over_time"],
         "experiments.compare.interleaved_clicks": ["compare_interleaved"],
         "experiments.compare.quantile_effects": ["compare_quantiles", "compare_zero_inflated"],
+        "experiments.compare.segment_effects": ["segment_effects"],
         "experiments.compare.variant_moments": ["variant_moments"],
         "experiments.decide.decide_experiment": ["decide_experiment", "role_verdicts"],
         "experiments.decide.experiment_health": ["experiment_health"],

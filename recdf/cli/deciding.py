@@ -12,6 +12,7 @@ from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
+from ..experiments.compare.segment_effects import segment_sentences
 from ..experiments.compare.where_both import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.experiment_health import experiment_health
@@ -191,6 +192,8 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
         lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
+        if not join["by"]:
+            lines += ["", *segment_sentences(tables["segments"]).values()]
     ran = {"unit": options.get("cluster", join["user_col"]), "segments": segments}
     decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []

@@ -8,6 +8,7 @@ from ..experiments.compare.effect_over_time import effect_over_time as effect_ov
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
 from ..experiments.compare.quantile_effects import compare_quantiles as compare_quantiles
 from ..experiments.compare.quantile_effects import compare_zero_inflated as compare_zero_inflated
+from ..experiments.compare.segment_effects import segment_effects as segment_effects
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
@@ -49,5 +50,6 @@ __all__ = [
     "report_table",
     "role_verdicts",
     "roll_up",
+    "segment_effects",
     "variant_moments",
 ]

@@ -34,6 +34,8 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
         pd.testing.assert_frame_equal(written(f"out/{name}.parquet"), want, check_dtype=False)
     assert out.index("sample ratio: fits planned shares") < out.index("All users") < out.index("By segment")
     assert "B vs. A" in out
+    for row in rd.experiments.segment_effects(wanted["segments"]).drop_duplicates("metric").to_dict("records"):
+        assert f"{row['metric']}, B against A: {row['verdict']} (Q = {row['q']:.4g} of 3 segments" in out
     assert "missing metrics: alike" in out
     assert out.isascii()
 

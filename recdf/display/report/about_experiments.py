@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...experiments.compare.segment_effects import segment_sentences
 from ...experiments.decide.adjustment import adjustment
 from ...experiments.decide.decide_experiment import (
     DO_NOT_SHIP,
@@ -262,7 +263,11 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
         return []
     own = given[(given["treatment"] == row["treatment"]) & (given["control"] == row["control"])]
     own = own[own["metric"] == row["metric"]]
-    return worse_for(own, segment_labels(own), (str(row["treatment"]), str(row["control"])))
+    said: list[Sentence] = worse_for(own, segment_labels(own), (str(row["treatment"]), str(row["control"])))
+    if "se" in given.columns and list(given.columns).index("metric") > 0:
+        key = str(row["metric"]), str(row["treatment"]), str(row["control"])
+        said += [(sentence,) for found, sentence in segment_sentences(given).items() if found == key]
+    return said
 
 
 def _warned(table: pd.DataFrame) -> list[Sentence]:
