@@ -67,7 +67,12 @@ def test_an_invalid_experiment_shows_no_effect_in_large_type(tmp_path):
 def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
     frame = users()
     path = rd.report(path=tmp_path / "r.html", experiment=compared(frame), segments=compared(frame, by="land"))
-    assert "B against A: shown to be worse in none of 2 segments." in card_of(path)[0]["For whom worse"]
+    said = card_of(path)[0]["For whom worse"]
+    assert "B against A: shown to be worse in none of 2 segments." in said
+    effects = rd.experiments.segment_effects(compared(frame, by="land"))
+    q = effects.query("metric == 'ndcg' and treatment == 'B'").iloc[0]
+    assert f"ndcg, B against A: {q['verdict']} (Q = {q['q']:.4g} of 2 segments, p {q['p_adj']:.3f})." in said
+    assert "C against A: " not in said
 
 
 def test_trust_is_the_badge_of_an_estimate(tmp_path):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...experiments.compare.segment_effects import segment_sentences
 from ...experiments.decide.adjustment import adjustment
 from ...experiments.decide.decide_experiment import (
     DO_NOT_SHIP,
@@ -20,6 +21,7 @@ from ...experiments.decide.decide_experiment import (
     SAFE,
     SHIP,
     change_texts,
+    plan_sentence,
     role_verdicts,
 )
 from ...off_policy.flags import MEANINGS
@@ -99,7 +101,8 @@ DECISIONS: dict[str, BadgeKind] = {SHIP: "better", DO_NOT_SHIP: "worse", KEEP_RU
 def _decision_said(tables: ReportTables) -> list[Sentence]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
-    return [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
+    said: list[Sentence] = [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
+    return [*said, *[(f"{plan_sentence(row)}.",) for row in rows[:1] if plan_sentence(row)]]
 
 
 def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
@@ -260,7 +263,11 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
         return []
     own = given[(given["treatment"] == row["treatment"]) & (given["control"] == row["control"])]
     own = own[own["metric"] == row["metric"]]
-    return worse_for(own, segment_labels(own), (str(row["treatment"]), str(row["control"])))
+    said: list[Sentence] = worse_for(own, segment_labels(own), (str(row["treatment"]), str(row["control"])))
+    if "se" in given.columns and list(given.columns).index("metric") > 0:
+        key = str(row["metric"]), str(row["treatment"]), str(row["control"])
+        said += [(sentence,) for found, sentence in segment_sentences(given).items() if found == key]
+    return said
 
 
 def _warned(table: pd.DataFrame) -> list[Sentence]:
