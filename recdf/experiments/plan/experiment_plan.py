@@ -56,7 +56,7 @@ class ExperimentPlan:
         own = table[table["metric"].isin(list(self.roles))]
         always = own["method"].str.startswith("sequential")
         test = own["method"].str.split("+").str[0].replace("welch", "t").where(~always, "t")
-        n = _users(own)
+        n = _planned_users(own)
         done = {name: tuple(as_columns(value)) for name, value in (ran or {}).items() if name != "looks"}
         looks = (ran or {}).get("looks")
         found = [f"{name} was not compared" for name in self.roles if name not in set(table["metric"])]
@@ -131,7 +131,7 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
     return ExperimentPlan(**(keys | lists), digest=hashlib.sha256(content).hexdigest())
 
 
-def _users(table: pd.DataFrame) -> int:
+def _planned_users(table: pd.DataFrame) -> int:
     """Users of all variants, also those whose metric is null; clusters where these are compared."""
     rows = ~table["method"].str.endswith("+cluster")
     arms = [table[f"n_{arm}"] + table[f"n_dropped_{arm}"].fillna(0).where(rows, 0) for arm in ("control", "treatment")]
