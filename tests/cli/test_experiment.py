@@ -385,6 +385,12 @@ def test_a_plan_binds_the_experiment(capsys, folder):
     code, out, _ = run(capsys, *ROLE_CALL, "--plan", "plan.toml", "--segment", "segment")
     assert "not as planned: segments segment instead of country" in out
     assert "stopped early" in out
+    (folder / "plan.toml").write_text(plan.format(900))
+    only = [*ROLE_CALL[:-3], "ctr=hits@10/n_pred", "--plan", "plan.toml", "--fail-on", "warning"]
+    assert run(capsys, *only)[0] == 1
+    (folder / "plan.toml").write_text("hypothesis = 'more clicks'\nprimary = 'ctr'")
+    assert run(capsys, *only)[0] == 0
+    (folder / "plan.toml").write_text(plan.format(900))
     report = "report", "--experiment", "out/comparison.parquet", "--out", "r.html"
     assert run(capsys, *report, "--plan", "plan.toml")[0] == 0
     assert "stopped early" in (folder / "r.html").read_text(encoding="utf-8")
