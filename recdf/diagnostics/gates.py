@@ -74,7 +74,7 @@ def gate(
         only if it has a budget of its own and `min_lists` users.
     alpha : float, default 0.05
         Largest probability that a candidate passes which has lost just more than a budget.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         For the rows that fail.
     min_lists : int, default 30
         With fewer users than that a row is undecided, and a segment is not gated.

@@ -32,7 +32,8 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
     """Return what `forest` draws: `metric`, `label`, `diff`, `ci_low`, `ci_high`, `p_adj`, `verdict`, `sign`, `n`.
 
     {parameters_returns}
-        One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says.
+        One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says. Effects of
+        segments have `shrunken` too.
     """
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
@@ -52,6 +53,8 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
     data.insert(1, "label", names)
     data["sign"] = [sign_of(text) for text in data["verdict"]]
     data["n"] = n.to_numpy()
+    if "shrunken" in comparison.columns:
+        data["shrunken"] = comparison["shrunken"].to_numpy()
     return data
 
 
@@ -68,7 +71,8 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     Parameters
     ----------
     comparison : DataFrame
-        What `rd.compare_models` or `rd.compare_variants` returned, all of it or some of its rows.
+        What `rd.compare_models` or `rd.compare_variants` returned, all of it or some of its rows; or what
+        `rd.experiments.segment_effects` made of it, whose shrunken effects are drawn as crosses.
     by : str or list of str, optional
         Columns of segments that name the rows. Default: the columns before `metric`.
     {axes_returns_raises}
@@ -104,11 +108,10 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
     confidence = confidence_of(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
-    style.caption(
-        panels[-1],
-        f"{level}; {count_text(data['n'])} users; filled: better (blue) or worse (orange), p-values "
-        f"{adjustment(comparison).words}",
-    )
+    marks = f"filled: better (blue) or worse (orange), p-values {adjustment(comparison).words}"
+    if "shrunken" in data.columns:
+        marks = "crosses: effects shrunken to their mean; the verdict is about all segments of a metric"
+    style.caption(panels[-1], f"{level}; {count_text(data['n'])} users; {marks}")
     return panels[0] if len(panels) == 1 else panels
 
 
@@ -143,6 +146,8 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
         (point,) = ax.plot([row.diff], [place], color=colour, marker=marker, markersize=8, markerfacecolor=fill,
                            linestyle="none")  # fmt: skip
         style.says(point, [f"{row.label}: {_words(row)}"])
+        if "shrunken" in rows.columns:
+            ax.plot([row.shrunken], [place], color=space.tone(ax), marker="x", markersize=7, linestyle="none")
         budget = getattr(row, "allowed", np.nan)
         if not np.isnan(budget):
             ax.plot([budget, budget], [place - 0.32, place + 0.32], color=space.tone(ax), linewidth=2)
@@ -264,11 +269,11 @@ def _over_time_data(
     data = data.reset_index(drop=True)
     data.attrs = {}
     data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
-    data["trend"] = [_trend_words(row) for row in rows.to_dict("records")]
+    data["trend"] = [trend_words(row) for row in rows.to_dict("records")]
     return data
 
 
-def _trend_words(row: Mapping[Any, Any]) -> str:
+def trend_words(row: Mapping[Any, Any]) -> str:
     """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
     if "trend_verdict" not in row:
         return ""
@@ -346,7 +351,9 @@ def over_time(
         promise = "bars: intervals, each of which holds for its own period alone"
     bounds = zip(data["time"].map(str), data["diff"], data["ci_low"], data["ci_high"], strict=True)
     style.says(line, [style.spoken(*one) for one in bounds], what)
-    style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
+    several = "treatment" in effect.columns and effect["treatment"].nunique() > 1
+    of = f" of {visible(treatment)}" if several else ""
+    style.title(ax, f"Effect{of} on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
         space.dates(ax)

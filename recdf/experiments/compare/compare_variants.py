@@ -106,7 +106,7 @@ def compare_variants(
         "greater": the treatment has the larger value. One-sided intervals are open (infinite) on one side.
     confidence : float, default 0.95
         Of the intervals; `reject` uses alpha = 1 − confidence.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         Of p_value into p_adj, see `adjust_pvalues`.
     family : str or list of str, optional
         Columns of the result whose values are separate families. Default: the whole table is one.

@@ -119,7 +119,7 @@ def effect_over_time(
         Users in two variants: error, or leave them out.
     confidence : float, default 0.95
         Of the intervals.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         Of p_value into p_adj: over all periods, metrics and treatments, or for "cumulative" over those of one look.
         Trends are a family of their own.
     sequential_n : int, optional
