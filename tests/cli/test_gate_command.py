@@ -112,7 +112,8 @@ def test_messages_are_in_the_words_of_the_command(capsys):
         (["ndcg@10=-2%", "ndcg@10 =-3%"], "ndcg@10 has two budgets"),
         (["NDCG=-2%"], "did you mean 'ndcg'"),
         (["ndcg=-2%"], "did you mean 'ndcg'"),
-        (["ndcg@10[country]=-2%"], "candidate has no column 'country' per list; evaluate both with carry="),
+        (["ndcg@10[country]=-2%"], "candidate has no column 'country'; it has 'user_id'"),
+        (["ndcg@10[country]=-2%"], "carry=, --carry in a shell"),
     ):
         assert says in fails(capsys, *GATE[:-1], *budget)
     assert "did you mean" not in fails(capsys, *GATE[:-1], "mrr@10=-2%")
