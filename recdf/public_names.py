@@ -77,6 +77,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.plan.aa_splits": ["aa_test"],
         "experiments.plan.interleaving": ["interleave"],
         "experiments.plan.days_needed": ["arrivals_by_day"],
+        "experiments.plan.experiment_plan": ["read_plan"],
         "experiments.plan.plan_comparison": ["plan_comparison"],
         "experiments.plan.plan_experiment": ["plan_experiment"],
         "tables.comparisons": ["report_table"],

@@ -18,6 +18,7 @@ from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.experiment_health import experiment_health
 from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
+from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..tables.comparisons import report_table
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
@@ -159,7 +160,9 @@ def _experiment(given: argparse.Namespace) -> int:
     check_out(given.out, COMPARISON_FILES, given.overwrite)
     result = read_parquet(given.results)
     options = given_parameters(given, (*OF_VARIANTS, *OF_BOTH))
-    segments = given.segment or []
+    roles = given_roles(given)
+    plan = roles if isinstance(roles, ExperimentPlan) else None
+    segments = given.segment or list((plan.segments if plan else None) or [])
     labels = [given.variant_col, *segments, *options.get("strata", []), *options.get("cluster", [])]
     keys = given.user_col or result.spec["user_col"]
     assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
@@ -185,8 +188,9 @@ def _experiment(given: argparse.Namespace) -> int:
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
         "test": dict.fromkeys(metrics, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
     }  # fmt: skip
-    specs, roles = {name: spec or name for name, spec in metrics.items()}, given_roles(given)
-    if success := [name for name, role in roles.items() if role == "success"]:
+    specs = {name: spec or name for name, spec in metrics.items()}
+    named = roles.roles if isinstance(roles, ExperimentPlan) else roles
+    if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
     if segments:
@@ -199,7 +203,8 @@ def _experiment(given: argparse.Namespace) -> int:
         lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
         if not join["by"]:
             lines += ["", *segment_sentences(tables["segments"]).values()]
-    decision = decided(tables["comparison"], roles)
+    ran = {"unit": options.get("cluster", join["user_col"]), "segments": segments}
+    decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
     return verdicts_fail(given, *tables.values()) or decision_fails(given, decision.get("decision"))

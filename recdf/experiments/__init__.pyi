@@ -19,6 +19,7 @@ from ..experiments.join.join_experiment import join_experiment as join_experimen
 from ..experiments.join.roll_up import roll_up as roll_up
 from ..experiments.plan.aa_splits import aa_test as aa_test
 from ..experiments.plan.days_needed import arrivals_by_day as arrivals_by_day
+from ..experiments.plan.experiment_plan import read_plan as read_plan
 from ..experiments.plan.interleaving import interleave as interleave
 from ..experiments.plan.plan_comparison import plan_comparison as plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
@@ -45,6 +46,7 @@ __all__ = [
     "join_experiment",
     "plan_comparison",
     "plan_experiment",
+    "read_plan",
     "report_table",
     "role_verdicts",
     "roll_up",

@@ -348,3 +348,22 @@ def test_a_report_takes_the_roles_of_its_experiment(capsys, folder):
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "ship. ctr: better (" in page
     assert run(capsys, "report", "ab", *roles, "--out", "s.html")[0] == 2
+
+
+def test_a_plan_binds_the_experiment(capsys, folder):
+    plan = "hypothesis = 'more clicks'\nprimary = 'ctr'\nn = {}\nunit = 'user_id'\nsegments = 'segment'\n"
+    (folder / "plan.toml").write_text(plan.format(400) + "[guardrails]\n'revenue@10' = '-2%'\n")
+    code, out, err = run(capsys, *ROLE_CALL, "--plan", "plan.toml", "--out", "out")
+    assert (code, err) == (0, "")
+    decision = written("out/decision.parquet").iloc[0]
+    assert decision["deviations"] == ""
+    assert f"Plan {decision['plan'][:12]}: as planned" in out
+    assert "By segment" in out
+    (folder / "plan.toml").write_text(plan.format(900).replace("'segment'", "'country'"))
+    code, out, _ = run(capsys, *ROLE_CALL, "--plan", "plan.toml", "--segment", "segment")
+    assert "not as planned: segments segment instead of country" in out
+    assert "stopped early" in out
+    report = "report", "--experiment", "out/comparison.parquet", "--out", "r.html"
+    assert run(capsys, *report, "--plan", "plan.toml")[0] == 0
+    assert "stopped early" in (folder / "r.html").read_text(encoding="utf-8")
+    assert "leave out --role" in fails(capsys, *ROLE_CALL, "--plan", "plan.toml", "--role", "ctr=success")

@@ -21,6 +21,7 @@ from ...experiments.decide.decide_experiment import (
     SAFE,
     SHIP,
     change_texts,
+    plan_sentence,
     role_verdicts,
 )
 from ...off_policy.flags import MEANINGS
@@ -102,7 +103,8 @@ DECISIONS: dict[str, BadgeKind] = {SHIP: "better", DO_NOT_SHIP: "worse", KEEP_RU
 def _decision_said(tables: ReportTables) -> list[Sentence]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
-    return [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
+    said: list[Sentence] = [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
+    return [*said, *[(f"{plan_sentence(row)}.",) for row in rows[:1] if plan_sentence(row)]]
 
 
 def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:

@@ -19,6 +19,7 @@ from ...errors import MissingExtraError
 from ...evaluation.publishing import made, staging_folder
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
+from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...progress import Progress
 from ...tables.cells import visible
 from ..pairs import model_rows
@@ -60,7 +61,7 @@ def report(
     metrics: str | Sequence[str] | None = None, examples: bool | pd.DataFrame = False, max_rows: int = 500,
     overwrite: bool = False, progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
-    roles: Mapping[str, Any] | None = None,
+    roles: Mapping[str, Any] | ExperimentPlan | None = None,
 ) -> Path:  # fmt: skip
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
@@ -116,8 +117,8 @@ def report(
         Columns that name who is independent of whom, for intervals and tests. Default: `user_id`, or else
         the first of the list key.
     roles : mapping, optional
-        Roles of the metrics of `experiment` (of its first table), as `rd.experiments.decide_experiment` takes them: the
-        page then says whether to ship, with the reasons, and what each guardrail shows.
+        Roles of the metrics of `experiment` (its first table), or a plan, as `rd.experiments.decide_experiment` takes
+        them: the page then says whether to ship, with the reasons, and what each guardrail shows.
 
     Returns
     -------
