@@ -21,7 +21,7 @@ from .files import is_text_file, read_files
 from .output import print_tables
 
 LOG_COLUMN_FLAGS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col")
-LOG_RULE_FLAGS = ("attribution", "repeats", "unattributed", "value", "null_keys")
+LOG_RULE_FLAGS = ("attribution", "named_lists", "repeats", "unattributed", "value", "null_keys")
 
 
 def add_impressions(commands: Any) -> None:

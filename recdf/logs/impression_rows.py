@@ -44,6 +44,11 @@ class Rules:
     clock_skew: Any
     value: Literal["paid", "shown"]
     null_keys: Literal["raise", "drop"]
+    named_lists: Literal["clicks", "all", "none"] = "clicks"
+
+    def follows_lists(self, role: str) -> bool:
+        """Say whether events of this kind that name a list belong to it."""
+        return bool(self.list_cols) and self.session_gap is None and self.named_lists in (role, "all")
 
     @property
     def log_columns(self) -> list[str]:
@@ -125,9 +130,10 @@ def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Impressi
         named = [(f"{role}[{rules.time_col!r}]", frames[role][rules.time_col]) for role in roles]
         clock, found = read_times(named)
         times = {role: one.values for role, one in zip(roles, found, strict=True)}
-    wanted = rules.unattributed == "true" and rules.session_gap is None  # lists that events name
-    named_lists = [role for role in roles[1:] if wanted and set(rules.list_cols) <= set(frames[role].columns)]
-    keys = {role: [users[role]] for role in ("log", *named_lists)}
+    placed = rules.unattributed == "true" and rules.session_gap is None
+    wanted = [role for role in roles[1:] if placed or rules.follows_lists(role)]
+    naming = [role for role in wanted if set(rules.list_cols) <= set(frames[role].columns)]
+    keys = {role: [users[role]] for role in ("log", *naming)}
     for name in rules.source_lists:
         for role, codes in _frame_codes(frames, list(keys), name)[0].items():
             keys[role].append(codes)

@@ -13,6 +13,7 @@ from ..inputs.constraints import a_number, check_record, check_value
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
+from .attribution import Outcome
 from .impression_rows import SESSION, Rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
 
@@ -21,7 +22,7 @@ SPANS = ("window", "clock_skew", "session_gap")
 RECORDED = (
     *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col"),
     *SPANS,
-    *("attribution", "relevance", "repeats", "unattributed", "value"),
+    *("attribution", "named_lists", "relevance", "repeats", "unattributed", "value"),
 )
 RELEVANCE_LEVELS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
@@ -89,7 +90,8 @@ def from_impressions(
     attribution: Literal["last", "first", "all"] = "last", relevance: Mapping[str, float] | None = None,
     repeats: Literal["first", "last", "each"] = "first", unattributed: Literal["count", "true"] = "count",
     session_gap: Any = None, clock_skew: Any = None, value: Literal["paid", "shown"] = "paid",
-    null_keys: Literal["raise", "drop"] = "raise", options: Options | None = None,
+    named_lists: Literal["clicks", "all", "none"] = "clicks", null_keys: Literal["raise", "drop"] = "raise",
+    options: Options | None = None,
 ) -> Impressions:  # fmt: skip
     """Turn a raw log of impressions, with its clicks and purchases, into `true` and `pred`.
 
@@ -135,6 +137,9 @@ def from_impressions(
         be later.
     value : {"paid", "shown"}, default "paid"
         Value of a purchase: `value_col` of `purchases`, or `value_col` of `log` (the price shown) at the impression.
+    named_lists : {"clicks", "all", "none"}, default "clicks"
+        Events that belong to the list that they name in `list_cols`, whenever it was shown: clicks, or purchases too.
+        With "none", and where an event names no list, `window` and `attribution` decide.
     null_keys : {"raise", "drop"}, default "raise"
         What happens to rows with a null user, item, list column, position or time: they raise an error, or they are
         dropped and counted.
@@ -153,9 +158,10 @@ def from_impressions(
         `pred`: user, list columns, item, `rank`, `value_col` (as in `true`, so that `revenue` is what was paid), and
         the other columns of the log. A column of the log named like `value_col` becomes `<value_col>_shown`.
 
-        `events`: `event`, `events` (how many), `attributed`, `never_shown` (its user was never shown its item),
-        `before_impression` (all its impressions came later), `outside_window`, which add up; with
-        `unattributed="true"` also `kept_in_true`, `shown_in_list` and `without_list`.
+        `events`: `event`, `events` (how many), `attributed`, `never_shown` (its user, or the list that it names, was
+        never shown its item), `before_impression` (all its impressions came later), `outside_window`, `unknown_list`
+        (it names a list that the log does not have), which add up; `by_list` (how many of the attributed ones went by
+        the list that they name); with `unattributed="true"` also `kept_in_true`, `shown_in_list` and `without_list`.
 
     Raises
     ------
@@ -172,6 +178,9 @@ def from_impressions(
     * An event before every impression of its item belongs to none, unless the next one is within `clock_skew`.
     * An event counts once: its shares sum to 1. Several events of one impression add up in `clicks`, `purchases` and
       value, and count once in `relevance`, which is that of the deepest event.
+    * An event that names its list belongs to the impression of its item there, without a limit of time. Where the list
+      shows the item several times, `attribution` chooses among those before the event, else the next one is taken.
+      An event that names an unknown list, or one without its item, belongs to none.
     * A purchase needs no click: it belongs to the impression, clicked or not.
     * A pause of exactly `session_gap` does not end a session; clicks and purchases neither make nor lengthen one.
     * "first" and "last" of a repeated item go by time, then by position, then by row. Two items at one position are
@@ -208,7 +217,7 @@ def from_impressions(
         lists = (*(name for name in lists if name != SESSION), SESSION)
     rules = Rules(
         user_col, item_col, rank_col, lists, time_col, clicked_col, value_col, window, attribution,
-        _levels(relevance), repeats, unattributed, session_gap, clock_skew, value, null_keys,
+        _levels(relevance), repeats, unattributed, session_gap, clock_skew, value, null_keys, named_lists,
     )  # fmt: skip
     events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
     _check_rules(rules, list(events))
@@ -284,7 +293,7 @@ def warn_of_counts(counts: Mapping[str, Any], events: Sequence[str]) -> None:
 def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -> None:
     """Warn if none of the events of a kind belongs to an impression: probably ids or times do not match."""
     if counts["events"] and not counts["attributed"] and n_impressions:
-        reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
+        reasons = {what: counts[what] for what in Outcome._fields[1:]}
         found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
         warn_user(
             f"none of the {counts['events']:,} {name} belongs to an impression ({found}); compare the ids, the units "

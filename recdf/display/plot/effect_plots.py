@@ -270,11 +270,11 @@ def _over_time_data(
     data = data.reset_index(drop=True)
     data.attrs = {}
     data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
-    data["trend"] = [_trend_words(row) for row in rows.to_dict("records")]
+    data["trend"] = [trend_words(row) for row in rows.to_dict("records")]
     return data
 
 
-def _trend_words(row: Mapping[Any, Any]) -> str:
+def trend_words(row: Mapping[Any, Any]) -> str:
     """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
     if "trend_verdict" not in row:
         return ""
@@ -354,7 +354,9 @@ def over_time(
         promise = "bars: intervals, each of which holds for its own period alone"
     bounds = zip(data["time"].map(str), data["diff"], data["ci_low"], data["ci_high"], strict=True)
     style.says(line, [style.spoken(*one) for one in bounds], what)
-    style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
+    several = "treatment" in effect.columns and effect["treatment"].nunique() > 1
+    of = f" of {visible(treatment)}" if several else ""
+    style.title(ax, f"Effect{of} on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
         space.dates(ax)
