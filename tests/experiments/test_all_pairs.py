@@ -1,4 +1,4 @@
-"""All pairs of variants (control=None): the same rows as one control at a time, corrected together, and read as pairs."""
+"""All pairs of variants (control=None): the rows of one control at a time, corrected together, and read as pairs."""
 
 import numpy as np
 import pandas as pd
@@ -107,7 +107,7 @@ def test_effects_over_time_compare_all_pairs(kind):
         pd.testing.assert_frame_equal(pd.DataFrame(mine[names]), pd.DataFrame(own.loc[mine.index, names]))
     drawn = rd.plot.over_time.data(table, treatment="C", control="B")
     assert drawn["diff"].tolist() == table.loc[(table["treatment"] == "C") & (table["control"] == "B"), "diff"].tolist()
-    with pytest.raises(rd.OptionError, match="name one of .* in control="):
+    with pytest.raises(rd.OptionError, match=r"name one of .* in control="):
         rd.plot.over_time.data(table, treatment="C")
 
 
@@ -115,7 +115,7 @@ def test_a_decision_needs_one_control():
     table = rd.compare_variants(users(), METRICS, control=None, expected=PLAN)
     roles = {"m": "success", "ctr": ("guardrail", "-50%")}
     assert len(rd.experiments.role_verdicts(table, roles)) == 6
-    with pytest.raises(rd.OptionError, match="all pairs of variants.*control="):
+    with pytest.raises(rd.OptionError, match=r"all pairs of variants.*control="):
         rd.experiments.decide_experiment(table, roles=roles)
 
 
