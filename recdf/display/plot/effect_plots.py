@@ -234,7 +234,7 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
         style.title(panel, f"Change of {metric}" if metric else "Change in per cent of the baseline")
         if not metric:
             style.percent(panel.xaxis)
-    said = f"bounds hold one-sided with {1 - gate.alpha:.0%}; {count_text(data['n'])} users; upright line: the budget"
+    said = f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(data['n'])} users; upright line: the budget"
     style.caption(panels[-1], f"{said}; filled: passes (blue) or fails (orange)")
     return panels[0] if len(panels) == 1 else panels
 
