@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
+from ..display.plot.effect_plots import trend_words
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
+from ..experiments.compare.effect_over_time import effect_over_time
 from ..experiments.compare.segment_effects import segment_sentences
+from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
 from ..experiments.compare.where_both import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.experiment_health import experiment_health
@@ -110,7 +113,8 @@ def add_experiment(commands: Any) -> None:
         usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
     )  # fmt: skip
     files = _add_results(
-        command, "health.parquet, comparison.parquet, segments.parquet; with roles decision.parquet and roles.parquet"
+        command, "health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with roles decision.parquet "
+        "and roles.parquet",
     )
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
     what = command.add_argument_group("what is compared")
@@ -129,6 +133,11 @@ def add_experiment(commands: Any) -> None:
             "verdict invalid",
         "--segment COLUMN ...": "columns of the assignment: compare within each",
     })  # fmt: skip
+    what.add_argument(
+        "--over-time", choices=get_args(PeriodKind), metavar="KIND",
+        help="also the effect by period, and whether it fades (needs --exposure-col and --time-col): daily, cumulative "
+        "(read at every look), or since_exposure",
+    )  # fmt: skip
     columns = command.add_argument_group("columns")
     add_arguments(columns, {
         "--user-col COLUMN ...": "key of the assignment (default: the columns of the list key that it has)",
@@ -194,11 +203,36 @@ def _experiment(given: argparse.Namespace) -> int:
         lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
         if not join["by"]:
             lines += ["", *segment_sentences(tables["segments"]).values()]
+    if given.over_time is not None:
+        tables["over_time"] = _over_time(given, result, assignment, specs, of_join, options)
+        lines.append(f"\n{given.over_time.replace('_', ' ').capitalize()}\n\n{compact(tables['over_time'])}\n")
+        for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
+            words = trend_words(row).replace("−", "-")
+            lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
     ran = {"unit": options.get("cluster", join["user_col"]), "segments": segments}
     decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
     return verdicts_fail(given, *tables.values()) or decision_fails(given, decision.get("decision"))
+
+
+def _over_time(
+    given: argparse.Namespace, result: Evaluation, assignment: pd.DataFrame, specs: Mapping[str, Any],
+    of_join: Mapping[str, Any], options: Mapping[str, Any],
+) -> pd.DataFrame:  # fmt: skip
+    """The effect by period, of the users and metrics that are compared."""
+    if "exposure_col" not in of_join or "time_col" not in of_join or result.spec["by"]:
+        raise OptionError("--over-time needs --exposure-col and --time-col, and a result of one model (no --by)")
+    known = ("control", "variant_col", "user_col", "expected", "cluster", "nan", "confidence", "correction",
+             "smaller_is_better", "larger_is_better")  # fmt: skip
+    own = {name: options[name] for name in known if name in options}
+    own |= {name: of_join[name] for name in ("exposure_col", "time_col", "multi_variant") if name in of_join}
+    own |= {"sequential_n": options.get("sequential_n")} if given.over_time == "cumulative" else {}
+    how = {name: given.how for name, spec in specs.items() if isinstance(spec, str)} if given.how else None
+    missing: AbsentUsers = "drop" if of_join.get("missing") == "drop" else "zero"
+    return effect_over_time(
+        result.per_user, dict(specs), kind=given.over_time, assignment=assignment, how=how, missing=missing, **own
+    )
 
 
 def planned_arguments(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:

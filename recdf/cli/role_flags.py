@@ -73,4 +73,6 @@ def decision_fails(given: argparse.Namespace, decision: pd.DataFrame | None) -> 
     """Return the exit code of a decision: 1 if --fail-on names what it says."""
     words = {"do not ship": "worse", "keep running": "undecided", "invalid": "invalid"}
     found = [] if decision is None else [words.get(one, "") for one in decision["decision"]]
+    if decision is not None and "deviations" in decision.columns and (decision["deviations"] != "").any():
+        found.append("warning")
     return int(any(failed(given, word) for word in found))

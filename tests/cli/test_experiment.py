@@ -99,6 +99,28 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
+@pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
+def test_experiment_shows_the_effect_over_time(capsys, folder, kind):
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "seen": 0})
+    lists = people[["user_id"]].merge(pd.DataFrame({"session_id": range(8)}), how="cross")
+    true = lists.assign(item_id=1)
+    pred = lists.assign(item_id=np.where(rng.random(len(lists)) < 0.5, 1, 2), rank=1, day=lists["session_id"])
+    rd.evaluate(true, pred, "hitrate@1", user_col=["user_id", "session_id"], carry="day").to_parquet("visits")
+    people.to_csv("people.csv", index=False)
+    call = ["experiment", "visits", "--assignment", "people.csv", "--control", "A", "--how", "mean"]
+    call += ["--user-col", "user_id", "--missing", "zero", "--over-time", kind, "--out", "out"]
+    assert "--exposure-col" in fails(capsys, *call)
+    code, out, err = run(capsys, *call, "--exposure-col", "seen", "--time-col", "day")
+    assert (code, err) == (0, "")
+    want = rd.experiments.effect_over_time(
+        pd.read_parquet("visits/per_user.parquet"), "hitrate@1", control="A", time_col="day", exposure_col="seen",
+        assignment=people, kind=kind, expected={"A": 1, "B": 1})  # fmt: skip
+    pd.testing.assert_frame_equal(written("out/over_time.parquet"), want, check_dtype=False)
+    assert f"hitrate@1, B vs. A: trend: {want['trend_verdict'].iloc[0]}" in out
+    assert out.isascii()
+
+
 def test_experiment_takes_times_of_exposure(capsys, folder):
     """Lists by user and day; a CSV file has its times as text, and a user who was never exposed has none."""
     day = pd.Series(pd.to_datetime("2026-03-01") + pd.to_timedelta(np.arange(len(SHOP.shown)) % 5, unit="D"))
@@ -363,6 +385,12 @@ def test_a_plan_binds_the_experiment(capsys, folder):
     code, out, _ = run(capsys, *ROLE_CALL, "--plan", "plan.toml", "--segment", "segment")
     assert "not as planned: segments segment instead of country" in out
     assert "stopped early" in out
+    (folder / "plan.toml").write_text(plan.format(900))
+    only = [*ROLE_CALL[:-3], "ctr=hits@10/n_pred", "--plan", "plan.toml", "--fail-on", "warning"]
+    assert run(capsys, *only)[0] == 1
+    (folder / "plan.toml").write_text("hypothesis = 'more clicks'\nprimary = 'ctr'")
+    assert run(capsys, *only)[0] == 0
+    (folder / "plan.toml").write_text(plan.format(900))
     report = "report", "--experiment", "out/comparison.parquet", "--out", "r.html"
     assert run(capsys, *report, "--plan", "plan.toml")[0] == 0
     assert "stopped early" in (folder / "r.html").read_text(encoding="utf-8")

@@ -93,6 +93,15 @@ def test_several_deviations_stand_side_by_side(read, users):
     assert found["deviations"].tolist() == ["2 looks instead of 1; confidence 0.9 instead of 0.95"] * 2
 
 
+def test_users_whose_metric_is_null_and_clusters_are_counted(read, users):
+    gaps = users.assign(**{name: users[name].where(users.index % 10 > 0) for name in ("ctr", "spend")})
+    found = EX.decide_experiment(compared(gaps, nan="drop"), roles=read(), ran=RAN)
+    assert found["deviations"].tolist() == [""]
+    shops = users.assign(shop=users.index // 8 * 2 + (users["variant"] == "B"))
+    table = compared(shops, cluster="shop")
+    assert EX.decide_experiment(table, roles=read(n="1000"), ran=RAN)["deviations"].tolist() == [""]
+
+
 @pytest.mark.parametrize(("text", "said"), [
     ("primary = 'ctr'", "no hypothesis"),
     ("hypothesis = 'x'", "no primary"),

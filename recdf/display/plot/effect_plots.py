@@ -234,7 +234,7 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
         style.title(panel, f"Change of {metric}" if metric else "Change in per cent of the baseline")
         if not metric:
             style.percent(panel.xaxis)
-    said = f"bounds hold one-sided with {1 - gate.alpha:.0%}; {count_text(data['n'])} users; upright line: the budget"
+    said = f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(data['n'])} users; upright line: the budget"
     style.caption(panels[-1], f"{said}; filled: passes (blue) or fails (orange)")
     return panels[0] if len(panels) == 1 else panels
 
@@ -269,11 +269,11 @@ def _over_time_data(
     data = data.reset_index(drop=True)
     data.attrs = {}
     data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
-    data["trend"] = [_trend_words(row) for row in rows.to_dict("records")]
+    data["trend"] = [trend_words(row) for row in rows.to_dict("records")]
     return data
 
 
-def _trend_words(row: Mapping[Any, Any]) -> str:
+def trend_words(row: Mapping[Any, Any]) -> str:
     """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
     if "trend_verdict" not in row:
         return ""
@@ -351,7 +351,9 @@ def over_time(
         promise = "bars: intervals, each of which holds for its own period alone"
     bounds = zip(data["time"].map(str), data["diff"], data["ci_low"], data["ci_high"], strict=True)
     style.says(line, [style.spoken(*one) for one in bounds], what)
-    style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
+    several = "treatment" in effect.columns and effect["treatment"].nunique() > 1
+    of = f" of {visible(treatment)}" if several else ""
+    style.title(ax, f"Effect{of} on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
         space.dates(ax)

@@ -28,11 +28,13 @@ from ...off_policy.flags import MEANINGS
 from ...tables.cells import Cell, digits_for, interval, number, p_value
 from ...tables.comparisons import note_of
 from .. import plot
+from ..plot.effect_plots import trend_words
 from .about_models import Pen, comparison_table, segment_labels, worse_for
 from .headline import badge_of, effect_text
 from .page_blocks import (
     Badge,
     BadgeKind,
+    Drawing,
     Name,
     Section,
     Sentence,
@@ -70,7 +72,7 @@ def experiment_section(
     if tables.position is not None:
         drawings.append(pen(plot.position, tables.position))
     if tables.over_time is not None:
-        drawings.append(pen(plot.over_time, tables.over_time, *_one_metric(tables.over_time)))
+        drawings += _over_time_drawings(tables.over_time, pen)
     if not tables.experiment and tables.health is None:
         if not drawings:
             return None, []
@@ -123,9 +125,20 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
     return TableBlock(caption, head, align, shown, csv_of(judged), "roles.csv", stacked=True, more=more)
 
 
-def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
-    """Return the first metric of a table that has several."""
-    return (str(table["metric"].iloc[0]),) if "metric" in table.columns and len(table) else ()
+def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
+    """Draw the effect on the first metric by period, a picture for each treatment."""
+    metric = [str(table["metric"].iloc[0])] if "metric" in table.columns and len(table) else []
+    several = table["treatment"].unique().tolist() if "treatment" in table.columns else []
+    return [pen(plot.over_time, table, *metric, treatment=one) for one in (several if len(several) > 1 else [None])]
+
+
+def _trend_said(tables: ReportTables, row: pd.Series) -> list[Sentence]:
+    """Say whether the effect of the headline fades, if a table of periods knows."""
+    given = tables.over_time
+    if given is None or not {"metric", "treatment", "trend_verdict"} <= set(given.columns):
+        return []
+    own = given[(given["metric"] == row["metric"]) & (given["treatment"] == row["treatment"])]
+    return [(f"{trend_words(one).capitalize()}.",) for one in own.head(1).to_dict("records")]
 
 
 def _checked(tables: ReportTables) -> list[Sentence]:
@@ -209,6 +222,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
     other = [one for one in harmed if (one["metric"], one["treatment"]) != (row["metric"], row["treatment"])]
     pair: Sentence = (Name(row["treatment"]), " against the control ", Name(row["control"]), " on ",
                       Name(row["metric"]), f" ({where})." if where else ".")  # fmt: skip
+    trend: list[Sentence] = []
     kind = badge_of(verdict)
     believed = kind != "warning" and sound.kind != "error"
     names = ", ".join(dict.fromkeys(str(one["metric"]) for one in other))
@@ -219,6 +233,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
         amount: Sentence = ("No effect is shown here, since the comparison is not sound; the tables have the numbers.",)
     else:
         amount = (f"{_effect(row)}, {_users(row)}.",)
+        trend = _trend_said(tables, row)
         if kind in ("better", "worse"):
             which = (Name(row["treatment"]), f" is {kind} than the control ", *pair[2:])
         else:
@@ -232,7 +247,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
         mark = Badge(DECISIONS[decision], decision)
     lines = [
         (WHICH, (*_decision_said(tables), which)),
-        (HOW_MUCH, (amount,)),
+        (HOW_MUCH, (amount, *trend)),
         (SURE, (soundness, *_test_words(table, row, believed))),
         (FOR_WHOM, (*_harms(harmed, believed), *_worse_segments(tables, row))),
         (DOUBTS, tuple(_warned(table))),

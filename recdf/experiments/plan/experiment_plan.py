@@ -56,8 +56,7 @@ class ExperimentPlan:
         own = table[table["metric"].isin(list(self.roles))]
         always = own["method"].str.startswith("sequential")
         test = own["method"].str.split("+").str[0].replace("welch", "t").where(~always, "t")
-        arms = own.groupby("metric")["n_control"].max() + own.groupby("metric")["n_treatment"].sum()
-        n = int(arms.max()) if len(arms) else 0
+        n = _planned_users(own)
         done = {name: tuple(as_columns(value)) for name, value in (ran or {}).items() if name != "looks"}
         looks = (ran or {}).get("looks")
         found = [f"{name} was not compared" for name in self.roles if name not in set(table["metric"])]
@@ -89,8 +88,8 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
     path : path
         A file with `hypothesis` (text) and `primary` (the success metrics), and, if they are planned, `control`, `unit`
         (the columns that were assigned), `segments`, `method` (a test of `compare_variants`), `n` (users of all
-        variants), `looks` (a number, or "any" for a test that holds at every look), `confidence` (0.95), and a table
-        `[guardrails]` of metrics and margins.
+        variants, or clusters), `looks` (a number, or "any" for a test that holds at every look), `confidence` (0.95),
+        and a table `[guardrails]` of metrics and margins.
 
     Returns
     -------
@@ -130,6 +129,14 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
         name: tuple(as_columns(keys[name])) for name in ("primary", "unit", "segments") if name in keys
     }
     return ExperimentPlan(**(keys | lists), digest=hashlib.sha256(content).hexdigest())
+
+
+def _planned_users(table: pd.DataFrame) -> int:
+    """Users of all variants, also those whose metric is null; clusters where these are compared."""
+    rows = ~table["method"].str.endswith("+cluster")
+    arms = [table[f"n_{arm}"] + table[f"n_dropped_{arm}"].fillna(0).where(rows, 0) for arm in ("control", "treatment")]
+    total = arms[0].groupby(table["metric"]).max() + arms[1].groupby(table["metric"]).sum()
+    return int(total.max()) if len(total) else 0
 
 
 def _names(names: tuple[str, ...]) -> str:
