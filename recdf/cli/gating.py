@@ -88,14 +88,14 @@ def _run_gate(given: argparse.Namespace) -> int:
 def side_of_folder(given: argparse.Namespace, role: str, name: str, flag: str) -> Side:
     """Return the result in a folder; of several recommenders the rows of the one that was named."""
     result = read_parquet(getattr(given, name))
-    by, rows = result.spec["by"], _chosen(given, flag, result.per_user, result.spec["by"])
+    by, rows = result.spec["by"], _rows_of_named(given, flag, result.per_user, result.spec["by"])
     if by and (models := rows[by[0]].unique().tolist())[1:]:
         several = f"{getattr(given, name)} has several {by[0]}s ({', '.join(map(str, models))})"
         raise OptionError(f"{several}; name one: {as_flag(flag)}")
     return read_side(role, Side(role, rows, result.spec))
 
 
-def _chosen(given: argparse.Namespace, flag: str, frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def _rows_of_named(given: argparse.Namespace, flag: str, frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the recommender that was named, if one was and the frame tells them apart."""
     model = getattr(given, flag)
     if model is not None and not by:
@@ -118,5 +118,5 @@ def read_lists(
     frames: dict[str, Any] = read_files({**paths, **pairs}, keys, [], ["score", "rank"])
     if pairs:
         of_both = zip(sides, flags, strict=True)
-        frames["pred"] = [_chosen(given, flag, frames.pop(side.role), side.spec["by"]) for side, flag in of_both]
+        frames["pred"] = [_rows_of_named(given, flag, frames.pop(side.role), side.spec["by"]) for side, flag in of_both]
     return frames

@@ -165,6 +165,8 @@ def test_a_report_shows_the_gate(capsys):
     run(capsys, *GATE, "--out", "kept")
     code, _, err = run(capsys, "report", "all", "--gate", "kept/gate.parquet", "--out", "page.html")
     assert (code, err) == (0, "")
+    assert run(capsys, "report", "all", "--gate", "kept", "--out", "same.html")[0] == 0
+    assert "--gate all/gate.parquet: no such file" in fails(capsys, "report", "all", "--gate", "all", "--out", "o.html")
     with open("page.html", encoding="utf-8") as file:
         page = file.read()
     assert "Gate: Passed: 1 budget is met" in page
