@@ -16,7 +16,7 @@ from ..experiments.decide.broken_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
-from .deciding import compact, label, metric_arguments, planned_arguments
+from .deciding import add_control, compact, label, metric_arguments, planned_arguments
 from .files import read_files
 from .output import failed, give_tables, text_table, verdicts_fail
 
@@ -142,8 +142,10 @@ def add_srm(commands: Any) -> None:
     add_out(files, "folder for srm.parquet; without it nothing is written")
     options = command.add_argument_group("options")
     add_arguments(options, {"--column COLUMN ...": "columns to look into"}, required=True)
-    add_arguments(options, {"--expected NAME=SHARE ...": 
-        "planned shares, such as A=0.9 B=0.1, or of each of --strata, as week1:A=0.9 (default: equal)"})  # fmt: skip
+    add_arguments(options, {
+        "--expected NAME=SHARE ...":
+            "planned shares, such as A=0.9 B=0.1, or of each of --strata, as week1:A=0.9 (default: equal)",
+    })  # fmt: skip
     add_parameters(options, find_srm, OF_SRM)
 
 
@@ -170,13 +172,13 @@ def add_quantiles(commands: Any) -> None:
         commands, "quantiles", _run_quantiles, "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of users or "
         "of their requests, and metrics of which most users have none by their parts.",
-        usage="%(prog)s --rows FILE --control NAME --metric NAME ... [options]",
+        usage="%(prog)s --rows FILE (--control NAME | --all-pairs) --metric NAME ... [options]",
     )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--rows FILE": "one row per user or request: variant, metrics, more"}, required=True)
     add_out(files, "folder for quantiles.parquet and parts.parquet; without it nothing is written")
     options = command.add_argument_group("options")
-    add_arguments(options, {"--control NAME": "variant that the others are compared with"}, required=True)
+    add_control(options)
     add_arguments(options, {
         "--metric NAME ...": "columns whose quantiles are compared",
         "--zero-inflated NAME ...": "columns to compare by the share of rows above 0, their mean, and the total",
@@ -195,7 +197,8 @@ def _run_quantiles(given: argparse.Namespace) -> int:
     names = [one for name in ("cluster", "by") for one in options.get(name, [])]
     rows = read_files({"rows": given.rows}, options.get("user_col", []), [variant, *names])["rows"]
     options["control"] = label("control", given.control, rows[variant])
-    options["expected"] = None if given.expected is None else planned_arguments(given.expected, rows[variant], rows, None)
+    of_rows = given.expected, rows[variant], rows, None
+    options["expected"] = None if given.expected is None else planned_arguments(*of_rows)
     tables = {}
     if given.metric:
         tables["quantiles"] = compare_quantiles(rows, given.metric, quantiles=given.quantiles, **options)

@@ -175,7 +175,7 @@ def plans_of(
     expected: Mapping[Any, Any] | None, columns: Sequence[str], labels: pd.DataFrame, argument: str
 ) -> list[Mapping[Any, float] | None]:
     """Planned shares in every row of labels: those of all, or of each stratum (stratum → variant → share)."""
-    if not by_stratum(expected):
+    if expected is None or not by_stratum(expected):
         return [expected] * len(labels)
     if len(columns) != 1:
         raise OptionError(
@@ -191,7 +191,7 @@ def plans_of(
 
 def by_stratum(expected: Mapping[Any, Any] | None) -> bool:
     """Whether planned shares are said for each stratum."""
-    return bool(expected) and all(isinstance(part, Mapping) for part in expected.values())
+    return bool(expected) and all(isinstance(part, Mapping) for part in (expected or {}).values())
 
 
 def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], variants: Sequence[Any]) -> pd.DataFrame:

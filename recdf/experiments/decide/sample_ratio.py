@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -19,34 +20,36 @@ from .verdict import HEALTH_ALPHA
 
 @dataclass(frozen=True)
 class Arms:
-    """Labels of the segments (one row without columns if there are none) and of the variants, one of them control."""
+    """Labels of the segments (one row without columns if there are none) and of the variants, and which are compared.
+
+    A pair is a control and a treatment, by their places among the variants.
+    """
 
     groups: pd.DataFrame
     variants: pd.Series
-    control: int
+    pairs: list[tuple[int, int]]
 
     @classmethod
     def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
-        """Refuse a control that is not among the variants, and a variant that is alone."""
+        """All variants against the control, or all pairs; refuse an unknown control, and a variant that is alone."""
         names, where = variants.tolist(), f"{role}[{variants.name!r}]"
-        if control not in names:
+        if control is not None and control not in names:
             raise OptionError(f"⟦control={control!r}⟧ is not in {where}; its variants are {names}")
         if len(names) < 2:
             raise OptionError(f"{where} has one variant, {names[0]!r}; a comparison needs at least two")
-        return cls(groups, variants, names.index(control))
+        if control is None:
+            return cls(groups, variants, list(itertools.combinations(range(len(names)), 2)))
+        c = names.index(control)
+        return cls(groups, variants, [(c, t) for t in range(len(names)) if t != c])
 
     @property
     def names(self) -> list[Any]:
         return list(self.variants.tolist())
 
-    @property
-    def treatments(self) -> list[int]:
-        return [t for t in range(len(self.variants)) if t != self.control]
-
-    def of_rows(self, n: int) -> tuple[Codes, Codes]:
-        """The group and the treatment of each of n rows, which stand by group, metric and treatment."""
-        n_groups, treatments = len(self.groups), self.treatments
-        return np.repeat(np.arange(n_groups), n // n_groups), np.tile(treatments, n // len(treatments))
+    def of_rows(self, n: int) -> tuple[Codes, Codes, Codes]:
+        """The group, the control and the treatment of each of n rows, which stand by group, metric and pair."""
+        control, treatment = np.tile(np.transpose(self.pairs), n // len(self.pairs))
+        return np.repeat(np.arange(len(self.groups)), n // len(self.groups)), control, treatment
 
 
 class SampleRatio(NamedTuple):
@@ -72,18 +75,22 @@ def check_sample_ratio(
     if expected is not None:
         if rows is None or not by_stratum(expected):
             plans = plans_of(expected, [], pd.DataFrame(index=[0]), "strata")
-            return _from_plan(shares_of_plans(plans, arms.names), count()[:, None])
+            return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), count()[:, None])
         strata, labels = rows.strata or (rows.variant, pd.DataFrame())
         plans = plans_of(expected, list(labels.columns), labels, "strata")
-        return _from_plan(shares_of_plans(plans, arms.names), _count_in_strata(rows, strata, len(labels)))
+        return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), _count_in_strata(rows, strata, len(labels)))
     n = len(arms.groups)
     return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
 
 
-def _from_plan(shares: pd.DataFrame, counts: Floats) -> SampleRatio:
-    """Units by group, stratum and variant against the planned shares, in every group and over all of them."""
-    absent = shares.shape[1] - counts.shape[2]
-    p = np.array([share_tests(np.pad(units, ((0, 0), (0, absent))), shares)[1] for units in counts])
+def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
+    """Units by group, stratum and variant against the planned shares, in every group and over all of them.
+
+    The shares are by stratum and variant, and perhaps by group.
+    """
+    units = np.pad(counts, ((0, 0), (0, 0), (0, shares.shape[-1] - counts.shape[2])))
+    planned = np.broadcast_to(shares, units.shape)
+    p = np.array([share_tests(own, plan)[1] for own, plan in zip(units, planned, strict=True)])
     p, overall = p[:-1], p[-1]
     return SampleRatio(
         (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA), ~np.isnan(p) | ~np.isnan(overall), np.fmin(p, overall)
@@ -150,8 +157,8 @@ def _from_health(health: pd.DataFrame, arms: Arms, counts: Floats, rows: Experim
             raise _other_users(variants, assigned[worst], compared[worst])
     if len(table) > len(variants):  # each segment was checked by itself
         counts = np.vstack([counts[:-1], np.full(len(variants), np.nan)])
-    planned = pd.DataFrame(cells("expected_share")[:1].astype(np.float64))
-    own = _from_plan(planned, counts[:, None])
+    planned = cells("expected_share").astype(np.float64)
+    own = _from_plan(np.vstack([planned, planned[:1]])[:, None], counts[:, None])
     left_out = np.full(len(arms.groups), np.nan)
     if np.array_equal(users[:-1], counts[:-1]):  # else users came in clusters
         pairs = zip(users[:-1], assigned, strict=True)
