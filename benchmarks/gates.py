@@ -4,13 +4,22 @@
 
 A population has a true mean change. A budget of exactly this change is just broken, so that at most 5 % of the runs may
 pass. Power is the share that passes if the budget is four standard errors larger than the change.
+
+    python benchmarks/gates.py 400 FOLDER       # the same on lists of MovieLens, beside a published gate
+
+FOLDER is that of `docs/draw_movielens.py`. The published gate is that of the package retrieval-eval-gate, if it is
+installed: its sequential test, which is given the budget, and its rule "no significant paired drop", which has none.
 """
 
+import runpy
 import sys
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
+import recdf as rd
 from recdf.stats.allowed_change import Change
 from recdf.stats.betting import STAKES
 
@@ -150,7 +159,61 @@ def looks(runs):
         print(f"{n:5} lists {100 * counts[0] / runs:6.1f} {100 * counts[1] / runs:6.1f}")
 
 
+def pairs_of_movielens(folder):
+    """Pairs of values per list: a worse model, the same lists, and a release that is empty for 2 % of the users."""
+    page = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "draw_movielens.py"))
+    past, later = page["split"](pd.read_parquet(Path(folder) / "ratings.parquet"))
+    true, pred = later[later["rating"] >= page["LIKED"]], page["recommend"](past)
+    found = rd.evaluate(true, pred, ["ndcg@10", "hitrate@10"], by="model").per_user.set_index("user_id")
+    for metric in ("ndcg@10", "hitrate@10"):
+        values = {model: rows[metric].sort_index().to_numpy() for model, rows in found.groupby("model")}
+        yield f"{metric}, popularity", values["popularity"], values["itemknn"]
+        broken = values["itemknn"].copy()
+        broken[np.flatnonzero(broken > 0)[:: max(1, np.count_nonzero(broken) // (len(broken) // 50))]] = 0
+        noise = np.random.default_rng(0).uniform(-0.01, 0.01, len(broken)) * (metric == "ndcg@10")
+        yield f"{metric}, some lists empty", np.clip(broken + noise * (broken > 0), 0, 1), values["itemknn"]
+
+
+def published(own, base, allowed):
+    """Whether the sequential test and the rule of no significant drop pass; None without the package."""
+    try:
+        from rag_eval_gate.sequential import SequentialGate
+        from rag_eval_gate.stats import paired_permutation_test
+    except ImportError:
+        return None, None
+    if len(own) > 1000:  # it is written in plain Python
+        return None, None
+    shares = ((own - base + 1) / 2).tolist()
+    sequential = SequentialGate((allowed + 1) / 2).run(shares).passed
+    if len(own) > 100:
+        return sequential, None
+    drop = paired_permutation_test(own, base, iters=200)
+    return sequential, not (drop.significant and own.mean() < base.mean())
+
+
+def real(runs, folder):
+    print("\nlists | wrong passes %, then power %: gate, t, fixed threshold, sequential, no significant drop")
+    for name, own_all, base_all in pairs_of_movielens(folder):
+        change, spread = (own_all - base_all).mean(), (own_all - base_all).std()
+        print(f"{name}: change {change:.4f}, standard deviation {spread:.3f}, {len(own_all)} lists")
+        for n in (30, 100, 300, 1000, 10_000, 100_000):
+            rng, rows, some = np.random.default_rng(n), [], runs if n <= 10_000 else runs // 2
+            for _ in range(some):
+                drawn = rng.integers(0, len(own_all), n)
+                own, base = own_all[drawn], base_all[drawn]
+                for allowed in (change, change - 4 * spread / np.sqrt(n)):
+                    fixed = (own - base).mean() > allowed
+                    gate = passes(own, base, allowed, (0.0, 1.0))
+                    rows.append([gate, t_passes(own - base, allowed), fixed, *published(own, base, allowed)])
+            shares = [100 * pd.DataFrame(rows[start::2]).astype(float).mean() for start in (0, 1)]
+            texts = [" ".join(f"{one:5.1f}" for one in part) for part in shares]
+            print(f"{n:7} | {' | '.join(texts)} ({some} runs)", flush=True)
+
+
 if __name__ == "__main__":
     runs_of = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    boundary(runs_of)
-    looks(runs_of)
+    if len(sys.argv) > 2:
+        real(runs_of, sys.argv[2])
+    else:
+        boundary(runs_of)
+        looks(runs_of)

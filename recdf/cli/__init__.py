@@ -31,7 +31,19 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from . import auditing, deciding, demo, diffing, estimating, evaluating, experimenting, gating, reading_logs, reporting
+from . import (
+    auditing,
+    deciding,
+    demo,
+    diffing,
+    estimating,
+    evaluating,
+    experimenting,
+    gating,
+    planning,
+    reading_logs,
+    reporting,
+)  # fmt: skip
 from .arguments import Parser, add_config, in_flags, with_config
 from .evaluating import Unexpected
 from .output import RunRecord, add_output, can_be_retried, complain
@@ -39,7 +51,7 @@ from .output import RunRecord, add_output, can_be_retried, complain
 __all__ = ["main", "run"]
 
 # Commands whose findings or verdicts may end them with code 1.
-VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm")
+VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm", "quantiles")
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -191,6 +203,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
         evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions,
         deciding.add_compare, deciding.add_experiment, gating.add_gate, diffing.add_diff,
         experimenting.add_interleave, experimenting.add_interleaved, experimenting.add_aa, experimenting.add_srm,
+        experimenting.add_quantiles, planning.add_plan,
         estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)

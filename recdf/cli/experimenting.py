@@ -7,13 +7,16 @@ from typing import Any
 
 import pandas as pd
 
+from ..errors import OptionError
 from ..evaluation.result import read_parquet
+from ..experiments.compare.compare_variants import compare_variants
 from ..experiments.compare.interleaved_clicks import compare_interleaved
+from ..experiments.compare.quantile_effects import compare_quantiles, compare_zero_inflated
 from ..experiments.decide.broken_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
-from .deciding import compact, metric_arguments, planned_arguments
+from .deciding import add_control, compact, label, metric_arguments, planned_arguments
 from .files import read_files
 from .output import failed, give_tables, text_table, verdicts_fail
 
@@ -21,6 +24,11 @@ OF_INTERLEAVE = ("method", "seed", "user_col", "item_col", "score_col", "rank_co
 OF_INTERLEAVED = ("credit", "unit_col", "user_col", "item_col", "alternative", "confidence")
 OF_AA = ("n", "cluster", "nan", "alternative", "confidence", "seed")
 OF_SRM = ("user_col", "variant_col", "cluster", "confidence")
+OF_QUANTILES = (
+    "variant_col", "user_col", "cluster", "by", "nan", "smaller_is_better", "larger_is_better", "alternative",
+    "confidence", "correction", "time_col",
+)  # fmt: skip
+TAILS = ("quantiles.parquet", "parts.parquet")
 MIXED, PREFERRED, SPLIT, RATIO = ("lists.parquet",), ("interleaved.parquet",), ("aa.parquet",), ("srm.parquet",)
 
 
@@ -151,3 +159,43 @@ def _srm(given: argparse.Namespace) -> int:
     shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
     give_tables(given, said + shown, {"srm": table}, {"srm": table}, RATIO)
     return int(failed(given, "invalid") and table["verdict"].str.startswith("invalid").any())
+
+
+def add_quantiles(commands: Any) -> None:
+    command = add_command(
+        commands, "quantiles", _run_quantiles, "compare quantiles of the variants of an experiment",
+        "Compare quantiles of the variants of an experiment (latency, order value) on a file of users or "
+        "of their requests, and metrics of which most users have none by their parts.",
+        usage="%(prog)s --rows FILE (--control NAME | --all-pairs) --metric NAME ... [options]",
+    )  # fmt: skip
+    files = command.add_argument_group("files")
+    add_arguments(files, {"--rows FILE": "one row per user or request: variant, metrics, more"}, required=True)
+    add_out(files, "folder for quantiles.parquet and parts.parquet; without it nothing is written")
+    options = command.add_argument_group("options")
+    add_control(options)
+    add_arguments(options, {
+        "--metric NAME ...": "columns whose quantiles are compared",
+        "--zero-inflated NAME ...": "columns to compare by the share of rows above 0, their mean, and the total",
+    })  # fmt: skip
+    add_arguments(options, {"--quantiles NUMBER ...": "default 0.5 0.9 0.99"}, default=(0.5, 0.9, 0.99))
+    add_arguments(options, {"--expected NAME=SHARE ...": "planned shares, such as A=0.9 B=0.1"})
+    add_parameters(options, compare_variants, OF_QUANTILES)
+
+
+def _run_quantiles(given: argparse.Namespace) -> int:
+    check_out(given.out, TAILS, given.overwrite)
+    if not (given.metric or given.zero_inflated):
+        raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
+    options = given_parameters(given, OF_QUANTILES)
+    variant = options.setdefault("variant_col", "variant")
+    names = [one for name in ("cluster", "by") for one in options.get(name, [])]
+    rows = read_files({"rows": given.rows}, options.get("user_col", []), [variant, *names])["rows"]
+    options["control"] = label("control", given.control, rows[variant])
+    options["expected"] = None if given.expected is None else planned_arguments(given.expected, rows[variant])
+    tables = {}
+    if given.metric:
+        tables["quantiles"] = compare_quantiles(rows, given.metric, quantiles=given.quantiles, **options)
+    if given.zero_inflated:
+        tables["parts"] = compare_zero_inflated(rows, given.zero_inflated, **options)
+    give_tables(given, "\n\n".join(map(compact, tables.values())), tables, tables, TAILS)
+    return verdicts_fail(given, *tables.values())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, examples
+from ..errors import ColumnError, DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
 from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.decide.verdict import FEW_LISTS, directions
@@ -17,7 +17,6 @@ from ..experiments.experiment_columns import Codes, Floats, Mask
 from ..experiments.join.missing_users import zero_is_worst
 from ..inputs.budgets import Budget, check_budget, read_budgets, signed
 from ..inputs.constraints import SHARE, Natural, Share
-from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
@@ -44,25 +43,13 @@ class _Settings(NamedTuple):
 
 
 def gate(
-    candidate: Any,
-    baseline: Any,
-    budgets: Mapping[str, str | float],
-    *,
-    by: str | Sequence[str] | None = None,
-    alpha: Annotated[float, SHARE] = 0.05,
-    correction: Correction = "holm",
-    min_lists: Natural = FEW_LISTS,
-    looks: Looks | None = None,
-    worst: Worst = "pass",
-    user_col: str | Sequence[str] | None = None,
-    unit_col: str | Sequence[str] | None = None,
-    weight_col: str | None = None,
-    pred: Sequence[Any] | None = None,
-    true: Any = None,
-    log: Any = None,
-    smaller_is_better: str | Sequence[str] | None = None,
+    candidate: Any, baseline: Any, budgets: Mapping[str, str | float], *, by: str | Sequence[str] | None = None,
+    alpha: Annotated[float, SHARE] = 0.05, correction: Correction = "holm", min_lists: Natural = FEW_LISTS,
+    looks: Looks | None = None, worst: Worst = "pass", user_col: str | Sequence[str] | None = None,
+    unit_col: str | Sequence[str] | None = None, weight_col: str | None = None, pred: Sequence[Any] | None = None,
+    true: Any = None, log: Any = None, smaller_is_better: str | Sequence[str] | None = None,
     larger_is_better: str | Sequence[str] | None = None,
-) -> Gate:
+) -> Gate:  # fmt: skip
     """Decide whether a candidate loses no more than its budgets against a baseline on the same lists.
 
     With d = candidate − baseline per list and a budget of δ: pass if the lower bound of the mean of d, one-sided at
@@ -87,7 +74,7 @@ def gate(
         only if it has a budget of its own and `min_lists` users.
     alpha : float, default 0.05
         Largest probability that a candidate passes which has lost just more than a budget.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         For the rows that fail.
     min_lists : int, default 30
         With fewer users than that a row is undecided, and a segment is not gated.
@@ -107,7 +94,7 @@ def gate(
         The recommendations of candidate and baseline, the truth they were evaluated on, and past interactions. With
         them the gate looks at what no metric tells: if `rd.check` finds sampled candidates, or items that are in the
         log already make up shares that differ by more than 5 %, all rows are undecided; and items that stand nowhere
-        in `true` count as unjudged. `pred` needs `true`.
+        in `true` count as unjudged. `pred` needs `true`, and `true` and `log` are read with `pred` only.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics whose direction recdf does not know. By default larger values of such a metric are better.
 
@@ -160,11 +147,13 @@ def gate(
     check_metrics(sides, metrics)
     known = {name: _definition(sides, name) for name in metrics}
     better = directions(known, smaller_is_better, larger_is_better)
-    values = {name: _metric_bounds(definition) for name, definition in known.items()}
+    values = {name: _metric_bounds(known[name]) for name in metrics}
     for one in read:
         check_budget(one, better[one.metric], values[one.metric])
     keys = _keys_of_lists(sides, user_col)
     pairs: dict[str, Any] = {}
+    if pred is None and (true is not None or log is not None):
+        raise OptionError("⟦true=⟧ and ⟦log=⟧ are what ⟦+pred=⟧ is looked at with; pass it too, or none of them")
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
         sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
@@ -174,7 +163,7 @@ def gate(
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
-    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks, alpha, looks)
+    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks)
 
 
 def _definition(sides: Sequence[Side], metric: str) -> str:
@@ -186,8 +175,7 @@ def _definition(sides: Sequence[Side], metric: str) -> str:
 def _metric_bounds(definition: str) -> tuple[float, float] | None:
     """Return the bounds of a metric, if it has both."""
     known = direction_of(definition)
-    low, high = (None, None) if known is None else known.bounds
-    return None if low is None or high is None else (low, high)
+    return None if known is None or None in known.bounds else cast(tuple[float, float], known.bounds)
 
 
 def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
@@ -223,8 +211,8 @@ def _segments(
         unknown = [one.value for one in own if one.value is not None and one.value not in texts]
         if unknown:
             raise OptionError(
-                f"budgets names {name}={unknown[0]}, which no list has; {name!r} has {examples(pd.Series(texts))}",
-                argument="budgets", value=unknown[0],
+                f"⟦budgets=⟧ names {name}={unknown[0]}, which no list has; {name!r} has {examples(pd.Series(texts))}",
+                value=unknown[0],
             )  # fmt: skip
         shown = {one.metric: one._replace(allowed=math.nan) for one in budgets[::-1]}
         for code, text in enumerate(texts):
@@ -235,7 +223,15 @@ def _segments(
 
 def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     """Return the segment of each list, −1 where neither side names one, and the labels of the segments."""
-    codes, labels = pd.factorize(pd.concat([column(frame, name, role) for role, frame in runs.parts]), sort=True)
+    read = []
+    for role, (_, frame) in zip(runs.models, runs.parts, strict=True):
+        if name not in frame.columns:
+            raise ColumnError(
+                f"{role} has no column {name!r} per list; evaluate both with carry=, --carry in a shell, which copies "
+                f"it from the recommendations. It has {', '.join(map(repr, frame.columns))}", argument="by", value=name,
+            )  # fmt: skip
+        read.append(frame[name])
+    codes, labels = pd.factorize(pd.concat(read), sort=True)
     some = codes >= 0  # a side without recommendations carries nothing
     codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
     of_cell[cell] = codes
@@ -273,17 +269,17 @@ def _gate_row(
         "n_lists": int(np.count_nonzero(~np.isnan(both[0]))),
         "n_differ": int(np.count_nonzero(np.abs(change.gain) > NO_DIFFERENCE)), "n_only_candidate": n_only_candidate,
         "n_only_baseline": n_only_baseline, "p_pass": math.nan, "p_fail": math.nan, "n_needed": math.nan,
-        "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
+        "alpha": settings.alpha, "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
     }  # fmt: skip
     if change.n < settings.min_lists:
-        row["reason"] = f"fewer than {settings.min_lists} users"
+        row["reason"] = f"fewer than {settings.min_lists:,} users"
         row["verdict"] = NOT_GATED if segment else row["verdict"]
     elif budget.relative and not mean_baseline > 0:
         row["reason"] = "the mean of the baseline is not above 0, so that no share of it is a budget"
     elif math.isnan(worst) and lacks.any():
         row["reason"] = f"{lacks.sum():,} lists have a value on one side only"
     elif not change.bound:
-        row["reason"] = "few large differences decide, and the metric has no bounds"
+        row["reason"] = "one large loss more could decide, and the metric has no bounds"
     elif gated:
         row |= {f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass") for name in (PASS, FAIL)}
         row["n_needed"] = change.needed() if row["p_pass"] > settings.alpha else math.nan
@@ -320,13 +316,13 @@ def _judged(runs: Runs, alpha: float) -> dict[str, str]:
 
     Items that nobody judged count as not relevant: a side that shows more of them may be better than its number.
     """
-    names = [set(map(str, frame.columns)) for _, frame in runs.parts]
+    (_, own_frame), (_, base_frame) = runs.parts
     found: dict[str, str] = {}
-    for name in sorted(one for one in names[0] & names[1] if one.startswith("judged")):
+    for name in [one for one in own_frame.columns if str(one).startswith("judged") and one in base_frame.columns]:
         own, base = runs.table(name)
         sums, weight = runs.unit_sums(own - base)
         d = sums if weight is None else sums[weight > 0] / weight[weight > 0]
-        change = Change(d, np.ones(len(d)), np.ones(len(d)), 1.0, (0.0, 1.0), False, False, 0.0, alpha)
+        change = Change(d, ones := np.ones(len(d)), ones, 1.0, (0.0, 1.0), False, False, 0.0, alpha)
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= alpha:
                 shares = f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of the baseline"

@@ -10,7 +10,6 @@ from ..errors import OptionError
 from ..stats.arms import (
     NO_THETA,
     Arm,
-    Sample,
     adjusted,
     around_pooled,
     both,
@@ -77,12 +76,8 @@ def residuals(units: Units, found: ArmsEstimate) -> tuple[Floats, Floats]:
         sides = both(lambda side, values: side._replace(num=values), sides, found.values)
     elif not found.how and sides[0].den is None:
         return found.values
-
-    def distances(side: Sample) -> Floats:
-        z = adjusted(side, found.theta, found.centre)[1]
-        return z if side.strata is None or side.strata.cluster is None else contributions(side, z)
-
-    return both(distances, sides)
+    z = both(lambda side: adjusted(side, found.theta, found.centre)[1], sides)
+    return both(contributions, sides, z) if units.clustered else z
 
 
 def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Arm]) -> ArmsEstimate:

@@ -124,8 +124,8 @@ def _in_strata(
         sides, cells = both(lambda one: one[0], found), both(lambda one: one[1], found)
     if data.strata is None:
         return sides
-    several = both(lambda cell: None if clusters is None else _repeated(cell // n_strata), cells)
-    placed = both(lambda cell, cluster: Strata(cell % n_strata, np.ones(n_strata), cluster), cells, several)
+    unit = both(lambda cell: None if clusters is None else np.unique(cell // n_strata, return_inverse=True)[1], cells)
+    placed = both(lambda cell, own: Strata(cell % n_strata, np.ones(n_strata), own), cells, unit)
     few = np.minimum(*(one.sums() for one in placed)) < 2
     if few.any():
         what = "users" if clusters is None else "clusters"
@@ -137,8 +137,3 @@ def _in_strata(
     weights = total / max(total.sum(), np.finfo(float).tiny)
     return both(lambda side, one: side.within(one._replace(weights=weights)), sides, placed)
 
-
-def _repeated(clusters: Codes) -> Codes | None:
-    """The number of each row's cluster, or None if each row is another one."""
-    present, own = np.unique(clusters, return_inverse=True)
-    return own if len(present) < len(own) else None

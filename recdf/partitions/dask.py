@@ -23,10 +23,7 @@ from .packed import PACKED, arrow_table_of
 from .source import frame_of_arrow
 
 __all__ = ["evaluate"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 HOLDS = "a Dask frame holds"  # for messages

@@ -17,7 +17,4 @@ from .engine_methods import Engine, Handle, Inline, Sent, labels_of_table
 from .engine_result import EngineEvaluation
 
 __all__ = ["Asked", "Engine", "EngineEvaluation", "Handle", "Inline", "Sent", "evaluate_frames", "labels_of_table"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

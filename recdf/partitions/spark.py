@@ -30,10 +30,7 @@ from .packed import Packing
 from .work import Distinct
 
 __all__ = ["evaluate"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 SPARK_TYPES = {"str": "string", "'int64'": "long"}

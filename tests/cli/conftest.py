@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from cli.forked import Forks
 from cli.frames import PRED, TRUE
 from cli.shop import GROUPS, models, shown
 
@@ -71,6 +72,14 @@ def folder(results_of_the_shop, tmp_path, monkeypatch):
     shutil.copytree(results_of_the_shop, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def recdf():
+    """Call `recdf` in a process of its own, which need not import the package again."""
+    calls = Forks()
+    yield calls
+    calls.close()
 
 
 @pytest.fixture

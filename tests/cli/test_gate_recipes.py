@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli.command import WITH_RECDF
+from cli.command import WITH_RECDF, run
 from cli.shop import SHOP
 
 import recdf as rd
@@ -45,6 +45,17 @@ def in_shell(commands):
     return subprocess.run(["bash", "-c", script], env=WITH_RECDF, capture_output=True, text=True, check=False)
 
 
+def test_the_first_ten_minutes(capsys, tmp_path, monkeypatch):
+    """Each line of the page's shell ends with the code behind it."""
+    monkeypatch.chdir(tmp_path)
+    lines = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.S)[0].splitlines()
+    assert len(lines) == 5
+    for line in lines:
+        words, _, code = line.partition("#")
+        assert run(capsys, *words.split()[1:])[0] == int(code), line
+
+
+@pytest.mark.slow
 def test_github(candidate):
     steps = WORKFLOWS[0]["jobs"]["gate"]["steps"]
     done = in_shell(next(step["run"] for step in steps if step.get("name") == "Gate"))
@@ -52,6 +63,7 @@ def test_github(candidate):
     assert Path("gate.md").read_text(encoding="utf-8").startswith("### Passed" if candidate else "### Failed")
 
 
+@pytest.mark.slow
 def test_gitlab(candidate):
     job = WORKFLOWS[1]["gate"]
     done = in_shell("\n".join(job["script"]))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from cli.command import WITH_RECDF, run
-from cli.forked import Forks
 from cli.frames import CALL, PRED, TRUE, expected
 from cli.shop import GROUPS, shown
 
@@ -21,14 +20,6 @@ pytestmark = [
 
 RECDF = f"{sys.executable} -m recdf"
 EVALUATE = " ".join(CALL)
-
-
-@pytest.fixture(scope="module")
-def recdf():
-    """Call `recdf` in a process of its own, which need not import the package again."""
-    calls = Forks()
-    yield calls
-    calls.close()
 
 
 def shell(script, **environment):

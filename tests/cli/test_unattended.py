@@ -5,15 +5,13 @@ import os
 import re
 import shlex
 import signal
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from cli.command import WITH_RECDF, fails, refused, run
+from cli.command import fails, refused, run
 from cli.frames import CALL, PRED, TRUE, expected
 
 import recdf as rd
@@ -168,7 +166,6 @@ def test_no_message_speaks_python(capsys, change):
 STOPPED = """
 import os, signal, sys
 from recdf.evaluation import storage
-from recdf.cli import run
 
 number = getattr(signal, sys.argv.pop())
 
@@ -177,20 +174,19 @@ def stop(*arguments):
     return keep(*arguments)
 
 keep, storage.to_table = storage.to_table, stop
-run()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to send")
 @pytest.mark.parametrize(
     ("stream", "name", "code"), [([], "SIGTERM", 143), ([], "SIGINT", 130), (["--stream"], "SIGTERM", 143)]
 )
-def test_sigterm_ends_like_ctrl_c(capsys, name, code, stream):
+def test_sigterm_ends_like_ctrl_c(capsys, recdf, name, code, stream):
     run(capsys, *CALL, "--out", "out")
     before = {path: path.read_bytes() for path in Path("out").iterdir()}
-    call = [sys.executable, "-c", STOPPED, *CALL, *stream, "-k", "3", "--out", "out", "--overwrite", name]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, env=WITH_RECDF)
-    assert (done.returncode, done.stderr) == (code, "")
+    done = recdf(*CALL, *stream, "-k", "3", "--out", "out", "--overwrite", name, script=STOPPED)
+    assert (done.returncode, done.stderr) == (code, b"")
     assert {path: path.read_bytes() for path in Path("out").iterdir()} == before
 
 

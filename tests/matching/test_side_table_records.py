@@ -122,6 +122,7 @@ assert "--prices FILE" in told.getvalue()
 '''
 
 
+@pytest.mark.slow
 def test_a_new_side_table_is_one_record(tmp_path):
     """A record is planted in a copy of the package: functions, files, an engine, messages and the command have it."""
     root = Path(rd.__path__[0])

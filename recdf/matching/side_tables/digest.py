@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ...inputs.threads import each
-
 DIGEST_BYTES = 8
-MANY_ROWS = 10**7
+
+# A digest of very many numbers is that of weighted sums of so many neighbours, which takes a third of the time.
+MANY_ROWS, SUMMED = 10**6, 2**12
 
 
 class DescribedSide(TypedDict):
@@ -28,15 +28,9 @@ class DescribedSide(TypedDict):
 
 
 def described(columns: Sequence[pd.Series]) -> DescribedSide:
-    """Describe the columns of a side table by their names, their number of rows, and a digest of their values.
-
-    With very many rows, a thread takes each column, and the digest is that of their digests.
-    """
+    """Describe the columns of a side table by their names, their number of rows, and a digest of their values."""
     total = blake2b(digest_size=DIGEST_BYTES)
-    many = len(columns) > 1 and len(columns[0]) >= MANY_ROWS
-    if many:
-        total.update(repr(each(lambda series: described([series])["digest"], columns)).encode())
-    for series in () if many else columns:
+    for series in columns:
         total.update(str(series.name).encode())
         _add_values(total, series)
     return {
@@ -76,7 +70,14 @@ def _add_values(total: Any, series: pd.Series) -> None:
         if data is not None and len(ends):
             total.update(memoryview(data)[int(ends[0]) : int(ends[-1])])
         return
-    total.update(np.ascontiguousarray(array.fill_null(0).to_numpy(zero_copy_only=False)))
+    values = np.ascontiguousarray(array.fill_null(0).to_numpy(zero_copy_only=False))
+    if len(values) >= MANY_ROWS and values.itemsize == 8:
+        bits, n_rest = values.view(np.uint64), len(values) % SUMMED
+        weight = np.random.RandomState(0).randint(2**63, size=SUMMED, dtype=np.uint64) | np.uint64(1)
+        mixed = bits ^ bits >> np.uint64(32)  # a change of the highest bits alone would be alike for all weights
+        total.update(mixed[: len(bits) - n_rest].reshape(-1, SUMMED) @ weight)
+        values = bits[len(bits) - n_rest :]
+    total.update(values)
 
 
 def _plain_type(kind: Any) -> Any:
