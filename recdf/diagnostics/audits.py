@@ -295,8 +295,8 @@ def _measured(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> tu
 
 
 def _values_without(
-    key: str, marks: Mapping[str, Mark], frames: AuditFrames, pairs: _Pairs, matched: Matched, values: dict[str, Floats],
-    frame_row: np.ndarray, call: Call,
+    key: str, marks: Mapping[str, Mark], frames: AuditFrames, pairs: _Pairs, matched: Matched,
+    values: dict[str, Floats], frame_row: np.ndarray, call: Call,
 ) -> dict[str, Floats]:  # fmt: skip
     """Return the metrics of each list without the rows of a finding, NaN for lists that are left out."""
     role, where, _ = marks[key]
