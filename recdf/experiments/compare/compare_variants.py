@@ -78,7 +78,8 @@ def compare_variants(
       values, or one beside strata are a regression in which every centred covariate is interacted with the treatment,
       with HC2 variances; missing values have an indicator of their own.
     * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the delta method above.
-    * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users).
+    * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users). A one-sided
+      mixture is of effects in the direction of the alternative, and its bound is nearer.
     * test "bootstrap": percentile interval and p of Poisson(1) weights per user.
     * test "permutation": t of the data against t under shuffled labels; it holds where a small arm is skewed.
     * test "proportion": Fisher's exact p and Newcombe's interval of two shares.
