@@ -95,6 +95,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "inputs.frames": ["from_dict", "from_labelled"],
         "logs.impressions": ["Impressions", "from_impressions"],
         "logs.log_checks": ["check_log"],
+        "logs.persons": ["assign_persons"],
         "logs.time_slices": ["time_slice"],
         "partitions.impressions_parquet": ["impressions_parquet"],
     },
