@@ -59,15 +59,7 @@ class Impressions:
     @property
     def options(self) -> dict[str, Any]:
         """The options with which `evaluate` reads these tables: `rd.evaluate(*lists, "ctr@10", **lists.options)`."""
-        found: dict[str, Any] = {
-            "user_col": [self.spec["user_col"], *self.spec["list_cols"]], "item_col": self.spec["item_col"],
-            "rank_col": "rank", "relevance_col": "relevance",
-        }  # fmt: skip
-        if self.spec["value_col"] is not None:
-            found["value_col"] = self.spec["value_col"]
-        if self.spec["repeats"] == "each":
-            found["duplicates"] = "keep"
-        return found
+        return dict(self.spec["options"])
 
     def __repr__(self) -> str:
         positions = self.spec["positions"]
@@ -371,9 +363,16 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
     ranking = tables.ranking
     given = {name: getattr(rules, name) for name in RECORDED}
     spans = {name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)}
+    options: dict[str, Any] = {
+        "user_col": [rules.user_col, *rules.list_cols], "item_col": rules.item_col, "rank_col": "rank",
+        "relevance_col": "relevance",
+    }  # fmt: skip
+    options |= {} if rules.value_col is None else {"value_col": rules.value_col}
+    options |= {"duplicates": "keep"} if rules.repeats == "each" else {}
     return {
         **given,
         **spans,
+        "options": options,
         "list_cols": list(rules.list_cols),
         "clock": {"kind": tables.clock.kind, "unit": tables.clock.unit} if rules.time_col else None,
         "positions": {
