@@ -85,8 +85,7 @@ def from_impressions(
     log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
     list_cols: str | Sequence[str] = (SESSION,), time_col: str | None = None, clicked_col: str | None = None,
     clicks: Any = None, purchases: Any = None, refunds: Any = None, order_col: str | None = None,
-    persons: Any = None, person_col: str | None = None,
-    value_col: str | None = None, window: Any = None,
+    persons: Any = None, person_col: str | None = None, value_col: str | None = None, window: Any = None,
     attribution: Literal["last", "first", "all"] = "last", relevance: Mapping[str, float] | None = None,
     repeats: Literal["first", "last", "each"] = "first", unattributed: Literal["count", "true"] = "count",
     session_gap: Any = None, clock_skew: Any = None, value: Literal["paid", "shown"] = "paid",
@@ -123,7 +122,8 @@ def from_impressions(
         One row per device, with `user_col` and `person_col`. The other frames have devices in `user_col`. Persons are
         then the users, so that a purchase on one device belongs to an impression on another one, and the device is a
         column of the list key, if there are `list_cols`. A device of several persons is that of the first one: by
-        `time_col`, if `persons` has it, else by row. An unknown device is a person of its own.
+        `time_col`, if `persons` has it, else by row. An unknown device is a person of its
+        own, or the person with this id.
     person_col : str, optional
         Column of the person in `persons`, and in `true` and `pred`.
     value_col : str, optional
