@@ -222,8 +222,10 @@ def _simulated(
             table = np.full(n_lists * n_draws, np.nan)
             table[of_row] = values
             by_draw = table.reshape(n_lists, n_draws)
-            found[column] = ratio(np.nansum(by_draw, axis=1), np.count_nonzero(~np.isnan(by_draw), axis=1))
-            means = [mean(one, weight) for one in by_draw.T]
+            known = ~np.isnan(by_draw)
+            found[column] = ratio(np.nansum(by_draw, axis=1), np.count_nonzero(known, axis=1))
+            shares = np.ones(n_lists) if weight is None else weight
+            means = ratio(shares @ np.where(known, by_draw, 0.0), shares @ known)
             errors[column] = float(np.nanstd(means, ddof=1) / np.sqrt(n_draws))
     return found, errors
 

@@ -125,7 +125,8 @@ def effect_over_time(
         For "cumulative": the planned number of units in two arms, at which the bands are tightest. It belongs to the
         plan; by default it is the number that there is at the end.
     expected : mapping, optional
-        Planned share of every variant, tested in each period and over all users (χ², p < 0.001).
+        Planned share of every variant, tested in each period and over all users (χ², p < 0.001). It is not for a
+        ramp-up, in which there is no such share.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better, as in `compare_variants`.
     progress : bool, optional
@@ -157,9 +158,12 @@ def effect_over_time(
     Notes
     -----
     Use "since_exposure" for novelty: days of the calendar mix users who are new with users who are not. Its late days
-    have only users who came early. Days with shares of the variants that have changed since the first exposures compare
-    users of different days; they carry the warning "shares_change" and no verdict: pass the rows of one phase. Do not
-    read the days of "daily" one by one until one of them is significant; "cumulative" may be read every day.
+    have only users who came early. Where the shares of the variants change over the days of exposure, as in a ramp-up,
+    users are compared within the day of their exposure (with strata, as `compare_variants` does; "strata_differ" names
+    the periods), and τ_d = Σ_h W_h·τ_dh, w_d = 1/Σ_h W_h²(1/n_ch + 1/n_th). Neighbouring days with fewer than 8 units
+    of a variant are put together if their shares are alike. A day with fewer than 2 has nothing to compare; its users
+    are in `n_dropped`. Do not read the days of "daily" one by one until one of them is significant; "cumulative" may be
+    read every day.
 
     References
     ----------
