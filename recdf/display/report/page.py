@@ -233,9 +233,10 @@ def _heading(tables: ReportTables) -> str:
 def _about_users(tables: ReportTables) -> Sentence:
     """Return the line below the heading of a page without a result."""
     for table in tables.experiment.values():
-        metrics, arms = table["metric"].nunique(), table["treatment"].nunique() + 1
-        users = int(table["n_control"].max() + table.groupby("treatment")["n_treatment"].max().sum())
-        return (f"{arms} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
+        sides = [table[[side, f"n_{side}"]].set_axis(["variant", "n"], axis=1) for side in ("control", "treatment")]
+        metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
+        users = int(arms.sum())
+        return (f"{len(arms)} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
     return (f"{0 if tables.off_policy is None else len(tables.off_policy)} estimates",)
 
 
