@@ -32,8 +32,8 @@ class Trend:
     """The slope Σ c_d·τ_d of one metric and treatment, added period by period, and the mean effects early and late.
 
     τ_d is the effect of the period that lies at d days, and c_d = w_d(d − d̄)/Σ w_d(d − d̄)² with w_d = n_c·n_t/(n_c +
-    n_t), or 1/Σ_h W_h²(1/n_ch + 1/n_th) in strata. A user's part in the slope is Σ c_d·z_d, with z_d its part in the mean of its arm (0 where it is absent), so
-    that what a user does on different days may be alike. Sums are kept for w_d·d and for w_d, because d̄ is not known
+    n_t), or 1/Σ_h W_h²(1/n_ch + 1/n_th) in strata. A user's part in the slope is Σ c_d·z_d, with z_d its part in the
+    estimate of its arm (0 where it is absent), so that what a user does on different days may be alike. Sums are kept for w_d·d and for w_d, because d̄ is not known
     before the last period, and for w_d of the first and of the last third of the periods, which lie at `days`.
     """
 

@@ -1,4 +1,4 @@
-"""A ramp-up seen from the days of exposure: what was assigned in each period, and the strata within which to compare."""
+"""A ramp-up seen from the days of exposure: the users of each period, and the strata within which to compare them."""
 
 from __future__ import annotations
 
