@@ -53,7 +53,8 @@ def by_hand(rows, users, kind, columns, how="sum"):
             if kind == "since_exposure":
                 if (end - one["exposed"]) / pd.Timedelta("1D") < period + 1:
                     continue
-                of = [row for row in events_of[user] if math.floor((row["time"] - one["exposed"]) / pd.Timedelta("1D")) == period]
+                of = [row for row in events_of[user]
+                      if math.floor((row["time"] - one["exposed"]) / pd.Timedelta("1D")) == period]  # fmt: skip
             else:
                 if one["exposed"] > last[period]:
                     continue

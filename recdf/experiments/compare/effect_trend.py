@@ -33,8 +33,9 @@ class Trend:
 
     τ_d is the effect of the period that lies at d days, and c_d = w_d(d − d̄)/Σ w_d(d − d̄)² with w_d = n_c·n_t/(n_c +
     n_t), or 1/Σ_h W_h²(1/n_ch + 1/n_th) in strata. A user's part in the slope is Σ c_d·z_d, with z_d its part in the
-    estimate of its arm (0 where it is absent), so that what a user does on different days may be alike. Sums are kept for w_d·d and for w_d, because d̄ is not known
-    before the last period, and for w_d of the first and of the last third of the periods, which lie at `days`.
+    estimate of its arm (0 where it is absent), so that what a user does on different days may be alike. Sums are kept
+    for w_d·d and for w_d, because d̄ is not known before the last period, and for w_d of the first and of the last third
+    of the periods, which lie at `days`.
     """
 
     def __init__(self, n_users: int, days: Floats, users: ExperimentRows) -> None:
@@ -113,7 +114,7 @@ def _arm_of_parts(parts: Floats, own: Codes, users: ExperimentRows, least: float
     if users.clusters is not None:
         n_strata = int(stratum.max(initial=0)) + 1
         cell, place = np.unique(users.clusters[own] * n_strata + stratum, return_inverse=True)
-        parts, stratum = np.bincount(place, parts), cell % n_strata
+        parts, stratum = np.bincount(place, parts).astype(np.float64, copy=False), cell % n_strata
         unit = np.unique(cell // n_strata, return_inverse=True)[1]
     stratum = np.unique(stratum, return_inverse=True)[1]
     size = np.bincount(stratum).astype(np.float64)
