@@ -21,7 +21,8 @@ def always_valid_multiplier(
     rho2, a = _mixture(n, n_planned, alpha, alternative)
     root = np.sqrt(a) / (alpha if level is None else level)
     log = np.log(root) if alternative == "two-sided" else np.log1p(root / 2)
-    multiplier: Number = np.sqrt(2 * a / (n * rho2) * log)
+    with np.errstate(divide="ignore"):  # without any unit there is no bound
+        multiplier: Number = np.sqrt(2 * a / (n * rho2) * log)
     return multiplier
 
 
