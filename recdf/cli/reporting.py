@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from .role_flags import add_roles, given_roles
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
     "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",
-    "experiment": "the comparison.parquet that recdf experiment --out wrote",
     "health": "the health.parquet that recdf experiment --out wrote",
     "check": "the findings of recdf check",
     "off_policy": "the estimates of recdf ope",
@@ -57,6 +56,10 @@ def add_report(commands: Any) -> None:
     add_roles(command)
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
+    add_arguments(tables, {
+        "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, and what recdf aa, srm, "
+        "plan, quantiles and interleaved wrote",
+    }, type=local)  # fmt: skip
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
 
 
@@ -66,8 +69,15 @@ def _run_report(given: argparse.Namespace) -> None:
     if given.results is None and given.experiment is None and given.off_policy is None:
         given.parser.error("name RESULTS, or a page of its own: --experiment FILE or --off-policy FILE")
     result = None if given.results is None else read_parquet(given.results)
-    paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
-    tables: dict[str, Any] = dict(_read_all(paths))
+    paths = [(name, path) for name in TABLES if (path := getattr(given, name)) is not None]
+    of_experiment = [("experiment", path) for path in given.experiment or ()]
+    tables: dict[str, Any] = {}
+    effects: dict[str, pd.DataFrame] = {}
+    for (name, path), table in zip([*paths, *of_experiment], _read_all([*paths, *of_experiment]), strict=True):
+        own = path.stem if path.stem not in effects else str(path)
+        (effects if name == "experiment" else tables)[own if name == "experiment" else name] = table
+    if effects:
+        tables["experiment"] = effects if len(effects) > 1 else next(iter(effects.values()))
     if (
         "comparison" in tables
         and given.results is not None
@@ -93,13 +103,13 @@ def _run_report(given: argparse.Namespace) -> None:
     print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
 
 
-def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+def _read_all(paths: Sequence[tuple[str, Path]]) -> list[pd.DataFrame]:
     """Read tables by flag while no writer is at work on their folders; refuse those of two runs in one folder."""
-    with held_still(path.parent for path in paths.values()):
-        tables = {name: _read_beside(name, path) for name, path in paths.items()}
-        for name, path in paths.items():
+    with held_still(path.parent for _, path in paths):
+        tables = [_read_beside(name, path) for name, path in paths]
+        for (name, path), table in zip(paths, tables, strict=True):
             beside = [path.parent / one for kind in (COMPARISON_FILES, ESTIMATED) if path.name in kind for one in kind]
-            refuse_two_runs({path: tables[name]} | {one: _read_beside(name, one) for one in beside if one.exists()})
+            refuse_two_runs({path: table} | {one: _read_beside(name, one) for one in beside if one.exists()})
     return tables
 
 

@@ -298,6 +298,11 @@ def _decision(judged: pd.DataFrame, verdicts: pd.Series) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def allowed_of(row: Mapping[Any, Any]) -> tuple[float, bool]:
+    """Return the change that the margin of a row of `role_verdicts` allows, null without one, and whether in per cent."""
+    return read_change("margin", row["margin"]) if row["margin"] else (math.nan, False)
+
+
 def change_texts(row: Mapping[Any, Any]) -> tuple[str, str]:
     """Return the change of a row of `role_verdicts`, and its bounds, in per cent if it is relative."""
     change, low, high = (signed(row[name], row["margin"].endswith("%")) for name in ("change", "change_low",
