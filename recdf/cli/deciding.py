@@ -73,7 +73,7 @@ def _run_compare(given: argparse.Namespace) -> int:
     if model_col in result.per_user.columns:
         models = result.per_user[model_col]
         chosen = [label("model", name, models) for name in given.model or []]
-        baseline = None if baseline is None else label("baseline", baseline, models)
+        baseline = label("baseline", baseline, models)
         if chosen:
             chosen += [] if baseline is None else [baseline]
             result = Evaluation(result.per_user[models.isin(chosen)], result.summary, result.spec)
@@ -92,8 +92,10 @@ def _run_compare(given: argparse.Namespace) -> int:
     return verdicts_fail(given, table)
 
 
-def label(argument: str, text: str, values: pd.Series) -> Any:
-    """Return the label whose text this is, such as the number 3 for "3"."""
+def label(argument: str, text: str | None, values: pd.Series) -> Any:
+    """Return the label whose text this is, such as the number 3 for "3"; None if there is no text."""
+    if text is None:
+        return None
     labels = values.dropna().unique().tolist()
     for label in labels:
         if str(label) == text:
@@ -105,12 +107,19 @@ def label(argument: str, text: str, values: pd.Series) -> Any:
 # ------------------------------------------------------------------------------------------ variants
 
 
+def add_control(group: Any) -> None:
+    """Ask for the control; all pairs are compared only by name, so that no control is guessed."""
+    add_arguments(group.add_mutually_exclusive_group(required=True), {
+        "--control NAME": "variant that the others are compared with", "--all-pairs": "compare all pairs of variants",
+    })  # fmt: skip
+
+
 def add_experiment(commands: Any) -> None:
     command = add_command(
         commands, "experiment", _experiment, "compare the variants of an experiment",
         "Compare the variants of an experiment over all assigned users: print whether it is sound, then a "
         "row per metric and treatment; with --out write the full tables.",
-        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
+        usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
     )  # fmt: skip
     files = _add_results(
         command, "health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with roles decision.parquet "
@@ -118,7 +127,7 @@ def add_experiment(commands: Any) -> None:
     )
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
     what = command.add_argument_group("what is compared")
-    add_arguments(what, {"--control NAME": "variant that the others are compared with"}, required=True)
+    add_control(what)
     add_arguments(what, {
         "--metric NAME ...":
             "columns such as ndcg@10, or ratios of sums such as ctr=hits@10/n_pred (default: all columns)",

@@ -40,6 +40,7 @@ COMPARISON_FILES = (
     "comparison.parquet", "segments.parquet", "over_time.parquet", "health.parquet", "decision.parquet",
     "roles.parquet",
 )  # fmt: skip
+GATE_FILES = ("gate.parquet", "checks.parquet")
 ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
+from ..diagnostics.gate_result import Gate
 from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.publishing import held_still, refuse_two_runs
@@ -17,7 +18,7 @@ from ..evaluation.result import read_parquet
 from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
 from .deciding import label
 from .files import read_beside
-from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, print_tables
+from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, GATE_FILES, digest_of_result, print_tables
 from .role_flags import add_roles, given_roles
 
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
@@ -30,6 +31,7 @@ TABLES = {
     "log": "past interactions, for the picture of the long tail (needs --exposure)",
     "position": "what rd.position_table returned",
     "over_time": "effects by period",
+    "gate": "the folder that recdf gate --out wrote, or its gate.parquet",
 }
 
 
@@ -69,15 +71,18 @@ def _run_report(given: argparse.Namespace) -> None:
     if given.results is None and given.experiment is None and given.off_policy is None:
         given.parser.error("name RESULTS, or a page of its own: --experiment FILE or --off-policy FILE")
     result = None if given.results is None else read_parquet(given.results)
-    paths = [(name, path) for name in TABLES if (path := getattr(given, name)) is not None]
-    of_experiment = [("experiment", path) for path in given.experiment or ()]
-    tables: dict[str, Any] = {}
-    effects: dict[str, pd.DataFrame] = {}
-    for (name, path), table in zip([*paths, *of_experiment], _read_all([*paths, *of_experiment]), strict=True):
-        own = path.stem if path.stem not in effects else str(path)
-        (effects if name == "experiment" else tables)[own if name == "experiment" else name] = table
+    paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
+    if "gate" in paths:
+        folder = paths["gate"] if paths["gate"].is_dir() else paths["gate"].parent
+        paths["gate"] = folder / GATE_FILES[0]
+    stems = [path.stem for path in given.experiment or ()]
+    named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in given.experiment or ()}
+    tables: dict[str, Any] = dict(_read_all(paths | {f"experiment {name}": path for name, path in named.items()}))
+    effects = {name: tables.pop(f"experiment {name}") for name in named}
     if effects:
         tables["experiment"] = effects if len(effects) > 1 else next(iter(effects.values()))
+    if "gate" in tables:
+        tables["gate"] = Gate(tables["gate"], tables.pop("checks"))
     if (
         "comparison" in tables
         and given.results is not None
@@ -103,18 +108,22 @@ def _run_report(given: argparse.Namespace) -> None:
     print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
 
 
-def _read_all(paths: Sequence[tuple[str, Path]]) -> list[pd.DataFrame]:
+def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
     """Read tables by flag while no writer is at work on their folders; refuse those of two runs in one folder."""
-    with held_still(path.parent for _, path in paths):
-        tables = [_read_beside(name, path) for name, path in paths]
-        for (name, path), table in zip(paths, tables, strict=True):
-            beside = [path.parent / one for kind in (COMPARISON_FILES, ESTIMATED) if path.name in kind for one in kind]
-            refuse_two_runs({path: table} | {one: _read_beside(name, one) for one in beside if one.exists()})
+    with held_still(path.parent for path in paths.values()):
+        tables = {name: _read_beside(name, path) for name, path in paths.items()}
+        if "gate" in paths:
+            tables["checks"] = _read_beside("gate", paths["gate"].parent / GATE_FILES[1])
+        for name, path in paths.items():
+            kinds = [kind for kind in (COMPARISON_FILES, ESTIMATED, GATE_FILES) if path.name in kind]
+            beside = [path.parent / one for kind in kinds for one in kind]
+            refuse_two_runs({path: tables[name]} | {one: _read_beside(name, one) for one in beside if one.exists()})
     return tables
 
 
 def _read_beside(name: str, path: Path) -> pd.DataFrame:
-    """Read a table beside the result."""
+    """Read a table beside the result; the first word of its name is its flag."""
+    name = name.split()[0]
     try:
         return pd.read_parquet(path)
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, examples
+from ..errors import ColumnError, DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
 from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.decide.verdict import FEW_LISTS, directions
@@ -95,7 +95,7 @@ def gate(
         The recommendations of candidate and baseline, the truth they were evaluated on, and past interactions. With
         them the gate looks at what no metric tells: if `rd.check` finds sampled candidates, or items that are in the
         log already make up shares that differ by more than 5 %, all rows are undecided; and items that stand nowhere
-        in `true` count as unjudged. `pred` needs `true`.
+        in `true` count as unjudged. `pred` needs `true`, and `true` and `log` are read with `pred` only.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics whose direction recdf does not know. By default larger values of such a metric are better.
 
@@ -146,29 +146,28 @@ def gate(
     sides = read_side("candidate", candidate), read_side("baseline", baseline)
     metrics = list(dict.fromkeys(one.metric for one in read))
     check_metrics(sides, metrics)
-    known = {name: _definition(sides, name) for name in metrics}
+    recorded = {name: [side.recorded(name, "definition") for side in sides] for name in metrics}
+    known = {name: next(filter(None, both), name) for name, both in recorded.items()}
     better = directions(known, smaller_is_better, larger_is_better)
     values = {name: _metric_bounds(known[name]) for name in metrics}
     for one in read:
         check_budget(one, better[one.metric], values[one.metric])
     keys = _keys_of_lists(sides, user_col)
     pairs: dict[str, Any] = {}
+    if pred is None and (true is not None or log is not None):
+        raise OptionError("⟦true=⟧ and ⟦log=⟧ are what ⟦+pred=⟧ is looked at with; pass it too, or none of them")
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
         sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
-    runs = _paired_runs(sides, keys, unit_col, weight_col)
+    runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col))
+    weight = weight_col or sides[0].spec.get("weight") or sides[1].spec.get("weight")
+    runs = runs if weight is None else runs.weighted(weight)
     checks = checks_table(data_checks(sides, runs, metrics) | pairs)
     settings = _Settings(alpha, min_lists, looks == "any", better, values)
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
-    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks, alpha, looks)
-
-
-def _definition(sides: Sequence[Side], metric: str) -> str:
-    """Return the definition of a column by either side; the column's own name where neither knows it."""
-    found = [side.spec.get("metrics", {}).get(metric, {}).get("definition") for side in sides]
-    return next(filter(None, found), metric)
+    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks)
 
 
 def _metric_bounds(definition: str) -> tuple[float, float] | None:
@@ -188,13 +187,6 @@ def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
     return as_columns(user_col) or own[0] or own[1] or ["user_id"]
 
 
-def _paired_runs(sides: Sequence[Side], keys: list[str], unit_col: Any, weight_col: str | None) -> Runs:
-    """Return both tables on the same lists, the candidate first."""
-    runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col))
-    weight = weight_col or next(filter(None, (side.spec.get("weight") for side in sides)), None)
-    return runs if weight is None else runs.weighted(weight)
-
-
 def _segments(
     budgets: Sequence[Budget], runs: Runs, by: Sequence[str]
 ) -> Iterator[tuple[Budget, str, str, Mask | bool]]:
@@ -210,8 +202,8 @@ def _segments(
         unknown = [one.value for one in own if one.value is not None and one.value not in texts]
         if unknown:
             raise OptionError(
-                f"budgets names {name}={unknown[0]}, which no list has; {name!r} has {examples(pd.Series(texts))}",
-                argument="budgets", value=unknown[0],
+                f"⟦budgets=⟧ names {name}={unknown[0]}, which no list has; {name!r} has {examples(pd.Series(texts))}",
+                value=unknown[0],
             )  # fmt: skip
         shown = {one.metric: one._replace(allowed=math.nan) for one in budgets[::-1]}
         for code, text in enumerate(texts):
@@ -222,7 +214,11 @@ def _segments(
 
 def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     """Return the segment of each list, −1 where neither side names one, and the labels of the segments."""
-    codes, labels = pd.factorize(pd.concat([column(frame, name, role) for role, frame in runs.parts]), sort=True)
+    try:
+        read = [column(frame, name, str(role)) for role, (_, frame) in zip(runs.models, runs.parts, strict=True)]
+    except ColumnError as error:
+        raise error.within(after=". Evaluate both with carry=, --carry in a shell, which copies it from pred") from None
+    codes, labels = pd.factorize(pd.concat(read), sort=True)
     some = codes >= 0  # a side without recommendations carries nothing
     codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
     of_cell[cell] = codes
@@ -260,18 +256,19 @@ def _gate_row(
         "n_lists": int(np.count_nonzero(~np.isnan(both[0]))),
         "n_differ": int(np.count_nonzero(np.abs(change.gain) > NO_DIFFERENCE)), "n_only_candidate": n_only_candidate,
         "n_only_baseline": n_only_baseline, "p_pass": math.nan, "p_fail": math.nan, "n_needed": math.nan,
-        "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
+        "alpha": settings.alpha, "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
     }  # fmt: skip
-    if change.n < settings.min_lists:
-        row["reason"] = f"fewer than {settings.min_lists} users"
-        row["verdict"] = NOT_GATED if segment else row["verdict"]
-    elif budget.relative and not mean_baseline > 0:
-        row["reason"] = "the mean of the baseline is not above 0, so that no share of it is a budget"
-    elif math.isnan(worst) and lacks.any():
-        row["reason"] = f"{lacks.sum():,} lists have a value on one side only"
-    elif not change.bound:
-        row["reason"] = "few large differences decide, and the metric has no bounds"
-    elif gated:
+    few, no_share = change.n < settings.min_lists, budget.relative and not mean_baseline > 0
+    reasons = {
+        f"fewer than {settings.min_lists:,} users": few,
+        "the mean of the baseline is not above 0, so that no share of it is a budget": no_share,
+        f"{lacks.sum():,} lists have a value on one side only": math.isnan(worst) and lacks.any(),
+        "one large loss more could decide, and the metric has no bounds": not change.bound,
+    }
+    row["reason"] = next((text for text, holds in reasons.items() if holds), "")
+    if few and segment:
+        row["verdict"] = NOT_GATED
+    if gated and not row["reason"]:
         row |= {f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass") for name in (PASS, FAIL)}
         row["n_needed"] = change.needed() if row["p_pass"] > settings.alpha else math.nan
     return row
@@ -310,10 +307,9 @@ def _judged(runs: Runs, alpha: float) -> dict[str, str]:
     (_, own_frame), (_, base_frame) = runs.parts
     found: dict[str, str] = {}
     for name in [one for one in own_frame.columns if str(one).startswith("judged") and one in base_frame.columns]:
-        own, base = runs.table(name)
-        sums, weight = runs.unit_sums(own - base)
-        d = sums if weight is None else sums[weight > 0] / weight[weight > 0]
-        change = Change(d, ones := np.ones(len(d)), ones, 1.0, (0.0, 1.0), False, False, 0.0, alpha)
+        own, base = both = runs.table(name)
+        settings = _Settings(alpha, 0, False, {name: "larger"}, {})
+        change = _change_of_units(both, Budget(name, None, None, 0.0, False), (0.0, 1.0), runs, settings)
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= alpha:
                 shares = f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of the baseline"

@@ -93,7 +93,7 @@ def _of_plan(row: EstimateRow) -> dict[str, Any]:
 
 
 _PLAN = "a line is the 95 % interval of a number of users or lists"
-KINDS = (
+ESTIMATE_KINDS = (
     EstimateKind(
         ("rejected", "recommended", "cap"), "A/A test", _of_splits, "share of splits",
         "99 % intervals; upright line: the level of the test; filled: holds (blue) or does not hold (orange)",
@@ -114,7 +114,7 @@ KINDS = (
 def kind_of_estimates(table: Any) -> EstimateKind | None:
     """Return how a table of estimates is read; None for any other table."""
     columns = set(getattr(table, "columns", ()))
-    return next((kind for kind in KINDS if columns.issuperset(kind.columns)), None)
+    return next((kind for kind in ESTIMATE_KINDS if columns.issuperset(kind.columns)), None)
 
 
 def estimates_frame(kind: EstimateKind, table: pd.DataFrame) -> pd.DataFrame:

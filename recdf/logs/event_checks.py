@@ -107,8 +107,8 @@ def check_prices(found: Findings, events: EventRows, name: str) -> None:
         return
     below = np.flatnonzero(events.paid < 0)
     effect = (
-        "a refund lowers what its impression brought in, and metrics of money refuse a negative value; leave refunds "
-        "out, with the purchases that they undo"
+        "a refund lowers what its impression brought in, and metrics of money refuse a negative value; give refunds "
+        "to from_impressions as a frame of their own (refunds=), which takes out what they cancel"
     )
     _add(found, "prices below 0", events, below, len(events.paid), [name], effect)
 

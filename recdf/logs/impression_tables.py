@@ -19,6 +19,7 @@ from ..inputs.sorting import dense_codes, run_heads, stable_order
 from .attribution import Outcome, TimedPairs, bisect, give_credit, rows_of_pairs
 from .impression_rows import EventRows, ImpressionRows, LogRows, Rules
 from .named_lists import candidates_by_list, lists_of_events
+from .refunds import without_refunded
 from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
 from .times import Clock
 
@@ -87,18 +88,22 @@ class ImpressionTables(NamedTuple):
 
 def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
     """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`."""
-    log = rows.log
+    log, (events, refunded) = rows.log, without_refunded(rows.events, rules)
     window = rows.clock.span(rules.window, "window")
     skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
-    named = lists_of_events(log, rows.events)
-    response, outcomes, counted = _respond(log, rows.events, named, rules, window, skew)
+    named = lists_of_events(log, events)
+    response, outcomes, counted = _respond(log, events, named, rules, window, skew)
     added = []
     if rules.unattributed == "true":
-        left = [np.flatnonzero(~outcomes[events.name].attributed) for events in rows.events]
-        for events, row, lists in zip(rows.events, left, named, strict=True):
-            added.append(_unattributed(log, events, row, lists[row], rules))
+        left = [np.flatnonzero(~outcomes[kind.name].attributed) for kind in events]
+        for kind, row, lists in zip(events, left, named, strict=True):
+            added.append(_unattributed(log, kind, row, lists[row], rules))
         for one in added:
             counted[one.events.name] |= one.counts
+    for name, counts in refunded.items():
+        counted[name] = counted.get(name, {}) | counts
+    if refunded:
+        counted["purchases"]["events"] += refunded["purchases"]["refunded"]
     more = _added_rows(log, added, response, rules)
     stays, response, n_repeated = _settle_repeats(log, response, rules)
     ranking = rank_lists(log.lists, log.position, stays)
@@ -111,7 +116,7 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
         nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, n_better_later, counted
     )
     frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
-    del rows, log, added  # Free them here: codes and times take as much memory as the tables.
+    del rows, log, events, added  # Free them here: codes and times take as much memory as the tables.
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
     value = None if shown_value is None else pd.Series(shown_value, copy=False)
     pred = _pred(labels, frame, rules, stays, rank, value)

@@ -253,6 +253,22 @@ def test_experiment_fails_in_one_line(capsys, folder, arguments, expected):
     assert expected in fails(capsys, *instead(call, arguments))
 
 
+def test_experiment_compares_all_pairs(capsys, folder):
+    groups = GROUPS.assign(variant=np.where(np.arange(len(GROUPS)) % 3, GROUPS["variant"], "C"))
+    groups.to_csv("groups.csv", index=False)
+    call = ["experiment", "ab", "--assignment", "groups.csv", "--missing", "zero", "--metric", "hits@10"]
+    call += ["--expected", "A=1", "B=1", "C=1"]
+    _, out, _ = run(capsys, *call, "--all-pairs", "--segment", "segment", "--out", "out")
+    assert "All users, p adjusted by holm for 3 tests" in out
+    for pair in ("B vs. A", "C vs. A", "C vs. B"):
+        assert pair in out
+    assert "hits@10, C against B: " in out
+    joined = shown().join_experiment(groups, missing="zero")
+    want = rd.compare_variants(joined, "hits@10", control=None, expected=dict.fromkeys("ABC", 1))
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+    assert "all pairs of variants" in fails(capsys, *call, "--all-pairs", "--role", "hits@10=success")
+
+
 @pytest.mark.parametrize("command", ["compare models", "experiment ab --assignment groups.csv --control A"])
 def test_without_scipy_the_extra_is_named(capsys, folder, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "scipy", None)

@@ -125,3 +125,21 @@ def test_the_words_beside_the_interval_agree_with_it(capsys):
     for effect, verdict in zip(shown["effect (95% CI)"], shown["verdict"], strict=True):
         low, high = effect.split("[")[1].rstrip("]").replace("−", "-").split(", ")
         assert (float(low) > 0 or float(high) < 0) == (verdict in ("better", "worse"))
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+@pytest.mark.parametrize("correction", ["none", "holm", "by", "holm_sidak"])
+def test_one_sided_sequential_intervals_agree_with_their_tests(alternative, correction):
+    rejected = 0
+    for seed in range(5):
+        options = {"control": None, "sequential_n": 500, "alternative": alternative, "correction": correction}
+        table = rd.compare_variants(users(seed), ["m", "w"], **options)
+        assert (table["method"] == "sequential").all()
+        assert np.isinf(table["ci_high" if alternative == "greater" else "ci_low"]).all()
+        assert agrees(table)
+        assert correction != "none" or agrees(table, "rel_ci_low", "rel_ci_high")
+        moments = rd.experiments.variant_moments(users(seed), ["m", "w"])
+        same = rd.experiments.compare_variants_from_moments(moments, **options)
+        np.testing.assert_allclose(same["p_value"], table["p_value"], rtol=1e-9)
+        rejected += int(table["reject"].sum())
+    assert rejected > 0 or alternative == "less"

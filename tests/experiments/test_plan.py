@@ -97,17 +97,17 @@ def test_clusters_need_more_users_by_their_design_effect():
     assert few["mde_abs"] == pytest.approx(effect * sums.std(), rel=1e-5)
 
 
-def test_a_sequential_plan_is_the_mde_of_the_sequential_comparison():
+@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
+def test_a_sequential_plan_is_the_mde_of_the_sequential_comparison(alternative):
     draw = np.random.default_rng(5)
     users = pd.DataFrame({"user_id": range(4000), "variant": ["A", "B"] * 2000, "m": draw.normal(10, 3, 4000)})
-    table = rd.compare_variants(users, "m", control="A", sequential_n=4000)
-    plan = EX.plan_experiment(users, "m", n=4000, sequential=True)
+    table = rd.compare_variants(users, "m", control="A", sequential_n=4000, alternative=alternative)
+    plan = EX.plan_experiment(users, "m", n=4000, sequential=True, alternative=alternative)
     assert plan["mde_abs"].iloc[0] == pytest.approx(table["mde"].iloc[0], rel=1e-3)
-    needed = EX.plan_experiment(users, "m", rel_effect=plan["mde_rel"].iloc[0], sequential=True).iloc[0]
+    needed = EX.plan_experiment(users, "m", rel_effect=plan["mde_rel"].iloc[0], sequential=True,
+                                alternative=alternative).iloc[0]  # fmt: skip
     assert needed["n_control"] + needed["n_treatment"] == pytest.approx(4000, abs=2)
     assert needed["n_control"] > 1.2 * EX.plan_experiment(users, "m", rel_effect=0.05)["n_control"].iloc[0] / 2
-    with pytest.raises(OptionError, match="two-sided"):
-        EX.plan_experiment(users, "m", n=4000, sequential=True, alternative="greater")
 
 
 def test_the_interval_of_the_needed_users_covers_as_it_says():

@@ -134,3 +134,31 @@ def _respond(entry, name, event, share):
     entry[1 if name == "clicks" else 2] += share
     if name == "purchases":
         entry[3] += share * event["price"]
+
+
+def refunded(purchases, refunds, amounts=True):
+    """What is left of each purchase, and for each refund what it found (None: nothing) and what of it is left.
+
+    Rows have user, item, order, time and price. Without amounts, all prices are 1.
+    """
+    price = [row["price"] if amounts else 1 for row in purchases]
+    left = list(price)
+    found = [None] * len(refunds)
+    for number in sorted(range(len(refunds)), key=lambda i: (refunds[i]["time"], i)):
+        refund = refunds[number]
+        rest, met = refund["price"] if amounts else 1, False
+        mine = [
+            (purchase["time"], row)
+            for row, purchase in enumerate(purchases)
+            if all(purchase[key] == refund[key] for key in ("user", "item", "order"))
+            and purchase["time"] <= refund["time"]
+        ]
+        for _, row in sorted(mine, reverse=True):
+            if left[row] > 0 and (rest > 0 or not met):
+                met = True
+                part = min(rest, left[row])
+                left[row], rest = left[row] - part, rest - part
+                if rest == 0:
+                    break
+        found[number] = rest if met else None
+    return left, found

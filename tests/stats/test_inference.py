@@ -10,7 +10,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from recdf.stats import (
     always_valid,
@@ -167,6 +167,40 @@ def test_independence_is_chi2_contingency():
     want = stats.chi2_contingency(table, correction=False)
     assert shares.independence_test(table) == (pytest.approx(want.statistic), pytest.approx(want.pvalue))
     assert np.isnan(shares.independence_test([[5, 6], [0, 0]])).all()
+
+
+@pytest.mark.parametrize(("n", "planned", "confidence"), [(40, 500, 0.95), (500, 500, 0.95), (9000, 500, 0.9)])
+def test_one_sided_always_valid_bound_is_where_the_mixture_reaches_one_over_alpha(n, planned, confidence):
+    """The mixture of likelihood ratios over effects above 0 (half-normal) seldom ever reaches 1/α under no effect."""
+    alpha = 1 - confidence
+    multiplier = always_valid.always_valid_multiplier(n, planned, confidence, "greater")
+    rho = math.sqrt((-2 * math.log(2 * alpha) + math.log(1 - 2 * math.log(2 * alpha))) / planned)
+
+    def mixture(statistic):
+        s = statistic * math.sqrt(n)
+
+        def part(theta):
+            return 2 * stats.norm.pdf(theta, scale=rho) * math.exp(theta * s - theta**2 * n / 2)
+
+        return integrate.quad(part, 0, np.inf, points=None, limit=200)[0]
+
+    assert mixture(multiplier) >= 1 / alpha
+    assert mixture(0.95 * multiplier) < 1 / alpha
+    half = multiplier / math.sqrt(n)  # Waudby-Smith et al. 2023, one-sided
+    a = n * rho**2 + 1
+    wanted = math.sqrt(2 * a / (n * rho) ** 2 * math.log(1 + math.sqrt(a) / (2 * alpha)))
+    assert half == pytest.approx(wanted, rel=1e-12)
+    for side, sign in (("greater", 1), ("less", -1)):
+        statistics = sign * np.array([multiplier, 0.0, -multiplier])
+        p = always_valid.always_valid_p(statistics, n, planned, confidence, side)
+        np.testing.assert_allclose(p, [alpha, 1, 1], rtol=1e-9)
+    assert always_valid.always_valid_p(np.array([60.0]), n, planned, confidence, "greater")[0] < 1e-3
+    assert multiplier > stats.norm.ppf(confidence)
+
+
+def test_the_one_sided_bound_is_nearer_at_the_planned_users():
+    two, one = (always_valid.always_valid_multiplier(500, 500, 0.95, side) for side in ("two-sided", "greater"))
+    assert one < two
 
 
 def test_always_valid_p_and_interval_agree():

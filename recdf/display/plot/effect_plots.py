@@ -251,7 +251,7 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
         style.title(panel, f"Change of {metric}" if metric else "Change in per cent of the baseline")
         if not metric:
             style.percent(panel.xaxis)
-    said = f"bounds hold one-sided with {1 - gate.alpha:.0%}; {count_text(data['n'])} users; upright line: the budget"
+    said = f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(data['n'])} users; upright line: the budget"
     style.caption(panels[-1], f"{said}; filled: passes (blue) or fails (orange)")
     return panels[0] if len(panels) == 1 else panels
 
@@ -260,8 +260,9 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
 
 
 def _over_time_data(
-    effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None
-) -> pd.DataFrame:
+    effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None,
+    control: Any = None,
+) -> pd.DataFrame:  # fmt: skip
     """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`, `trend`.
 
     {parameters_returns}
@@ -271,15 +272,15 @@ def _over_time_data(
     time_col = _time_col(effect) if time_col is None else time_col
     need(effect, "effect", [time_col], BY_PERIOD)
     rows = effect
-    for argument, column, wanted in (("metric", "metric", metric), ("treatment", "treatment", treatment)):
-        if column not in rows.columns:
+    for name, wanted in {"metric": metric, "treatment": treatment, "control": control}.items():
+        if name not in rows.columns:
             continue
-        found = rows[column].drop_duplicates().tolist()
+        found = rows[name].drop_duplicates().tolist()
         if wanted is None and len(found) > 1:
-            raise OptionError(f"effect has {len(found)} values of {column!r}; name one of {found} in ⟦{argument}=⟧")
+            raise OptionError(f"effect has {len(found)} values of {name!r}; name one of {found} in ⟦{name}=⟧")
         if wanted is not None and wanted not in found:
-            raise OptionError(f"⟦{argument}={wanted!r}⟧ is not in effect[{column!r}]; it has {found}")
-        rows = rows if wanted is None else rows[rows[column] == wanted]
+            raise OptionError(f"⟦{name}={wanted!r}⟧ is not in effect[{name!r}]; it has {found}")
+        rows = rows if wanted is None else rows[rows[name] == wanted]
     rows = rows.sort_values(time_col, kind="stable")
     arms = [name for name in ("n_control", "n_treatment") if name in rows.columns]
     data = rows[[time_col, "diff", "ci_low", "ci_high"]].set_axis(["time", "diff", "ci_low", "ci_high"], axis=1)
@@ -312,7 +313,7 @@ def _time_col(effect: pd.DataFrame) -> str:
 @style.drawn_from(_over_time_data)
 def over_time(
     effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None,
-    ax: Axes | None = None,
+    control: Any = None, ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
     """Draw the effect of a variant by period, with its intervals.
 
@@ -327,6 +328,8 @@ def over_time(
         Column of the period: a date, or days since exposure. Default: `period`, else the only column before `metric`.
     treatment : label, optional
         The variant to draw. Needed where there are several.
+    control : label, optional
+        What it is compared with. Needed in a table of all pairs.
     {ax_returns_raises}
     ColumnError, OptionError
         If a column is missing, or a metric or variant has to be named.
@@ -349,7 +352,7 @@ def over_time(
     1     2   0.3     0.1
     >>> ax = rd.plot.over_time(days)
     """
-    data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment)
+    data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment, control=control)
     ax = style.new_axes(ax)
     ax.axhline(0, color=space.tone(ax), linewidth=1)
     what = metric if metric is not None else str(effect["metric"].iloc[0])

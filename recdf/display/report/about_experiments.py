@@ -83,7 +83,9 @@ def experiment_section(
     mark, sentence = _soundness(tables)
     parts = []
     for i, (name, table) in enumerate(tables.experiment.items()):
-        caption = f"Effects{f', {name}' if name else ''}: differences from {table['control'].iloc[0]}, harms first"
+        controls = table["control"].unique().tolist()
+        what = f"differences from {controls[0]}" if len(controls) == 1 else "pairs of variants"
+        caption = f"Effects{f', {name}' if name else ''}: {what}, harms first"
         part = harm_first(table)
         part.attrs = table.attrs
         parts.append(comparison_table(part, caption, f"experiment{f'-{i}' if i else ''}.csv", most))
@@ -219,12 +221,16 @@ def experiment_card(tables: ReportTables) -> Section | None:
     table = next(iter(tables.experiment.values()), None)
     if table is None or not len(table):
         return None
+    one_control = table["control"].nunique() == 1
+    pairs = table["treatment"].map(str) + ("" if one_control else " against " + table["control"].map(str))
+    table, the = table.assign(pair=pairs), "the control " * one_control
     row = table.iloc[0]
     where, verdict = segment_labels(table)[0], str(row["verdict"])
     sound, soundness = _soundness(tables)
     harmed = [one for one in harm_first(table).to_dict("records") if badge_of(one["verdict"]) == "worse"]
-    other = [one for one in harmed if (one["metric"], one["treatment"]) != (row["metric"], row["treatment"])]
-    pair: Sentence = (Name(row["treatment"]), " against the control ", Name(row["control"]), " on ",
+    labels = ["metric", "treatment", "control"]
+    other = [one for one in harmed if [one[name] for name in labels] != [row[name] for name in labels]]
+    pair: Sentence = (Name(row["treatment"]), f" against {the}", Name(row["control"]), " on ",
                       Name(row["metric"]), f" ({where})." if where else ".")  # fmt: skip
     trend: list[Sentence] = []
     kind = badge_of(verdict)
@@ -239,7 +245,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
         amount = (f"{_effect(row)}, {_users(row)}.",)
         trend = _trend_said(tables, row)
         if kind in ("better", "worse"):
-            which = (Name(row["treatment"]), f" is {kind} than the control ", *pair[2:])
+            which = (Name(row["treatment"]), f" is {kind} than {the}", *pair[2:])
         else:
             which = (f"{verdict.capitalize()}: ", *pair)
         mark = Badge("open" if kind == "open" else kind, kind if kind in ("better", "worse") else verdict)
@@ -271,7 +277,7 @@ def _harms(harmed: list[dict[Any, Any]], believed: bool) -> list[Sentence]:
     said = []
     for one in harmed:
         effect = f" ({_effect(pd.Series(one))}; p {_p(one['p_adj'])})" if believed else ""
-        said.append(f"{one['treatment']} on {one['metric']}{effect}")
+        said.append(f"{one['pair']} on {one['metric']}{effect}")
     return [(f"Worse: {'; '.join(said)}.",)] if said else [("No metric is shown to be worse.",)]
 
 
@@ -294,7 +300,7 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
 def _warned(table: pd.DataFrame) -> list[Sentence]:
     """Say the warnings of every effect that has one."""
     rows = table[table["warning"].astype(str) != ""].to_dict("records")
-    said: list[Sentence] = [(f"{row['treatment']} on {row['metric']}: {note_of(row)}.",) for row in rows[:FEW]]
+    said: list[Sentence] = [(f"{row['pair']} on {row['metric']}: {note_of(row)}.",) for row in rows[:FEW]]
     said += [(f"{len(rows) - FEW} more effects carry a warning.",)] if len(rows) > FEW else []
     return said or [("No effect carries a warning.",)]
 

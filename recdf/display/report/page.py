@@ -239,11 +239,11 @@ def _heading(tables: ReportTables) -> str:
 def _about_users(tables: ReportTables) -> Sentence:
     """Return the line below the heading of a page without a result."""
     for table in tables.experiment.values():
-        metrics, arms = table["metric"].nunique(), table["treatment"].nunique() + 1
-        users = int(table["n_control"].max() + table.groupby("treatment")["n_treatment"].max().sum())
-        return (f"{arms} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
-    shown = [tables.off_policy] if tables.off_policy is not None else tables.beside.values()
-    n = sum(map(len, shown))
+        sides = [table[[side, f"n_{side}"]].set_axis(["variant", "n"], axis=1) for side in ("control", "treatment")]
+        metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
+        users = int(arms.sum())
+        return (f"{len(arms)} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
+    n = sum(map(len, tables.beside.values() if tables.off_policy is None else [tables.off_policy]))
     return (f"{n} estimate{'' if n == 1 else 's'}",)
 
 

@@ -45,7 +45,7 @@ def segment_effects(
         Segments must have been known before the exposure, and every user be in one of them.
     by : str or list of str, optional
         Columns of the segments. Default: those before `metric`.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         Of p_value into p_adj over the metrics and pairs.
     confidence : float, default 0.95
         Of the intervals of the shrunken effects; a difference between segments is shown at p_adj ≤ 1 − confidence.

@@ -118,7 +118,8 @@ def decide_experiment(
     ----------
     table : DataFrame
         What `compare_variants` returned for all users. A table of segments (`by=`) is refused: a decision is of the
-        whole. With `sequential_n=`, the decision may be made at any look; else once, with the users that were planned.
+        whole. So is a table of all pairs. With `sequential_n=`, the decision may be made at any look; else once, with
+        the users that were planned.
     roles : mapping
         Metric → role, see `role_verdicts`; at least one metric must be "success". Or what `read_plan` returned.
     ran : mapping, optional
@@ -156,6 +157,11 @@ def decide_experiment(
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):
         raise OptionError("roles has no success metric, and only one that is better ships; name one as 'success'")
+    if table["control"].nunique() > 1:
+        raise OptionError(
+            "table compares all pairs of variants; a decision is about treatments beside one control: pass what "
+            "rd.compare_variants returned with it as ⟦+control=⟧"
+        )
     if table.duplicated(["metric", "treatment"]).any():
         raise DataError("table has several rows of a metric and treatment; pass what one compare_variants returned")
     verdicts = table["verdict"].astype(str).reset_index(drop=True)
@@ -299,7 +305,7 @@ def _decision(judged: pd.DataFrame, verdicts: pd.Series) -> dict[str, Any]:
 
 
 def allowed_of(row: Mapping[Any, Any]) -> tuple[float, bool]:
-    """Return the change that the margin of a row of `role_verdicts` allows, null without one, and whether in per cent."""
+    """Return the change that a row of `role_verdicts` allows, null without a margin, and whether it is relative."""
     return read_change("margin", row["margin"]) if row["margin"] else (math.nan, False)
 
 

@@ -118,8 +118,6 @@ def plan_experiment(
     if (n is None) == (rel_effect is None) and (n is not None or len(margins) < len(specs)):
         raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
     check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
-    if sequential and alternative != "two-sided":
-        raise OptionError('sequential=True needs ⟦alternative="two-sided"⟧, as sequential_n of the comparison does')
     design = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
     keys = as_columns(cluster)
     clusters = group_codes(per_user, "per_user", keys)[0] if keys else None
@@ -264,7 +262,7 @@ class _Design:
         """Smallest effect found with the power, in standard errors."""
         level = self.alpha / self.n_comparisons
         if self.sequential:  # at the planned number of units, whatever that is
-            return float(beyond(always_valid_multiplier(1.0, 1.0, 1 - level), self.power))
+            return float(beyond(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative), self.power))
         return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
 
     def detectable(self, n_control: int, n_treatment: int, size: float = 1.0, scale: float = 1.0) -> float:
@@ -277,7 +275,7 @@ class _Design:
         errors = effect / math.sqrt(scale**2 / n_control + 1 / n_treatment)
         level = self.alpha / self.n_comparisons
         if self.sequential:
-            return NormalDist().cdf(errors - float(always_valid_multiplier(1.0, 1.0, 1 - level)))
+            return NormalDist().cdf(errors - float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative)))
         return float(chance_beyond((n_control + n_treatment) / size - 2, level, errors, self.alternative))
 
     def needed(self, effect: float, size: float = 1.0, scale: float = 1.0) -> tuple[int, int]:
