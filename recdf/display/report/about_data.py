@@ -69,12 +69,9 @@ def gate_section(tables: ReportTables, most: int, pen: Pen) -> tuple[Section | N
     if gate is None:
         return None, []
     kinds: dict[str, BadgeKind] = {"pass": "good", "fail": "error", "undecided": "open", "not gated": "info"}
-    rows = []
-    for row in gate.table.to_dict("records"):
-        cells = row_cells(row)
-        rows.append((badge(kinds.get(cells["verdict"], "warning"), cells.pop("verdict")), *map(text, cells.values())))
-    head = ("verdict", "metric", "budget", "change", "baseline", "candidate", "users", "why")
-    align = ("left", "left", *["right"] * 5, "left")
+    cells = [row_cells(row) for row in gate.table.to_dict("records")]
+    rows = [(badge(kinds.get(said, "warning"), said), *map(text, more)) for said, *more in map(dict.values, cells)]
+    head, align = tuple(cells[0]), ("left", "left", *["right"] * 5, "left")
     shown, more = cut(rows, most)
     parts = TableBlock("Budgets", head, align, shown, csv_of(gate.table), "gate.csv", stacked=True, more=more)
     mark, said = Badge(kinds[gate.verdict], gate.verdict), tuple((note,) for note in gate.notes)
