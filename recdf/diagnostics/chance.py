@@ -26,7 +26,7 @@ from ..inputs.sorting import dense_codes, spans
 from ..matching.hits import ratio
 from ..matching.lists import Matched
 from ..metrics.call import Call
-from ..metrics.compute import mean, settle_undefined
+from ..metrics.compute import settle_undefined
 from ..metrics.record import Request
 from ..stats.numbers import Floats
 from .levels import Levels, Metrics, call_of_levels, levels_table, matched_quietly, true_rows, values_of, with_ranks
@@ -107,8 +107,10 @@ def _simulated(
     drawn = with_ranks(matched, np.tile(lists, times), many, again, np.tile(row, times), rank)
     for name, values in values_of(drawn, call, *requests).items():
         by_draw = values.reshape(times, -1)
-        found[name] = ratio(np.nansum(by_draw, axis=0), np.count_nonzero(~np.isnan(by_draw), axis=0))
-        errors[name] = float(np.nanstd([mean(one, weight) for one in by_draw], ddof=1) / np.sqrt(times))
+        known = ~np.isnan(by_draw)
+        found[name] = ratio(np.nansum(by_draw, axis=0), np.count_nonzero(known, axis=0))
+        means = ratio(np.where(known, by_draw, 0.0) @ weight, known @ weight)
+        errors[name] = float(np.nanstd(means, ddof=1) / np.sqrt(times))
     return found, errors
 
 

@@ -247,3 +247,15 @@ def test_levels_are_drawn_at_their_values_with_their_names() -> None:
         assert shown["ceiling of knn", row.metric] == row.ceiling
         assert f"{row.chance:.3f}" in str(board)
         assert f"{row.chance:.3f}" in board.to_html()
+
+
+def test_a_report_shows_the_findings_of_an_audit_and_its_levels(tmp_path: Path) -> None:
+    shop = rd.sample_shop()
+    result = rd.evaluate(shop.true, shop.pred, "ndcg", by="model")
+    found = rd.audit(shop.true, shop.pred, "ndcg", train=shop.log, items=shop.items, by="model")
+    page = rd.report(result, tmp_path / "report.html", check=found).read_text(encoding="utf-8")
+    assert "What rd.audit found in the data" in page
+    assert "ndcg@10 is at chance" in page
+    for name in ("chance", "popularity", "ceiling"):
+        for number in found.floors[name]:
+            assert f"{number:.4g}" in page
