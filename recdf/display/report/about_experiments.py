@@ -133,8 +133,8 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
 
 
 def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
-    """Draw the effect by period, a picture for each metric and treatment."""
-    names = [name for name in ("metric", "treatment") if name in table.columns]
+    """Draw the effect by period, a picture for each metric and pair of variants."""
+    names = [name for name in ("metric", "treatment", "control") if name in table.columns]
     found = table[names].drop_duplicates().itertuples(index=False)
     return [pen(plot.over_time, table, **dict(zip(names, one, strict=True))) for one in found]
 
@@ -144,7 +144,8 @@ def _trend_said(tables: ReportTables, row: pd.Series) -> list[Sentence]:
     given = tables.over_time
     if given is None or not {"metric", "treatment", "trend_verdict"} <= set(given.columns):
         return []
-    own = given[(given["metric"] == row["metric"]) & (given["treatment"] == row["treatment"])]
+    labels = [name for name in ("metric", "treatment", "control") if name in given.columns]
+    own = given[(given[labels] == row[labels]).all(axis=1)]
     return [(f"{trend_words(one).capitalize()}.",) for one in own.head(1).to_dict("records")]
 
 
