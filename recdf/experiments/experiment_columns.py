@@ -17,6 +17,7 @@ from ..errors import ColumnError, DataError, OptionError, examples, kind_of
 from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
 from ..inputs.options import Options, as_columns
+from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import read_weights
 from ..stats.numbers import Floats
 
@@ -93,7 +94,7 @@ def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) 
 def distinct_codes(codes: Codes, span: int) -> Codes:
     """The distinct codes below `span`, ascending: by a table where that is small, else by sorting."""
     if span > 8 * len(codes) + 1024:
-        return np.unique(codes)
+        return distinct(codes)
     present = np.zeros(span, bool)
     present[codes] = True
     return np.flatnonzero(present)
