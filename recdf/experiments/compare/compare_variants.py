@@ -23,6 +23,7 @@ from ..experiment_rows import read_experiment_rows
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
+from .many_users import ManyUsers
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 from .variant_table import compare_each, decide
 
@@ -255,13 +256,17 @@ def compare_variants(
     found, balance = unbalanced(columns, weight, rows, arms.control)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
+    many = ManyUsers.of(columns, rows, settings)
     with Progress(len(arms.groups) * len(arms.treatments), "compare_variants", progress) as shown:
 
         def test_both(group: int, treatment: int) -> list[Row]:
-            both = rows.arm(group, arms.control), rows.arm(group, treatment)
-            compared = compare_arms(columns, both, rows, settings)
+            pair = arms.control, treatment
+            found = {one.name: many.row(one, pair, settings) for one in columns} if many is not None else {}
+            if left := [one for one in columns if found.get(one.name) is None]:
+                own = rows.arm(group, pair[0]), rows.arm(group, pair[1])
+                found |= {row["metric"]: row for row in compare_arms(left, own, rows, settings)}
             shown.add()
-            return compared
+            return [found[one.name] for one in columns]
 
         table = compare_each(arms, test_both)
     return decide(arms, table, ratio, better, settings, found, balance)

@@ -119,7 +119,7 @@ def shares_change(
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
-    if not len(values) or values.isna().any():
+    if not len(values) or pd.api.types.is_numeric_dtype(values.dtype) or values.isna().any():
         return None
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values
