@@ -365,16 +365,17 @@ def _ranked_values(values: pd.Series) -> tuple[Codes, int]:
     size = sizes().coded_rows
     parts = each(lambda at: array.slice(at, size).combine_chunks().dictionary_encode(), range(0, len(array), size))
     parts = [part for one in parts for part in getattr(one, "chunks", [one])]
-    ranks, found = pd.factorize(np.concatenate([part.dictionary.to_numpy(zero_copy_only=False) for part in parts]), sort=True)
+    labels = [part.dictionary.to_numpy(zero_copy_only=False) for part in parts]
+    ranks, distinct = pd.factorize(np.concatenate(labels), sort=True)
     starts = np.cumsum([0, *(len(part.dictionary) for part in parts)])
     pairs = zip(starts, parts, strict=False)
-    return np.concatenate([ranks[start:].take(part.indices.to_numpy()) for start, part in pairs]), len(found)
+    return np.concatenate([ranks[start:].take(part.indices.to_numpy()) for start, part in pairs]), len(distinct)
 
 
 def close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
     """Renumber codes below `span` to 0..n−1 without changing their order."""
     rows = sum(map(len, codes))
-    if len(codes) == 1 and ascends(codes[0]):
+    if len(codes) == 1 and strictly_ascends(codes[0]):
         return [np.arange(rows)], rows
     if span <= 8 * rows + 1024:
         present = np.zeros(span, bool)
@@ -386,7 +387,7 @@ def close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
     return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(present)
 
 
-def ascends(codes: Codes) -> bool:
+def strictly_ascends(codes: Codes) -> bool:
     """Whether every code is larger than the one before it."""
     parts = (codes[at : at + COMPARED_ROWS + 1] for at in range(0, len(codes), COMPARED_ROWS))
     return all(bool((part[1:] > part[:-1]).all()) for part in parts)

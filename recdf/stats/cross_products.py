@@ -63,7 +63,7 @@ def cross_products(
     columns: Sequence[Floats], arm: npt.NDArray[np.int64], n_arms: int, centre: Floats, rows: range,
     order: npt.NDArray[np.int64] | None = None,
 ) -> CrossProducts:  # fmt: skip
-    """Add up some of the rows, in this order; the results of disjoint parts are put together by `joined`."""
+    """Add up some of the rows, in this order; the results of disjoint parts are put together by `put_together`."""
     size = rows.step
     values, own = (np.ones((len(columns) + 1, size)) for _ in range(2))
     products = np.zeros((n_arms, len(values), len(values)))
@@ -82,7 +82,7 @@ def cross_products(
     return CrossProducts(centre, products, np.asarray(rows, np.int64), high, low)
 
 
-def joined(parts: Sequence[CrossProducts]) -> CrossProducts:
+def put_together(parts: Sequence[CrossProducts]) -> CrossProducts:
     """Return the cross-products of all parts together."""
     first = parts[0]
     rows, high, low = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))

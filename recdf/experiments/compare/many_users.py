@@ -16,7 +16,7 @@ import numpy as np
 from ...inputs.sizes import sizes
 from ...inputs.threads import each
 from ...stats.arms import NO_THETA, Arm, both
-from ...stats.cross_products import CrossProducts, block_rows, centres, cross_products, joined
+from ...stats.cross_products import CrossProducts, block_rows, centres, cross_products, put_together
 from ...stats.moments import HUGE, imbalance
 from ..estimates import ArmsEstimate
 from ..experiment_columns import Codes, Floats
@@ -52,7 +52,7 @@ class ManyUsers:
         plain = rows.strata is None and rows.clusters is None and rows.repeated is None and len(rows.groups) == 1
         if len(rows.variant) < sizes().many_users or not plain or len(rows.variants) > _MOST_VARIANTS:
             return None
-        found = {id(part): part for one in metrics if _can_be(one, settings) for part in _parts(one)}
+        found = {id(part): part for one in metrics if _can_be(one, settings) for part in _columns_of(one)}
         if not found:
             return None
         columns, step, users = list(found.values()), block_rows(len(found)), rows.users
@@ -62,24 +62,24 @@ class ManyUsers:
             lambda part: cross_products(columns, rows.variant, len(rows.variants), centre, part, order),
             [range(start, min(start + _BLOCKS * step, n), step) for start in range(0, n, _BLOCKS * step)],
         )
-        return cls(columns, {at: i for i, at in enumerate(found, 1)}, joined(parts), rows, order, step)
+        return cls(columns, {at: i for i, at in enumerate(found, 1)}, put_together(parts), rows, order, step)
 
     def row(self, metric: MetricRows, arms: tuple[int, int], settings: Settings) -> Row | None:
         """The row of a metric for two variants, or None where `compare_arms` has to make it."""
         if not _can_be(metric, settings):
             return None
-        at, den = np.array([self.place[id(part)] for part in _parts(metric)]), metric.sample.den
+        at, den = np.array([self.place[id(part)] for part in _columns_of(metric)]), metric.sample.den
         n, totals = both(self.sums.n, arms), both(lambda arm: self.sums.total(arm)[at], arms)
         products = both(lambda arm: self.sums.central(arm)[np.ix_(at, at)], arms)
         largest = np.maximum(self.sums.high.max(axis=0), -self.sums.low.min(axis=0))[at] + np.abs(self.sums.centre[at])
         spread = np.sqrt(np.array([np.diag(one) for one in products]) / np.array(n)[:, None])
-        if min(n) < _LEAST_USERS or not (largest < HUGE).all() or not (spread > _LOST**3 * largest).all():
+        if min(n) < _LEAST_USERS or not (largest < HUGE).all() or not (spread > _LOST**2 * largest).all():
             return None
         per_unit = (1.0, 1.0) if den is None else both(lambda n, total: total[1] / n, n, totals)
         means = both(lambda n, total: total[0] / (n if den is None else total[1]), n, totals)
         raw = found = both(_arm, n, means, products, both(lambda m: 0.0 if den is None else m, means), per_unit)
         slope, theta, centre = 0.0 if den is None else float(np.divide(*sum(totals))), NO_THETA, NO_THETA
-        if den is not None and not self._denominators_count(metric.sample.den, n, totals, products):
+        if den is not None and not self._denominators_count(den, n, totals, products):
             return None
         if den is None and len(at) == 2:
             x = both(lambda n, total: total[1] / n, n, totals)
@@ -106,7 +106,7 @@ class ManyUsers:
     def _denominators_count(self, den: Floats, n: tuple[float, float], totals: Any, products: Any) -> bool:
         """Whether most units have a denominator, and no few of them most of it."""
         carried = [t[1] ** 2 / (c[1, 1] + t[1] ** 2 / k) for k, t, c in zip(n, totals, products, strict=True)]
-        return len(den) - np.count_nonzero(den) < MOSTLY * min(n) and min(carried) >= FEW_UNITS_CARRY
+        return bool(len(den) - np.count_nonzero(den) < MOSTLY * min(n) and min(carried) >= FEW_UNITS_CARRY)
 
     def _far(self, at: Codes, slope: float, centre: float) -> _Distances:
         """How far each block's values, less slope times those of another column, are from the mean of all, at most."""
@@ -114,11 +114,12 @@ class ManyUsers:
 
         def values(rows: Codes | slice) -> Floats:
             rows = rows if self.order is None else self.order[rows]
-            return columns[0][rows] if len(at) < 2 else columns[0][rows] - slope * columns[1][rows]
+            others = 0.0 if len(at) < 2 else slope * columns[1][rows]
+            return np.asarray(columns[0][rows] - others)
 
         def farthest(start: int) -> float:
             own = values(slice(start, start + self.step))
-            return max(own.max() - centre, centre - own.min())
+            return float(max(own.max() - centre, centre - own.min()))
 
         if len(at) < 2:
             i, middle = at[0], self.sums.centre[at[0]]
@@ -160,7 +161,7 @@ class ManyUsers:
 
 
 class _Distances(NamedTuple):
-    """The largest distance in each block from `centre`, and the values of rows: the first column less slope times the next."""
+    """The largest distance of a value from `centre` in each block; `values` of rows are column 0 − slope · column 1."""
 
     blocks: Floats
     values: Callable[[Any], Floats]
@@ -176,7 +177,7 @@ def _can_be(metric: MetricRows, settings: Settings) -> bool:
     return few and settings.tests[metric.name] == "t" and settings.sequential_n is None and metric.defined is None
 
 
-def _parts(metric: MetricRows) -> list[Floats]:
+def _columns_of(metric: MetricRows) -> list[Floats]:
     others = [metric.sample.den, *(one.num for one in metric.covariates.values())]
     return [metric.sample.num, *(one for one in others if one is not None)]
 

@@ -59,8 +59,8 @@ def _arm_sums(num: Floats, den: Floats | None, top: Codes, out: Floats) -> ArmSu
     return ArmSums(float(num.sum()), dens[0], num[top], dens[1], out)
 
 
-def _var_without(num: Floats, den: Floats | None, top: Codes, out: Floats, sums: ArmSums) -> float:
-    mean, total = sums._replace(out=out).mean()
+def _var_without(num: Floats, den: Floats | None, top: Codes, sums: ArmSums, share: float) -> float:
+    (mean, total), out = sums.mean(share), share * sums.out
     z, n = num - mean * (1.0 if den is None else den), len(num) - float(out.sum())
     return (float(z @ z) - float(out @ z[top] ** 2)) * n / (n - 1) / total**2
 
@@ -79,8 +79,8 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
         (values, None) if found.how or sample.den is None else (sample.num, sample.den)
         for values, sample in zip(found.values, units.whole, strict=True)
     ]
-    sums = [_arm_sums(*arm, *top) for arm, top in zip(arms, tops, strict=True)]
-    moved = moved_by(*sums)
+    sums = [_arm_sums(num, den, top, out) for (num, den), (top, out) in zip(arms, tops, strict=True)]
+    moved = moved_by(sums[0], sums[1])
     if np.isnan(moved):
         return row
     diff = row["diff"] + moved
@@ -91,9 +91,9 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
         return row
     # Both arms with all units, then both without the top ones.
     variances = [
-        _var_without(*arm, top, share * out, own)
+        _var_without(num, den, top, own, share)
         for share in (0.0, 1.0)
-        for arm, (top, out), own in zip(arms, tops, sums, strict=True)
+        for (num, den), (top, _), own in zip(arms, tops, sums, strict=True)
     ]
     se = row["se"] * np.sqrt(sum(variances[2:]) / sum(variances[:2]))
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
