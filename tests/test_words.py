@@ -50,6 +50,7 @@ NOT_USED = {
 }
 REASONS = {
     ("rd.experiments.plan_experiment", "alpha"): "a plan is about its error rates, alpha and power",
+    ("rd.experiments.plan_comparison", "alpha"): "a plan is about its error rates, alpha and power",
     ("rd.gate", "alpha"): "a gate is about its error rate",
     ("rd.diagnostics.gate", "alpha"): "a gate is about its error rate",
     ("rd.experiments.interleave", "method"): "the literature calls the ways of mixing lists methods",

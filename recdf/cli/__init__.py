@@ -31,7 +31,19 @@ from ..errors import (
     RecdfWarning,
     warn_user,
 )
-from . import auditing, deciding, demo, diffing, estimating, evaluating, experimenting, gating, reading_logs, reporting
+from . import (
+    auditing,
+    deciding,
+    demo,
+    diffing,
+    estimating,
+    evaluating,
+    experimenting,
+    gating,
+    planning,
+    reading_logs,
+    reporting,
+)  # fmt: skip
 from .arguments import Parser, add_config, in_flags, with_config
 from .evaluating import Unexpected
 from .output import RunRecord, add_output, can_be_retried, complain
@@ -191,7 +203,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
         evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions,
         deciding.add_compare, deciding.add_experiment, gating.add_gate, diffing.add_diff,
         experimenting.add_interleave, experimenting.add_interleaved, experimenting.add_aa, experimenting.add_srm,
-        experimenting.add_quantiles,
+        experimenting.add_quantiles, planning.add_plan,
         estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
+from ..display.plot.effect_plots import trend_words
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
+from ..experiments.compare.effect_over_time import effect_over_time
+from ..experiments.compare.segment_effects import segment_sentences
+from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
 from ..experiments.compare.where_both import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.experiment_health import experiment_health
 from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
+from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..tables.comparisons import report_table
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
@@ -68,7 +73,7 @@ def _run_compare(given: argparse.Namespace) -> int:
     if model_col in result.per_user.columns:
         models = result.per_user[model_col]
         chosen = [label("model", name, models) for name in given.model or []]
-        baseline = None if baseline is None else label("baseline", baseline, models)
+        baseline = label("baseline", baseline, models)
         if chosen:
             chosen += [] if baseline is None else [baseline]
             result = Evaluation(result.per_user[models.isin(chosen)], result.summary, result.spec)
@@ -87,8 +92,10 @@ def _run_compare(given: argparse.Namespace) -> int:
     return verdicts_fail(given, table)
 
 
-def label(argument: str, text: str, values: pd.Series) -> Any:
-    """Return the label whose text this is, such as the number 3 for "3"."""
+def label(argument: str, text: str | None, values: pd.Series) -> Any:
+    """Return the label whose text this is, such as the number 3 for "3"; None if there is no text."""
+    if text is None:
+        return None
     labels = values.dropna().unique().tolist()
     for label in labels:
         if str(label) == text:
@@ -100,19 +107,27 @@ def label(argument: str, text: str, values: pd.Series) -> Any:
 # ------------------------------------------------------------------------------------------ variants
 
 
+def add_control(group: Any) -> None:
+    """Ask for the control; all pairs are compared only by name, so that no control is guessed."""
+    add_arguments(group.add_mutually_exclusive_group(required=True), {
+        "--control NAME": "variant that the others are compared with", "--all-pairs": "compare all pairs of variants",
+    })  # fmt: skip
+
+
 def add_experiment(commands: Any) -> None:
     command = add_command(
         commands, "experiment", _experiment, "compare the variants of an experiment",
         "Compare the variants of an experiment over all assigned users: print whether it is sound, then a "
         "row per metric and treatment; with --out write the full tables.",
-        usage="%(prog)s RESULTS --assignment FILE --control NAME [options]",
+        usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
     )  # fmt: skip
     files = _add_results(
-        command, "health.parquet, comparison.parquet, segments.parquet; with roles decision.parquet and roles.parquet"
+        command, "health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with roles decision.parquet "
+        "and roles.parquet",
     )
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
     what = command.add_argument_group("what is compared")
-    add_arguments(what, {"--control NAME": "variant that the others are compared with"}, required=True)
+    add_control(what)
     add_arguments(what, {
         "--metric NAME ...":
             "columns such as ndcg@10, or ratios of sums such as ctr=hits@10/n_pred (default: all columns)",
@@ -127,6 +142,11 @@ def add_experiment(commands: Any) -> None:
             "verdict invalid",
         "--segment COLUMN ...": "columns of the assignment: compare within each",
     })  # fmt: skip
+    what.add_argument(
+        "--over-time", choices=get_args(PeriodKind), metavar="KIND",
+        help="also the effect by period, and whether it fades (needs --exposure-col and --time-col): daily, cumulative "
+        "(read at every look), or since_exposure",
+    )  # fmt: skip
     columns = command.add_argument_group("columns")
     add_arguments(columns, {
         "--user-col COLUMN ...": "key of the assignment (default: the columns of the list key that it has)",
@@ -149,13 +169,15 @@ def _experiment(given: argparse.Namespace) -> int:
     check_out(given.out, COMPARISON_FILES, given.overwrite)
     result = read_parquet(given.results)
     options = given_parameters(given, (*OF_VARIANTS, *OF_BOTH))
-    segments = given.segment or []
+    roles = given_roles(given)
+    plan = roles if isinstance(roles, ExperimentPlan) else None
+    segments = given.segment or list((plan.segments if plan else None) or [])
     labels = [given.variant_col, *segments, *options.get("strata", []), *options.get("cluster", [])]
     keys = given.user_col or result.spec["user_col"]
     assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
     of_join = given_parameters(given, OF_JOIN)
     for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
-        assignment = _with_times(assignment, name)
+        assignment = with_times(assignment, name)
     joined = result.join_experiment(
         assignment, user_col=given.user_col, variant_col=given.variant_col, how=given.how,
         **given_parameters(given, ("smaller_is_better", "larger_is_better")), **of_join,
@@ -175,8 +197,9 @@ def _experiment(given: argparse.Namespace) -> int:
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
         "test": dict.fromkeys(metrics, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
     }  # fmt: skip
-    specs, roles = {name: spec or name for name, spec in metrics.items()}, given_roles(given)
-    if success := [name for name, role in roles.items() if role == "success"]:
+    specs = {name: spec or name for name, spec in metrics.items()}
+    named = roles.roles if isinstance(roles, ExperimentPlan) else roles
+    if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
     tables = {"comparison": compare_variants(joined, specs, by=join["by"], **options)}
     if segments:
@@ -187,10 +210,38 @@ def _experiment(given: argparse.Namespace) -> int:
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
         lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
-    decision = decided(tables["comparison"], roles)
+        if not join["by"]:
+            lines += ["", *segment_sentences(tables["segments"]).values()]
+    if given.over_time is not None:
+        tables["over_time"] = _over_time(given, result, assignment, specs, of_join, options)
+        lines.append(f"\n{given.over_time.replace('_', ' ').capitalize()}\n\n{compact(tables['over_time'])}\n")
+        for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
+            words = trend_words(row).replace("−", "-")
+            lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
+    ran = {"unit": options.get("cluster", join["user_col"]), "segments": segments}
+    decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
     return verdicts_fail(given, *tables.values()) or decision_fails(given, decision.get("decision"))
+
+
+def _over_time(
+    given: argparse.Namespace, result: Evaluation, assignment: pd.DataFrame, specs: Mapping[str, Any],
+    of_join: Mapping[str, Any], options: Mapping[str, Any],
+) -> pd.DataFrame:  # fmt: skip
+    """The effect by period, of the users and metrics that are compared."""
+    if "exposure_col" not in of_join or "time_col" not in of_join or result.spec["by"]:
+        raise OptionError("--over-time needs --exposure-col and --time-col, and a result of one model (no --by)")
+    known = ("control", "variant_col", "user_col", "expected", "cluster", "nan", "confidence", "correction",
+             "smaller_is_better", "larger_is_better")  # fmt: skip
+    own = {name: options[name] for name in known if name in options}
+    own |= {name: of_join[name] for name in ("exposure_col", "time_col", "multi_variant") if name in of_join}
+    own |= {"sequential_n": options.get("sequential_n")} if given.over_time == "cumulative" else {}
+    how = {name: given.how for name, spec in specs.items() if isinstance(spec, str)} if given.how else None
+    missing: AbsentUsers = "drop" if of_join.get("missing") == "drop" else "zero"
+    return effect_over_time(
+        result.per_user, dict(specs), kind=given.over_time, assignment=assignment, how=how, missing=missing, **own
+    )
 
 
 def planned_arguments(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
@@ -233,7 +284,7 @@ def _covariate_arguments(
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 
-def _with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
+def with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
     """Return the assignment with a text column read as times, if it holds times."""
     if name is None or name not in assignment.columns or not pd.api.types.is_string_dtype(assignment[name].dtype):
         return assignment

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from ..diagnostics.list_changes import diff
+from ..errors import OptionError
 from ..inputs.options import as_columns
 from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
 from .files import read_files
+from .gating import read_lists, side_of_folder
 from .output import give_tables
 
-__all__ = ["add_diff"]
+__all__: list[str] = []
 
 DIFF_FILES = ("summary.parquet", "lists.parquet", "items.parquet")
 OF_DIFF = ("k", "p", "user_col", "item_col", "rank_col", "score_col")
@@ -26,8 +28,12 @@ def add_diff(commands: Any) -> None:
     )  # fmt: skip
     files = command.add_argument_group("files")
     what = "folder that recdf evaluate --out wrote, or recommendations"
-    add_arguments(files, {"BEFORE": what, "AFTER": what})
-    add_arguments(files, {"--pred FILE": "recommendations beside two results, before and after"}, nargs=2)
+    add_arguments(files, {
+        "BEFORE": what, "AFTER": what,
+        "--pred FILE ...": "recommendations beside two results, before and after",
+        "--before-model NAME": "recommender of BEFORE, if that holds several",
+        "--after-model NAME": "recommender of AFTER, if that holds several",
+    })  # fmt: skip
     add_out(files, "folder for summary.parquet, lists.parquet and items.parquet; without it nothing is written")
     add_parameters(command.add_argument_group("options"), diff, OF_DIFF)
 
@@ -35,15 +41,21 @@ def add_diff(commands: Any) -> None:
 def _run_diff(given: argparse.Namespace) -> int:
     check_out(given.out, DIFF_FILES, given.overwrite)
     options: dict[str, Any] = given_parameters(given, OF_DIFF)
-    sides: dict[str, Any] = {"before": given.before, "after": given.after}
-    results = {name for name, path in sides.items() if (Path(path).expanduser() / "per_user.parquet").exists()}
-    paths = {name: path for name, path in sides.items() if name not in results}
-    if given.pred is not None:
-        paths |= dict(zip(("pred before", "pred after"), given.pred, strict=True))
-    keys = [*as_columns(options.get("user_col") or "user_id"), options.get("item_col", "item_id")]
-    frames = read_files(paths, keys, [], ["score", "rank"]) if paths else {}
-    pred = None if given.pred is None else (frames.pop("pred before"), frames.pop("pred after"))
-    found = diff(**sides | frames, pred=pred, **options)
+    roles, flags = ("before", "after"), ("before_model", "after_model")
+    paths = {role: getattr(given, role) for role in roles}
+    results = [Path(path).expanduser().joinpath("per_user.parquet").exists() for path in paths.values()]
+    if any(results) and not all(results):
+        raise OptionError(f"{paths[roles[results.index(False)]]} is no result, and the other side is one; name "
+                          "two results, or two files of recommendations")  # fmt: skip
+    if all(results):
+        sides = [side_of_folder(given, role, role, flag) for role, flag in zip(roles, flags, strict=True)]
+        found = diff(sides[0], sides[1], **read_lists(given, sides, {}, flags), **options)
+    else:
+        if given.before_model or given.after_model:
+            raise OptionError("--before-model and --after-model choose from results, and these are no results")
+        keys = [*as_columns(options.get("user_col") or "user_id"), options.get("item_col", "item_id")]
+        frames = read_files(paths, keys, [], ["score", "rank"])
+        found = diff(frames["before"], frames["after"], pred=given.pred, **options)
     tables = {"summary": found.summary, "lists": found.per_list}
     tables |= {"items": found.items} if found.items is not None else {}
     give_tables(given, repr(found), {"summary": found.summary}, tables, DIFF_FILES)

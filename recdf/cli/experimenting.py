@@ -16,7 +16,7 @@ from ..experiments.decide.broken_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
-from .deciding import compact, label, metric_arguments, planned_arguments
+from .deciding import add_control, compact, label, metric_arguments, planned_arguments
 from .files import read_files
 from .output import failed, give_tables, text_table, verdicts_fail
 
@@ -166,13 +166,13 @@ def add_quantiles(commands: Any) -> None:
         commands, "quantiles", _run_quantiles, "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of users or "
         "of their requests, and metrics of which most users have none by their parts.",
-        usage="%(prog)s --rows FILE --control NAME --metric NAME ... [options]",
+        usage="%(prog)s --rows FILE (--control NAME | --all-pairs) --metric NAME ... [options]",
     )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--rows FILE": "one row per user or request: variant, metrics, more"}, required=True)
     add_out(files, "folder for quantiles.parquet and parts.parquet; without it nothing is written")
     options = command.add_argument_group("options")
-    add_arguments(options, {"--control NAME": "variant that the others are compared with"}, required=True)
+    add_control(options)
     add_arguments(options, {
         "--metric NAME ...": "columns whose quantiles are compared",
         "--zero-inflated NAME ...": "columns to compare by the share of rows above 0, their mean, and the total",

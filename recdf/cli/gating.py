@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from ..diagnostics.gate_sides import Side, item_col_of, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .deciding import label
-from .output import give_tables
+from .files import read_files
+from .output import GATE_FILES, give_tables
 
-__all__ = ["add_gate"]
+__all__: list[str] = []
 
-GATE_FILES = ("gate.parquet", "checks.parquet")
 GATE_CODES = {"pass": 0, "fail": 1, "undecided": 3}
 OF_GATE = (
     "alpha", "correction", "min_lists", "looks", "worst", "user_col", "unit_col", "weight_col", "smaller_is_better",
@@ -39,12 +41,20 @@ def add_gate(commands: Any) -> None:
         "--summary PATH": "write a summary in Markdown, for a comment on a change request",
     })  # fmt: skip
     add_out(files, "folder for gate.parquet and checks.parquet; without it nothing else is written")
+    looked_at = command.add_argument_group("recommendations that are looked at, beside the results")
+    add_arguments(looked_at, {
+        "--pred FILE ...":
+            "recommendations of the candidate and of the baseline: sampled candidates, other shares of items that are "
+            "in the log already, and fewer judged items make the gate undecided",
+        "--true FILE": "the truth that both were evaluated on (--pred needs it)",
+        "--log FILE": "past interactions: user and item",
+    })  # fmt: skip
     what = command.add_argument_group("what is decided")
     add_arguments(what, {
         "--budget METRIC=CHANGE ...":
             "what may be lost: ndcg@10=-2%% of the baseline's mean, revenue@10=-0.05 in units of the metric, "
             "latency=+5%% where smaller is better, 'ndcg@10[country=DE]=-5%%' of a segment",
-    }, required=True)  # fmt: skip
+    }, required=True, dest="budgets")  # fmt: skip
     add_arguments(what, {
         "--segment COLUMN ...": "columns of both results (recdf evaluate --carry) whose values are shown as segments",
         "--model NAME": "recommender of the candidate's folder, if that holds several",
@@ -59,10 +69,12 @@ def add_gate(commands: Any) -> None:
 def _run_gate(given: argparse.Namespace) -> int:
     check_out(given.out, GATE_FILES, given.overwrite)
     expected = "a metric and what it may lose, as ndcg@10=-2%"
-    found = gate(
-        _side_of_folder(given, "results", "model"), _side_of_folder(given, "baseline", "baseline_model"),
-        as_pairs("--budget", given.budget, expected), by=given.segment, **given_parameters(given, OF_GATE),
-    )  # fmt: skip
+    budgets = as_pairs("--budget", given.budgets, expected)
+    folders = {"candidate": ("results", "model"), "baseline": ("baseline", "baseline_model")}
+    sides = [side_of_folder(given, role, *names) for role, names in folders.items()]
+    paths = {name: path for name in ("true", "log") if (path := getattr(given, name)) is not None}
+    frames = read_lists(given, sides, paths, [flag for _, flag in folders.values()])
+    found = gate(sides[0], sides[1], budgets, by=given.segment, **frames, **given_parameters(given, OF_GATE))
     if given.junit is not None:
         found.to_junit(given.junit, undecided="skipped" if given.undecided == "pass" else "error")
     if given.summary is not None:
@@ -72,13 +84,32 @@ def _run_gate(given: argparse.Namespace) -> int:
     return GATE_CODES[given.undecided if found.verdict == "undecided" and given.undecided else found.verdict]
 
 
-def _side_of_folder(given: argparse.Namespace, name: str, flag: str) -> Any:
-    """Return the result in a folder, or the rows of the recommender that was named."""
-    result, model = read_parquet(getattr(given, name)), getattr(given, flag)
+def side_of_folder(given: argparse.Namespace, role: str, name: str, flag: str) -> Side:
+    """Return the result in a folder; of several recommenders the rows of the one that was named."""
+    folder, model = getattr(given, name), getattr(given, flag)
+    result, flag = read_parquet(folder), flag.replace("_", "-")
     by = [one for one in result.spec["by"] if one in result.per_user.columns]
-    if model is None or not by:
+    if not by:
         if model is not None:
-            raise OptionError(f"--{flag.replace('_', '-')} {model}: the result was evaluated without --by")
-        return result
+            raise OptionError(f"--{flag} {model}: the result was evaluated without --by")
+        return read_side(role, result)
     models: pd.Series = result.per_user[by[0]]
-    return result.per_user[models == label(flag.replace("_", "-"), model, models)]
+    if model is None and models.nunique() > 1:
+        raise OptionError(f"{folder} has several {by[0]}s ({', '.join(map(str, models.unique()))}); name one: --{flag}")
+    return read_side(role, result.per_user if model is None else result.per_user[models == label(flag, model, models)])
+
+
+def read_lists(
+    given: argparse.Namespace, sides: Sequence[Side], paths: Mapping[str, str], flags: Sequence[str]
+) -> dict[str, Any]:
+    """Read the recommendations of both sides, those of the model that was named, and other files beside them."""
+    roles = [side.role for side in sides]
+    pairs = {} if given.pred is None else pair_of(given.pred, roles)
+    keys = [*sides[0].spec["user_col"], item_col_of(sides)]
+    frames = read_files({**paths, **pairs}, keys, [], ["score", "rank"]) if paths or pairs else {}
+    for side, flag in zip(sides, flags, strict=True):
+        model, by = getattr(given, flag), side.spec["by"]
+        if side.role in frames and model is not None and by[0] in frames[side.role].columns:
+            own = frames[side.role]
+            frames[side.role] = own[own[by[0]] == label(flag.replace("_", "-"), model, own[by[0]])]
+    return {name: frames[name] for name in paths} | ({"pred": [frames[role] for role in roles]} if pairs else {})

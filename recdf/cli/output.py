@@ -36,7 +36,11 @@ from .files import FileSet, is_remote
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
-COMPARISON_FILES = ("comparison.parquet", "segments.parquet", "health.parquet", "decision.parquet", "roles.parquet")
+COMPARISON_FILES = (
+    "comparison.parquet", "segments.parquet", "over_time.parquet", "health.parquet", "decision.parquet",
+    "roles.parquet",
+)  # fmt: skip
+GATE_FILES = ("gate.parquet", "checks.parquet")
 ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..errors import DataError, OptionError
 from ..evaluation.publishing import made, staging_folder
+from ..inputs.options import as_columns
 from ..logs.impressions import SPANS, from_impressions
 from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
 from ..partitions.impressions_parquet import impressions_parquet
@@ -20,8 +21,8 @@ from .arguments import add_arguments, add_command, add_out, add_parameters, as_p
 from .files import is_text_file, read_files
 from .output import print_tables
 
-LOG_COLUMN_FLAGS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col")
-LOG_RULE_FLAGS = ("attribution", "repeats", "unattributed", "value", "null_keys")
+LOG_COLUMN_FLAGS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col", "order_col")
+LOG_RULE_FLAGS = ("attribution", "named_lists", "repeats", "unattributed", "value", "null_keys")
 
 
 def add_impressions(commands: Any) -> None:
@@ -36,6 +37,7 @@ def add_impressions(commands: Any) -> None:
     add_arguments(files, {
         "--clicks FILE": "one row per click: user, item, time",
         "--purchases FILE": "one row per purchase: user, item, time, price",
+        "--refunds FILE": "one row per refund: user, item, time, and the amount if it may be a part of the price",
     }, type=local)  # fmt: skip
     add_arguments(files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"})
     add_out(files, "folder for true.parquet, pred.parquet and impressions.json, the record of rules and counts")
@@ -63,7 +65,8 @@ def _impressions(given: argparse.Namespace) -> None:
     if given.clicks or given.purchases or "session_gap" in options:
         options.setdefault("time_col", "time")
     options = {"user_col": "user_id", "item_col": "item_id", **options}
-    paths = {name: path for name in ("log", "clicks", "purchases") if (path := getattr(given, name)) is not None}
+    roles = ("log", "clicks", "purchases", "refunds")
+    paths = {name: path for name in roles if (path := getattr(given, name)) is not None}
     with ExitStack() as stack:
         if any(map(is_text_file, paths.values())):
             stack.enter_context(made(given.out))
@@ -87,7 +90,8 @@ def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -
     import pyarrow.parquet as pq  # costs time that other commands need not take
 
     lists = options.get("list_cols", ["session_id"])
-    frames = read_files(paths, [options["user_col"], options["item_col"], *lists], [])
+    keys = [options["user_col"], options["item_col"], *lists, *as_columns(options.get("order_col"))]
+    frames = read_files(paths, keys, [])
     name, found = options.get("time_col"), {}
     for role, frame in frames.items():
         if name in frame.columns and is_text_file(paths[role]) and not pd.api.types.is_numeric_dtype(frame[name].dtype):
@@ -118,7 +122,7 @@ def _report_text(spec: dict[str, Any], out: Path) -> str:
             f"positions from {positions['start']:g}, with holes in {positions['lists_with_holes']:,} lists and one "
             f"twice in {positions['lists_with_ties']:,}"
         )
-    for name in ("clicks", "purchases"):
+    for name in ("clicks", "purchases", "refunds"):
         if name in counts:
             found = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts[name].items() if what != "events")
             lines.append(f"{counts[name]['events']:,} {name}: {found}")

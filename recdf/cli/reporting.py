@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from ..diagnostics.gate_result import Gate
 from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.publishing import held_still, refuse_two_runs
@@ -17,7 +18,7 @@ from ..evaluation.result import read_parquet
 from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
 from .deciding import label
 from .files import read_beside
-from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, digest_of_result, print_tables
+from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, GATE_FILES, digest_of_result, print_tables
 from .role_flags import add_roles, given_roles
 
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
@@ -31,6 +32,7 @@ TABLES = {
     "log": "past interactions, for the picture of the long tail (needs --exposure)",
     "position": "what rd.position_table returned",
     "over_time": "effects by period",
+    "gate": "the gate.parquet that recdf gate --out wrote, beside its checks.parquet",
 }
 
 
@@ -68,6 +70,8 @@ def _run_report(given: argparse.Namespace) -> None:
     result = None if given.results is None else read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
     tables: dict[str, Any] = dict(_read_all(paths))
+    if "gate" in tables:
+        tables["gate"] = Gate(tables["gate"], tables.pop("checks"))
     if (
         "comparison" in tables
         and given.results is not None
@@ -97,8 +101,11 @@ def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
     """Read tables by flag while no writer is at work on their folders; refuse those of two runs in one folder."""
     with held_still(path.parent for path in paths.values()):
         tables = {name: _read_beside(name, path) for name, path in paths.items()}
+        if "gate" in paths:
+            tables["checks"] = _read_beside("gate", paths["gate"].parent / GATE_FILES[1])
         for name, path in paths.items():
-            beside = [path.parent / one for kind in (COMPARISON_FILES, ESTIMATED) if path.name in kind for one in kind]
+            kinds = [kind for kind in (COMPARISON_FILES, ESTIMATED, GATE_FILES) if path.name in kind]
+            beside = [path.parent / one for kind in kinds for one in kind]
             refuse_two_runs({path: tables[name]} | {one: _read_beside(name, one) for one in beside if one.exists()})
     return tables
 

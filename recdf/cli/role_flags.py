@@ -8,7 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from ..experiments.decide.decide_experiment import decide_experiment, role_verdicts
+from ..errors import OptionError
+from ..experiments.decide.decide_experiment import Roles, decide_experiment, plan_sentence, role_verdicts
+from ..experiments.plan.experiment_plan import read_plan
 from .arguments import add_arguments, as_pairs
 from .output import failed
 
@@ -21,15 +23,25 @@ def add_roles(command: Any) -> None:
         "--guardrail METRIC=MARGIN ...":
             "what may be lost: revenue@10=-2%% of the control's mean, or revenue@10=-0.05 in units of the metric, "
             "latency=+5%% where smaller is better",
+        "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, unit, segments, n, ...",
         "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are metrics that are not named)",
     })  # fmt: skip
 
 
-def given_roles(given: argparse.Namespace) -> dict[str, Any]:
-    """Return the role of every metric that was given one."""
+def given_roles(given: argparse.Namespace) -> Roles:
+    """Return the role of every metric that was given one, or the plan."""
+    if given.plan is not None:
+        if given.role or given.guardrail:
+            raise OptionError("--plan names the roles of the metrics; leave out --role and --guardrail")
+        return read_plan(given.plan)
     roles: dict[str, Any] = as_pairs("--role", given.role, "a metric and its role, as ctr=success")
+    return roles | {name: ("guardrail", margin) for name, margin in given_margins(given).items()}
+
+
+def given_margins(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the margin of every guardrail."""
     margins = as_pairs("--guardrail", given.guardrail, "a metric and what it may lose, as revenue@10=-2%")
-    return roles | {name: ("guardrail", _number(text)) for name, text in margins.items()}
+    return {name: _number(text) for name, text in margins.items()}
 
 
 def _number(text: str) -> Any:
@@ -39,9 +51,12 @@ def _number(text: str) -> Any:
         return text
 
 
-def decided(table: pd.DataFrame, roles: dict[str, Any]) -> dict[str, pd.DataFrame]:
+def decided(table: pd.DataFrame, roles: Roles, ran: dict[str, Any]) -> dict[str, pd.DataFrame]:
     """Return the decision and what each role says, if there are roles."""
-    return {"decision": decide_experiment(table, roles=roles), "roles": role_verdicts(table, roles)} if roles else {}
+    if not roles:
+        return {}
+    decision = decide_experiment(table, roles=roles, ran=ran)
+    return {"decision": decision, "roles": role_verdicts(table, roles)}
 
 
 def decision_text(decision: pd.DataFrame) -> str:
@@ -50,6 +65,7 @@ def decision_text(decision: pd.DataFrame) -> str:
     for row in decision.to_dict("records"):
         lines.append(f"\nDecision, {row['treatment']} vs. {row['control']}: {row['decision'].upper()}")
         lines += [textwrap.indent(reason, "  ") for reason in row["reasons"].split("; ")]
+        lines += [textwrap.indent(line, "  ") for line in plan_sentence(row).split("; ") if line]
     return "\n".join(lines).replace("−", "-").replace("∞", "inf").replace("–", "-")
 
 
@@ -57,4 +73,6 @@ def decision_fails(given: argparse.Namespace, decision: pd.DataFrame | None) -> 
     """Return the exit code of a decision: 1 if --fail-on names what it says."""
     words = {"do not ship": "worse", "keep running": "undecided", "invalid": "invalid"}
     found = [] if decision is None else [words.get(one, "") for one in decision["decision"]]
+    if decision is not None and "deviations" in decision.columns and (decision["deviations"] != "").any():
+        found.append("warning")
     return int(any(failed(given, word) for word in found))

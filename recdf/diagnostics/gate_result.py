@@ -39,27 +39,26 @@ class Gate:
         `relative` is True, with its bounds, each one-sided at 1 − α), `allowed`, `relative`, `provable` (the smallest
         budget that would have passed), `n_users`, `n_lists`, `n_differ` (users with a difference), `n_only_candidate`,
         `n_only_baseline` (lists of one side alone), `p_pass`, `p_fail`, `p_fail_adj`, `n_needed` (about how many users
-        would pass in 80 % of the runs if the change stays as it is), `bound` ("t", "betting", "anytime"), `warning`,
-        `reason`.
+        would pass in 80 % of the runs if the change stays as it is), `alpha` (error rate of the bounds), `bound` ("t",
+        "betting", "anytime"), `warning`, `reason`.
     checks : DataFrame
         What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known";
         of recommendations that were given, "in doubt" or "no doubt").
-    alpha : float
-        Error rate of the bounds.
-    looks : {"once", "any"} or None
-        Whether the bounds hold at all looks together.
     """
 
     table: pd.DataFrame
     checks: pd.DataFrame
-    alpha: float
-    looks: str | None
 
     @property
     def verdict(self) -> GateVerdict:
         """Fail if any row fails; else undecided if any is, or if no row is gated; else pass."""
-        found = self._gated["verdict"].tolist()
-        return FAIL if FAIL in found else UNDECIDED if UNDECIDED in found or not found else PASS
+        found = set(self.table["verdict"])
+        return FAIL if FAIL in found else UNDECIDED if UNDECIDED in found or found == {NOT_GATED} else PASS
+
+    @property
+    def confidence(self) -> float:
+        """The probability with which each bound holds, 1 − α."""
+        return 1 - float(self.table["alpha"].iloc[0])
 
     @property
     def passed(self) -> bool:
@@ -67,8 +66,9 @@ class Gate:
         return self.verdict == PASS
 
     @property
-    def _gated(self) -> pd.DataFrame:
-        return self.table[self.table["verdict"] != NOT_GATED]
+    def _asked(self) -> pd.DataFrame:
+        """The rows with a budget; that of a segment with too few users is not gated."""
+        return self.table[self.table["budget"] != ""]
 
     @property
     def reasons(self) -> list[str]:
@@ -77,7 +77,8 @@ class Gate:
             f"{row['check']} {row['found']}: {row['candidate']} of the candidate, {row['baseline']} of the baseline"
             for row in self.checks[self.checks["found"].isin(DOUBTFUL)].to_dict("records")
         ]
-        rows = self.table[self.table["verdict"].isin([FAIL, UNDECIDED])].to_dict("records")
+        doubtful = [FAIL, UNDECIDED, *([] if self.passed else [NOT_GATED])]
+        rows = self._asked[self._asked["verdict"].isin(doubtful)].to_dict("records")
         return data + ([] if data else [row_sentence(row) for row in rows])
 
     def __bool__(self) -> bool:
@@ -118,12 +119,14 @@ class Gate:
         """
         from xml.etree import ElementTree as xml  # only reports need it
 
-        tags = [{FAIL: "failure", UNDECIDED: undecided}.get(verdict, "") for verdict in self._gated["verdict"]]
+        too_few = undecided if set(self.table["verdict"]) == {NOT_GATED} else "skipped"
+        kinds = {FAIL: "failure", UNDECIDED: undecided, NOT_GATED: too_few}
+        tags = [kinds.get(verdict, "") for verdict in self._asked["verdict"]]
         names = {"tests": "", "failures": "failure", "errors": "error", "skipped": "skipped"}
         counts = {name: str(tags.count(tag) if tag else len(tags)) for name, tag in names.items()}
         suites = xml.Element("testsuites")
         suite = xml.SubElement(suites, "testsuite", {"name": "recdf gate", **counts})
-        for row, tag in zip(self._gated.to_dict("records"), tags, strict=True):
+        for row, tag in zip(self._asked.to_dict("records"), tags, strict=True):
             name = visible(f"{_where(row)} {row['budget']}")
             case = xml.SubElement(suite, "testcase", {"classname": "recdf.gate", "name": name})
             data = self.reasons if row["reason"].startswith("the data") else []
@@ -137,12 +140,12 @@ class Gate:
 
     @property
     def headline(self) -> str:
-        """The verdict and how many budgets are met, broken and undecided, as one line."""
-        found = self._gated["verdict"].tolist()
-        n = {said: found.count(word) for word, said in ((FAIL, "broken"), (UNDECIDED, "undecided"))}
+        """The verdict and how many budgets are met, broken, undecided and not gated, as one line."""
+        found = self._asked["verdict"].tolist()
+        n = {word: found.count(word) for word in (FAIL, UNDECIDED, NOT_GATED)}
         held = len(found) - sum(n.values())
         of = "1 budget is met" if held == len(found) == 1 else f"{held} of {len(found)} budgets are met"
-        more = [f"{count} {said}" for said, count in n.items() if count]
+        more = [f"{count} {'broken' if word == FAIL else word}" for word, count in n.items() if count]
         return f"{GATE_TITLES[self.verdict]}: {', '.join([of, *more])}"
 
     def _shown(self) -> ReportTable:
@@ -154,8 +157,8 @@ class Gate:
         """What differs in the data, what nobody knows of it, and what the bounds mean."""
         differs = self.reasons if self.checks["found"].isin(DOUBTFUL).any() else []
         unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
-        looks = ", at all looks together" if self.looks == "any" else ""
-        said = f"Bounds of the change hold one-sided with {1 - self.alpha:.0%}{looks}; users are the units."
+        looks = ", at all looks together" if "anytime" in set(self.table["bound"]) else ""
+        said = f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are the units."
         lines = [*differs, *([f"Not compared, since nothing records them: {', '.join(unknown)}."] if unknown else [])]
         return [*lines, said]
 

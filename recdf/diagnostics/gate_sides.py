@@ -48,9 +48,8 @@ def read_side(role: str, given: Any) -> Side:
             models = per_user[name].drop_duplicates().tolist()
             if len(models) > 1:
                 raise OptionError(
-                    f"{role} has {len(models)} values of {name!r} ({', '.join(map(repr, models[:5]))}), and a gate "
-                    f"compares one recommender with one; pass the rows of one: "
-                    f"result.per_user[result.per_user[{name!r}] == {models[0]!r}]", argument=role,
+                    f"{role} has {len(models)} values of {name!r} ({', '.join(map(repr, models[:5]))}); expected one "
+                    f"recommender: pass the rows of one, per_user[per_user[{name!r}] == {models[0]!r}]", argument=role,
                 )  # fmt: skip
             per_user = per_user.drop(columns=name)
     return Side(role, per_user, spec)
@@ -63,13 +62,17 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
             if metric in side.per_user.columns:
                 continue
             known = list(side.spec.get("metrics", {})) or list(map(str, side.per_user.select_dtypes("float")))
-            alike = [name for name in known if name.split("@")[0] == metric.split("@")[0]]
-            other = f"; it was evaluated with {' and '.join(alike)}, at another k" if alike and "@" in metric else ""
+            bases = {name: name.split("@")[0] for name in known}
+            word, at, _ = metric.partition("@")
+            alike = [name for name, base in bases.items() if base == word]
+            other = f". It was evaluated with {' and '.join(alike)}, at another k"
             if metric in known:
-                other = "; it is one number for all lists, which has no interval"
+                other = ", but one number for all lists, which has no interval"
+            elif not (alike and at):
+                other = closest(word.lower(), bases.values()).replace(";", ".").removesuffix("?")
             raise ColumnError(
-                f"{side.role} has no metric {metric!r} per list{other or closest(metric, known)}; it has "
-                f"{', '.join(known) or 'none'}", argument="budgets", value=metric,
+                f"{side.role} has no metric {metric!r} per list{other}. It has {', '.join(known) or 'none'}",
+                argument="budgets", value=metric,
             )  # fmt: skip
         ks = [side.spec.get("metrics", {}).get(metric, {}).get("k") for side in sides]
         if None not in ks and ks[0] != ks[1]:
@@ -116,18 +119,35 @@ def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
     return own, base
 
 
+def pair_of(pred: Any, roles: Sequence[str]) -> dict[str, Any]:
+    """Return the recommendations of each side, or their files; anything but two raises."""
+    if not isinstance(pred, list | tuple) or len(pred) != len(roles):
+        held = f"holds {len(pred)}" if isinstance(pred, list | tuple) else f"is {kind_of(pred)}"
+        raise OptionError(f"⟦pred=⟧ {held}; expected two, the recommendations of {' and of '.join(roles)}")
+    return dict(zip(roles, pred, strict=True))
+
+
+def item_col_of(sides: Sequence[Side]) -> str:
+    """Return the column of items that the first side was evaluated with."""
+    return str(sides[0].spec.get("options", {}).get("item_col", "item_id"))
+
+
 def look_at_frames(
-    sides: Sequence[Side], pred: Sequence[Any], true: Any, log: Any, k: int, keys: Sequence[str]
+    sides: Sequence[Side], pred: Any, true: Any, log: Any, k: int, keys: Sequence[str]
 ) -> tuple[tuple[Side, Side], dict[str, Pair]]:
     """Return the sides with the share of judged items of each list, and what `check` finds in the lists of both."""
-    item_col = sides[0].spec.get("options", {}).get("item_col", "item_id")
+    lists = pair_of(pred, [side.role for side in sides])
+    if true is None:
+        raise OptionError("⟦pred=⟧ needs ⟦+true=⟧, the truth that both sides were evaluated on")
+    item_col = item_col_of(sides)
     options: Any = {"user_col": keys[0] if len(keys) == 1 else list(keys), "item_col": item_col}
     judged = column(as_frame(true, "true", **options), item_col, "true")
     found: list[Side] = []
     shares: list[dict[str, float]] = []
-    for side, given in zip(sides, pred, strict=True):
-        frame = as_frame(given, f"pred of the {side.role}", **options)
-        findings = check(true, frame, k, log=log, **options)
+    for side in sides:
+        frame = as_frame(lists[side.role], f"pred of the {side.role}", **options)
+        own = {name: one for name, one in side.spec.get("options", {}).items() if name in ("score_col", "rank_col")}
+        findings = check(true, frame, k, log=log, **options, **own)
         shares.append(dict(zip(findings["finding"], findings["share"], strict=True)))
         of_list = frame[item_col].isin(judged).groupby([frame[name] for name in keys]).mean().rename("judged in true")
         found.append(side._replace(per_user=side.per_user.merge(of_list.reset_index(), on=list(keys), how="left")))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, examples
+from ..errors import ColumnError, DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
 from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.decide.verdict import FEW_LISTS, directions
@@ -17,7 +17,6 @@ from ..experiments.experiment_columns import Codes, Floats, Mask
 from ..experiments.join.missing_users import zero_is_worst
 from ..inputs.budgets import Budget, check_budget, read_budgets, signed
 from ..inputs.constraints import SHARE, Natural, Share
-from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
@@ -75,7 +74,7 @@ def gate(
         only if it has a budget of its own and `min_lists` users.
     alpha : float, default 0.05
         Largest probability that a candidate passes which has lost just more than a budget.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         For the rows that fail.
     min_lists : int, default 30
         With fewer users than that a row is undecided, and a segment is not gated.
@@ -95,7 +94,7 @@ def gate(
         The recommendations of candidate and baseline, the truth they were evaluated on, and past interactions. With
         them the gate looks at what no metric tells: if `rd.check` finds sampled candidates, or items that are in the
         log already make up shares that differ by more than 5 %, all rows are undecided; and items that stand nowhere
-        in `true` count as unjudged. `pred` needs `true`.
+        in `true` count as unjudged. `pred` needs `true`, and `true` and `log` are read with `pred` only.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics whose direction recdf does not know. By default larger values of such a metric are better.
 
@@ -153,6 +152,8 @@ def gate(
         check_budget(one, better[one.metric], values[one.metric])
     keys = _keys_of_lists(sides, user_col)
     pairs: dict[str, Any] = {}
+    if pred is None and (true is not None or log is not None):
+        raise OptionError("⟦true=⟧ and ⟦log=⟧ are what ⟦+pred=⟧ is looked at with; pass it too, or none of them")
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
         sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
@@ -162,7 +163,7 @@ def gate(
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
-    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks, alpha, looks)
+    return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks)
 
 
 def _definition(sides: Sequence[Side], metric: str) -> str:
@@ -210,8 +211,8 @@ def _segments(
         unknown = [one.value for one in own if one.value is not None and one.value not in texts]
         if unknown:
             raise OptionError(
-                f"budgets names {name}={unknown[0]}, which no list has; {name!r} has {examples(pd.Series(texts))}",
-                argument="budgets", value=unknown[0],
+                f"⟦budgets=⟧ names {name}={unknown[0]}, which no list has; {name!r} has {examples(pd.Series(texts))}",
+                value=unknown[0],
             )  # fmt: skip
         shown = {one.metric: one._replace(allowed=math.nan) for one in budgets[::-1]}
         for code, text in enumerate(texts):
@@ -222,7 +223,15 @@ def _segments(
 
 def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     """Return the segment of each list, −1 where neither side names one, and the labels of the segments."""
-    codes, labels = pd.factorize(pd.concat([column(frame, name, role) for role, frame in runs.parts]), sort=True)
+    read = []
+    for role, (_, frame) in zip(runs.models, runs.parts, strict=True):
+        if name not in frame.columns:
+            raise ColumnError(
+                f"{role} has no column {name!r} per list; evaluate both with carry=, --carry in a shell, which copies "
+                f"it from the recommendations. It has {', '.join(map(repr, frame.columns))}", argument="by", value=name,
+            )  # fmt: skip
+        read.append(frame[name])
+    codes, labels = pd.factorize(pd.concat(read), sort=True)
     some = codes >= 0  # a side without recommendations carries nothing
     codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
     of_cell[cell] = codes
@@ -260,17 +269,17 @@ def _gate_row(
         "n_lists": int(np.count_nonzero(~np.isnan(both[0]))),
         "n_differ": int(np.count_nonzero(np.abs(change.gain) > NO_DIFFERENCE)), "n_only_candidate": n_only_candidate,
         "n_only_baseline": n_only_baseline, "p_pass": math.nan, "p_fail": math.nan, "n_needed": math.nan,
-        "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
+        "alpha": settings.alpha, "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
     }  # fmt: skip
     if change.n < settings.min_lists:
-        row["reason"] = f"fewer than {settings.min_lists} users"
+        row["reason"] = f"fewer than {settings.min_lists:,} users"
         row["verdict"] = NOT_GATED if segment else row["verdict"]
     elif budget.relative and not mean_baseline > 0:
         row["reason"] = "the mean of the baseline is not above 0, so that no share of it is a budget"
     elif math.isnan(worst) and lacks.any():
         row["reason"] = f"{lacks.sum():,} lists have a value on one side only"
     elif not change.bound:
-        row["reason"] = "few large differences decide, and the metric has no bounds"
+        row["reason"] = "one large loss more could decide, and the metric has no bounds"
     elif gated:
         row |= {f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass") for name in (PASS, FAIL)}
         row["n_needed"] = change.needed() if row["p_pass"] > settings.alpha else math.nan

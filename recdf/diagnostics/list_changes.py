@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ from ..inputs.options import as_columns
 from ..metrics.call import check_k
 from ..tables.shown_frames import ReportTable
 from .count_tables import hit_table
-from .gate_sides import Side, read_side
+from .gate_sides import Side, item_col_of, pair_of, read_side
 
 __all__ = ["Diff", "diff"]
 
@@ -94,7 +94,7 @@ def _cell(value: Any) -> str:
 
 def diff(
     before: Any, after: Any, *, pred: Sequence[Any] | None = None, k: int = 10, p: Annotated[float, SHARE] = 0.9,
-    user_col: str | Sequence[str] | None = None, item_col: str = "item_id", rank_col: str | None = None,
+    user_col: str | Sequence[str] | None = None, item_col: str | None = None, rank_col: str | None = None,
     score_col: str | None = None,
 ) -> Diff:  # fmt: skip
     """Say what changed from one version of a recommender to another.
@@ -116,8 +116,8 @@ def diff(
         How far down a reader of the list goes, for rbo: the chance to go on to the next rank.
     user_col : str or list of str, optional
         Key of a list. Default: that of the results, or "user_id".
-    item_col, rank_col, score_col : str
-        Columns of the recommendations, as in `rd.evaluate`.
+    item_col, rank_col, score_col : str, optional
+        Columns of the recommendations, as in `rd.evaluate`. Default of the items: that of the results, or "item_id".
 
     Returns
     -------
@@ -151,20 +151,23 @@ def diff(
     """
     check_value("p", p, Share)
     k, keys = check_k(k), as_columns(user_col)
-    results = [_is_result(one, item_col) for one in (before, after)]
+    results = [_is_result(one, item_col or "item_id") for one in (before, after)]
     if results[0] != results[1]:
         raise OptionError("before and after are to be two results, or two frames of recommendations", argument="after")
+    if pred is not None and not all(results):
+        raise OptionError("⟦pred=⟧ stands beside two results; before and after are recommendations themselves")
     per_list: pd.DataFrame | None = None
     items: pd.DataFrame | None = None
     summary: list[dict[str, Any]] = []
     if all(results):
         sides = read_side("before", before), read_side("after", after)
-        keys = keys or list(sides[0].spec.get("user_col", []))
+        keys, item_col = keys or list(sides[0].spec.get("user_col", [])), item_col or item_col_of(sides)
         per_list, summary = _metrics_of_both(sides, keys or ["user_id"])
     keys = keys or ["user_id"]
     if pred is not None or per_list is None:
-        options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
-        items = _items_of_both((before, after) if pred is None else pred, k, options, rank_col, score_col)
+        options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col or "item_id"}
+        pair = pair_of((before, after) if pred is None else pred, ("before", "after"))
+        items = _items_of_both(pair, k, options, rank_col, score_col)
         items = items if per_list is None else items.merge(per_list[keys], on=keys)
         lists = _churn(items, k, p, keys)
         for name in (f"overlap@{k}", f"rbo@{k}"):
@@ -207,10 +210,10 @@ def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> tuple[pd.DataFra
 
 
 def _items_of_both(
-    pred: Sequence[Any], k: int, options: dict[str, Any], rank_col: str | None, score_col: str | None
+    pred: Mapping[str, Any], k: int, options: dict[str, Any], rank_col: str | None, score_col: str | None
 ) -> pd.DataFrame:
     """Return one row per list and item of the first k of either side."""
-    frames = [as_frame(one, role, **options) for one, role in zip(pred, ("before", "after"), strict=True)]
+    frames = [as_frame(one, role, **options) for role, one in pred.items()]
     key = [*as_columns(options["user_col"]), options["item_col"]]
     ranked = [
         hit_table(other[key], own, k, users="pred", rank_col=rank_col, score_col=score_col, **options)[[*key, "rank"]]

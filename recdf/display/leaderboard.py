@@ -186,7 +186,7 @@ def leaderboard(
     metrics : str or list of str, optional
         Names such as "ndcg" or "ndcg@10", in the order of the columns. Default: all metrics of the result. The first
         one decides the order of the models, the best first.
-    correction : {"holm", "bh", "bonferroni", "none"} or None, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"} or None, default "holm"
         Adjustment of the p-values over all tests of the table. None makes no tests and needs no SciPy.
     segments : DataFrame, optional
         One row per user: the list key (or some of its columns) and one column or more of segments. The table then has

@@ -2,13 +2,13 @@
 
 * Join: `join_experiment` puts the metrics of each user beside the variant; `roll_up` makes one row a user of several.
 * Compare: `compare_models`, `compare_variants`, `compare_quantiles`, `compare_zero_inflated`, `compare_interleaved`,
-  `bootstrap_ci`; `effect_over_time` by period; for users beyond memory `variant_moments` and
-  `compare_variants_from_moments`.
+  `bootstrap_ci`; `effect_over_time` by period, `segment_effects` between segments; for users beyond memory
+  `variant_moments` and `compare_variants_from_moments`.
 * Decide: `experiment_health` says whether an experiment is sound, `find_srm` why not, `decide_experiment` whether to
-  ship by the roles of its metrics (`role_verdicts`), `adjust_pvalues` corrects for many tests, and `report_table` makes
-  a comparison a table to print.
-* Plan: `plan_experiment` says how many users it takes, `aa_test` whether its tests hold; `interleave` mixes the lists
-  of two recommenders.
+  ship by the roles of its metrics (`role_verdicts`) or by a plan (`read_plan`), `adjust_pvalues` corrects for many
+  tests, and `report_table` makes a comparison a table to print.
+* Plan: `plan_experiment` says how many users it takes, and days with `arrivals_by_day`; `plan_comparison` how many
+  lists models take, `aa_test` whether the tests hold; `interleave` mixes the lists of two recommenders.
 
 The four folders have these names. The modules beside them read the rows of an experiment, once for all of them.
 """

@@ -8,6 +8,7 @@ from ..experiments.compare.effect_over_time import effect_over_time as effect_ov
 from ..experiments.compare.interleaved_clicks import compare_interleaved as compare_interleaved
 from ..experiments.compare.quantile_effects import compare_quantiles as compare_quantiles
 from ..experiments.compare.quantile_effects import compare_zero_inflated as compare_zero_inflated
+from ..experiments.compare.segment_effects import segment_effects as segment_effects
 from ..experiments.compare.variant_moments import variant_moments as variant_moments
 from ..experiments.decide.broken_ratio import find_srm as find_srm
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
@@ -17,7 +18,10 @@ from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
 from ..experiments.join.join_experiment import join_experiment as join_experiment
 from ..experiments.join.roll_up import roll_up as roll_up
 from ..experiments.plan.aa_splits import aa_test as aa_test
+from ..experiments.plan.days_needed import arrivals_by_day as arrivals_by_day
+from ..experiments.plan.experiment_plan import read_plan as read_plan
 from ..experiments.plan.interleaving import interleave as interleave
+from ..experiments.plan.plan_comparison import plan_comparison as plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
 from ..tables.comparisons import report_table as report_table
 from ..tables.shown_frames import ReportTable as ReportTable
@@ -26,6 +30,7 @@ __all__ = [
     "ReportTable",
     "aa_test",
     "adjust_pvalues",
+    "arrivals_by_day",
     "bootstrap_ci",
     "compare_interleaved",
     "compare_models",
@@ -39,9 +44,12 @@ __all__ = [
     "find_srm",
     "interleave",
     "join_experiment",
+    "plan_comparison",
     "plan_experiment",
+    "read_plan",
     "report_table",
     "role_verdicts",
     "roll_up",
+    "segment_effects",
     "variant_moments",
 ]

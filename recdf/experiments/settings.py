@@ -75,5 +75,5 @@ def check_together(settings: Settings, strata: Any = None, cluster: Any = None, 
     resampled = sorted(tests & {"bootstrap", "permutation"})
     if strata is not None and resampled:
         raise OptionError(f'⟦test="{resampled[0]}"⟧ does not take strata; use ⟦+test="t"⟧')
-    if sequential and (resampled or settings.alternative != "two-sided"):
-        raise OptionError('sequential_n needs ⟦test="t"⟧ and ⟦alternative="two-sided"⟧')
+    if sequential and resampled:
+        raise OptionError('sequential_n needs ⟦test="t"⟧')

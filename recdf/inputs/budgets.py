@@ -13,7 +13,7 @@ from ..errors import OptionError
 __all__: list[str] = []
 
 BUDGET_FORM = "a share of the baseline's mean such as '-2%', or a number in units of the metric such as -0.05"
-_NAME = re.compile(r"(?P<metric>.+?)(?:\[(?P<segment>[^\[\]=]+)(?:=(?P<value>[^\[\]]*))?\])?")
+_NAME = re.compile(r"\s*([^\[\]]+?)\s*(?:\[\s*([^\[\]=]+?)\s*(?:=\s*([^\[\]]*?)\s*)?\])?\s*")
 
 
 class Budget(NamedTuple):
@@ -30,34 +30,37 @@ class Budget(NamedTuple):
         """The budget as people write it."""
         return signed(self.allowed, self.relative)
 
+    @property
+    def name(self) -> str:
+        """What the budget is of, as people write it."""
+        value = "" if self.value is None else f"={self.value}"
+        return self.metric if self.segment is None else f"{self.metric}[{self.segment}{value}]"
+
 
 def signed(change: float, relative: bool) -> str:
     """Return a change with its sign, in per cent where it is relative."""
     if math.isnan(change):
         return "–"
     shown = f"{100 * change:+.3g}%" if relative else f"{change:+.3g}"
-    return ("+0" if not change else shown.replace("inf", "∞")).replace("-", "−")
+    return shown.replace("inf", "∞").replace("-", "−") if change else "0"
 
 
 def read_budgets(given: Any) -> list[Budget]:
     """Read a mapping of metrics to budgets; one that is not written as a budget raises."""
     if not isinstance(given, Mapping) or not given:
-        raise OptionError(
-            f"budgets={given!r}; expected a mapping of metrics to {BUDGET_FORM}, as {{'ndcg@10': '-2%'}}",
-            argument="budgets", value=given,
-        )  # fmt: skip
-    return [_read_budget(name, value) for name, value in given.items()]
-
-
-def _read_budget(name: Any, value: Any) -> Budget:
-    found = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if found is None:
-        raise _no_change(f"budgets[{name!r}]", value)
-    return Budget(found["metric"], found["segment"], found["value"], *read_change(f"budgets[{name!r}]", value))
-
-
-def _no_change(argument: str, value: Any) -> OptionError:
-    return OptionError(f"{argument}={value!r}; expected {BUDGET_FORM}", argument=argument, value=value)
+        expected = f"expected a mapping of metrics to {BUDGET_FORM}, as {{'ndcg@10': '-2%'}}"
+        raise OptionError(f"⟦budgets={given!r}⟧; {expected}", value=given)
+    read: dict[str, Budget] = {}
+    for name, value in given.items():
+        found = _NAME.fullmatch(name) if isinstance(name, str) else None
+        if found is None:
+            expected = "the name of a metric, or of one in a segment, as 'ndcg@10[country=DE]' or 'ndcg@10[country]'"
+            raise OptionError(f"⟦budgets[{name!r}]={value!r}⟧; expected {expected}", value=value)
+        one = Budget(found[1], found[2], found[3], *read_change(f"budgets[{name!r}]", value))
+        if one.name in read:
+            raise OptionError(f"⟦budgets[{name!r}]={value!r}⟧: {one.name} has two budgets", value=value)
+        read[one.name] = one
+    return list(read.values())
 
 
 def read_change(argument: str, value: Any) -> tuple[float, bool]:
@@ -72,7 +75,7 @@ def read_change(argument: str, value: Any) -> tuple[float, bool]:
             number = None
     plain = isinstance(number, Real) and not isinstance(number, bool)
     if not plain or not math.isfinite(number):
-        raise _no_change(argument, value)
+        raise OptionError(f"⟦{argument}={value!r}⟧; expected {BUDGET_FORM}", argument=argument, value=value)
     return float(number), relative
 
 
@@ -93,7 +96,8 @@ def check_budget(
     elif abs(budget.allowed) >= most:
         low, high = values or (0.0, math.inf)
         all_of = "there is to lose" if budget.relative else f"values from {low:g} to {high:g} can lose"
-        says = f" is all that {all_of}; expected {BUDGET_FORM}"
+        says = f" is all that {all_of}; " + ("" if budget.relative else f"did you mean '{budget.text}%'? ")
+        says += f"expected {BUDGET_FORM}"
     if says:
-        name = f"{argument}[{metric!r}]"
-        raise OptionError(f"{name}={budget.text}{says}", argument=name, value=budget.text)
+        name = f"{argument}[{budget.name!r}]"
+        raise OptionError(f"⟦{name}={budget.text}⟧{says}", argument=name, value=budget.text)

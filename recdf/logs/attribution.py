@@ -53,15 +53,26 @@ class TimedPairs(NamedTuple):
 class Outcome(NamedTuple):
     """What became of the events: bool arrays with one entry per event. For each event exactly one of them is true.
 
-    attributed : the event belongs to an impression · never_shown : its user was never shown its item ·
-    before_impression : all impressions of its item to its user came later · outside_window : the impressions before it
-    are older than the window.
+    attributed : the event belongs to an impression · never_shown : its user, or the list that it names, was never
+    shown its item · before_impression : all impressions of its item to its user came later · outside_window : the
+    impressions before it are older than the window · unknown_list : it names a list that the log does not have.
     """
 
     attributed: np.ndarray
     never_shown: np.ndarray
     before_impression: np.ndarray
     outside_window: np.ndarray
+    unknown_list: np.ndarray
+
+    @classmethod
+    def of_none(cls, n: int) -> Outcome:
+        """Return the outcome of `n` events of which nothing is known yet."""
+        return cls(*(np.zeros(n, bool) for _ in cls._fields))
+
+    def put(self, event: slice | np.ndarray, outcome: Outcome) -> None:
+        """Write the outcome of some events."""
+        for flags, some in zip(self, outcome, strict=True):
+            flags[event] = some
 
 
 class Credit(NamedTuple):
@@ -121,7 +132,7 @@ def find_candidates(log: TimedPairs, events: TimedPairs, window: float | None, s
         high[soon] = bisect(time, high[soon], end[soon], time[high[soon]], right=True)
     attributed = high > low
     never = end == start
-    outcome = Outcome(attributed, never, late, ~(attributed | never | late))
+    outcome = Outcome(attributed, never, late, ~(attributed | never | late), np.zeros(len(attributed), bool))
     return Candidates(row, low, high, outcome)
 
 

@@ -8,8 +8,11 @@ from ..inputs.codes import first_rows
 from ..inputs.sorting import run_heads, stable_order
 from ..stats.many_tests import adjust
 from ..tables.findings import Findings, row_objects
-from .attribution import Candidates, find_candidates
+from .attribution import Outcome, find_candidates
+from .clock_checks import SOON
 from .impression_rows import EventRows, LogRows
+from .named_lists import candidates_by_list, lists_of_events
+from .times import TICKS_PER_SECOND, Clock
 
 # Click rates are compared with those of the other users, of whom the 5 % with the highest are left out, so that
 # programs do not hide each other: a user must be beyond twice their rate and beyond 5 standard deviations of the users'
@@ -17,21 +20,49 @@ from .impression_rows import EventRows, LogRows
 FEWEST, USUAL_SHARE, TIMES_USUAL, DEVIATIONS, LEVEL = 20, 0.95, 2.0, 5.0, 0.01
 
 
-def check_events(found: Findings, log: LogRows, events: EventRows, window: float | None, names: list[str]) -> None:
+def check_events(
+    found: Findings, log: LogRows, events: EventRows, window: float | None, clock: Clock, names: list[str]
+) -> None:
     """Report events that belong to no impression, by the reason. `names` are the columns that examples show."""
-    candidates = find_candidates(log.moments, events.moments, window)
-    outcome = candidates.outcome
-    what = events.name
+    what, [lists] = events.name, lists_of_events(log, [events])
+    followed = lists if what == "clicks" else np.full(len(lists), -1)  # as from_impressions does
+    outcome, ahead = Outcome.of_none(len(lists)), []
+    for event, candidates in candidates_by_list(log, events, followed, window, 0):
+        outcome.put(event, candidates.outcome)
+        next_one = np.flatnonzero(candidates.outcome.attributed | candidates.outcome.before_impression)
+        first = candidates.row[candidates.low[next_one]]
+        ahead.append(log.moments.time[first] - events.moments.time[event][next_one])
     never = 'they belong to no list; ⟦+unattributed="true"⟧ keeps them in true, so that recall counts them'
-    late = "all impressions of the item came later, so nothing is attributed; ⟦+clock_skew=⟧ allows for two clocks"
+    late = f"all impressions of the item came later, so nothing is attributed; {_skew(np.concatenate(ahead), clock)}"
+    unknown = 'they belong to no list of the log; ⟦+named_lists="none"⟧ attributes by time'
     for finding, flags, effect in (
         (f"{what} without an impression", outcome.never_shown, never),
         (f"impressions after the {what}", outcome.before_impression, late),
         (f"{what} after the window", outcome.outside_window, "nothing is attributed; a longer ⟦+window=⟧ would"),
+        (f"{what} that name an unknown list", outcome.unknown_list, unknown),
     ):
         _add(found, finding, events, np.flatnonzero(flags), len(outcome.attributed), names, effect)
-    _check_named_lists(found, log, events, candidates, names)
+    lists[outcome.unknown_list] = -1
+    _check_named_lists(found, log, events, (lists, bool((followed >= 0).any())), window, names)
     _check_copies(found, events, names)
+
+
+def _skew(ahead: np.ndarray, clock: Clock) -> str:
+    """Say by how much events came before their impression, and which tolerance for two clocks takes most of them in.
+
+    Impressions much later than the event are taken for others than the one that caused it.
+    """
+    ahead = ahead[ahead > 0] if clock.is_number else ahead[ahead > 0] / TICKS_PER_SECOND[clock.unit]
+    near = ahead if clock.is_number else ahead[ahead <= SOON]
+    if not len(near):
+        return "⟦+clock_skew=⟧ allows for two clocks"
+    half, most, nearly_all = np.ceil(np.quantile(near, [0.5, 0.9, 0.99], method="inverted_cdf") * 1000 - 1e-6) / 1000
+    unit, limit = ("", "") if clock.is_number else ("s", f" of the {len(near):,} within {SOON} s")
+    span = f"{nearly_all:.12g}" if clock.is_number else f'"{nearly_all:.12g}s"'
+    return (
+        f"half{limit} came at most {half:.12g}{unit} before it, 90 % at most {most:.12g}{unit}, 99 % at most "
+        f"{nearly_all:.12g}{unit}; ⟦+clock_skew={span}⟧ allows for two clocks"
+    )
 
 
 def _add(
@@ -42,21 +73,19 @@ def _add(
 
 
 def _check_named_lists(
-    found: Findings, log: LogRows, events: EventRows, candidates: Candidates, names: list[str]
-) -> None:
+    found: Findings, log: LogRows, events: EventRows, lists: tuple[np.ndarray, bool], window: float | None,
+    names: list[str],
+) -> None:  # fmt: skip
     """Report events that name one list in their columns, but belong to the impression of another one by time."""
-    if events.list_keys is None:
-        return
-    event = np.flatnonzero(candidates.outcome.attributed)
-    row = candidates.row[candidates.high[event] - 1]
-    named, other = np.ones(len(event), bool), np.zeros(len(event), bool)
-    for of_events, of_log in zip(events.list_keys, log.keys, strict=True):
-        named &= of_events[event] >= 0
-        other |= of_events[event] != of_log[row]
-    wrong = event[named & other]
+    named, followed = lists
+    candidates = find_candidates(log.moments, events.moments, window)
+    event = np.flatnonzero(candidates.outcome.attributed & (named >= 0))
+    wrong = event[log.lists.code[candidates.row[candidates.high[event] - 1]] != named[event]]
     effect = (
-        'attribution goes by time alone, and the last impression (⟦attribution="last"⟧) is in another list than the '
-        "one that the event names; a shorter ⟦+window=⟧ may separate the lists"
+        "they belong to the list that they name; by time alone they would belong to another one"
+        if followed
+        else 'they go by time, and the last impression (⟦attribution="last"⟧) is in another list than the one that '
+        'they name; ⟦+named_lists="all"⟧ attributes them to the list that they name'
     )
     _add(found, f"{events.name} that name another list", events, wrong, len(event), names, effect)
 
@@ -78,8 +107,8 @@ def check_prices(found: Findings, events: EventRows, name: str) -> None:
         return
     below = np.flatnonzero(events.paid < 0)
     effect = (
-        "a refund lowers what its impression brought in, and metrics of money refuse a negative value; leave refunds "
-        "out, with the purchases that they undo"
+        "a refund lowers what its impression brought in, and metrics of money refuse a negative value; give refunds "
+        "to from_impressions as a frame of their own (refunds=), which takes out what they cancel"
     )
     _add(found, "prices below 0", events, below, len(events.paid), [name], effect)
 

@@ -44,6 +44,12 @@ class Rules:
     clock_skew: Any
     value: Literal["paid", "shown"]
     null_keys: Literal["raise", "drop"]
+    named_lists: Literal["clicks", "all", "none"] = "clicks"
+    order_col: str | None = None
+
+    def follows_lists(self, role: str) -> bool:
+        """Say whether events of this kind that name a list belong to it."""
+        return bool(self.list_cols) and self.session_gap is None and self.named_lists in (role, "all")
 
     @property
     def log_columns(self) -> list[str]:
@@ -61,7 +67,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class EventRows:
-    """Clicks or purchases: their frame, the codes of user and item, the times, the prices paid, and the lists.
+    """Clicks, purchases or refunds: their frame, the codes of user and item, the times, the prices paid, and the lists.
 
     `list_keys` are codes of the user and of the list columns, with -1 for a null. It is None where the events have no
     list columns.
@@ -115,21 +121,22 @@ class ImpressionRows:
 
 
 def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> ImpressionRows:
-    """Read the log and its events (`clicks`, `purchases`) by the rules."""
+    """Read the log and its events (`clicks`, `purchases`, `refunds`) by the rules."""
     frames, dropped = _log_frames(log, events, rules)
     roles = list(frames)
-    users = _frame_codes(frames, roles, rules.user_col)[0]
-    items, n_items = _frame_codes(frames, roles, rules.item_col)
+    users = frame_codes(frames, roles, rules.user_col)[0]
+    items, n_items = frame_codes(frames, roles, rules.item_col)
     clock, times = Clock("datetime", "ns"), {}
     if rules.time_col is not None:
         named = [(f"{role}[{rules.time_col!r}]", frames[role][rules.time_col]) for role in roles]
         clock, found = read_times(named)
         times = {role: one.values for role, one in zip(roles, found, strict=True)}
-    wanted = rules.unattributed == "true" and rules.session_gap is None  # lists that events name
-    named_lists = [role for role in roles[1:] if wanted and set(rules.list_cols) <= set(frames[role].columns)]
-    keys = {role: [users[role]] for role in ("log", *named_lists)}
+    placed = rules.unattributed == "true" and rules.session_gap is None
+    wanted = [role for role in roles[1:] if placed or rules.follows_lists(role)]
+    naming = [role for role in wanted if set(rules.list_cols) <= set(frames[role].columns)]
+    keys = {role: [users[role]] for role in ("log", *naming)}
     for name in rules.source_lists:
-        for role, codes in _frame_codes(frames, list(keys), name)[0].items():
+        for role, codes in frame_codes(frames, list(keys), name)[0].items():
             keys[role].append(codes)
     read_events = []
     for role in roles[1:]:
@@ -220,7 +227,7 @@ def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rule
     return frame[~gone].reset_index(drop=True), int(gone.sum())
 
 
-def _frame_codes(
+def frame_codes(
     frames: Mapping[str, pd.DataFrame], roles: Sequence[str], name: str
 ) -> tuple[dict[str, np.ndarray], int]:
     """Code one id column of several frames, and return the codes and a number that they are below."""

@@ -16,8 +16,10 @@ import pandas as pd
 from ..errors import DataError
 from ..inputs.frames import read_values
 from ..inputs.sorting import dense_codes, run_heads, stable_order
-from .attribution import Outcome, TimedPairs, bisect, find_candidates, give_credit, rows_of_pairs
+from .attribution import Outcome, TimedPairs, bisect, give_credit, rows_of_pairs
 from .impression_rows import EventRows, ImpressionRows, LogRows, Rules
+from .named_lists import candidates_by_list, lists_of_events
+from .refunds import without_refunded
 from .sessions import Ranking, rank_lists, repeated_rows, standing_rows
 from .times import Clock
 
@@ -86,19 +88,22 @@ class ImpressionTables(NamedTuple):
 
 def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
     """Attribute the events, settle repeated items, rank the lists, and write `true` and `pred`."""
-    log = rows.log
+    log, (events, refunded) = rows.log, without_refunded(rows.events, rules)
     window = rows.clock.span(rules.window, "window")
     skew = rows.clock.span(rules.clock_skew, "clock_skew") or 0
-    response, outcomes = _respond(log, rows.events, rules, window, skew)
-    counted = {name: _outcome_counts(outcome) for name, outcome in outcomes.items()}
+    named = lists_of_events(log, events)
+    response, outcomes, counted = _respond(log, events, named, rules, window, skew)
     added = []
     if rules.unattributed == "true":
-        left = [np.flatnonzero(~outcomes[events.name].attributed) for events in rows.events]
-        named = _named_lists(log, rows.events, left)
-        for events, row, lists in zip(rows.events, left, named, strict=True):
-            added.append(_unattributed(log, events, row, lists, rules))
+        left = [np.flatnonzero(~outcomes[kind.name].attributed) for kind in events]
+        for kind, row, lists in zip(events, left, named, strict=True):
+            added.append(_unattributed(log, kind, row, lists[row], rules))
         for one in added:
             counted[one.events.name] |= one.counts
+    for name, counts in refunded.items():
+        counted[name] = counted.get(name, {}) | counts
+    if refunded:
+        counted["purchases"]["events"] += refunded["purchases"]["refunded"]
     more = _added_rows(log, added, response, rules)
     stays, response, n_repeated = _settle_repeats(log, response, rules)
     ranking = rank_lists(log.lists, log.position, stays)
@@ -111,7 +116,7 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
         nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, n_better_later, counted
     )
     frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
-    del rows, log, added  # Free them here: codes and times take as much memory as the tables.
+    del rows, log, events, added  # Free them here: codes and times take as much memory as the tables.
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
     value = None if shown_value is None else pd.Series(shown_value, copy=False)
     pred = _pred(labels, frame, rules, stays, rank, value)
@@ -119,35 +124,37 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
     return tables._replace(true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred)
 
 
-def _outcome_counts(outcome: Outcome) -> dict[str, int]:
-    found = {name: int(np.count_nonzero(flags)) for name, flags in outcome._asdict().items()}
-    return {"events": len(outcome.attributed), **found}
-
-
 # -------------------------------------------------------------------------------------- what rows got
 
 
 def _respond(
-    log: LogRows, all_events: Sequence[EventRows], rules: Rules, window: float | None, skew: float
-) -> tuple[Response, dict[str, Outcome]]:
-    """Return the response of every row of the log, and what became of every event."""
+    log: LogRows, all_events: Sequence[EventRows], named: list[np.ndarray], rules: Rules, window: float | None,
+    skew: float,
+) -> tuple[Response, dict[str, Outcome], dict[str, dict[str, int]]]:  # fmt: skip
+    """Return the response of every row of the log, what became of every event, and the counts of that."""
     n = len(log)
-    depth, sums, outcomes = np.zeros(n, np.int8), {}, {}
+    depth, sums, outcomes, counts = np.zeros(n, np.int8), {}, {}, {}
     if log.clicks is not None:
         sums[CLICKS] = log.clicks
         depth[log.clicks > 0] = CLICKED
-    for events in all_events:
-        candidates = find_candidates(log.moments, events.moments, window, skew)
-        credit = give_credit(candidates, rules.attribution, events.paid)
-        outcomes[events.name] = candidates.outcome
-        depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
-        for name, part in ((events.name, credit.share), (VALUE, credit.value)):
-            if name != VALUE or events.paid is not None:
-                sums[name] = np.zeros(n)
-                sums[name][credit.row] = part
+    for events, lists in zip(all_events, named, strict=True):
+        followed = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
+        whole = Outcome.of_none(len(lists))
+        for event, candidates in candidates_by_list(log, events, followed, window, skew):
+            credit = give_credit(candidates, rules.attribution, None if events.paid is None else events.paid[event])
+            depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
+            for name, part in ((events.name, credit.share), (VALUE, credit.value)):
+                if name != VALUE or events.paid is not None:
+                    sums.setdefault(name, np.zeros(n))[credit.row] += part
+            whole.put(event, candidates.outcome)
+        outcomes[events.name] = whole
+        counts[events.name] = {"events": len(lists)} | {
+            name: int(np.count_nonzero(flags)) for name, flags in whole._asdict().items()
+        }
+        counts[events.name]["by_list"] = int(np.count_nonzero(whole.attributed & (followed >= 0)))
     if rules.value_col is not None and rules.value == "shown" and PURCHASES in sums:
         sums[VALUE] = read_values(log.frame, rules.value_col, "log") * sums[PURCHASES]
-    return Response(depth, sums), outcomes
+    return Response(depth, sums), outcomes, counts
 
 
 def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.ndarray | None, Response, int]:
@@ -267,31 +274,6 @@ def _unattributed(log: LogRows, events: EventRows, row: np.ndarray, lists: np.nd
     response = Response(np.full(len(keep), CLICKED if clicked else BOUGHT, np.int8), sums)
     counts = {"kept_in_true": len(keep), "shown_in_list": int(in_list.sum()), "without_list": int((~placed).sum())}
     return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
-
-
-def _named_lists(log: LogRows, all_events: Sequence[EventRows], rows: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return for some events of each kind the code of the list that each names, or -1 if it names none.
-
-    A list that the log has keeps its code. Other lists get new codes; a list that both a click and a purchase name has
-    one code.
-    """
-    found = [np.full(len(row), -1, np.int64) for row in rows]
-    naming = [number for number, events in enumerate(all_events) if events.list_keys is not None]
-    if not naming:
-        return found
-    n_lists = int(log.lists.code.max(initial=-1)) + 1
-    a_row = np.empty(n_lists, np.int64)
-    a_row[log.lists.code] = np.arange(len(log))
-    given = [[key[rows[number]] for key in all_events[number].list_keys or ()] for number in naming]
-    columns = [np.concatenate([own[a_row], *parts]) for own, *parts in zip(log.keys, *given, strict=True)]
-    together, n = dense_codes(columns)
-    code = np.arange(n_lists, n_lists + n)  # a list that the log does not have gets a number beyond its lists
-    code[together[:n_lists]] = np.arange(n_lists)
-    ends = np.cumsum([n_lists, *(len(rows[number]) for number in naming)])
-    for number, keys, start, stop in zip(naming, given, ends[:-1], ends[1:], strict=True):
-        null = np.logical_or.reduce([key < 0 for key in keys])
-        found[number] = np.where(null, -1, code[together[start:stop]])
-    return found
 
 
 def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:

@@ -13,16 +13,18 @@ from ..inputs.constraints import a_number, check_record, check_value
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
+from .attribution import Outcome
 from .impression_rows import SESSION, Rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
 
 # The rules that the record of a call has.
 SPANS = ("window", "clock_skew", "session_gap")
 RECORDED = (
-    *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col"),
+    *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col", "order_col"),
     *SPANS,
-    *("attribution", "relevance", "repeats", "unattributed", "value"),
+    *("attribution", "named_lists", "relevance", "repeats", "unattributed", "value"),
 )
+KINDS = ("clicks", "purchases")
 RELEVANCE_LEVELS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 
@@ -78,6 +80,9 @@ class Impressions:
             )
         if len(self.events):
             lines.append(self.events.to_string(index=False))
+        if "refunds" in self.spec["counts"]:
+            found = ", ".join(f"{n:,} {name}" for name, n in self.spec["counts"]["refunds"].items() if name != "events")
+            lines.append(f"{self.spec['counts']['refunds']['events']:,} refunds: {found}")
         return "\n".join(lines)
 
 
@@ -85,11 +90,13 @@ class Impressions:
 def from_impressions(
     log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
     list_cols: str | Sequence[str] = (SESSION,), time_col: str | None = None, clicked_col: str | None = None,
-    clicks: Any = None, purchases: Any = None, value_col: str | None = None, window: Any = None,
+    clicks: Any = None, purchases: Any = None, refunds: Any = None, order_col: str | None = None,
+    value_col: str | None = None, window: Any = None,
     attribution: Literal["last", "first", "all"] = "last", relevance: Mapping[str, float] | None = None,
     repeats: Literal["first", "last", "each"] = "first", unattributed: Literal["count", "true"] = "count",
     session_gap: Any = None, clock_skew: Any = None, value: Literal["paid", "shown"] = "paid",
-    null_keys: Literal["raise", "drop"] = "raise", options: Options | None = None,
+    named_lists: Literal["clicks", "all", "none"] = "clicks", null_keys: Literal["raise", "drop"] = "raise",
+    options: Options | None = None,
 ) -> Impressions:  # fmt: skip
     """Turn a raw log of impressions, with its clicks and purchases, into `true` and `pred`.
 
@@ -111,6 +118,12 @@ def from_impressions(
         Column of `log` that tells whether the impression was clicked: bool, or the number of clicks.
     clicks, purchases : DataFrame or Arrow stream, optional
         One row per event with user, item and time.
+    refunds : DataFrame or Arrow stream, optional
+        One row per refund with user, item, time and, where `value_col` is given and the refund may be of a part, the
+        amount that was paid back. A purchase that is refunded wholly does not count, and of one that is refunded in
+        part, the rest of the value counts.
+    order_col : str, optional
+        Column of the order in `purchases` and `refunds`. A refund cancels purchases of its order only.
     value_col : str, optional
         What was paid, in `purchases`.
     window : str, timedelta or number, optional
@@ -135,6 +148,9 @@ def from_impressions(
         be later.
     value : {"paid", "shown"}, default "paid"
         Value of a purchase: `value_col` of `purchases`, or `value_col` of `log` (the price shown) at the impression.
+    named_lists : {"clicks", "all", "none"}, default "clicks"
+        Events that belong to the list that they name in `list_cols`, whenever it was shown: clicks, or purchases too.
+        With "none", and where an event names no list, `window` and `attribution` decide.
     null_keys : {"raise", "drop"}, default "raise"
         What happens to rows with a null user, item, list column, position or time: they raise an error, or they are
         dropped and counted.
@@ -153,8 +169,10 @@ def from_impressions(
         `pred`: user, list columns, item, `rank`, `value_col` (as in `true`, so that `revenue` is what was paid), and
         the other columns of the log. A column of the log named like `value_col` becomes `<value_col>_shown`.
 
-        `events`: `event`, `events` (how many), `attributed`, `never_shown` (its user was never shown its item),
-        `before_impression` (all its impressions came later), `outside_window`, which add up; with
+        `events`: `event`, `events` (how many), `attributed`, `never_shown` (its user, or the list that it names, was
+        never shown its item), `before_impression` (all its impressions came later), `outside_window`, `unknown_list`
+        (it names a list that the log does not have), which add up; `by_list` (how many of the attributed ones went by
+        the list that they name); with `refunds`, `refunded` (it adds up too) and `refunded_in_part`; with
         `unattributed="true"` also `kept_in_true`, `shown_in_list` and `without_list`.
 
     Raises
@@ -172,7 +190,15 @@ def from_impressions(
     * An event before every impression of its item belongs to none, unless the next one is within `clock_skew`.
     * An event counts once: its shares sum to 1. Several events of one impression add up in `clicks`, `purchases` and
       value, and count once in `relevance`, which is that of the deepest event.
+    * An event that names its list belongs to the impression of its item there, without a limit of time. Where the list
+      shows the item several times, `attribution` chooses among those before the event, else the next one is taken.
+      An event that names an unknown list, or one without its item, belongs to none.
     * A purchase needs no click: it belongs to the impression, clicked or not.
+    * A refund cancels the last purchase of its user and item (and order) at or before it that is not yet refunded, and
+      with what remains of its amount the one before that. Refunds go in the order of time, then of rows. Without
+      amounts in `refunds`, each cancels one whole purchase. Refunds without a purchase give a warning, and
+      `spec["counts"]["refunds"]` has their number, and how many are beyond what was paid. A null in `order_col` is an
+      order of its own.
     * A pause of exactly `session_gap` does not end a session; clicks and purchases neither make nor lengthen one.
     * "first" and "last" of a repeated item go by time, then by position, then by row. Two items at one position are
       ranked by time, then by row.
@@ -208,19 +234,21 @@ def from_impressions(
         lists = (*(name for name in lists if name != SESSION), SESSION)
     rules = Rules(
         user_col, item_col, rank_col, lists, time_col, clicked_col, value_col, window, attribution,
-        _levels(relevance), repeats, unattributed, session_gap, clock_skew, value, null_keys,
+        _levels(relevance), repeats, unattributed, session_gap, clock_skew, value, null_keys, named_lists, order_col,
     )  # fmt: skip
-    events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
+    events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
+    events = {name: data for name, data in events.items() if data is not None}
     _check_rules(rules, list(events))
     with Progress(2, "from_impressions") as progress:
         read = [read_log_rows(log, events, rules)]
         progress.add()
         tables = make_tables(read.pop(), rules)  # which frees the rows as soon as it can
     spec = _spec(tables, rules)
-    warn_of_counts(spec["counts"], list(tables.outcomes))
+    warn_of_counts(spec["counts"])
     for frame in (tables.true, tables.pred):
         frame.attrs = {"recdf_impressions": spec}
-    found = pd.DataFrame([{"event": name, **counts} for name, counts in tables.outcomes.items()])
+    counted = [{"event": name, **tables.outcomes[name]} for name in KINDS if name in tables.outcomes]
+    found = pd.DataFrame({name: [one.get(name, 0) for one in counted] for one in counted[-1:] for name in one})
     return Impressions(tables.true, tables.pred, found, spec)
 
 
@@ -240,6 +268,10 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
     check_record(rules)
     if rules.clicked_col is not None and "clicks" in events:
         raise OptionError("clicked_col and clicks both say what was clicked, and a click would count twice; pass one")
+    if "refunds" in events and "purchases" not in events:
+        raise OptionError("⟦refunds=⟧ cancel purchases; pass ⟦+purchases=⟧")
+    if rules.order_col is not None and "refunds" not in events:
+        raise OptionError(f"⟦order_col={rules.order_col!r}⟧ matches refunds to purchases; pass ⟦+refunds=⟧")
     if rules.clicked_col is None and not events:
         raise OptionError("nothing says what was relevant; pass ⟦+clicked_col=⟧, ⟦+clicks=⟧ or ⟦+purchases=⟧")
     for name in ("window", "clock_skew", "unattributed"):
@@ -267,10 +299,19 @@ def _check_distinct(rules: Rules) -> None:
         raise OptionError(f"{taken[0]!r} is a column that from_impressions writes; rename it in the log")
 
 
-def warn_of_counts(counts: Mapping[str, Any], events: Sequence[str]) -> None:
-    """Warn where the counts of a spec say that metrics will mislead; `events` are the kinds of events."""
-    for name in events:
-        _warn_no_overlap(name, counts[name], counts["impressions"])
+def warn_of_counts(counts: Mapping[str, Any]) -> None:
+    """Warn where the counts of a spec say that metrics will mislead."""
+    for name in KINDS:
+        if name in counts:
+            _warn_no_overlap(name, counts[name], counts["impressions"])
+    alone = counts.get("refunds", {}).get("without_purchase", 0)
+    if alone:
+        warn_user(
+            f"{alone:,} of {counts['refunds']['events']:,} refunds cancel nothing: there is no purchase of their user "
+            "and item (and order) at or before them that is not yet refunded; compare the ids and the times of the two "
+            "frames",
+            NoOverlapWarning,
+        )
     if counts["better_later"]:
         warn_user(
             f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an item is more relevant"
@@ -283,11 +324,12 @@ def warn_of_counts(counts: Mapping[str, Any], events: Sequence[str]) -> None:
 
 def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -> None:
     """Warn if none of the events of a kind belongs to an impression: probably ids or times do not match."""
-    if counts["events"] and not counts["attributed"] and n_impressions:
-        reasons = {what: counts[what] for what in ("never_shown", "before_impression", "outside_window")}
+    n_events = counts["events"] - counts.get("refunded", 0)
+    if n_events and not counts["attributed"] and n_impressions:
+        reasons = {what: counts[what] for what in Outcome._fields[1:]}
         found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
         warn_user(
-            f"none of the {counts['events']:,} {name} belongs to an impression ({found}); compare the ids, the units "
+            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the ids, the units "
             "and the time zones of the two frames",
             NoOverlapWarning,
         )

@@ -70,11 +70,12 @@ def check_log(
     Notes
     -----
     It looks for null ids, times and positions; ids and clocks that cannot be compared; clocks that differ by some
-    hours; clicks and purchases without an impression, before their impression, after the window, written twice, or in
-    the list of another impression than the one they name; prices below 0; users with more than `many` impressions, or
-    with over 5 % of them; users who click far more often than the others; rows that were logged twice; items shown
-    twice in a list; positions that do not start at 1, have holes or occur twice; hours without any row; variants that
-    change; propensities outside (0, 1], or whose inverses do not have the number of actions as their mean.
+    hours; clicks and purchases without an impression, before their impression (with quantiles of how long before),
+    after the window, written twice, or that name an unknown list or another one than that of the last impression;
+    prices below 0; users with more than `many` impressions, or with over 5 % of them; users who click far more often
+    than the others; rows that were logged twice; items shown twice in a list; positions that do not start at 1, have
+    holes or occur twice; hours without any row; variants that change; propensities outside (0, 1], or whose inverses
+    do not have the number of actions as their mean.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def check_log(
         return found.table()
     if len(rows.log):
         for one in rows.events:
-            check_events(found, rows.log, one, span, [user_col, item_col, str(time_col)])
+            check_events(found, rows.log, one, span, rows.clock, [user_col, item_col, str(time_col)])
             check_prices(found, one, str(value_col))
             if one.name == "clicks":
                 check_click_rates(found, rows.log, one, user_col)

@@ -35,8 +35,8 @@ MOST_LOG_BUCKETS = 2**15
 
 
 def impressions_parquet(
-    log_path: Any, out: Any, *, clicks_path: Any = None, purchases_path: Any = None, user_col: str = "user_id",
-    memory_limit: int | str | None = None, overwrite: bool = False, **options: Any,
+    log_path: Any, out: Any, *, clicks_path: Any = None, purchases_path: Any = None, refunds_path: Any = None,
+    user_col: str = "user_id", memory_limit: int | str | None = None, overwrite: bool = False, **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Turn parquet files of a log of impressions, which may be larger than memory, into files of `true` and `pred`.
 
@@ -50,7 +50,7 @@ def impressions_parquet(
     out : path
         Folder for `true.parquet`, `pred.parquet` and `impressions.json`, the record of rules and counts. It is made if
         it does not exist. The three files appear in one step, and if the call fails, older ones stay as they are.
-    clicks_path, purchases_path : path, or list of paths, optional
+    clicks_path, purchases_path, refunds_path : path, or list of paths, optional
         Parquet files with one row per event: user, item and time.
     user_col : str, default "user_id"
         Column of the user, which has the same name in all files.
@@ -95,7 +95,7 @@ def impressions_parquet(
     >>> spec["counts"]["impressions"], result.per_user["hits@10"].tolist()
     (3, [1.0, 0.0])
     """
-    given = {"log": log_path, "clicks": clicks_path, "purchases": purchases_path}
+    given = {"log": log_path, "clicks": clicks_path, "purchases": purchases_path, "refunds": refunds_path}
     sources = {role: Source(path, role) for role, path in given.items() if path is not None}
     target, limit, options = local_path(out), memory_bytes(memory_limit), {"user_col": user_col, **options}
     if not all(user_col in source.schema.names for source in sources.values()):
@@ -115,7 +115,7 @@ def impressions_parquet(
             tables = source.batches(names, BATCH_ROWS)
             cells[role].extend(dealt(table, _buckets(table[user_col], n_parts), n_parts) for table in tables)
         spec = _write_parts(_measured_parts(cells, n_parts, options), folder)
-    warn_of_counts(spec["counts"], [role for role in sources if role != "log"])
+    warn_of_counts(spec["counts"])
     return spec
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
@@ -10,25 +11,40 @@ import numpy.typing as npt
 from .numbers import Alternative, Correction, Floats
 from .student import t_quantile
 
+SIDAK = ("sidak", "holm_sidak")
+
+# What the p-value of each rank 1..m is multiplied by.
+_FACTORS: dict[str, Callable[[int, Floats], Floats]] = {
+    "holm": lambda m, rank: m + 1 - rank,
+    "hochberg": lambda m, rank: m + 1 - rank,
+    "bonferroni": lambda m, rank: np.full(m, float(m)),
+    "bh": lambda m, rank: m / rank,
+    "by": lambda m, rank: m / rank * (1 / rank).sum(),
+}
+
 
 def adjust(p: Floats, method: Correction) -> Floats:
     """Adjust one family of p-values; NaN stays NaN and is not counted.
 
-    holm: cummax((m − i)·p₍ᵢ₎) from the smallest, i = 0.. · bh: cummin(m/i·p₍ᵢ₎) from the largest, i = 1.. ·
-    bonferroni: m·p; all cut at 1.
+    With i = 1..m the rank of p₍ᵢ₎: holm cummax((m + 1 − i)·p₍ᵢ₎) · holm_sidak cummax(1 − (1 − p₍ᵢ₎)^(m + 1 − i)), both
+    from the smallest · hochberg cummin((m + 1 − i)·p₍ᵢ₎) · bh cummin(m/i·p₍ᵢ₎) · by cummin(m·Σ(1/j)/i·p₍ᵢ₎), these from
+    the largest · bonferroni m·p · sidak 1 − (1 − p)^m; all cut at 1.
     """
     adjusted = np.full(len(p), np.nan)
     tested = np.flatnonzero(~np.isnan(p))
     m = len(tested)
     order = tested[np.argsort(p[tested], kind="stable")]
-    ranks = np.arange(1, m + 1)
+    ranks = np.arange(1.0, m + 1)
     ordered = p[order]
-    if method == "holm":
-        ordered = np.maximum.accumulate((m + 1 - ranks) * ordered)
-    elif method == "bh":
-        ordered = np.minimum.accumulate((m / ranks * ordered)[::-1])[::-1]
-    elif method == "bonferroni":
-        ordered = m * ordered
+    if method in _FACTORS:
+        ordered = _FACTORS[method](m, ranks) * ordered
+    elif method in SIDAK:
+        with np.errstate(divide="ignore"):  # the logarithm of 1 − 1
+            ordered = -np.expm1((m if method == "sidak" else m + 1 - ranks) * np.log1p(-ordered))
+    if method in ("holm", "holm_sidak"):
+        ordered = np.maximum.accumulate(ordered)
+    elif method in ("hochberg", "bh", "by"):
+        ordered = np.minimum.accumulate(ordered[::-1])[::-1]
     adjusted[order] = np.minimum(ordered, 1.0)
     return adjusted
 
@@ -43,16 +59,21 @@ def adjust_within(p: Floats, family: npt.NDArray[np.int64], method: Correction) 
 
 
 def joint_levels(p: Floats, p_adj: Floats, reject: npt.NDArray[np.bool_], family: npt.NDArray[np.int64],
-                 alpha: float) -> Floats:  # fmt: skip
-    """Return the error level of each interval, so that all m of a family hold together: α/m.
+                 alpha: float, method: Correction) -> Floats:  # fmt: skip
+    """Return the error level of each interval, so that all m of a family hold together.
 
-    A difference that only a later step of the correction shows (Holm's, or that of the false discovery rate) has the
-    level of that step, α·p/p_adj. So an interval leaves out 0 exactly where its test rejects.
+    It is that of the first step of the correction: α/m, or 1 − (1 − α)^(1/m) with Šidák's, or α/(m·Σ(1/j)) with "by".
+    A difference that only a later step shows has the level of that step, α·p/p_adj, or for Šidák's the same ratio of
+    the logarithms of 1 − p. So an interval leaves out 0 exactly where its test rejects.
     """
-    m = np.bincount(family, ~np.isnan(p), minlength=1)[family]
-    level = alpha / np.maximum(m, 1)
+    m = np.maximum(np.bincount(family, ~np.isnan(p), minlength=1)[family], 1)
+    if method == "by":
+        m = m * np.cumsum(1 / np.arange(1, m.max(initial=1) + 1))[m.astype(np.int64) - 1]
+    scale = np.log1p(-alpha) if method in SIDAK else alpha
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(reject & (p > level), alpha * p / p_adj, level)
+        share = np.log1p(-p) / np.log1p(-p_adj) if method in SIDAK else p / p_adj
+        first, later = (-np.expm1(scale * one) if method in SIDAK else scale * one for one in (1 / m, share))
+        return np.where(reject & (p > first), later, first)
 
 
 def _quantiles(df: Floats, level: Floats, alternative: Alternative) -> Floats:

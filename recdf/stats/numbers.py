@@ -13,4 +13,4 @@ Floats = npt.NDArray[np.float64]
 Number = Floats | float
 
 Alternative = Literal["two-sided", "greater", "less"]
-Correction = Literal["holm", "bh", "bonferroni", "none"]
+Correction = Literal["holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"]

@@ -29,3 +29,9 @@ def detectable_t(df: Number, alpha: float, power: float, alternative: Alternativ
     quantile = t_quantile(df, alternative, 1 - alpha)
     found: Number = scipy_module("special").nctdtrinc(df, 1 - power, quantile)
     return found
+
+
+def chance_beyond(df: Number, alpha: float, errors: Number, alternative: Alternative = "two-sided") -> Number:
+    """Return the chance that a t test finds a true effect of so many standard errors."""
+    chance: Number = 1 - scipy_module("special").nctdtr(df, errors, t_quantile(df, alternative, 1 - alpha))
+    return chance

@@ -43,5 +43,20 @@ def test_results_with_their_recommendations(capsys):
 
 def test_bad_calls_are_named(capsys):
     assert "nowhere" in fails(capsys, "diff", "nowhere", "new")
-    assert "two results, or two frames" in fails(capsys, "diff", "old", "new.parquet")
+    assert "new.parquet is no result, and the other side is one" in fails(capsys, "diff", "old", "new.parquet")
+    assert "--pred holds 1; expected two" in fails(capsys, "diff", "old", "new", "--pred", "old.parquet")
+    assert "--pred stands beside two results" in fails(
+        capsys, "diff", "old.parquet", "new.parquet", "--pred", "old.parquet", "new.parquet"
+    )
+    assert "choose from results" in fails(capsys, "diff", "old.parquet", "new.parquet", "--after-model", "knn")
     assert "--p" in fails(capsys, "diff", "old.parquet", "new.parquet", "--p", "2")
+
+
+def test_one_of_several_recommenders(capsys):
+    rd.evaluate(SHOP.true, SHOP.pred, ["ndcg@10"], by="model").to_parquet("all")
+    SHOP.pred.to_parquet("all.parquet")
+    assert "name one: --before-model" in fails(capsys, "diff", "all", "new")
+    call = ("diff", "all", "all", "--before-model", "popularity", "--after-model", "knn", "--format", "csv")
+    code, out, _ = run(capsys, *call, "--pred", "all.parquet", "all.parquet")
+    same = ("diff", "old", "new", "--pred", "old.parquet", "new.parquet", "--format", "csv")
+    assert (code, out) == run(capsys, *same)[:2]

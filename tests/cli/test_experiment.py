@@ -34,6 +34,8 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
         pd.testing.assert_frame_equal(written(f"out/{name}.parquet"), want, check_dtype=False)
     assert out.index("sample ratio: fits planned shares") < out.index("All users") < out.index("By segment")
     assert "B vs. A" in out
+    for row in rd.experiments.segment_effects(wanted["segments"]).drop_duplicates("metric").to_dict("records"):
+        assert f"{row['metric']}, B against A: {row['verdict']} (Q = {row['q']:.4g} of 3 segments" in out
     assert "missing metrics: alike" in out
     assert out.isascii()
 
@@ -95,6 +97,28 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
         **options,
     )  # fmt: skip
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
+def test_experiment_shows_the_effect_over_time(capsys, folder, kind):
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "seen": 0})
+    lists = people[["user_id"]].merge(pd.DataFrame({"session_id": range(8)}), how="cross")
+    true = lists.assign(item_id=1)
+    pred = lists.assign(item_id=np.where(rng.random(len(lists)) < 0.5, 1, 2), rank=1, day=lists["session_id"])
+    rd.evaluate(true, pred, "hitrate@1", user_col=["user_id", "session_id"], carry="day").to_parquet("visits")
+    people.to_csv("people.csv", index=False)
+    call = ["experiment", "visits", "--assignment", "people.csv", "--control", "A", "--how", "mean"]
+    call += ["--user-col", "user_id", "--missing", "zero", "--over-time", kind, "--out", "out"]
+    assert "--exposure-col" in fails(capsys, *call)
+    code, out, err = run(capsys, *call, "--exposure-col", "seen", "--time-col", "day")
+    assert (code, err) == (0, "")
+    want = rd.experiments.effect_over_time(
+        pd.read_parquet("visits/per_user.parquet"), "hitrate@1", control="A", time_col="day", exposure_col="seen",
+        assignment=people, kind=kind, expected={"A": 1, "B": 1})  # fmt: skip
+    pd.testing.assert_frame_equal(written("out/over_time.parquet"), want, check_dtype=False)
+    assert f"hitrate@1, B vs. A: trend: {want['trend_verdict'].iloc[0]}" in out
+    assert out.isascii()
 
 
 def test_experiment_takes_times_of_exposure(capsys, folder):
@@ -229,6 +253,22 @@ def test_experiment_fails_in_one_line(capsys, folder, arguments, expected):
     assert expected in fails(capsys, *instead(call, arguments))
 
 
+def test_experiment_compares_all_pairs(capsys, folder):
+    groups = GROUPS.assign(variant=np.where(np.arange(len(GROUPS)) % 3, GROUPS["variant"], "C"))
+    groups.to_csv("groups.csv", index=False)
+    call = ["experiment", "ab", "--assignment", "groups.csv", "--missing", "zero", "--metric", "hits@10"]
+    call += ["--expected", "A=1", "B=1", "C=1"]
+    _, out, _ = run(capsys, *call, "--all-pairs", "--segment", "segment", "--out", "out")
+    assert "All users, p adjusted by holm for 3 tests" in out
+    for pair in ("B vs. A", "C vs. A", "C vs. B"):
+        assert pair in out
+    assert "hits@10, C against B: " in out
+    joined = shown().join_experiment(groups, missing="zero")
+    want = rd.compare_variants(joined, "hits@10", control=None, expected=dict.fromkeys("ABC", 1))
+    pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
+    assert "all pairs of variants" in fails(capsys, *call, "--all-pairs", "--role", "hits@10=success")
+
+
 @pytest.mark.parametrize("command", ["compare models", "experiment ab --assignment groups.csv --control A"])
 def test_without_scipy_the_extra_is_named(capsys, folder, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "scipy", None)
@@ -346,3 +386,28 @@ def test_a_report_takes_the_roles_of_its_experiment(capsys, folder):
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "ship. ctr: better (" in page
     assert run(capsys, "report", "ab", *roles, "--out", "s.html")[0] == 2
+
+
+def test_a_plan_binds_the_experiment(capsys, folder):
+    plan = "hypothesis = 'more clicks'\nprimary = 'ctr'\nn = {}\nunit = 'user_id'\nsegments = 'segment'\n"
+    (folder / "plan.toml").write_text(plan.format(400) + "[guardrails]\n'revenue@10' = '-2%'\n")
+    code, out, err = run(capsys, *ROLE_CALL, "--plan", "plan.toml", "--out", "out")
+    assert (code, err) == (0, "")
+    decision = written("out/decision.parquet").iloc[0]
+    assert decision["deviations"] == ""
+    assert f"Plan {decision['plan'][:12]}: as planned" in out
+    assert "By segment" in out
+    (folder / "plan.toml").write_text(plan.format(900).replace("'segment'", "'country'"))
+    code, out, _ = run(capsys, *ROLE_CALL, "--plan", "plan.toml", "--segment", "segment")
+    assert "not as planned: segments segment instead of country" in out
+    assert "stopped early" in out
+    (folder / "plan.toml").write_text(plan.format(900))
+    only = [*ROLE_CALL[:-3], "ctr=hits@10/n_pred", "--plan", "plan.toml", "--fail-on", "warning"]
+    assert run(capsys, *only)[0] == 1
+    (folder / "plan.toml").write_text("hypothesis = 'more clicks'\nprimary = 'ctr'")
+    assert run(capsys, *only)[0] == 0
+    (folder / "plan.toml").write_text(plan.format(900))
+    report = "report", "--experiment", "out/comparison.parquet", "--out", "r.html"
+    assert run(capsys, *report, "--plan", "plan.toml")[0] == 0
+    assert "stopped early" in (folder / "r.html").read_text(encoding="utf-8")
+    assert "leave out --role" in fails(capsys, *ROLE_CALL, "--plan", "plan.toml", "--role", "ctr=success")

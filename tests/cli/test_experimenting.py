@@ -69,3 +69,16 @@ def test_quantiles_and_parts_are_those_of_python(capsys):
     assert [row["metric"] for row in found] == ["spent", "spent: share above 0", "spent: mean above 0"]
     assert "--metric and --zero-inflated are missing" in fails(capsys, *call[:5])
     assert "no such variant" in fails(capsys, *call[:4], "C", *call[5:])
+
+
+def test_all_pairs_are_compared_only_if_asked_for(capsys):
+    rng, n = np.random.default_rng(1), 900
+    rows = pd.DataFrame({"user_id": range(n), "variant": ["A", "B", "C"] * (n // 3), "ms": rng.gamma(2, 50, n)})
+    rows.to_csv("rows.csv", index=False)
+    call = ("quantiles", "--rows", "rows.csv", "--metric", "ms", "--quantiles", "0.5")
+    found = json.loads(run(capsys, *call, "--all-pairs", "--correction", "holm_sidak", "--format", "json")[1])
+    assert [(row["treatment"], row["control"]) for row in found] == [("B", "A"), ("C", "A"), ("C", "B")]
+    want = rd.experiments.compare_quantiles(rows, "ms", quantiles=0.5, control=None, correction="holm_sidak")
+    assert [row["p_adj"] for row in found] == pytest.approx(want["p_adj"].tolist())
+    assert "one of the arguments --control --all-pairs is required" in fails(capsys, *call)
+    assert "not allowed with argument" in fails(capsys, *call, "--control", "A", "--all-pairs")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli.command import WITH_RECDF
+from cli.command import WITH_RECDF, run
 from cli.shop import SHOP
 
 import recdf as rd
@@ -43,6 +43,16 @@ def in_shell(commands):
     """Exit code of commands in a shell that stops at the first failure, as CI systems run them."""
     script = f'recdf() {{ {sys.executable} -m recdf "$@"; }}\nset -e\n{commands}'
     return subprocess.run(["bash", "-c", script], env=WITH_RECDF, capture_output=True, text=True, check=False)
+
+
+def test_the_first_ten_minutes(capsys, tmp_path, monkeypatch):
+    """Each line of the page's shell ends with the code behind it."""
+    monkeypatch.chdir(tmp_path)
+    lines = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.S)[0].splitlines()
+    assert len(lines) == 5
+    for line in lines:
+        words, _, code = line.partition("#")
+        assert run(capsys, *words.split()[1:])[0] == int(code), line
 
 
 @pytest.mark.slow

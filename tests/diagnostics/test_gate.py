@@ -275,7 +275,11 @@ def test_unjudged_items_turn_a_verdict_into_undecided():
         ({"ndcg@10": -2}, rd.OptionError, "is all that values from 0 to 1 can lose"),
         ({"ndcg@10": "-100%"}, rd.OptionError, "is all that there is to lose"),
         ({}, rd.OptionError, "expected a mapping of metrics"),
-        ({"ndcg@5": "-2%"}, rd.ColumnError, "candidate has no metric 'ndcg@5' per list; .* at another k"),
+        ({"ndcg@5": "-2%"}, rd.ColumnError, "candidate has no metric 'ndcg@5' per list. .* at another k"),
+        ({"ndcg@10": "-2%", "ndcg@10 ": "-3%"}, rd.OptionError, "ndcg@10 has two budgets"),
+        ({"ndcg@10[country": "-2%"}, rd.OptionError, "expected the name of a metric, or of one in a segment"),
+        ({"ndcg@10[country=DE]": "+2%"}, rd.OptionError, r"budgets\['ndcg@10\[country=DE\]'\]=\+2% allows"),
+        ({"ngcd@10": "-2%"}, rd.ColumnError, "did you mean 'ndcg'"),
         ({"coverage@10": "-2%"}, rd.ColumnError, "candidate has no metric 'coverage@10'"),
         ({"ndcg@10[country]": "-2%"}, rd.ColumnError, "country"),
     ],
@@ -300,6 +304,16 @@ def test_bad_sides(tmp_path):
     for option in ({"worst": "never"}, {"alpha": 5}, {"looks": "daily"}, {"min_lists": -1}, {"correction": "holms"}):
         with pytest.raises(rd.OptionError, match=next(iter(option))):
             rd.gate(NEW, OLD, {"ndcg@10": "-2%"}, **option)
+    pred = SHOP.pred[["user_id", "item_id", "score"]]
+    for beside, says in (
+        ({"pred": pred, "true": SHOP.true}, "pred= is a DataFrame; expected two"),
+        ({"pred": (pred,), "true": SHOP.true}, "pred= holds 1; expected two"),
+        ({"pred": (pred, pred)}, "pred= needs true="),
+        ({"true": SHOP.true}, "true= and log= are what pred= is looked at with"),
+        ({"log": SHOP.log}, "true= and log= are what pred= is looked at with"),
+    ):
+        with pytest.raises(rd.OptionError, match=says):
+            rd.gate(NEW, OLD, {"ndcg@10": "-2%"}, **beside)
 
 
 # ------------------------------------------------------------------------------------ what people read

@@ -67,7 +67,12 @@ def test_an_invalid_experiment_shows_no_effect_in_large_type(tmp_path):
 def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
     frame = users()
     path = rd.report(path=tmp_path / "r.html", experiment=compared(frame), segments=compared(frame, by="land"))
-    assert "B against A: shown to be worse in none of 2 segments." in card_of(path)[0]["For whom worse"]
+    said = card_of(path)[0]["For whom worse"]
+    assert "B against A: shown to be worse in none of 2 segments." in said
+    effects = rd.experiments.segment_effects(compared(frame, by="land"))
+    q = effects.query("metric == 'ndcg' and treatment == 'B'").iloc[0]
+    assert f"ndcg, B against A: {q['verdict']} (Q = {q['q']:.4g} of 2 segments, p {q['p_adj']:.3f})." in said
+    assert "C against A: " not in said
 
 
 def test_trust_is_the_badge_of_an_estimate(tmp_path):
@@ -169,3 +174,22 @@ def test_an_invalid_decision_quotes_no_effect(tmp_path):
     assert lines["Which"].startswith("✕ invalid B : invalid. invalid: sample ratio.")
     with pytest.raises(rd.OptionError, match="pass experiment="):
         rd.report(path=tmp_path / "o.html", off_policy=off_policy(), roles={"ndcg": "success"})
+
+
+def test_the_effect_over_time_is_drawn_for_every_treatment_and_its_trend_is_said(tmp_path):
+    rng = np.random.default_rng(3)
+    people = pd.DataFrame({"user_id": range(300), "variant": ["A", "B", "C"] * 100, "seen": 0})
+    rows = people.merge(pd.DataFrame({"day": range(8)}), how="cross")
+    rows["ndcg"] = rng.normal(0.3, 0.05, len(rows)) + 0.1 * (rows["variant"] == "B") / (1 + rows["day"])
+    per_user = rows.groupby(["user_id", "variant"], as_index=False)["ndcg"].mean()
+    equal = {"A": 1, "B": 1, "C": 1}
+    table = rd.compare_variants(per_user, "ndcg", control="A", expected=equal)
+    for kind in ("daily", "since_exposure", "cumulative"):
+        days = rd.experiments.effect_over_time(
+            rows, "ndcg", control="A", time_col="day", exposure_col="seen", kind=kind, expected=equal
+        )
+        path = rd.report(path=tmp_path / f"{kind}.html", experiment=table, over_time=days)
+        page = path.read_text(encoding="utf-8")
+        assert "Effect of B on ndcg" in page
+        assert "Effect of C on ndcg" in page
+        assert "Trend: fades, −0.0" in card_of(path)[0]["By how much"].replace("-", "−")

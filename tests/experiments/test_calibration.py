@@ -163,6 +163,21 @@ def test_sequential_holds_under_fifty_looks(rng):
     assert np.mean((np.abs(diff) > 1.96 * se).any(axis=1)) > 0.2
 
 
+@pytest.mark.parametrize(("alternative", "sign"), [("greater", 1), ("less", -1)])
+def test_one_sided_sequential_holds_under_fifty_looks(rng, alternative, sign):
+    diff, se, n = looks(rng, 2000, 40)
+    half = se * always_valid.always_valid_multiplier(n, 2000, 0.95, alternative)
+    p = always_valid.always_valid_p(diff / se, n, 2000, 0.95, alternative)
+    assert np.mean((p <= 0.05).any(axis=1)) <= 0.05
+    assert ((p <= 0.05) == (sign * diff >= half)).all()
+    effect = sign * 0.05
+    found = [
+        np.mean((always_valid.always_valid_p((diff + effect) / se, n, 2000, 0.95, side) <= 0.05).any(axis=1))
+        for side in ("two-sided", alternative)
+    ]
+    assert found[1] > found[0]  # the power that one side gives
+
+
 def test_paired_t(rng):
     d = users(rng, 300)[0] - users(rng, 300)[0]
     check(effect_sizes.one_sample(arms.arm(d)))

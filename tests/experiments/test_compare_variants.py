@@ -284,7 +284,7 @@ BAD_COMPARISONS = [
     ("None", lambda d: (d, None, {}), OptionError, "metrics=None"),
     ("confidence", lambda d: (d, "m", {"confidence": 95}), OptionError, "between 0 and 1"),
     ("test", lambda d: (d, "m", {"test": "boot"}), OptionError, "'bootstrap'"),
-    ("sequential", lambda d: (d, "m", {"sequential_n": 9, "alternative": "less"}), OptionError, "two-sided"),
+    ("sequential", lambda d: (d, "m", {"sequential_n": 9, "test": "permutation"}), OptionError, 'test="t"'),
     ("primary", lambda d: (d, "m", {"primary": "x"}), OptionError, "primary"),
     ("expected", lambda d: (d, "m", {"expected": {"A": 1}}), OptionError, "variant 'B'"),
     ("smaller", lambda d: (d, "m", {"smaller_is_better": "x"}), OptionError, "smaller_is_better"),

@@ -424,3 +424,18 @@ def test_the_table_is_drawn_and_goes_to_parquet(log, tmp_path):
         assert rd.plot.over_time.data(pd.read_parquet(tmp_path / "t.parquet"), "value", treatment="C")[
             "diff"
         ].tolist() == (table.loc[(table["metric"] == "value") & (table["treatment"] == "C"), "diff"].tolist())
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [(0.0, "no trend shown"), (0.1, "no trend shown"), (None, "check: zero variance")]
+)
+def test_values_that_never_vary_have_no_trend_by_rounding(value, word):
+    users = pd.DataFrame({"user_id": range(100), "variant": ["A", "B"] * 50, "exposed": 0})
+    rows = users.merge(pd.DataFrame({"time": range(5)}), how="cross")
+    rows["x"] = 0.7 + (rows["variant"] == "B") * (rows["time"] / 7 if value is None else value)
+    table = effect_over_time(rows, "x", expected={"A": 1, "B": 1}, **ORDERS)
+    assert table["trend_verdict"].unique().tolist() == [word]
+    assert table["trend"].iloc[0] == pytest.approx(
+        1 / 7 if value is None else 0.0, abs=0 if value is not None else None
+    )
+    assert table["trend_p"].isna().all()

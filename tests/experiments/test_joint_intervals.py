@@ -23,7 +23,7 @@ def agrees(table, low="ci_low", high="ci_high"):
 
 
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap"])
-@pytest.mark.parametrize("correction", ["holm", "bh", "bonferroni"])
+@pytest.mark.parametrize("correction", ["holm", "bh", "bonferroni", "hochberg", "sidak", "holm_sidak", "by"])
 def test_an_interval_excludes_zero_where_its_test_rejects(test, correction):
     late = 0
     for seed in range(12):
@@ -31,7 +31,7 @@ def test_an_interval_excludes_zero_where_its_test_rejects(test, correction):
             table = rd.compare_models(frames(seed), test=test, correction=correction, n_resamples=400, **options)
             assert agrees(table)
             late += int((table["reject"] & (table["p_value"] > 0.05 / len(table))).sum())
-    assert late or correction == "bonferroni"  # some are shown by a later step only
+    assert late or correction in ("bonferroni", "sidak")  # some are shown by a later step only
 
 
 def test_a_family_of_m_tests_has_intervals_of_one_minus_alpha_over_m():
@@ -44,6 +44,41 @@ def test_a_family_of_m_tests_has_intervals_of_one_minus_alpha_over_m():
     alone = rd.compare_models({name: data[name] for name in ("m0", "m1")}, correction="holm").iloc[0]
     single = stats.ttest_1samp(data["m1"]["m"] - data["m0"]["m"], 0).confidence_interval(0.95)
     assert [alone["ci_low"], alone["ci_high"]] == pytest.approx([*single], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("correction", "level"),
+    [("sidak", 0.95 ** (1 / 4)), ("holm_sidak", 0.95 ** (1 / 4)), ("hochberg", 1 - 0.05 / 4),
+     ("by", 1 - 0.05 / 4 / (1 + 1 / 2 + 1 / 3 + 1 / 4))],
+)  # fmt: skip
+def test_each_correction_has_the_intervals_of_its_first_step(correction, level):
+    data = frames(1, effects=(0.0, 0.0, 0.01, 0.02, 0.5))
+    table = rd.compare_models(data, baseline="m0", correction=correction).set_index("model")
+    assert table["reject"].tolist() == [False, False, False, True]
+    for name in ("m1", "m2", "m3", "m4"):
+        d = data[name]["m"] - data["m0"]["m"]
+        expected = stats.ttest_1samp(d, 0).confidence_interval(level)
+        assert table.loc[name, ["ci_low", "ci_high"]].tolist() == pytest.approx([*expected], rel=1e-9)
+
+
+def test_the_last_step_of_holm_sidak_is_a_single_test():
+    data = frames(1, effects=(0.0, 0.5, 0.6, 0.1))
+    table = rd.compare_models(data, baseline="m0", correction="holm_sidak").set_index("model")
+    p = table.loc["m3", "p_value"]
+    assert 1 - 0.95 ** (1 / 3) < p <= 0.05
+    assert table.loc["m3", "p_adj"] == pytest.approx(p)
+    expected = stats.ttest_1samp(data["m3"]["m"] - data["m0"]["m"], 0).confidence_interval(0.95)
+    assert table.loc["m3", ["ci_low", "ci_high"]].tolist() == pytest.approx([*expected], rel=1e-9)
+
+
+def test_by_does_not_show_what_bonferroni_of_its_level_would_not():
+    """The first step of "by" is stricter than α/m, so an interval of 1 − α/m could leave out 0 without a rejection."""
+    found = []
+    for seed in range(40):
+        table = rd.compare_models(frames(seed, effects=(0.0, 0.08, 0.0, 0.0, 0.0)), baseline="m0", correction="by")
+        assert agrees(table)
+        found += table.loc[~table["reject"], "p_value"].tolist()
+    assert min(found) < 0.05 / 4
 
 
 def test_each_family_is_as_wide_as_its_own_tests_ask():
@@ -90,3 +125,21 @@ def test_the_words_beside_the_interval_agree_with_it(capsys):
     for effect, verdict in zip(shown["effect (95% CI)"], shown["verdict"], strict=True):
         low, high = effect.split("[")[1].rstrip("]").replace("−", "-").split(", ")
         assert (float(low) > 0 or float(high) < 0) == (verdict in ("better", "worse"))
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+@pytest.mark.parametrize("correction", ["none", "holm", "by", "holm_sidak"])
+def test_one_sided_sequential_intervals_agree_with_their_tests(alternative, correction):
+    rejected = 0
+    for seed in range(5):
+        options = {"control": None, "sequential_n": 500, "alternative": alternative, "correction": correction}
+        table = rd.compare_variants(users(seed), ["m", "w"], **options)
+        assert (table["method"] == "sequential").all()
+        assert np.isinf(table["ci_high" if alternative == "greater" else "ci_low"]).all()
+        assert agrees(table)
+        assert correction != "none" or agrees(table, "rel_ci_low", "rel_ci_high")
+        moments = rd.experiments.variant_moments(users(seed), ["m", "w"])
+        same = rd.experiments.compare_variants_from_moments(moments, **options)
+        np.testing.assert_allclose(same["p_value"], table["p_value"], rtol=1e-9)
+        rejected += int(table["reject"].sum())
+    assert rejected > 0 or alternative == "less"

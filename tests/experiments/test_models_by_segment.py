@@ -32,7 +32,10 @@ def by_hand(frame, segments, **options):
     return pd.concat(calls, ignore_index=True)
 
 
-@pytest.mark.parametrize(("correction", "theirs"), [("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh")])
+@pytest.mark.parametrize(("correction", "theirs"), [
+    ("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh"), ("by", "fdr_by"), ("hochberg", "simes-hochberg"),
+    ("holm_sidak", "holm-sidak"),
+])  # fmt: skip
 @pytest.mark.parametrize("options", [{}, {"baseline": "b"}, {"test": "bootstrap", "n_resamples": 200}])
 def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, options):
     table = rd.compare_models(frame, METRICS, by="segment", correction=correction, **options)

@@ -119,6 +119,13 @@ PLANTED = {
     ),
     "clicks that name another list": (
         lambda log, clicks: (log, clicks.assign(session_id=[2, None, *[1] * 98])),
+        {"clicks that name an unknown list": 1},
+    ),
+    "clicks by time in another list": (
+        lambda log, clicks: (
+            pd.concat([log, log.iloc[:1].assign(session_id=2, time=START + pd.Timedelta("10s"))], ignore_index=True),
+            clicks.assign(session_id=1),
+        ),
         {"clicks that name another list": 1},
     ),
     "one user with many rows": (

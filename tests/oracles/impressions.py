@@ -3,14 +3,19 @@
 from collections import defaultdict
 
 
-def attributed(impressions, events, window, rule, skew=0):
+def attributed(impressions, events, window, rule, skew=0, lists=(), named=()):
     """For each event, a dict of impression row -> share; an empty dict if it belongs to none.
 
-    `impressions` and `events` are lists of (user, item, time).
+    `impressions` and `events` are lists of (user, item, time). `lists` are those of the impressions, and `named` those
+    that the events name, or None.
     """
-    result = []
-    for user, item, time in events:
+    result, limits = [], (window, skew)
+    for number, (user, item, time) in enumerate(events):
         mine = [(shown, row) for row, (who, what, shown) in enumerate(impressions) if (who, what) == (user, item)]
+        window, skew = limits
+        if named and named[number] is not None:
+            mine = [(shown, row) for shown, row in mine if lists[row] == named[number]]
+            window, skew = None, 10**9
         before = [(shown, row) for shown, row in mine if shown <= time and (window is None or time - shown <= window)]
         if not before and not any(shown <= time for shown, _ in mine):
             soon = sorted((shown, row) for shown, row in mine if time < shown <= time + skew)
@@ -69,8 +74,11 @@ def standing(rows, repeats):
 GAINS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 
-def tables(log, clicks, purchases, *, window=None, attribution="last", repeats="first", unattributed="count", skew=0):
+def tables(log, clicks, purchases, *, window=None, attribution="last", repeats="first", unattributed="count", skew=0,
+           named_lists=()):  # fmt: skip
     """`true` and `pred` of a log by loops over dicts, and the counts of what became of the events.
+
+    `named_lists` are the kinds of events that belong to the list of the key "session", which may be None.
 
     Rows of the log have user, session, item, time, position; events user, item, time and, of purchases, price.
     `true` is a dict (user, session, item) -> [relevance, clicks, purchases, value]; `pred` is a dict of the same keys
@@ -86,8 +94,15 @@ def tables(log, clicks, purchases, *, window=None, attribution="last", repeats="
     true = {key(row): [0.0, 0.0, 0.0, 0.0] for row in sorted(set(stands))}
     counts, left = {}, []
     for name, events in (("clicks", clicks), ("purchases", purchases)):
-        found = attributed(impressions, [(e["user"], e["item"], e["time"]) for e in events], window, attribution, skew)
+        named = [(e["user"], e["session"]) if e.get("session") is not None else None for e in events]
+        named = named if name in named_lists else [None] * len(events)
+        moments = [(e["user"], e["item"], e["time"]) for e in events]
+        found = attributed(impressions, moments, window, attribution, skew, lists, named)
         counts[name] = sum(map(bool, found))
+        counts[name, "by_list"] = sum(
+            bool(shares) and key is not None for shares, key in zip(found, named, strict=True)
+        )
+        counts[name, "unknown_list"] = sum(key is not None and key not in lists for key in named)
         for event, shares in zip(events, found, strict=True):
             for row, share in shares.items():
                 _respond(true[key(stands[row])], name, event, share)
@@ -119,3 +134,31 @@ def _respond(entry, name, event, share):
     entry[1 if name == "clicks" else 2] += share
     if name == "purchases":
         entry[3] += share * event["price"]
+
+
+def refunded(purchases, refunds, amounts=True):
+    """What is left of each purchase, and for each refund what it found (None: nothing) and what of it is left.
+
+    Rows have user, item, order, time and price. Without amounts, all prices are 1.
+    """
+    price = [row["price"] if amounts else 1 for row in purchases]
+    left = list(price)
+    found = [None] * len(refunds)
+    for number in sorted(range(len(refunds)), key=lambda i: (refunds[i]["time"], i)):
+        refund = refunds[number]
+        rest, met = refund["price"] if amounts else 1, False
+        mine = [
+            (purchase["time"], row)
+            for row, purchase in enumerate(purchases)
+            if all(purchase[key] == refund[key] for key in ("user", "item", "order"))
+            and purchase["time"] <= refund["time"]
+        ]
+        for _, row in sorted(mine, reverse=True):
+            if left[row] > 0 and (rest > 0 or not met):
+                met = True
+                part = min(rest, left[row])
+                left[row], rest = left[row] - part, rest - part
+                if rest == 0:
+                    break
+        found[number] = rest if met else None
+    return left, found

@@ -6,10 +6,11 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from recdf.stats import (
     always_valid,
@@ -23,6 +24,7 @@ from recdf.stats import (
     sign_flips,
     student,
 )
+from recdf.stats.numbers import Correction
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text())["experiment"]
 
@@ -115,14 +117,27 @@ def test_covariate_without_variance_changes_nothing(rng):
     assert arms.estimate_arm(c, theta, x).var == pytest.approx(arms.arm(c.num).var)
 
 
-@pytest.mark.parametrize(("method", "name"), [("holm", "holm"), ("bh", "fdr_bh"), ("bonferroni", "bonferroni")])
+STATSMODELS = {
+    "holm": "holm", "bh": "fdr_bh", "bonferroni": "bonferroni", "hochberg": "simes-hochberg", "sidak": "sidak",
+    "holm_sidak": "holm-sidak", "by": "fdr_by",
+}  # fmt: skip
+
+
+def test_every_correction_has_an_oracle():
+    assert {*get_args(Correction)} == {*STATSMODELS, "none"}
+
+
+@pytest.mark.parametrize(("method", "name"), STATSMODELS.items())
 def test_adjust_golden_and_statsmodels(rng, method, name):
     recorded = GOLDEN["multipletests"]
-    np.testing.assert_allclose(many_tests.adjust(np.array(recorded["p"]), method), recorded[name], atol=1e-9)
+    if name in recorded:
+        np.testing.assert_allclose(many_tests.adjust(np.array(recorded["p"]), method), recorded[name], atol=1e-9)
     multitest = pytest.importorskip("statsmodels.stats.multitest")
     for n in (1, 2, 57):
         p = np.round(rng.uniform(size=n) ** 3, 2)  # with ties, zeros and ones
         np.testing.assert_allclose(many_tests.adjust(p, method), multitest.multipletests(p, method=name)[1], atol=1e-12)
+    tiny = np.array([1e-300, 2e-200, 1e-20, 0.5])  # 1 − p is 1 in floats
+    np.testing.assert_allclose(many_tests.adjust(tiny, "sidak"), [4e-300, 8e-200, 4e-20, 1 - 0.5**4], rtol=1e-12)
 
 
 def test_adjust_does_not_count_nan():
@@ -152,6 +167,40 @@ def test_independence_is_chi2_contingency():
     want = stats.chi2_contingency(table, correction=False)
     assert shares.independence_test(table) == (pytest.approx(want.statistic), pytest.approx(want.pvalue))
     assert np.isnan(shares.independence_test([[5, 6], [0, 0]])).all()
+
+
+@pytest.mark.parametrize(("n", "planned", "confidence"), [(40, 500, 0.95), (500, 500, 0.95), (9000, 500, 0.9)])
+def test_one_sided_always_valid_bound_is_where_the_mixture_reaches_one_over_alpha(n, planned, confidence):
+    """The mixture of likelihood ratios over effects above 0 (half-normal) seldom ever reaches 1/α under no effect."""
+    alpha = 1 - confidence
+    multiplier = always_valid.always_valid_multiplier(n, planned, confidence, "greater")
+    rho = math.sqrt((-2 * math.log(2 * alpha) + math.log(1 - 2 * math.log(2 * alpha))) / planned)
+
+    def mixture(statistic):
+        s = statistic * math.sqrt(n)
+
+        def part(theta):
+            return 2 * stats.norm.pdf(theta, scale=rho) * math.exp(theta * s - theta**2 * n / 2)
+
+        return integrate.quad(part, 0, np.inf, points=None, limit=200)[0]
+
+    assert mixture(multiplier) >= 1 / alpha
+    assert mixture(0.95 * multiplier) < 1 / alpha
+    half = multiplier / math.sqrt(n)  # Waudby-Smith et al. 2023, one-sided
+    a = n * rho**2 + 1
+    wanted = math.sqrt(2 * a / (n * rho) ** 2 * math.log(1 + math.sqrt(a) / (2 * alpha)))
+    assert half == pytest.approx(wanted, rel=1e-12)
+    for side, sign in (("greater", 1), ("less", -1)):
+        statistics = sign * np.array([multiplier, 0.0, -multiplier])
+        p = always_valid.always_valid_p(statistics, n, planned, confidence, side)
+        np.testing.assert_allclose(p, [alpha, 1, 1], rtol=1e-9)
+    assert always_valid.always_valid_p(np.array([60.0]), n, planned, confidence, "greater")[0] < 1e-3
+    assert multiplier > stats.norm.ppf(confidence)
+
+
+def test_the_one_sided_bound_is_nearer_at_the_planned_users():
+    two, one = (always_valid.always_valid_multiplier(500, 500, 0.95, side) for side in ("two-sided", "greater"))
+    assert one < two
 
 
 def test_always_valid_p_and_interval_agree():

@@ -32,7 +32,8 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
     """Return what `forest` draws: `metric`, `label`, `diff`, `ci_low`, `ci_high`, `p_adj`, `verdict`, `sign`, `n`.
 
     {parameters_returns}
-        One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says.
+        One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says. Effects of
+        segments have `shrunken` too.
     """
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
@@ -52,6 +53,8 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
     data.insert(1, "label", names)
     data["sign"] = [sign_of(text) for text in data["verdict"]]
     data["n"] = n.to_numpy()
+    if "shrunken" in comparison.columns:
+        data["shrunken"] = comparison["shrunken"].to_numpy()
     return data
 
 
@@ -68,7 +71,8 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     Parameters
     ----------
     comparison : DataFrame
-        What `rd.compare_models` or `rd.compare_variants` returned, all of it or some of its rows.
+        What `rd.compare_models` or `rd.compare_variants` returned, all of it or some of its rows; or what
+        `rd.experiments.segment_effects` made of it, whose shrunken effects are drawn as crosses.
     by : str or list of str, optional
         Columns of segments that name the rows. Default: the columns before `metric`.
     {axes_returns_raises}
@@ -104,11 +108,10 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
     confidence = confidence_of(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
-    style.caption(
-        panels[-1],
-        f"{level}; {count_text(data['n'])} users; filled: better (blue) or worse (orange), p-values "
-        f"{adjustment(comparison).words}",
-    )
+    marks = f"filled: better (blue) or worse (orange), p-values {adjustment(comparison).words}"
+    if "shrunken" in data.columns:
+        marks = "crosses: effects shrunken to their mean; the verdict is about all segments of a metric"
+    style.caption(panels[-1], f"{level}; {count_text(data['n'])} users; {marks}")
     return panels[0] if len(panels) == 1 else panels
 
 
@@ -143,6 +146,8 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
         (point,) = ax.plot([row.diff], [place], color=colour, marker=marker, markersize=8, markerfacecolor=fill,
                            linestyle="none")  # fmt: skip
         style.says(point, [f"{row.label}: {_words(row)}"])
+        if "shrunken" in rows.columns:
+            ax.plot([row.shrunken], [place], color=space.tone(ax), marker="x", markersize=7, linestyle="none")
         budget = getattr(row, "allowed", np.nan)
         if not np.isnan(budget):
             ax.plot([budget, budget], [place - 0.32, place + 0.32], color=space.tone(ax), linewidth=2)
@@ -229,7 +234,7 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
         style.title(panel, f"Change of {metric}" if metric else "Change in per cent of the baseline")
         if not metric:
             style.percent(panel.xaxis)
-    said = f"bounds hold one-sided with {1 - gate.alpha:.0%}; {count_text(data['n'])} users; upright line: the budget"
+    said = f"bounds hold one-sided with {gate.confidence:.0%}; {count_text(data['n'])} users; upright line: the budget"
     style.caption(panels[-1], f"{said}; filled: passes (blue) or fails (orange)")
     return panels[0] if len(panels) == 1 else panels
 
@@ -238,8 +243,9 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
 
 
 def _over_time_data(
-    effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None
-) -> pd.DataFrame:
+    effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None,
+    control: Any = None,
+) -> pd.DataFrame:  # fmt: skip
     """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`, `trend`.
 
     {parameters_returns}
@@ -249,26 +255,26 @@ def _over_time_data(
     time_col = _time_col(effect) if time_col is None else time_col
     need(effect, "effect", [time_col], BY_PERIOD)
     rows = effect
-    for argument, column, wanted in (("metric", "metric", metric), ("treatment", "treatment", treatment)):
-        if column not in rows.columns:
+    for name, wanted in {"metric": metric, "treatment": treatment, "control": control}.items():
+        if name not in rows.columns:
             continue
-        found = rows[column].drop_duplicates().tolist()
+        found = rows[name].drop_duplicates().tolist()
         if wanted is None and len(found) > 1:
-            raise OptionError(f"effect has {len(found)} values of {column!r}; name one of {found} in ⟦{argument}=⟧")
+            raise OptionError(f"effect has {len(found)} values of {name!r}; name one of {found} in ⟦{name}=⟧")
         if wanted is not None and wanted not in found:
-            raise OptionError(f"⟦{argument}={wanted!r}⟧ is not in effect[{column!r}]; it has {found}")
-        rows = rows if wanted is None else rows[rows[column] == wanted]
+            raise OptionError(f"⟦{name}={wanted!r}⟧ is not in effect[{name!r}]; it has {found}")
+        rows = rows if wanted is None else rows[rows[name] == wanted]
     rows = rows.sort_values(time_col, kind="stable")
     arms = [name for name in ("n_control", "n_treatment") if name in rows.columns]
     data = rows[[time_col, "diff", "ci_low", "ci_high"]].set_axis(["time", "diff", "ci_low", "ci_high"], axis=1)
     data = data.reset_index(drop=True)
     data.attrs = {}
     data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
-    data["trend"] = [_trend_words(row) for row in rows.to_dict("records")]
+    data["trend"] = [trend_words(row) for row in rows.to_dict("records")]
     return data
 
 
-def _trend_words(row: Mapping[Any, Any]) -> str:
+def trend_words(row: Mapping[Any, Any]) -> str:
     """Return the verdict and the slope of the trend of a row, or nothing if it has none."""
     if "trend_verdict" not in row:
         return ""
@@ -290,7 +296,7 @@ def _time_col(effect: pd.DataFrame) -> str:
 @style.drawn_from(_over_time_data)
 def over_time(
     effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None,
-    ax: Axes | None = None,
+    control: Any = None, ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
     """Draw the effect of a variant by period, with its intervals.
 
@@ -305,6 +311,8 @@ def over_time(
         Column of the period: a date, or days since exposure. Default: `period`, else the only column before `metric`.
     treatment : label, optional
         The variant to draw. Needed where there are several.
+    control : label, optional
+        What it is compared with. Needed in a table of all pairs.
     {ax_returns_raises}
     ColumnError, OptionError
         If a column is missing, or a metric or variant has to be named.
@@ -327,7 +335,7 @@ def over_time(
     1     2   0.3     0.1
     >>> ax = rd.plot.over_time(days)
     """
-    data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment)
+    data = _over_time_data(effect, metric, time_col=time_col, treatment=treatment, control=control)
     ax = style.new_axes(ax)
     ax.axhline(0, color=space.tone(ax), linewidth=1)
     what = metric if metric is not None else str(effect["metric"].iloc[0])
@@ -346,7 +354,9 @@ def over_time(
         promise = "bars: intervals, each of which holds for its own period alone"
     bounds = zip(data["time"].map(str), data["diff"], data["ci_low"], data["ci_high"], strict=True)
     style.says(line, [style.spoken(*one) for one in bounds], what)
-    style.title(ax, f"Effect on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
+    several = "treatment" in effect.columns and effect["treatment"].nunique() > 1
+    of = f" of {visible(treatment)}" if several else ""
+    style.title(ax, f"Effect{of} on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
         space.dates(ax)

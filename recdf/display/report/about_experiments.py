@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...experiments.compare.segment_effects import segment_sentences
 from ...experiments.decide.adjustment import adjustment
 from ...experiments.decide.decide_experiment import (
     DO_NOT_SHIP,
@@ -20,17 +21,20 @@ from ...experiments.decide.decide_experiment import (
     SAFE,
     SHIP,
     change_texts,
+    plan_sentence,
     role_verdicts,
 )
 from ...off_policy.flags import MEANINGS
 from ...tables.cells import Cell, digits_for, interval, number, p_value
 from ...tables.comparisons import note_of
 from .. import plot
+from ..plot.effect_plots import trend_words
 from .about_models import Pen, comparison_table, segment_labels, worse_for
 from .headline import badge_of, effect_text
 from .page_blocks import (
     Badge,
     BadgeKind,
+    Drawing,
     Name,
     Section,
     Sentence,
@@ -68,7 +72,7 @@ def experiment_section(
     if tables.position is not None:
         drawings.append(pen(plot.position, tables.position))
     if tables.over_time is not None:
-        drawings.append(pen(plot.over_time, tables.over_time, *_one_metric(tables.over_time)))
+        drawings += _over_time_drawings(tables.over_time, pen)
     if not tables.experiment and tables.health is None:
         if not drawings:
             return None, []
@@ -77,7 +81,9 @@ def experiment_section(
     mark, sentence = _soundness(tables)
     parts = []
     for i, (name, table) in enumerate(tables.experiment.items()):
-        caption = f"Effects{f', {name}' if name else ''}: differences from {table['control'].iloc[0]}, harms first"
+        controls = table["control"].unique().tolist()
+        what = f"differences from {controls[0]}" if len(controls) == 1 else "pairs of variants"
+        caption = f"Effects{f', {name}' if name else ''}: {what}, harms first"
         part = harm_first(table)
         part.attrs = table.attrs
         parts.append(comparison_table(part, caption, f"experiment{f'-{i}' if i else ''}.csv", most))
@@ -99,7 +105,8 @@ DECISIONS: dict[str, BadgeKind] = {SHIP: "better", DO_NOT_SHIP: "worse", KEEP_RU
 def _decision_said(tables: ReportTables) -> list[Sentence]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
-    return [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
+    said: list[Sentence] = [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
+    return [*said, *[(f"{plan_sentence(row)}.",) for row in rows[:1] if plan_sentence(row)]]
 
 
 def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
@@ -120,9 +127,20 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
     return TableBlock(caption, head, align, shown, csv_of(judged), "roles.csv", stacked=True, more=more)
 
 
-def _one_metric(table: pd.DataFrame) -> tuple[str, ...]:
-    """Return the first metric of a table that has several."""
-    return (str(table["metric"].iloc[0]),) if "metric" in table.columns and len(table) else ()
+def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
+    """Draw the effect on the first metric by period, a picture for each treatment."""
+    metric = [str(table["metric"].iloc[0])] if "metric" in table.columns and len(table) else []
+    several = table["treatment"].unique().tolist() if "treatment" in table.columns else []
+    return [pen(plot.over_time, table, *metric, treatment=one) for one in (several if len(several) > 1 else [None])]
+
+
+def _trend_said(tables: ReportTables, row: pd.Series) -> list[Sentence]:
+    """Say whether the effect of the headline fades, if a table of periods knows."""
+    given = tables.over_time
+    if given is None or not {"metric", "treatment", "trend_verdict"} <= set(given.columns):
+        return []
+    own = given[(given["metric"] == row["metric"]) & (given["treatment"] == row["treatment"])]
+    return [(f"{trend_words(one).capitalize()}.",) for one in own.head(1).to_dict("records")]
 
 
 def _checked(tables: ReportTables) -> list[Sentence]:
@@ -199,13 +217,18 @@ def experiment_card(tables: ReportTables) -> Section | None:
     table = next(iter(tables.experiment.values()), None)
     if table is None or not len(table):
         return None
+    one_control = table["control"].nunique() == 1
+    pairs = table["treatment"].map(str) + ("" if one_control else " against " + table["control"].map(str))
+    table, the = table.assign(pair=pairs), "the control " * one_control
     row = table.iloc[0]
     where, verdict = segment_labels(table)[0], str(row["verdict"])
     sound, soundness = _soundness(tables)
     harmed = [one for one in harm_first(table).to_dict("records") if badge_of(one["verdict"]) == "worse"]
-    other = [one for one in harmed if (one["metric"], one["treatment"]) != (row["metric"], row["treatment"])]
-    pair: Sentence = (Name(row["treatment"]), " against the control ", Name(row["control"]), " on ",
+    labels = ["metric", "treatment", "control"]
+    other = [one for one in harmed if [one[name] for name in labels] != [row[name] for name in labels]]
+    pair: Sentence = (Name(row["treatment"]), f" against {the}", Name(row["control"]), " on ",
                       Name(row["metric"]), f" ({where})." if where else ".")  # fmt: skip
+    trend: list[Sentence] = []
     kind = badge_of(verdict)
     believed = kind != "warning" and sound.kind != "error"
     names = ", ".join(dict.fromkeys(str(one["metric"]) for one in other))
@@ -216,8 +239,9 @@ def experiment_card(tables: ReportTables) -> Section | None:
         amount: Sentence = ("No effect is shown here, since the comparison is not sound; the tables have the numbers.",)
     else:
         amount = (f"{_effect(row)}, {_users(row)}.",)
+        trend = _trend_said(tables, row)
         if kind in ("better", "worse"):
-            which = (Name(row["treatment"]), f" is {kind} than the control ", *pair[2:])
+            which = (Name(row["treatment"]), f" is {kind} than {the}", *pair[2:])
         else:
             which = (f"{verdict.capitalize()}: ", *pair)
         mark = Badge("open" if kind == "open" else kind, kind if kind in ("better", "worse") else verdict)
@@ -229,7 +253,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
         mark = Badge(DECISIONS[decision], decision)
     lines = [
         (WHICH, (*_decision_said(tables), which)),
-        (HOW_MUCH, (amount,)),
+        (HOW_MUCH, (amount, *trend)),
         (SURE, (soundness, *_test_words(table, row, believed))),
         (FOR_WHOM, (*_harms(harmed, believed), *_worse_segments(tables, row))),
         (DOUBTS, tuple(_warned(table))),
@@ -249,7 +273,7 @@ def _harms(harmed: list[dict[Any, Any]], believed: bool) -> list[Sentence]:
     said = []
     for one in harmed:
         effect = f" ({_effect(pd.Series(one))}; p {_p(one['p_adj'])})" if believed else ""
-        said.append(f"{one['treatment']} on {one['metric']}{effect}")
+        said.append(f"{one['pair']} on {one['metric']}{effect}")
     return [(f"Worse: {'; '.join(said)}.",)] if said else [("No metric is shown to be worse.",)]
 
 
@@ -260,13 +284,17 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
         return []
     own = given[(given["treatment"] == row["treatment"]) & (given["control"] == row["control"])]
     own = own[own["metric"] == row["metric"]]
-    return worse_for(own, segment_labels(own), (str(row["treatment"]), str(row["control"])))
+    said: list[Sentence] = worse_for(own, segment_labels(own), (str(row["treatment"]), str(row["control"])))
+    if "se" in given.columns and list(given.columns).index("metric") > 0:
+        key = str(row["metric"]), str(row["treatment"]), str(row["control"])
+        said += [(sentence,) for found, sentence in segment_sentences(given).items() if found == key]
+    return said
 
 
 def _warned(table: pd.DataFrame) -> list[Sentence]:
     """Say the warnings of every effect that has one."""
     rows = table[table["warning"].astype(str) != ""].to_dict("records")
-    said: list[Sentence] = [(f"{row['treatment']} on {row['metric']}: {note_of(row)}.",) for row in rows[:FEW]]
+    said: list[Sentence] = [(f"{row['pair']} on {row['metric']}: {note_of(row)}.",) for row in rows[:FEW]]
     said += [(f"{len(rows) - FEW} more effects carry a warning.",)] if len(rows) > FEW else []
     return said or [("No effect carries a warning.",)]
 

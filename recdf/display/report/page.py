@@ -19,6 +19,7 @@ from ...errors import MissingExtraError
 from ...evaluation.publishing import made, staging_folder
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
+from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...progress import Progress
 from ...tables.cells import visible
 from ..pairs import model_rows
@@ -60,7 +61,7 @@ def report(
     metrics: str | Sequence[str] | None = None, examples: bool | pd.DataFrame = False, max_rows: int = 500,
     overwrite: bool = False, progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
-    roles: Mapping[str, Any] | None = None,
+    roles: Mapping[str, Any] | ExperimentPlan | None = None,
 ) -> Path:  # fmt: skip
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
@@ -116,8 +117,8 @@ def report(
         Columns that name who is independent of whom, for intervals and tests. Default: `user_id`, or else
         the first of the list key.
     roles : mapping, optional
-        Roles of the metrics of `experiment` (of its first table), as `rd.experiments.decide_experiment` takes them: the
-        page then says whether to ship, with the reasons, and what each guardrail shows.
+        Roles of the metrics of `experiment` (its first table), or a plan, as `rd.experiments.decide_experiment` takes
+        them: the page then says whether to ship, with the reasons, and what each guardrail shows.
 
     Returns
     -------
@@ -232,9 +233,10 @@ def _heading(tables: ReportTables) -> str:
 def _about_users(tables: ReportTables) -> Sentence:
     """Return the line below the heading of a page without a result."""
     for table in tables.experiment.values():
-        metrics, arms = table["metric"].nunique(), table["treatment"].nunique() + 1
-        users = int(table["n_control"].max() + table.groupby("treatment")["n_treatment"].max().sum())
-        return (f"{arms} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
+        sides = [table[[side, f"n_{side}"]].set_axis(["variant", "n"], axis=1) for side in ("control", "treatment")]
+        metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
+        users = int(arms.sum())
+        return (f"{len(arms)} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
     return (f"{0 if tables.off_policy is None else len(tables.off_policy)} estimates",)
 
 

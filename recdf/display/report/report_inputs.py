@@ -15,6 +15,7 @@ from ...evaluation.result import Evaluation
 from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
 from ...experiments.decide.decide_experiment import decide_experiment
+from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..given_tables import check_model, need, summary_of, with_units
 from ..leaderboard import Leaderboard, board_of
@@ -48,7 +49,7 @@ class ReportTables:
     position: pd.DataFrame | None
     over_time: pd.DataFrame | None
     gate: Gate | None
-    roles: Mapping[str, Any] | None = None
+    roles: Mapping[str, Any] | ExperimentPlan | None = None
     decision: pd.DataFrame | None = None
 
 

@@ -142,9 +142,8 @@ def compare_variants_from_moments(
     arms = Arms.of(table.groups, table.variants, control, "moments")
     ratio = check_sample_ratio(expected, health, arms, lambda: _users_of_moments(table, health))
 
-    def compare_both(group: int, treatment: int) -> list[Row]:
-        variants = arms.control, treatment
-        return [_row_of_moments(table, metric, group, variants, settings) for metric in range(len(specs))]
+    def compare_both(group: int, pair: tuple[int, int]) -> list[Row]:
+        return [_row_of_moments(table, metric, group, pair, settings) for metric in range(len(specs))]
 
     return decide(arms, compare_each(arms, compare_both), ratio, better, settings)
 

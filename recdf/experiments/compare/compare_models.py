@@ -140,9 +140,9 @@ def compare_models(
         `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not, by `n_pred`), the
         same comparison where both have lists (`n_both`, `mean_baseline_both`, `mean_model_both`, `diff_both`,
         `se_both`, `ci_low_both`, `ci_high_both`, `verdict_both`; null if none is lacking), `warning`, `verdict`.
-        `ci_low` and `ci_high` hold for the m tests of a family together: they are those of 1 − alpha/m, and where a
-        later step of the correction decides, those of that step, so that an interval excludes 0 exactly where `reject`
-        is True.
+        `ci_low` and `ci_high` hold for the m tests of a family together: they are those of 1 − alpha/m (with Šidák's
+        corrections of (1 − alpha)^(1/m), with "by" of 1 − alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the
+        correction decides, those of that step, so that an interval excludes 0 exactly where `reject` is True.
         Warnings, separated by "; ": "zero_variance" (all differences equal), "too_few_users" (below 2) and
         "huge_values" (from 1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
         differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than

@@ -65,7 +65,7 @@ def compare_variants(
     covariate_time_col: str | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
-    """Compare every variant with the control, metric by metric, on independent users.
+    """Compare every variant with the control, or with every other, metric by metric, on independent users.
 
     Each arm has an estimate m (a mean, or a ratio R = ΣN/ΣD of sums) and z, its value per user around it:
     z = y − m, or (N − R·D)/mean(D) (delta method). v = Σz²/(n − 1)/n, se = √(v_c + v_t), t = (m_t − m_c)/se,
@@ -81,7 +81,8 @@ def compare_variants(
       values, or one beside strata are a regression in which every centred covariate is interacted with the treatment,
       with HC2 variances; missing values have an indicator of their own.
     * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the delta method above.
-    * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users).
+    * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users). A one-sided
+      mixture is of effects in the direction of the alternative, and its bound is nearer.
     * test "bootstrap": percentile interval and p of Poisson(1) weights per user.
     * test "permutation": t of the data against t under shuffled labels; it holds where a small arm is skewed.
     * test "proportion": Fisher's exact p and Newcombe's interval of two shares.
@@ -94,8 +95,9 @@ def compare_variants(
         are read.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
-    control : label
-        The variant that the others are compared with. It is never guessed.
+    control : label or None
+        The variant that the others are compared with. It is never guessed. None: all pairs of variants, the earlier in
+        the order of names as the control of each, which `correction` takes together.
     variant_col : str, default "variant"
         Column of the variant.
     covariates : str, list of str or mapping, optional
@@ -111,7 +113,7 @@ def compare_variants(
         "greater": the treatment has the larger value. One-sided intervals are open (infinite) on one side.
     confidence : float, default 0.95
         Of the intervals; `reject` uses alpha = 1 − confidence.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         Of p_value into p_adj, see `adjust_pvalues`.
     family : str or list of str, optional
         Columns of the result whose values are separate families. Default: the whole table is one.
@@ -164,7 +166,7 @@ def compare_variants(
     Returns
     -------
     DataFrame
-        One row per (`by`, metric, treatment): `metric`, `control`, `treatment`, `n_control`, `n_treatment` (users, or
+        One row per (`by`, metric, pair): `metric`, `control`, `treatment`, `n_control`, `n_treatment` (users, or
         clusters), `n_dropped`, `n_dropped_control`, `n_dropped_treatment`, `mean_control`, `mean_treatment` (as they
         are), `mean_control_adjusted`, `mean_treatment_adjusted` (null without covariates and strata), `diff` (of the
         adjusted means, if any), `se`, `se_control`, `se_treatment` (of each arm's mean as it is compared, by its
@@ -261,19 +263,18 @@ def compare_variants(
     arms = Arms.of(rows.groups, rows.variants, control, "data")
     ratio = check_sample_ratio(expected, health, arms, lambda: count_units(rows), rows)
     weight = {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
-    found, balance = unbalanced(columns, weight, rows, arms.control)
+    found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
     many = ManyUsers.of(columns, rows, settings)
-    with Progress(len(arms.groups) * len(arms.treatments), "compare_variants", progress) as shown:
+    with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 
-        def test_both(group: int, treatment: int) -> list[Row]:
-            pair = arms.control, treatment
+        def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
             quick = [] if many is None else [many.row(one, pair, settings) for one in columns]
             found = {row["metric"]: row for row in quick if row is not None}
             if left := [one for one in columns if one.name not in found]:
-                own = rows.arm(group, pair[0]), rows.arm(group, pair[1])
-                found |= {row["metric"]: row for row in compare_arms(left, own, rows, settings)}
+                both = rows.arm(group, pair[0]), rows.arm(group, pair[1])
+                found |= {row["metric"]: row for row in compare_arms(left, both, rows, settings)}
             shown.add()
             return [found[one.name] for one in columns]
 

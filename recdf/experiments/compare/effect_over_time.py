@@ -88,8 +88,8 @@ def effect_over_time(
         Events, or one row per user and day: `user_col`, `time_col` and metrics.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
-    control : label
-        The variant that the others are compared with.
+    control : label or None
+        The variant that the others are compared with, or None for all pairs.
     time_col : str
         Time of the row: datetimes, dates, or numbers of which one is a day. Days are those of its own time zone.
     exposure_col : str or None
@@ -119,7 +119,7 @@ def effect_over_time(
         Users in two variants: error, or leave them out.
     confidence : float, default 0.95
         Of the intervals.
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         Of p_value into p_adj: over all periods, metrics and treatments, or for "cumulative" over those of one look.
         Trends are a family of their own.
     sequential_n : int, optional
@@ -207,28 +207,28 @@ def effect_over_time(
                         family="period" if cumulative else None,
                         sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None)  # fmt: skip
     of_variant = [np.flatnonzero(people.variant == v) for v in range(len(people.variants))]
-    trends = [[Trend(len(people.frame), periods.days) for _ in arms.treatments] for _ in specs]
+    trends = [[Trend(len(people.frame), periods.days) for _ in arms.pairs] for _ in specs]
     found: list[list[list[Row]]] = []
     with Progress(len(periods.rows), "effect_over_time", progress) as shown:
         for period, (alone, compared) in enumerate(each_period(people, periods, read, cumulative)):
             present = periods.present(period)
             own = [of[present[of]] for of in of_variant]
-            pairs = [(own[arms.control], own[t]) for t in arms.treatments]
+            pairs = [(own[c], own[t]) for c, t in arms.pairs]
             found.append([compare_arms(compared, pair, users, settings) for pair in pairs])
             for metric, of_metric in zip(alone, trends, strict=True):
                 for trend, pair in zip(of_metric, pairs, strict=True):
                     trend.add(period, metric, pair)
             shown.add()
-    table = compare_each(arms, lambda group, treatment: found[group][arms.treatments.index(treatment)])
+    table = compare_each(arms, lambda group, pair: found[group][arms.pairs.index(pair)])
     late = [] if exposure_col is None else [Difference("shares_change", exposure_col, changed)]
     result = decide(arms, table, ratio, better, settings, late)
     ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
     slopes = [
-        trend.row((ever[arms.control], ever[t]), users.clusters, confidence)
-        for of_metric in trends for trend, t in zip(of_metric, arms.treatments, strict=True)
+        trend.row((ever[c], ever[t]), users.clusters, confidence)
+        for of_metric in trends for trend, (c, t) in zip(of_metric, arms.pairs, strict=True)
     ]  # fmt: skip
     fixed = Settings(settings.tests, confidence=confidence, correction=correction)
-    trend_of = trend_table(slopes, list(specs), len(arms.treatments), result["verdict"].tolist(), fixed)
+    trend_of = trend_table(slopes, list(specs), len(arms.pairs), result["verdict"].tolist(), fixed)
     again = trend_of.iloc[np.tile(np.arange(len(trend_of)), len(periods.rows))].reset_index(drop=True)
     whole = result.assign(kind=kind, **{name: again[name] for name in TREND_COLUMNS})
     whole.attrs = result.attrs
@@ -306,4 +306,4 @@ def _counts_by_period(people: People, periods: Periods, users: ExperimentRows) -
 
 def _planned(given: int | None, overall: Floats, arms: Arms) -> int:
     """The number of units at which the bands are tightest: as planned, or all that there are."""
-    return given if given is not None else max(int(overall[arms.control] + overall[arms.treatments].max()), 2)
+    return given if given is not None else max(2, *(int(overall[c] + overall[t]) for c, t in arms.pairs))

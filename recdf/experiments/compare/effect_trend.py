@@ -81,7 +81,9 @@ class Trend:
                 _arm_of_parts(factors @ self.parts[:, own], unit if clusters is not None else None, k, least)
                 for own, unit, k in zip(arms, units, n, strict=True)
             )
-            return effect(control, treatment._replace(mean=factors @ self.effects), confidence=confidence)
+            change = factors @ self.effects
+            treatment = treatment._replace(mean=change if abs(change) > least else 0.0)
+            return effect(control, treatment, confidence=confidence)
 
         slope = test(np.array([1.0, -centre, 0.0, 0.0]) / float(weights @ np.square(days - centre)))
         row |= {name: float(getattr(slope, name)) for name in SLOPE} | {"early": np.nan, "late": np.nan}

@@ -129,12 +129,13 @@ def _welch(row: Row, found: ArmsEstimate, settings: Settings) -> Row:
     """The row with Welch's test, or the one that holds at all looks, and the smallest effect that this test finds."""
     planned, multiplier, n = settings.sequential_n, None, row["n_control"] + row["n_treatment"]
     if planned is not None:
-        multiplier = float(always_valid_multiplier(n, planned, settings.confidence))
+        multiplier = float(always_valid_multiplier(n, planned, settings.confidence, settings.alternative))
     tested = effect(*found.arms, settings.alternative, settings.confidence, settings.relative, multiplier)
     if planned is None or multiplier is None:
         factor = detectable_t(tested.df, settings.alpha, POWER, settings.alternative)
     else:
-        tested = tested._replace(p_value=always_valid_p(tested.statistic, n, planned, settings.confidence))
+        p = always_valid_p(tested.statistic, n, planned, settings.confidence, settings.alternative)
+        tested = tested._replace(p_value=p)
         factor = beyond(multiplier, POWER)
     return _with_effect(row, tested, mde=factor * tested.se)
 

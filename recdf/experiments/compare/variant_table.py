@@ -18,19 +18,19 @@ from ..units import UNEQUAL
 from .two_sample import VARIANT_RESULT_COLUMNS, Row
 
 
-def compare_each(arms: Arms, test: Callable[[int, int], list[Row]]) -> pd.DataFrame:
-    """Test every treatment in every group; `test` takes the group and the treatment, and gives a row per metric.
+def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> pd.DataFrame:
+    """Test every pair of variants in every group; `test` takes the group and the pair, and gives a row per metric.
 
-    Returns one row per (group, metric, treatment) with its labels and numbers.
+    Returns one row per (group, metric, pair) with its labels and numbers.
     """
     found: list[Row] = []
     for g in range(len(arms.groups)):
-        for of_metric in zip(*[test(g, t) for t in arms.treatments], strict=True):
+        for of_metric in zip(*[test(g, pair) for pair in arms.pairs], strict=True):
             found += of_metric
     table = pd.DataFrame(found)
-    group, treatment = arms.of_rows(len(table))
-    table["treatment"] = arms.variants.iloc[treatment].reset_index(drop=True)
-    table["control"] = arms.variants.iloc[[arms.control] * len(table)].reset_index(drop=True)
+    group, *pair = arms.of_rows(len(table))
+    for side, variant in zip(("control", "treatment"), pair, strict=True):
+        table[side] = arms.variants.iloc[variant].reset_index(drop=True)
     return pd.concat([arms.groups.iloc[group].reset_index(drop=True), table], axis=1)
 
 
@@ -54,8 +54,9 @@ def decide(
 
 
 def _add_differences(
-    table: pd.DataFrame, at: tuple[Codes, Codes], differences: Sequence[Difference], balance: Mapping[str, Floats]
-) -> None:
+    table: pd.DataFrame, at: tuple[Codes, Codes, Codes], differences: Sequence[Difference],
+    balance: Mapping[str, Floats],
+) -> None:  # fmt: skip
     """Name what differs between the two variants of every row, with p of their covariates."""
     names = pd.Series([""] * len(table), dtype=object)
     for warning, name, where, metrics in differences:

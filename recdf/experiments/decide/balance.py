@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import functools
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -28,7 +30,7 @@ PERIODS = 10
 
 
 class Difference(NamedTuple):
-    """A warning, what it is about, the groups or (group, variant) in which it holds, and of which metrics."""
+    """A warning, what it is about, the groups or (group, control, treatment) where it holds, and of which metrics."""
 
     warning: str
     name: str
@@ -37,18 +39,16 @@ class Difference(NamedTuple):
 
 
 def unbalanced(
-    metrics: list[MetricRows], weight: Mapping[str, Sample], rows: ExperimentRows, control: int
+    metrics: list[MetricRows], weight: Mapping[str, Sample], rows: ExperimentRows, pairs: Sequence[tuple[int, int]]
 ) -> tuple[list[Difference], dict[str, Floats]]:
-    """Test every covariate, and the weights, of every variant against the control.
+    """Test every covariate, and the weights, of every pair of control and treatment.
 
-    Returns what differs, and by metric p of all tests together in an array (group, variant).
+    Returns what differs, and by metric p of all tests together in an array (group, control, treatment).
     """
     used = {name: one for metric in metrics for name, one in {**metric.covariates, **weight}.items()}
-    p = np.full((len(used), len(rows.groups), len(rows.variants)), np.nan)
-    for (i, group, variant), _ in np.ndenumerate(p):
-        if variant != control:
-            arms = rows.arm(group, control), rows.arm(group, variant)
-            p[i, group, variant] = _p_value(list(used.values())[i], rows, arms)
+    p = np.full((len(used), len(rows.groups), len(rows.variants), len(rows.variants)), np.nan)
+    for (i, one), group, pair in itertools.product(enumerate(used.values()), range(len(rows.groups)), pairs):
+        p[i, group, *pair] = _p_value(one, rows, both(functools.partial(rows.arm, group), pair))
     p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
     found, of_metric = [], {metric.name: np.full(p.shape[1:], np.nan) for metric in metrics}
     for name, one in zip(used, p, strict=True):

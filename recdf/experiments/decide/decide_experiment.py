@@ -18,11 +18,12 @@ from ...stats.student import t_quantile
 from ...tables.cells import p_value
 from ..choices import Alternative, Better, check_value
 from ..experiment_columns import frame_of
+from ..plan.experiment_plan import ExperimentPlan
 from ..samples import subset
 from .verdict import NOT_ALIKE, NOT_CHECKED
 
 RoleWord = Literal["success", "guardrail", "diagnostic"]
-Roles = Mapping[str, Any]
+Roles = Mapping[str, Any] | ExperimentPlan
 
 SAFE, WITHIN, HARMED = "safe", "worse, within the margin", "harmed beyond the margin"
 NOT_SAFE = "not shown safe"
@@ -100,7 +101,9 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     return pd.DataFrame(rows)[ROLE_COLUMNS]
 
 
-def decide_experiment(table: pd.DataFrame, *, roles: Roles) -> pd.DataFrame:
+def decide_experiment(
+    table: pd.DataFrame, *, roles: Roles, ran: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
     """Decide about every treatment of an experiment: ship, do not ship, keep running or invalid, with the reasons.
 
     First rule that holds: "invalid" if the table says that the variants are not alike (the sample ratio of any metric
@@ -115,15 +118,19 @@ def decide_experiment(table: pd.DataFrame, *, roles: Roles) -> pd.DataFrame:
     ----------
     table : DataFrame
         What `compare_variants` returned for all users. A table of segments (`by=`) is refused: a decision is of the
-        whole. With `sequential_n=`, the decision may be made at any look; else once, with the users that were planned.
+        whole. So is a table of all pairs. With `sequential_n=`, the decision may be made at any look; else once, with
+        the users that were planned.
     roles : mapping
-        Metric → role, see `role_verdicts`; at least one metric must be "success".
+        Metric → role, see `role_verdicts`; at least one metric must be "success". Or what `read_plan` returned.
+    ran : mapping, optional
+        What a plan says and the table does not: {"unit": "user_id", "segments": ["country"], "looks": 1}.
 
     Returns
     -------
     DataFrame
         One row per treatment: `control`, `treatment`, `decision`, `reasons` (a sentence per metric, harms first,
-        separated by "; "), `harms` and `better` (metrics, separated by ", ").
+        separated by "; "), `harms` and `better` (metrics, separated by ", "). With a plan, also `deviations` (from the
+        plan, separated by "; ") and `plan` (its digest).
 
     Raises
     ------
@@ -150,6 +157,11 @@ def decide_experiment(table: pd.DataFrame, *, roles: Roles) -> pd.DataFrame:
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):
         raise OptionError("roles has no success metric, and only one that is better ships; name one as 'success'")
+    if table["control"].nunique() > 1:
+        raise OptionError(
+            "table compares all pairs of variants; a decision is about treatments beside one control: pass what "
+            "rd.compare_variants returned with it as ⟦+control=⟧"
+        )
     if table.duplicated(["metric", "treatment"]).any():
         raise DataError("table has several rows of a metric and treatment; pass what one compare_variants returned")
     verdicts = table["verdict"].astype(str).reset_index(drop=True)
@@ -157,7 +169,10 @@ def decide_experiment(table: pd.DataFrame, *, roles: Roles) -> pd.DataFrame:
     for treatment in judged["treatment"].unique().tolist():
         own = judged["treatment"] == treatment
         rows.append(_decision(judged[own], verdicts[own]))
-    return pd.DataFrame(rows)
+    decided = pd.DataFrame(rows)
+    if isinstance(roles, ExperimentPlan):
+        decided = decided.assign(deviations="; ".join(roles.deviations(table, ran)), plan=roles.digest)
+    return decided
 
 
 def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Budget | None]]:
@@ -171,6 +186,8 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Bu
             f"table compares within {segments}; a decision is of all users: pass what rd.compare_variants returned "
             "without ⟦by=⟧"
         )
+    if isinstance(roles, ExperimentPlan):  # what was not compared is a deviation
+        roles = {name: role for name, role in roles.roles.items() if name in set(table["metric"])}
     if not isinstance(roles, Mapping) or not roles:
         raise OptionError(f"roles={roles!r}; expected a mapping of metrics to roles, as {{'ctr': 'success'}}")
     better = dict(zip(table["metric"], table["better"], strict=True))
@@ -292,6 +309,14 @@ def change_texts(row: Mapping[Any, Any]) -> tuple[str, str]:
     change, low, high = (signed(row[name], row["margin"].endswith("%")) for name in ("change", "change_low",
                                                                                      "change_high"))  # fmt: skip
     return change, f"[{low}, {high}]"
+
+
+def plan_sentence(row: Mapping[Any, Any]) -> str:
+    """Return whether a decision follows its plan, in words; nothing without a plan."""
+    if not row.get("plan"):
+        return ""
+    done = f"not as planned: {row['deviations']}" if row["deviations"] else "as planned"
+    return f"Plan {row['plan'][:12]}: {done}"
 
 
 def _reason(row: Mapping[Any, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -19,34 +20,36 @@ from .verdict import HEALTH_ALPHA
 
 @dataclass(frozen=True)
 class Arms:
-    """Labels of the segments (one row without columns if there are none) and of the variants, one of them control."""
+    """Labels of the segments (one row without columns if there are none) and of the variants, and which are compared.
+
+    A pair is a control and a treatment, by their places among the variants.
+    """
 
     groups: pd.DataFrame
     variants: pd.Series
-    control: int
+    pairs: list[tuple[int, int]]
 
     @classmethod
     def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
-        """Refuse a control that is not among the variants, and a variant that is alone."""
+        """All variants against the control, or all pairs; refuse an unknown control, and a variant that is alone."""
         names, where = variants.tolist(), f"{role}[{variants.name!r}]"
-        if control not in names:
+        if control is not None and control not in names:
             raise OptionError(f"⟦control={control!r}⟧ is not in {where}; its variants are {names}")
         if len(names) < 2:
             raise OptionError(f"{where} has one variant, {names[0]!r}; a comparison needs at least two")
-        return cls(groups, variants, names.index(control))
+        if control is None:
+            return cls(groups, variants, list(itertools.combinations(range(len(names)), 2)))
+        c = names.index(control)
+        return cls(groups, variants, [(c, t) for t in range(len(names)) if t != c])
 
     @property
     def names(self) -> list[Any]:
         return list(self.variants.tolist())
 
-    @property
-    def treatments(self) -> list[int]:
-        return [t for t in range(len(self.variants)) if t != self.control]
-
-    def of_rows(self, n: int) -> tuple[Codes, Codes]:
-        """The group and the treatment of each of n rows, which stand by group, metric and treatment."""
-        n_groups, treatments = len(self.groups), self.treatments
-        return np.repeat(np.arange(n_groups), n // n_groups), np.tile(treatments, n // len(treatments))
+    def of_rows(self, n: int) -> tuple[Codes, Codes, Codes]:
+        """The group, the control and the treatment of each of n rows, which stand by group, metric and pair."""
+        control, treatment = np.tile(np.transpose(self.pairs), n // len(self.pairs))
+        return np.repeat(np.arange(len(self.groups)), n // len(self.groups)), control, treatment
 
 
 class SampleRatio(NamedTuple):

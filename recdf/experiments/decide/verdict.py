@@ -29,8 +29,13 @@ def adjust_pvalues(
 ) -> pd.DataFrame:
     """Adjust p-values for the number of tests read together, so that `confidence` holds for all of them.
 
-    With p₍₁₎ ≤ .. ≤ p₍ₘ₎ the p-values of a family: holm (family-wise error) min(1, max_{j≤i} (m − j + 1)·p₍ⱼ₎);
-    bonferroni min(1, m·p); bh (false discovery rate) min(1, min_{j≥i} m/j·p₍ⱼ₎).
+    With p₍₁₎ ≤ .. ≤ p₍ₘ₎ the p-values of a family, and every result cut at 1:
+
+    * family-wise error, any dependence: holm max_{j≤i} (m − j + 1)·p₍ⱼ₎; bonferroni m·p.
+    * family-wise error of tests that are independent or positively dependent: holm_sidak
+      max_{j≤i} 1 − (1 − p₍ⱼ₎)^(m − j + 1); sidak 1 − (1 − p)^m; hochberg min_{j≥i} (m − j + 1)·p₍ⱼ₎.
+    * false discovery rate: bh min_{j≥i} m/j·p₍ⱼ₎ (independent or positively dependent); by, m/j·Σ_{l≤m} (1/l)·p₍ⱼ₎ in
+      its place (any dependence).
 
     Parameters
     ----------
@@ -38,7 +43,7 @@ def adjust_pvalues(
         A comparison, or any frame with a column of p-values. Null p-values are not tests and are not counted.
     p_col : str, default "p_value"
         Column of p-values in [0, 1].
-    correction : {"holm", "bh", "bonferroni", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
         Adjustment.
     family : str or list of str, optional
         Columns whose values tell families apart (`"metric"`: each metric is adjusted by itself). Default: the
@@ -61,7 +66,7 @@ def adjust_pvalues(
 
     References
     ----------
-    Holm 1979; Benjamini & Hochberg 1995.
+    Holm 1979; Šidák 1967; Hochberg 1988; Benjamini & Hochberg 1995; Benjamini & Yekutieli 2001.
 
     Examples
     --------
@@ -141,7 +146,7 @@ def read_together(table: pd.DataFrame, settings: Settings) -> None:
         return table[name].to_numpy(np.float64, na_value=np.nan)
 
     p, p_adj, reject = column("p_value"), column("p_adj"), table["reject"].to_numpy(bool)
-    level = joint_levels(p, p_adj, reject, _family_codes(table, settings), settings.alpha)
+    level = joint_levels(p, p_adj, reject, _family_codes(table, settings), settings.alpha, settings.correction)
     mean = (table["test"] != "wilcoxon").to_numpy() if "test" in table.columns else np.ones(len(table), bool)
     df = column("df")
     table["ci_low"], table["ci_high"], ratio = widened(
@@ -270,6 +275,18 @@ def trend_verdicts(table: pd.DataFrame, of_periods: Sequence[Sequence[str]], lea
         checked = "" if all(NOT_CHECKED not in text for text in periods) else NOT_CHECKED
         verdicts.append(doubt or tiny or (shown if row["reject"] else "no trend shown") + checked)
     return verdicts
+
+
+DIFFERS, DOES_NOT_DIFFER = "differs between segments", "no difference between segments shown"
+
+
+def segments_verdict(of_segments: Sequence[str], doubts: Sequence[str], differs: bool, without_doubts: bool) -> str:
+    """Verdict of the segments of one metric and pair; a difference that rests on segments in doubt is withheld."""
+    doubt = next((text for text in NOT_ALIKE if text in doubts), "")
+    if differs and not without_doubts and doubts:
+        doubt = doubt or doubts[0]
+    checked = NOT_CHECKED if any(text.endswith(NOT_CHECKED) for text in of_segments) else ""
+    return doubt or (DIFFERS if differs else DOES_NOT_DIFFER) + checked
 
 
 def _withheld_pairs(table: pd.DataFrame) -> list[str]:

@@ -4,128 +4,232 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from ...errors import DataError, OptionError
-from ...inputs.constraints import NONE, Share, a_number, check_record, either
-from ...stats.arms import Arm, Sample, arm, both, estimate_arm, slopes
-from ...stats.power import detectable, detectable_t
+from ...inputs.budgets import read_change
+from ...inputs.constraints import NONE, Positive, Share, a_number, check_record, either
+from ...inputs.options import as_columns
+from ...stats.always_valid import always_valid_multiplier
+from ...stats.arms import Sample, adjusted, arm, both, deviations, slopes
+from ...stats.power import beyond, chance_beyond, detectable, detectable_t
 from ...stats.regression import residuals_of_both
-from ..choices import RaiseOrDrop, check_value
-from ..experiment_columns import Codes, frame_of, metric_specs
-from ..samples import MetricRows, covariate_specs, read_metrics, without_gaps
+from ..choices import Alternative, Columns, RaiseOrDrop, check_value
+from ..experiment_columns import Codes, frame_of, group_codes, metric_specs
+from ..samples import MetricRows, covariate_specs, read_metrics, subset, sum_by, without_gaps
 from ..units import covariate_columns
+from .days_needed import daily_arrivals, days_until
 
 # The search for the number of users settles in three or four steps.
 STEPS = 50
+Z95 = NormalDist().inv_cdf(0.975)
 
 
 def plan_experiment(
-    per_user: pd.DataFrame,
-    metrics: str | Sequence[str] | Mapping[str, Any],
-    *,
-    n: int | None = None,
-    rel_effect: float | None = None,
-    control_share: float = 0.5,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    covariates: str | Mapping[str, Any] | None = None,
-    nan: RaiseOrDrop = "raise",
-) -> pd.DataFrame:
-    """Say how small an effect `n` users can show, or how many users a relative effect needs.
+    per_user: pd.DataFrame, metrics: str | Sequence[str] | Mapping[str, Any], *, n: int | None = None,
+    rel_effect: float | None = None, control_share: float = 0.5, alpha: float = 0.05, power: float = 0.8,
+    covariates: str | Mapping[str, Any] | None = None, nan: RaiseOrDrop = "raise", cluster: Columns | None = None,
+    arrivals: pd.DataFrame | Sequence[float] | None = None, sequential: bool = False,
+    guardrails: Mapping[str, Any] | None = None, n_comparisons: int = 1, alternative: Alternative = "two-sided",
+) -> pd.DataFrame:  # fmt: skip
+    """Say how small an effect `n` users can show, or how many users, and days, a relative effect needs.
 
     With s the standard deviation per user (after the adjustment when covariates are given), c the control's share and
     K the noncentrality for which a noncentral t with n − 2 degrees of freedom exceeds t_{1−α/2} with the chance `power`
     (about z_{1−α/2} + z_power for many users): mde = K·s·√(1/(c·n) + 1/((1 − c)·n)).
 
+    * cluster: s² is the variance of the mean by sums per cluster, times the rows; its ratio to that by rows is the
+      design effect. The degrees of freedom count clusters.
+    * sequential: K = A + z_power with A the multiplier of the interval that holds at every look, at its planned n.
+    * guardrails: K is that of the one-sided test of level α that no loss is as large as the margin δ, without an
+      effect; with a relative margin u the control's part is (1 + u)²/(c·n). Each of G guardrails has the power
+      1 − (1 − power)/G, so that all of them are shown safe with the chance `power`.
+    * n_low, n_high: n·exp(∓1.96·v), with v² the variance of ln(s²/m²) by z²/s² − 2·z/m of the units of the past.
+
     Parameters
     ----------
     per_user : DataFrame
-        One row per user of the past, such as the control's or last month's.
+        One row per user of the past, such as the control's or last month's; rows below the user need `cluster`.
     metrics, covariates, nan
         As in `compare_variants`; several covariates are a regression.
     n : int
         Users in both arms together; or
     rel_effect : float
-        the effect to be found, relative to the mean (0.02: two per cent). Exactly one of the two.
+        the effect to be found, relative to the mean (0.02: two per cent). Exactly one of the two, unless all metrics
+        are guardrails.
     control_share : float, default 0.5
         Share of the control among the users of both arms.
     alpha, power : float, default 0.05, 0.8
-        Level of the two-sided test, and chance of finding the effect.
+        Level of the test, and chance of finding the effect.
+    cluster : str or list of str, optional
+        Columns of what is assigned as a whole. Users are then rows.
+    arrivals : DataFrame or list of float, optional
+        New users by day, as `daily_arrivals` counts them in a log, or their numbers in order. After the last day as
+        many come as on an average day of the last week.
+    sequential : bool, default False
+        The comparison will be made with `sequential_n=` of the planned users.
+    guardrails : mapping, optional
+        Metric (of `metrics`) → margin, such as "-2%" of the mean or -0.05 in units of the metric.
+    n_comparisons : int, default 1
+        Tests that are corrected together: each has the level alpha/n_comparisons.
+    alternative : {"two-sided", "greater", "less"}, default "two-sided"
+        Of the test of an effect.
 
     Returns
     -------
     DataFrame
-        One row per metric: `metric`, `mean`, `std` (per user, without covariates), `n_control`, `n_treatment` (int64),
-        `mde_abs`, `mde_rel` (null unless the mean is positive), `variance_reduction` (null without covariates).
+        One row per metric: `metric`, `role` ("success" or "guardrail"), `mean`, `std` (per user, without covariates),
+        `n_control`, `n_treatment` (int64), `n_low`, `n_high` (95 % interval of their sum, null with `n`), `days` (until
+        so many users came; null without `arrivals`), `mde_abs`, `mde_rel` (null unless the mean is positive; of a
+        guardrail, the smallest margin that is shown), `power` (of a guardrail with `n`: that its margin is shown),
+        `variance_reduction` (null without covariates), `design_effect` (null without clusters).
 
     Raises
     ------
     ColumnError, OptionError
         A column is missing; not exactly one of `n` and `rel_effect`, or an option out of range.
     DataError
-        A metric with fewer than 2 users, not numeric, infinite or null; `rel_effect` with a mean that is not positive.
+        A metric with fewer than 2 units, not numeric, infinite or null; `rel_effect` with a mean that is not positive.
+
+    References
+    ----------
+    Kish 1965 (design effect); Schultzberg, Ankargren & Frånberg 2024 (power of guardrails).
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"revenue": [0.0, 10.0, 0.0, 30.0]})
-    >>> plan = rd.experiments.plan_experiment(users, "revenue", rel_effect=0.1)
-    >>> plan[["metric", "mean", "n_control", "n_treatment", "mde_abs"]]
-        metric  mean  n_control  n_treatment  mde_abs
-    0  revenue  10.0       3141         3141      1.0
+    >>> plan = rd.experiments.plan_experiment(users, "revenue", rel_effect=0.1, arrivals=[900, 500, 400])
+    >>> plan[["metric", "mean", "n_control", "n_treatment", "days", "mde_abs"]]
+        metric  mean  n_control  n_treatment  days  mde_abs
+    0  revenue  10.0       3141         3141  11.0      1.0
     """
     frame_of("per_user", per_user)
     check_value("nan", nan, RaiseOrDrop)
-    if (n is None) == (rel_effect is None):
-        raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
     check_value("rel_effect", rel_effect, either(a_number(above=0), NONE))
-    design = _Design(control_share, alpha, power)
     specs = metric_specs(metrics, per_user, "per_user")
+    margins = {name: read_change(f"guardrails[{name!r}]", given) for name, given in (guardrails or {}).items()}
+    subset("guardrails", list(margins), specs)
+    if (n is None) == (rel_effect is None) and (n is not None or len(margins) < len(specs)):
+        raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
+    check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
+    design = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
+    keys = as_columns(cluster)
+    clusters = group_codes(per_user, "per_user", keys)[0] if keys else None
+    coming = None if arrivals is None else daily_arrivals(arrivals)
     rows = []
     for metric in read_metrics(per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"):
-        mean, std, planned = _past(metric, len(per_user))
-        if n is not None:
-            n_control, n_treatment = design.arms(n)
-            mde = design.detectable(n_control, n_treatment) * planned
+        past = read_past(metric, len(per_user), clusters)
+        if metric.name in margins:
+            row = _of_guardrail(past, design.of_guardrail(len(margins)), n, *margins[metric.name])
         else:
-            if not mean > 0:
-                raise DataError(
-                    f"metric {metric.name!r} has mean {mean:g}; a relative effect needs a positive mean, pass n="
-                )
-            mde = float(rel_effect or 0) * mean
-            n_control, n_treatment = design.needed(mde / planned)
-        rows.append({
-            "metric": metric.name, "mean": mean, "std": std, "n_control": n_control, "n_treatment": n_treatment,
-            "mde_abs": mde, "mde_rel": mde / mean if mean > 0 else np.nan,
-            "variance_reduction": 1 - (planned / std) ** 2 if metric.covariates and std > 0 else np.nan,
+            row = _of_effect(metric.name, past, design, n, rel_effect)
+        arms = row["n_control"] + row["n_treatment"]
+        error = past.error_std if metric.name in margins and not margins[metric.name][1] else past.error
+        spread = math.exp(Z95 * error) if n is None else math.nan
+        rows.append({"metric": metric.name, "mean": past.mean, "std": past.std} | row | {
+            "n_low": arms / spread, "n_high": arms * spread,
+            "days": math.nan if coming is None else days_until(arms, coming),
+            "mde_rel": row["mde_abs"] / past.mean if past.mean > 0 else math.nan,
+            "variance_reduction": past.reduction, "design_effect": past.design_effect,
         })  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows)[PLAN_COLUMNS]
 
 
-def _past(metric: MetricRows, n_rows: int) -> tuple[float, float, float]:
-    """Mean and standard deviation per user of the past: as they are, and the one that the experiment will see."""
+PLAN_COLUMNS = [
+    "metric", "role", "mean", "std", "n_control", "n_treatment", "n_low", "n_high", "days", "mde_abs", "mde_rel",
+    "power", "variance_reduction", "design_effect",
+]  # fmt: skip
+
+
+def _of_effect(
+    name: str, past: Past, design: _Design, n: int | None, rel_effect: float | None
+) -> dict[str, Any]:
+    """Users that an effect needs, or the effect that n users show."""
+    if n is not None:
+        arms = design.arms(n)
+        mde = design.detectable(*arms, past.size) * past.planned
+    else:
+        if not past.mean > 0:
+            raise DataError(f"metric {name!r} has mean {past.mean:g}; a relative effect needs a positive mean, pass n=")
+        mde = float(rel_effect or 0) * past.mean
+        arms = design.needed(mde / past.planned, past.size)
+    return {"role": "success", "n_control": arms[0], "n_treatment": arms[1], "mde_abs": mde, "power": design.power}
+
+
+def _of_guardrail(
+    past: Past, design: _Design, n: int | None, allowed: float, relative: bool
+) -> dict[str, Any]:
+    """Users with which a metric without an effect is shown to lose less than its margin, or the chance of that."""
+    scale, margin = (1 + allowed, abs(allowed * past.mean)) if relative else (1.0, abs(allowed))
+    if not margin > 0:
+        raise OptionError(f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be safe")
+    if n is None:
+        arms, chance, shown = design.needed(margin / past.planned, past.size, scale), design.power, margin
+    else:
+        arms = design.arms(n)
+        chance = design.chance(margin / past.planned, *arms, past.size, scale)
+        shown = design.detectable(*arms, past.size, scale) * past.planned
+    return {"role": "guardrail", "n_control": arms[0], "n_treatment": arms[1], "mde_abs": shown, "power": chance}
+
+
+@dataclass(frozen=True)
+class Past:
+    """A metric in the past: its mean, standard deviations per user, as they are and as the test sees them.
+
+    `size` is the number of users of a unit; `error` and `error_std` are the standard errors of ln(planned²/mean²) and
+    of ln(planned²).
+    """
+
+    mean: float
+    std: float
+    planned: float
+    size: float
+    error: float
+    error_std: float
+    reduction: float
+    design_effect: float
+
+
+def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
+    """What the rows of the past say of one metric."""
     kept = metric.kept(np.arange(n_rows))
-    if len(kept) < 2:
-        raise DataError(f"metric {metric.name!r} has {len(kept)} users; a standard deviation needs at least 2")
     sample = metric.sample.take(kept)
-    plain = arm(sample.num, sample.den)
-    planned = _adjusted(metric, sample, kept) if metric.covariates else plain
-    std, std_planned = (math.sqrt(float(one.var) * len(kept)) for one in (plain, planned))
-    return float(plain.mean), std, std_planned
+    by_rows = float(arm(sample.num, sample.den).var) if len(kept) > 1 else math.nan
+    seen = _as_seen(metric, sample, kept)
+    if clusters is not None:
+        sample, seen = (sum_by(one, clusters[kept])[0] for one in (sample, seen))
+    n_units = len(sample.num)
+    if n_units < 2:
+        unit = "users" if clusters is None else "clusters"
+        raise DataError(f"metric {metric.name!r} has {n_units} {unit}; a standard deviation needs at least 2")
+    mean, z = deviations(sample)
+    z_seen = adjusted(seen, *slopes(seen))[1] if seen.covariates else deviations(seen)[1]
+    plain, planned = (math.sqrt(float(one @ one) / (n_units - 1) * len(kept) / n_units) for one in (z, z_seen))
+    std = math.sqrt(by_rows * len(kept))
+    influence = z_seen**2 * ((n_units - 1) / max(float(z_seen @ z_seen), 1e-300))
+    of_both = influence - (2 * z / mean if mean else 0.0)
+    error, error_std = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
+    if not planned > 0:
+        raise DataError(f"metric {metric.name!r} has the same value for all; nothing says how it varies")
+    return Past(
+        float(mean), std, planned, len(kept) / n_units, error, error_std,
+        1 - (planned / plain) ** 2 if metric.covariates and plain > 0 else math.nan,
+        math.nan if clusters is None or not std > 0 else (plain / std) ** 2,
+    )  # fmt: skip
 
 
-def _adjusted(metric: MetricRows, sample: Sample, kept: Codes) -> Arm:
-    """The sample as the experiment will see it, adjusted by its covariates."""
+def _as_seen(metric: MetricRows, sample: Sample, kept: Codes) -> Sample:
+    """The sample as the experiment will see it, with its covariates or without what they explain."""
     taken = [one.take(kept) for one in metric.covariates.values()]
-    if sample.den is None and (len(taken) > 1 or taken[0].missing.any()):
-        return arm(residuals_of_both(sample.num, covariate_columns(taken)))
-    sample = sample._replace(covariates=tuple(map(without_gaps, taken)))
-    return estimate_arm(sample, *slopes(sample))
+    if taken and sample.den is None and (len(taken) > 1 or taken[0].missing.any()):
+        return Sample(residuals_of_both(sample.num, covariate_columns(taken)))
+    return sample._replace(covariates=tuple(map(without_gaps, taken)))
 
 
 @dataclass(frozen=True)
@@ -135,9 +239,17 @@ class _Design:
     control_share: Share
     alpha: Share
     power: Share
+    n_comparisons: Positive = 1
+    alternative: Alternative = "two-sided"
+    sequential: bool = False
 
     def __post_init__(self) -> None:
         check_record(self)
+
+    def of_guardrail(self, n_guardrails: int) -> _Design:
+        """The same experiment, as one of its guardrails is tested."""
+        power, side = 1 - (1 - self.power) / n_guardrails, "two-sided" if self.sequential else "greater"
+        return replace(self, power=power, n_comparisons=1, alternative=cast(Alternative, side))
 
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
@@ -146,26 +258,40 @@ class _Design:
             raise OptionError(f"n={n} with ⟦+control_share={self.control_share}⟧ leaves an arm with fewer than 2 users")
         return n_control, n - n_control
 
-    def detectable(self, n_control: int, n_treatment: int) -> float:
-        """Smallest effect found with the power, in standard deviations."""
-        factor = float(detectable_t(n_control + n_treatment - 2, self.alpha, self.power))
-        return factor * math.sqrt(1 / n_control + 1 / n_treatment)
+    def _factor(self, df: float) -> float:
+        """Smallest effect found with the power, in standard errors."""
+        level = self.alpha / self.n_comparisons
+        if self.sequential:  # at the planned number of units, whatever that is
+            return float(beyond(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative), self.power))
+        return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
 
-    def needed(self, effect: float) -> tuple[int, int]:
+    def detectable(self, n_control: int, n_treatment: int, size: float = 1.0, scale: float = 1.0) -> float:
+        """Smallest effect found with the power, in standard deviations."""
+        factor = self._factor((n_control + n_treatment) / size - 2)
+        return factor * math.sqrt(scale**2 / n_control + 1 / n_treatment)
+
+    def chance(self, effect: float, n_control: int, n_treatment: int, size: float, scale: float) -> float:
+        """Chance of finding an effect, given in standard deviations."""
+        errors = effect / math.sqrt(scale**2 / n_control + 1 / n_treatment)
+        level = self.alpha / self.n_comparisons
+        if self.sequential:
+            return NormalDist().cdf(errors - float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative)))
+        return float(chance_beyond((n_control + n_treatment) / size - 2, level, errors, self.alternative))
+
+    def needed(self, effect: float, size: float = 1.0, scale: float = 1.0) -> tuple[int, int]:
         """Users of both arms that find an effect, given in standard deviations, with the power.
 
         The t quantile depends on the number of users, so the normal formula is where the search starts.
         """
         shares = self.control_share, 1 - self.control_share
-        scale = (1 / shares[0] + 1 / shares[1]) / effect**2
-        total = detectable(self.alpha, self.power) ** 2 * scale
+        spread = (scale**2 / shares[0] + 1 / shares[1]) / effect**2
+        total = detectable(self.alpha / self.n_comparisons, self.power, self.alternative) ** 2 * spread
         for _ in range(STEPS):
-            factor = float(detectable_t(max(total - 2, 1.0), self.alpha, self.power))
-            total, before = factor**2 * scale, total
+            total, before = self._factor(total / size - 2) ** 2 * spread, total
             if abs(total - before) < 1e-6 * before:
                 break
         arms = self._rounded(total)
-        while self.detectable(*arms) > effect * (1 + 1e-9):
+        while self.detectable(*arms, size, scale) > effect * (1 + 1e-9):
             total += 1 / max(shares)
             arms = self._rounded(total)
         return arms

@@ -1,0 +1,83 @@
+"""`recdf plan`: users and days of an experiment, or lists of a comparison of models, from a result on disk."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pandas as pd
+
+from ..errors import OptionError
+from ..evaluation.result import read_parquet
+from ..experiments.plan.days_needed import arrivals_by_day
+from ..experiments.plan.plan_comparison import plan_comparison
+from ..experiments.plan.plan_experiment import plan_experiment
+from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
+from .deciding import label, metric_arguments, with_times
+from .files import read_files
+from .output import give_tables, text_table
+from .role_flags import given_margins
+
+__all__: list[str] = []
+
+OF_BOTH_PLANS = ("n", "alpha", "power", "n_comparisons", "alternative")
+OF_ARMS = ("rel_effect", "control_share", "cluster", "sequential")
+OF_LISTS = ("diff", "rel_diff", "unit_col")
+PLANNED = ("plan.parquet",)
+
+
+def add_plan(commands: Any) -> None:
+    command = add_command(
+        commands, "plan", _plan, "say how many users and days an experiment needs, or lists a comparison",
+        "Say from a result of the past how many users and days an experiment needs; with --baseline, how many lists a "
+        "comparison of models needs.", usage="%(prog)s RESULTS [options]",
+    )  # fmt: skip
+    files = command.add_argument_group("files")
+    add_arguments(files, {
+        "RESULTS": "folder that recdf evaluate --out wrote",
+        "--log FILE": "log whose new users by day an experiment would gain (needs --time-col)",
+        "--time-col COLUMN": "times of the log",
+    })  # fmt: skip
+    add_out(files, "folder for plan.parquet; without it nothing is written")
+    options = command.add_argument_group("options")
+    add_arguments(options, {
+        "--metric NAME ...": "columns such as ndcg@10, or ratios such as ctr=hits@10/n_pred (default: all)",
+        "--guardrail METRIC=MARGIN ...": "what is to be shown not to be lost, such as revenue@10=-2%%",
+        "--baseline NAME": "plan a comparison of models with this one",
+    })  # fmt: skip
+    add_parameters(options, plan_experiment, (*OF_BOTH_PLANS, *OF_ARMS))
+    add_parameters(options, plan_comparison, OF_LISTS)
+
+
+def _plan(given: argparse.Namespace) -> int:
+    check_out(given.out, PLANNED, given.overwrite)
+    result = read_parquet(given.results)
+    users, keys, models = result.per_user, result.spec["user_col"], given.baseline is not None
+    known = [name for name in result.spec["metrics"] if name in users.columns]
+    metrics = metric_arguments(given.metric, users.columns) or dict.fromkeys(known)
+    specs = {name: spec or name for name, spec in metrics.items()}
+    options = given_parameters(given, (*OF_BOTH_PLANS, *(OF_LISTS if models else OF_ARMS)))
+    if models:
+        if len(result.spec["by"]) != 1:
+            raise OptionError("--baseline plans a comparison of models; the result has no column of models (--by)")
+        by = result.spec["by"][0]
+        base = label("baseline", given.baseline, users[by])
+        table = plan_comparison(users, list(specs), baseline=base, model_col=by, user_col=keys, **options)
+    else:
+        coming = None
+        if given.log is not None:
+            log = with_times(read_files({"log": given.log}, keys, [given.time_col])["log"], given.time_col)
+            coming = arrivals_by_day(log, time_col=given.time_col, user_col=keys)
+        margins = given_margins(given) or None
+        table = plan_experiment(users, specs, arrivals=coming, guardrails=margins, **options)
+    give_tables(given, _text(table), {"plan": table}, {"plan": table}, PLANNED)
+    return 0
+
+
+def _text(table: pd.DataFrame) -> str:
+    """Return the columns that are known, for a terminal."""
+    known = table.loc[:, table.notna().any()]
+    return text_table({
+        name: [f"{one:,.0f}" if name.startswith(("n_", "days")) or name == "n" else f"{one:.4g}"
+               if isinstance(one, float) else str(one) for one in known[name].tolist()] for name in known.columns
+    })  # fmt: skip

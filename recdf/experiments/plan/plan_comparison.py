@@ -1,0 +1,150 @@
+"""How many lists a comparison of models needs, or what difference it can show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import DataError, DuplicateError, OptionError
+from ...inputs.constraints import NONE, SHARE, a_number, either
+from ...inputs.options import as_columns
+from ...stats.power import detectable_t
+from ..choices import Alternative, Columns, check_value
+from ..experiment_columns import frame_of, group_codes, metric_specs, require
+from ..samples import MetricRows, read_metrics
+from .plan_experiment import STEPS, Z95, read_past
+
+
+def plan_comparison(
+    per_user: pd.DataFrame, metrics: str | Sequence[str], *, baseline: Any, n: int | None = None,
+    diff: float | None = None, rel_diff: float | None = None, model_col: str = "model", user_col: Columns = "user_id",
+    unit_col: Columns | None = None, alpha: float = 0.05, power: float = 0.8, n_comparisons: int = 1,
+    alternative: Alternative = "two-sided",
+) -> pd.DataFrame:  # fmt: skip
+    """Say how many lists a difference of two models needs, or how small a difference `n` lists can show.
+
+    With s the standard deviation of the paired differences of the lists that both models have, and K the noncentrality
+    for which a noncentral t with n − 1 degrees of freedom exceeds the quantile of the test at alpha/n_comparisons with
+    the chance `power`: mde = K·s/√n. Lists of one unit are summed before squares, as in `plan_experiment` with
+    `cluster=`. n_low and n_high are n·exp(∓1.96·v), with v² the variance of ln s².
+
+    Parameters
+    ----------
+    per_user : DataFrame
+        `result.per_user` of a smaller test set, or of earlier models that are as alike as those to be compared.
+    metrics : str or list of str
+        Columns.
+    baseline : label
+        Model that the others are compared with.
+    n : int
+        Lists; or
+    diff, rel_diff : float
+        the difference to be found, in units of the metric, or of the baseline's mean. Exactly one of the three.
+    model_col : str, default "model"
+        Column of the model.
+    user_col, unit_col : str or list of str
+        Columns of the list key, and of what is independent of whom (default: the lists).
+    alpha, power, n_comparisons, alternative
+        As in `plan_experiment`.
+
+    Returns
+    -------
+    DataFrame
+        One row per metric and model: `metric`, `baseline`, `model`, `n_lists` (in the data, of both models),
+        `mean_baseline`, `std`, `n` (lists that it takes, int64), `n_low`, `n_high` (null with `n=`), `mde_abs`,
+        `mde_rel` (null unless the baseline's mean is positive), `design_effect` (null without `unit_col`).
+
+    Raises
+    ------
+    ColumnError, OptionError
+        A column or the baseline is missing; not exactly one of `n`, `diff` and `rel_diff`.
+    DuplicateError, DataError
+        Several rows of a model and list; fewer than 2 lists that both have, or no list that differs.
+
+    References
+    ----------
+    Sakai 2016 (sizes of test collections).
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> shop = rd.sample_shop()
+    >>> result = rd.evaluate(shop.true, shop.pred, ["ndcg"], k=10, by="model")
+    >>> plan = rd.experiments.plan_comparison(result.per_user, "ndcg@10", baseline="popularity", diff=0.01)
+    >>> plan[["model", "n_lists", "std", "n"]].round(3)
+        model  n_lists    std     n
+    0     knn     1537  0.290  6600
+    1  random     1537  0.243  4633
+    """
+    keys, units = as_columns(user_col), as_columns(unit_col)
+    require(frame_of("per_user", per_user), "per_user", [model_col, *keys, *units])
+    specs = metric_specs(metrics, per_user, "per_user")
+    if sum(one is not None for one in (n, diff, rel_diff)) != 1:
+        raise OptionError(f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them")
+    check_value("n", n, either(a_number(3, whole=True), NONE))
+    for name, given in (("diff", diff), ("rel_diff", rel_diff)):
+        check_value(name, given, either(a_number(above=0), NONE))
+    for name, share in (("alpha", alpha), ("power", power)):
+        check_value(name, share, SHARE)
+    check_value("n_comparisons", n_comparisons, a_number(1, whole=True))
+    check_value("alternative", alternative, Alternative)
+    level = alpha / n_comparisons
+    rows = []
+    for model, both, differences in _pairs(per_user, list(specs), keys, units, model_col, baseline):
+        clusters = group_codes(both, "per_user", units)[0] if units else None
+        for metric in differences:
+            past = read_past(metric, len(both), clusters)
+            mean = float(both[f"{metric.name}⟦baseline⟧"].mean())
+            if rel_diff is not None and not mean > 0:
+                raise DataError(f"metric {metric.name!r} has mean {mean:g}; a relative difference needs a positive one")
+            wanted = diff if rel_diff is None else rel_diff * mean
+            lists = n if wanted is None else _needed(wanted / past.planned, past.size, level, power, alternative)
+            assert lists is not None
+            mde = past.planned * _least(lists, past.size, level, power, alternative)
+            spread = math.exp(Z95 * past.error_std) if n is None else math.nan
+            rows.append({
+                "metric": metric.name, "baseline": baseline, "model": model, "n_lists": len(both),
+                "mean_baseline": mean, "std": past.std, "n": lists, "n_low": lists / spread, "n_high": lists * spread,
+                "mde_abs": mde, "mde_rel": mde / mean if mean > 0 else math.nan, "design_effect": past.design_effect,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _pairs(
+    per_user: pd.DataFrame, metrics: list[str], keys: list[str], units: list[str], model_col: str, baseline: Any
+) -> Iterator[tuple[Any, pd.DataFrame, list[MetricRows]]]:
+    """Give each model with the lists that it shares with the baseline, and the differences of the metrics."""
+    models = per_user[model_col]
+    if not (models == baseline).any():
+        raise OptionError(f"baseline={baseline!r}: no such {model_col}; there is {models.dropna().unique().tolist()}")
+    if per_user.duplicated([model_col, *keys]).any():
+        raise DuplicateError(f"per_user has several rows per {[model_col, *keys]}; name the list key in ⟦+user_col=⟧")
+    columns = [*dict.fromkeys([*keys, *units])]
+    base = per_user.loc[models == baseline, [*keys, *metrics]]
+    for model in models[models != baseline].dropna().unique().tolist():
+        own = per_user.loc[models == model, [*columns, *metrics]]
+        both = own.merge(base, on=keys, suffixes=("", "⟦baseline⟧")).dropna(subset=metrics)
+        both = both.dropna(subset=[f"{name}⟦baseline⟧" for name in metrics])
+        minus = {name: both[name].astype(float) - both[f"{name}⟦baseline⟧"].astype(float) for name in metrics}
+        frame = pd.DataFrame(minus, index=both.index)
+        yield model, both, read_metrics(frame, metric_specs(metrics, frame, "per_user"), {}, "raise", "per_user")
+
+
+def _least(n: float, size: float, level: float, power: float, alternative: Alternative) -> float:
+    """Smallest difference that n lists show, in standard deviations."""
+    return float(detectable_t(max(n / size - 1, 1.0), level, power, alternative)) / math.sqrt(n)
+
+
+def _needed(effect: float, size: float, level: float, power: float, alternative: Alternative) -> int:
+    """Lists that show a difference, given in standard deviations."""
+    total = float(detectable_t(np.inf, level, power, alternative)) ** 2 / effect**2
+    for _ in range(STEPS):
+        total = (_least(max(total, 3), size, level, power, alternative) * math.sqrt(max(total, 3)) / effect) ** 2
+    lists = max(3, math.ceil(total - 1e-6))
+    while _least(lists, size, level, power, alternative) > effect * (1 + 1e-9):
+        lists += 1
+    return lists

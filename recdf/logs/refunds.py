@@ -1,0 +1,118 @@
+"""Refunds: which purchases they cancel, wholly or in part.
+
+Contract: a refund cancels purchases of its own user and item (and order, where orders are named) that were made at or
+before it: the last one that is not yet refunded, and with what remains of its amount the one before that. Refunds go in
+the order of time. Without amounts, each refund cancels one whole purchase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import DataError
+from ..inputs.frames import column, read_values
+from ..inputs.sorting import dense_codes, run_heads, stable_order
+from .attribution import TimedPairs, bisect
+from .impression_rows import EventRows, Rules, frame_codes
+
+# What is left of an amount, as a share of it, if it is only a rounding error.
+ROUNDING = 1e-9
+
+
+def without_refunded(
+    all_events: Sequence[EventRows], rules: Rules
+) -> tuple[list[EventRows], dict[str, dict[str, int]]]:
+    """Return the events without refunds and without what they cancel, and counts of purchases and refunds."""
+    by_name = {events.name: events for events in all_events}
+    if "refunds" not in by_name:
+        return list(all_events), {}
+    refunds, purchases = by_name.pop("refunds"), by_name["purchases"]
+    price, amount = (_amounts(events, purchases, refunds, rules) for events in (purchases, refunds))
+    left, rest, met = match_refunds(_coded_pairs(purchases, refunds, rules), price, amount)
+    gone, reduced = (left <= 0) & (price > 0), (left > 0) & (left < price)
+    paid = purchases.paid
+    if paid is not None:
+        paid = np.where(reduced, left, paid)[~gone]
+    by_name["purchases"] = replace(
+        purchases, frame=purchases.frame[~gone].reset_index(drop=True), paid=paid,
+        moments=TimedPairs(*(part[~gone] for part in purchases.moments)),
+        list_keys=None if purchases.list_keys is None else [key[~gone] for key in purchases.list_keys],
+    )  # fmt: skip
+    counts = {
+        "purchases": {"refunded": int(gone.sum()), "refunded_in_part": int(reduced.sum())},
+        "refunds": {
+            "events": len(met), "matched": int(met.sum()), "without_purchase": int((~met).sum()),
+            "beyond_price": int((met & (rest > 0)).sum()),
+        },
+    }  # fmt: skip
+    return list(by_name.values()), counts
+
+
+def _amounts(events: EventRows, purchases: EventRows, refunds: EventRows, rules: Rules) -> np.ndarray:
+    """Return what was paid or paid back; 1 each if refunds or purchases have no amounts."""
+    name = rules.value_col
+    if name is None or not all(name in one.frame.columns for one in (purchases, refunds)):
+        return np.ones(len(events.frame))
+    amount = read_values(events.frame, name, events.name)
+    if events is refunds and (amount < 0).any():
+        raise DataError(
+            f"refunds[{name!r}] holds {int((amount < 0).sum()):,} values below 0; expected what was paid back, such as "
+            f"refunds.assign({name}=refunds[{name!r}].abs())"
+        )
+    return amount
+
+
+def _coded_pairs(purchases: EventRows, refunds: EventRows, rules: Rules) -> tuple[TimedPairs, TimedPairs]:
+    """Return purchases and refunds with one code for user, item and order."""
+    keys = [np.concatenate([one, two]) for one, two in zip(purchases.moments, refunds.moments, strict=True)][:2]
+    if rules.order_col is not None:
+        frames = {events.name: events.frame for events in (purchases, refunds)}
+        for name, frame in frames.items():
+            column(frame, rules.order_col, name)
+        keys.append(np.concatenate(list(frame_codes(frames, list(frames), rules.order_col)[0].values())))
+    code, n = dense_codes(keys)[0], len(purchases.frame)
+    of_purchases, of_refunds = code[:n], code[n:]
+    return (
+        TimedPairs(of_purchases, of_purchases, purchases.moments.time),
+        TimedPairs(of_refunds, of_refunds, refunds.moments.time),
+    )
+
+
+def match_refunds(
+    pairs: tuple[TimedPairs, TimedPairs], price: np.ndarray, amount: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is left of each purchase and of each refund, and which refunds cancel anything.
+
+    Each step takes one refund of every pair of user and item at once, and compares it with one purchase.
+    """
+    bought, back = pairs
+    order, by_time = stable_order([bought.user, bought.time]), stable_order([back.user, back.time])
+    pair, time, of = bought.user[order], bought.time[order], back.user[by_time]
+    left, rest, met = price[order], amount[by_time], np.zeros(len(amount), bool)
+    least, least_rest = left * ROUNDING, rest * ROUNDING
+    low, high = np.searchsorted(pair, of), np.searchsorted(pair, of, side="right")
+    last = bisect(time, low, high, back.time[by_time], right=True) - 1
+    at, below = last.copy(), np.arange(len(pair)) - 1  # of a purchase without a rest, the next one to try
+    now = run_heads([of])
+    end = np.append(now[1:], len(of))
+    while len(now):
+        there = at[now] >= low[now]
+        refund = now[there]
+        refund = refund[left[at[refund]] > 0]
+        part = np.minimum(rest[refund], left[at[refund]])
+        met[refund] = True
+        for values, some, small in ((left, at[refund], least), (rest, refund, least_rest)):
+            values[some] -= part
+            values[some[values[some] <= small[some]]] = 0
+        done = ~there | (rest[now] <= 0)
+        jump = now[done & (at[now] < last[now]) & (last[now] >= low[now])]
+        below[last[jump]] = at[jump]
+        at[now[~done]] = below[at[now[~done]]]
+        now = now + done
+        now, end = now[now < end], end[now < end]
+    found = np.empty_like(left), np.empty_like(rest), np.empty_like(met)
+    found[0][order], found[1][by_time], found[2][by_time] = left, rest, met
+    return found

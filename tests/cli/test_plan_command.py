@@ -1,0 +1,37 @@
+"""`recdf plan` gives the tables of `plan_experiment` and `plan_comparison`."""
+
+import pandas as pd
+from cli.command import fails, run
+from cli.shop import SHOP, shown, written
+
+import recdf as rd
+
+EX = rd.experiments
+
+
+def test_plan_writes_what_the_function_gives(capsys, folder):
+    SHOP.log.to_parquet("log.parquet")
+    code, out, err = run(
+        capsys, "plan", "ab", "--metric", "revenue@10", "ctr=hits@10/n_pred", "--rel-effect", "0.05", "--guardrail",
+        "revenue@10=-10%", "--log", "log.parquet", "--time-col", "timestamp", "--n-comparisons", "2", "--out", "out",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "days" in out
+    want = EX.plan_experiment(
+        shown().per_user, {"revenue@10": "revenue@10", "ctr": ("hits@10", "n_pred")}, rel_effect=0.05,
+        guardrails={"revenue@10": "-10%"}, arrivals=EX.arrivals_by_day(SHOP.log, time_col="timestamp"), n_comparisons=2,
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)
+    assert run(capsys, "plan", "ab", "--metric", "revenue@10", "--n", "900", "--sequential")[0] == 0
+    assert "expected exactly one" in fails(capsys, "plan", "ab")
+
+
+def test_plan_of_models(capsys, folder):
+    rd.evaluate(SHOP.true, SHOP.pred, ["ndcg"], k=10, by="model").to_parquet("all")
+    call = ["plan", "all", "--baseline", "popularity", "--rel-diff", "0.05", "--out", "out"]
+    assert run(capsys, *call)[0] == 0
+    per_user = rd.read_parquet("all").per_user
+    want = EX.plan_comparison(per_user, "ndcg@10", baseline="popularity", rel_diff=0.05)
+    pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)
+    assert "no such model" in fails(capsys, "plan", "all", "--baseline", "old", "--diff", "1")
+    assert "no column of models" in fails(capsys, "plan", "ab", "--baseline", "old", "--diff", "1")
