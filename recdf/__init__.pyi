@@ -18,9 +18,9 @@ from .diagnostics import user_gap as user_gap
 from .diagnostics.audits import audit as audit
 from .diagnostics.chance import chance_level as chance_level
 from .diagnostics.data_checks import check as check
-from .diagnostics.floors import ceiling as ceiling
 from .diagnostics.gate_result import Gate as Gate
 from .diagnostics.gates import gate as gate
+from .diagnostics.levels import ceiling as ceiling
 from .diagnostics.list_changes import Diff as Diff
 from .diagnostics.list_changes import diff as diff
 from .display import plot as plot

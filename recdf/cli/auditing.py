@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from ..diagnostics.audit_parts import facts_of
-from ..diagnostics.audits import Audited, audit, audit_parts, question
+from ..diagnostics.audits import Audited, audit, audited, question
 from ..errors import OptionError
 from ..inputs.options import NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
@@ -52,15 +52,14 @@ def _audit(given: argparse.Namespace) -> int:
     check_out(given.out, AUDIT_FILES, given.overwrite)
     options = given_options(given)
     metrics = given.metrics or ["ndcg", "recall"]
-    asked: dict[str, Any] = {"metrics": metrics, "k": given.k or 10, "time_col": given.time_col}
+    asked: dict[str, Any] = {"metrics": metrics, "k": given.k or 10, "time_col": given.time_col, "cutoff": given.cutoff}
     paths = {name: path for name in ("train", "log", "items") if (path := getattr(given, name)) is not None}
     if given.stream or given.memory_limit is not None:
         found = _streamed_audit(given, asked, paths, options)
     else:
         frames = {name: _timed(one, given.time_col) for name, one in read_frames_of(given, options, paths).items()}
         sides: dict[str, Any] = {name: frames.get(name) for name in ("train", "log", "items")}
-        cutoff = _cutoff(given.cutoff, frames, given.time_col)
-        found = audit(frames["true"], frames["pred"], **asked, **sides, cutoff=cutoff, **options)
+        found = audit(frames["true"], frames["pred"], **asked, **sides, **options)
     text = (findings_lines(found) if len(found) else "nothing found") + f"\n\n{found.floors.to_string(index=False)}"
     tables = {"findings": pd.DataFrame(found), "floors": found.floors}
     give_tables(given, text, tables, tables, AUDIT_FILES)
@@ -74,18 +73,6 @@ def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
     return frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
 
 
-def _cutoff(text: str | None, frames: Mapping[str, pd.DataFrame], name: str | None) -> Any:
-    """Return the cut-off as a number where the times are numbers."""
-    if text is None or name is None:
-        return text
-    if not any(pd.api.types.is_numeric_dtype(one[name].dtype) for one in frames.values() if name in one.columns):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise OptionError(f"--cutoff {text}; the times are numbers, expected a number") from None
-
-
 def _streamed_audit(
     given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: Mapping[str, Any]
 ) -> Audited:
@@ -95,32 +82,20 @@ def _streamed_audit(
         if is_text_file(path) or is_remote(path):
             raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
     sources = {name: Source(path, name) for name, path in files.items()}
-    keys, time = id_columns(options), given.time_col
-    wanted = {*keys, time, "score", "rank", "relevance", *as_columns(options.get("by"))}
+    keys = id_columns(options)
+    wanted = {*keys, given.time_col, "score", "rank", "relevance", *as_columns(options.get("by"))}
     wanted |= {one for name, one in options.items() if name.endswith("_col") and isinstance(one, str)}
     names = {role: [name for name in one.schema.names if name in wanted] for role, one in sources.items()}
-    heads = {role: one.as_pandas(next(one.batches(names[role], 1)).slice(0, 1)) for role, one in sources.items()}
-    asked_of = question(asked["metrics"], asked["k"], time, _cutoff(given.cutoff, heads, time), options)
+    items = read_beside(paths["items"], sources["pred"].files_schema, keys, []) if "items" in paths else None
+    size = sum(one.n_rows * one.row_bytes(names[role]) for role, one in sources.items() if role != "log")
+    n_parts = int(COPIES * size // memory_bytes(given.memory_limit)) + 1
 
     def batches(role: str) -> Iterator[pd.DataFrame]:
         return (sources[role].as_pandas(table) for table in sources[role].batches(names[role], 2**20))
 
-    items = read_beside(paths["items"], sources["pred"].files_schema, keys, []) if "items" in paths else None
-    facts = facts_of({role: batches(role) for role in files}, items, asked_of)
-    size = sum(one.n_rows * one.row_bytes(names[role]) for role, one in sources.items() if role != "log")
-    n_parts = int(COPIES * size // memory_bytes(given.memory_limit)) + 1
+    def part_of(frame: pd.DataFrame) -> Any:  # by the user's id alone and not its dtype
+        ids = frame[keys[0]].astype(str).astype(object)
+        return pd.util.hash_pandas_object(ids, index=False).to_numpy() % n_parts
 
-    def part(number: int) -> dict[str, pd.DataFrame]:
-        found = {}
-        for role in files:
-            if role != "log":
-                some = [one[_bucket(one[keys[0]], n_parts) == number] for one in batches(role)]
-                found[role] = pd.concat(some, ignore_index=True)
-        return found
-
-    return audit_parts((part(number) for number in range(n_parts)), facts, asked_of)
-
-
-def _bucket(users: pd.Series, n: int) -> Any:
-    """Return the part of each user, which depends on the user's id alone and not on its dtype."""
-    return pd.util.hash_pandas_object(users.astype(str).astype(object), index=False).to_numpy() % n
+    return audited({role: partial(batches, role) for role in files}, n_parts, part_of,
+                   question(**asked, items=items, options=options))  # fmt: skip

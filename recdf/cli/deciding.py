@@ -18,10 +18,11 @@ from ..experiments.compare.segment_effects import segment_sentences
 from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
 from ..experiments.compare.where_both import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
-from ..experiments.decide.experiment_health import experiment_health
+from ..experiments.decide.experiment_health import by_stratum, experiment_health
 from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
 from ..experiments.plan.experiment_plan import ExperimentPlan
+from ..inputs.frames import column
 from ..tables.comparisons import report_table
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
@@ -139,7 +140,8 @@ def add_experiment(commands: Any) -> None:
         "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such as hitrate@10",
         "--expected NAME=SHARE ...":
             "planned share of every variant, such as A=0.9 B=0.1 (default: equal); users that do not fit it make the "
-            "verdict invalid",
+            "verdict invalid; in a ramp-up, of each of --strata, such as week1:A=0.9 week1:B=0.1 week2:A=0.5 "
+            "week2:B=0.5",
         "--segment COLUMN ...": "columns of the assignment: compare within each",
     })  # fmt: skip
     what.add_argument(
@@ -183,10 +185,10 @@ def _experiment(given: argparse.Namespace) -> int:
         **given_parameters(given, ("smaller_is_better", "larger_is_better")), **of_join,
     )  # fmt: skip
     join = joined.attrs["recdf_experiment"]
-    expected = planned_arguments(given.expected, joined[given.variant_col])
+    expected = planned_arguments(given.expected, joined[given.variant_col], joined, options.get("strata"))
     health = experiment_health(
         result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected,
-        cluster=options.get("cluster"),
+        cluster=options.get("cluster"), by=options["strata"] if by_stratum(expected) else None,
     )  # fmt: skip
     known = [name for name in result.spec["metrics"] if name in joined.columns]
     metrics = metric_arguments(given.metric, joined.columns) or dict.fromkeys(known)
@@ -236,6 +238,8 @@ def _over_time(
              "smaller_is_better", "larger_is_better")  # fmt: skip
     own = {name: options[name] for name in known if name in options}
     own |= {name: of_join[name] for name in ("exposure_col", "time_col", "multi_variant") if name in of_join}
+    if by_stratum(own["expected"]):  # the changing shares withhold the verdicts
+        own["expected"] = None
     own |= {"sequential_n": options.get("sequential_n")} if given.over_time == "cumulative" else {}
     how = {name: given.how for name, spec in specs.items() if isinstance(spec, str)} if given.how else None
     missing: AbsentUsers = "drop" if of_join.get("missing") == "drop" else "zero"
@@ -244,17 +248,31 @@ def _over_time(
     )
 
 
-def planned_arguments(given: Sequence[str] | None, variants: pd.Series) -> dict[Any, float]:
-    """Return the planned share of each variant from texts such as A=0.9; without them the shares are equal."""
+def planned_arguments(
+    given: Sequence[str] | None, variants: pd.Series, rows: pd.DataFrame, strata: Sequence[str] | None
+) -> dict[Any, Any]:
+    """Return the planned share of each variant from texts such as A=0.9; without them the shares are equal.
+
+    If strata are named, and all texts are as week1:A=0.9, they are the shares of each stratum.
+    """
     labels = variants.unique().tolist()
     if given is None:
         return dict.fromkeys(labels, 1.0)
-    shares = {}
-    for name, part in as_pairs("--expected", given, "a variant and its share, as A=0.5", float).items():
+    shares = as_pairs("--expected", given, "a variant and its share, as A=0.5", float)
+
+    def labelled(name: str) -> Any:
         # A planned variant that nobody was assigned to is a finding, not a mistake.
         known = name in labels or not all(isinstance(label, str) for label in labels)
-        shares[label("expected", name, variants) if known else name] = part
-    return shares
+        return label("expected", name, variants) if known else name
+
+    if len(strata or []) != 1 or not all(":" in name and name not in labels for name in shares):
+        return {labelled(name): part for name, part in shares.items()}
+    of_strata: dict[Any, Any] = {}
+    for name, part in shares.items():
+        stratum, _, variant = name.rpartition(":")
+        own = label("expected", stratum, column(rows, strata[0], "assignment"))  # type: ignore[index]
+        of_strata.setdefault(own, {})[labelled(variant)] = part
+    return of_strata
 
 
 def metric_arguments(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, Any]:
@@ -298,7 +316,8 @@ def _health(
     health: pd.DataFrame, join: dict[str, Any], planned: bool, compared: pd.DataFrame, n_compared: int
 ) -> str:
     """Return the table of assigned users, and one line for each conclusion; the sample ratio is of those compared."""
-    table = {
+    strata = health.columns[: list(health.columns).index("variant")]
+    table = {name: health[name].astype(str).tolist() for name in strata} | {
         "variant": [str(name) for name in health["variant"]],
         "assigned": [f"{n:,}" for n in health["n_assigned"]],
         "share": [f"{part:.1%}" for part in health["share"]],
@@ -306,7 +325,6 @@ def _health(
         "with metrics": [f"{n:,}" for n in health["n_with_metrics"]],
         "missing": [f"{part:.1%}" for part in health["missing_rate"]],
     }
-    first = health.iloc[0]
     plan = "planned shares" if planned else "equal shares (say otherwise with --expected)"
     part = f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
     broken = compared["warning"].str.split("; ").map(lambda named: "sample_ratio" in named).any()
@@ -315,7 +333,7 @@ def _health(
         text_table(table),
         "",
         _verdict(f"sample ratio{part}", compared["srm_p"].min(), broken, f"fits {plan}", f"DOES NOT FIT {plan}"),
-        _verdict("missing metrics", first["missing_p"], first["missing_flag"], *alike),
+        _verdict("missing metrics", health["missing_p"].min(), (health["missing_flag"] != "").any(), *alike),
     ]
     counts = {
         "n_multi_variant": "users in several variants, left out",

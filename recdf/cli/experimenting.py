@@ -23,7 +23,7 @@ from .output import failed, give_tables, text_table, verdicts_fail
 OF_INTERLEAVE = ("method", "seed", "user_col", "item_col", "score_col", "rank_col")
 OF_INTERLEAVED = ("credit", "unit_col", "user_col", "item_col", "alternative", "confidence")
 OF_AA = ("n", "cluster", "nan", "alternative", "confidence", "seed")
-OF_SRM = ("user_col", "variant_col", "cluster", "confidence")
+OF_SRM = ("user_col", "variant_col", "cluster", "strata", "confidence")
 OF_QUANTILES = (
     "variant_col", "user_col", "cluster", "by", "nan", "smaller_is_better", "larger_is_better", "alternative",
     "confidence", "correction", "time_col",
@@ -142,7 +142,10 @@ def add_srm(commands: Any) -> None:
     add_out(files, "folder for srm.parquet; without it nothing is written")
     options = command.add_argument_group("options")
     add_arguments(options, {"--column COLUMN ...": "columns to look into"}, required=True)
-    add_arguments(options, {"--expected NAME=SHARE ...": "planned shares, such as A=0.9 B=0.1 (default: equal)"})
+    add_arguments(options, {
+        "--expected NAME=SHARE ...":
+            "planned shares, such as A=0.9 B=0.1, or of each of --strata, as week1:A=0.9 (default: equal)",
+    })  # fmt: skip
     add_parameters(options, find_srm, OF_SRM)
 
 
@@ -150,10 +153,13 @@ def _srm(given: argparse.Namespace) -> int:
     check_out(given.out, RATIO, given.overwrite)
     options = given_parameters(given, OF_SRM)
     variant = options.get("variant_col", "variant")
-    labels = [variant, *given.column, *options.get("cluster", [])]
+    strata = options.get("strata")
+    labels = [variant, *given.column, *options.get("cluster", []), *(strata or [])]
     keys = options.get("user_col", ["user_id"])
     assignment = read_files({"assignment": given.assignment}, keys, labels)["assignment"]
-    expected = None if given.expected is None else planned_arguments(given.expected, assignment[variant])
+    expected = None if given.expected is None else planned_arguments(
+        given.expected, assignment[variant], assignment, strata
+    )
     table = find_srm(assignment, given.column, expected=expected, **options)
     said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
     shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
@@ -191,7 +197,8 @@ def _run_quantiles(given: argparse.Namespace) -> int:
     names = [one for name in ("cluster", "by") for one in options.get(name, [])]
     rows = read_files({"rows": given.rows}, options.get("user_col", []), [variant, *names])["rows"]
     options["control"] = label("control", given.control, rows[variant])
-    options["expected"] = None if given.expected is None else planned_arguments(given.expected, rows[variant])
+    of_rows = given.expected, rows[variant], rows, None
+    options["expected"] = None if given.expected is None else planned_arguments(*of_rows)
     tables = {}
     if given.metric:
         tables["quantiles"] = compare_quantiles(rows, given.metric, quantiles=given.quantiles, **options)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from ..diagnostics.gate_sides import Side, item_col_of, pair_of, read_side
+from ..diagnostics.gate_sides import Side, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
+from .arguments import flag as as_flag
 from .deciding import label
 from .files import read_files
 from .output import GATE_FILES, give_tables
@@ -86,30 +87,36 @@ def _run_gate(given: argparse.Namespace) -> int:
 
 def side_of_folder(given: argparse.Namespace, role: str, name: str, flag: str) -> Side:
     """Return the result in a folder; of several recommenders the rows of the one that was named."""
-    folder, model = getattr(given, name), getattr(given, flag)
-    result, flag = read_parquet(folder), flag.replace("_", "-")
-    by = [one for one in result.spec["by"] if one in result.per_user.columns]
-    if not by:
-        if model is not None:
-            raise OptionError(f"--{flag} {model}: the result was evaluated without --by")
-        return read_side(role, result)
-    models: pd.Series = result.per_user[by[0]]
-    if model is None and models.nunique() > 1:
-        raise OptionError(f"{folder} has several {by[0]}s ({', '.join(map(str, models.unique()))}); name one: --{flag}")
-    return read_side(role, result.per_user if model is None else result.per_user[models == label(flag, model, models)])
+    result = read_parquet(getattr(given, name))
+    by, rows = result.spec["by"], _rows_of_named(given, flag, result.per_user, result.spec["by"])
+    if by and (models := rows[by[0]].unique().tolist())[1:]:
+        several = f"{getattr(given, name)} has several {by[0]}s ({', '.join(map(str, models))})"
+        raise OptionError(f"{several}; name one: {as_flag(flag)}")
+    return read_side(role, Side(role, rows, result.spec))
+
+
+def _rows_of_named(given: argparse.Namespace, flag: str, frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the recommender that was named, if one was and the frame tells them apart."""
+    model = getattr(given, flag)
+    if model is not None and not by:
+        raise OptionError(f"{as_flag(flag)} {model}: the result was evaluated without --by")
+    if model is None or by[0] not in frame.columns:
+        return frame
+    models: pd.Series = frame[by[0]]
+    rows: pd.DataFrame = frame[models == label(as_flag(flag).lstrip("-"), model, models)]
+    return rows
 
 
 def read_lists(
     given: argparse.Namespace, sides: Sequence[Side], paths: Mapping[str, str], flags: Sequence[str]
 ) -> dict[str, Any]:
     """Read the recommendations of both sides, those of the model that was named, and other files beside them."""
-    roles = [side.role for side in sides]
-    pairs = {} if given.pred is None else pair_of(given.pred, roles)
-    keys = [*sides[0].spec["user_col"], item_col_of(sides)]
-    frames = read_files({**paths, **pairs}, keys, [], ["score", "rank"]) if paths or pairs else {}
-    for side, flag in zip(sides, flags, strict=True):
-        model, by = getattr(given, flag), side.spec["by"]
-        if side.role in frames and model is not None and by[0] in frames[side.role].columns:
-            own = frames[side.role]
-            frames[side.role] = own[own[by[0]] == label(flag.replace("_", "-"), model, own[by[0]])]
-    return {name: frames[name] for name in paths} | ({"pred": [frames[role] for role in roles]} if pairs else {})
+    pairs = {} if given.pred is None else pair_of(given.pred, [side.role for side in sides])
+    if not paths and not pairs:
+        return {}
+    keys = [*sides[0].spec["user_col"], sides[0].options.get("item_col", "item_id")]
+    frames: dict[str, Any] = read_files({**paths, **pairs}, keys, [], ["score", "rank"])
+    if pairs:
+        of_both = zip(sides, flags, strict=True)
+        frames["pred"] = [_rows_of_named(given, flag, frames.pop(side.role), side.spec["by"]) for side, flag in of_both]
+    return frames

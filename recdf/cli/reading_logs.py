@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from ..errors import DataError, OptionError
 from ..evaluation.publishing import made, staging_folder
-from ..inputs.options import as_columns
 from ..logs.impressions import SPANS, from_impressions
 from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
 from ..partitions.impressions_parquet import impressions_parquet
@@ -21,7 +20,9 @@ from .arguments import add_arguments, add_command, add_out, add_parameters, as_p
 from .files import is_text_file, read_files
 from .output import print_tables
 
-LOG_COLUMN_FLAGS = ("user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col", "order_col")
+LOG_COLUMN_FLAGS = (
+    "user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col", "order_col", "person_col",
+)  # fmt: skip
 LOG_RULE_FLAGS = ("attribution", "named_lists", "repeats", "unattributed", "value", "null_keys")
 
 
@@ -38,6 +39,7 @@ def add_impressions(commands: Any) -> None:
         "--clicks FILE": "one row per click: user, item, time",
         "--purchases FILE": "one row per purchase: user, item, time, price",
         "--refunds FILE": "one row per refund: user, item, time, and the amount if it may be a part of the price",
+        "--persons FILE": "one row per device: user (the device) and person",
     }, type=local)  # fmt: skip
     add_arguments(files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"})
     add_out(files, "folder for true.parquet, pred.parquet and impressions.json, the record of rules and counts")
@@ -65,7 +67,7 @@ def _impressions(given: argparse.Namespace) -> None:
     if given.clicks or given.purchases or "session_gap" in options:
         options.setdefault("time_col", "time")
     options = {"user_col": "user_id", "item_col": "item_id", **options}
-    roles = ("log", "clicks", "purchases", "refunds")
+    roles = ("log", "clicks", "purchases", "refunds", "persons")
     paths = {name: path for name in roles if (path := getattr(given, name)) is not None}
     with ExitStack() as stack:
         if any(map(is_text_file, paths.values())):
@@ -90,7 +92,8 @@ def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -
     import pyarrow.parquet as pq  # costs time that other commands need not take
 
     lists = options.get("list_cols", ["session_id"])
-    keys = [options["user_col"], options["item_col"], *lists, *as_columns(options.get("order_col"))]
+    keys = [options["user_col"], options["item_col"], *lists]
+    keys += [options[name] for name in ("order_col", "person_col") if name in options]
     frames = read_files(paths, keys, [])
     name, found = options.get("time_col"), {}
     for role, frame in frames.items():
@@ -126,6 +129,8 @@ def _report_text(spec: dict[str, Any], out: Path) -> str:
         if name in counts:
             found = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts[name].items() if what != "events")
             lines.append(f"{counts[name]['events']:,} {name}: {found}")
+    if "persons" in counts:
+        lines.append(", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts["persons"].items()))
     keys = " ".join([spec["user_col"], *spec["list_cols"]])
     value = "" if spec["value_col"] is None else f" --value-col {spec['value_col']}"
     item = "" if spec["item_col"] == "item_id" else f" --item-col {spec['item_col']}"

@@ -32,7 +32,7 @@ TABLES = {
     "log": "past interactions, for the picture of the long tail (needs --exposure)",
     "position": "what rd.position_table returned",
     "over_time": "effects by period",
-    "gate": "the gate.parquet that recdf gate --out wrote, beside its checks.parquet",
+    "gate": "the folder that recdf gate --out wrote, or its gate.parquet",
 }
 
 
@@ -69,6 +69,9 @@ def _run_report(given: argparse.Namespace) -> None:
         given.parser.error("name RESULTS, or a page of its own: --experiment FILE or --off-policy FILE")
     result = None if given.results is None else read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
+    if "gate" in paths:
+        folder = paths["gate"] if paths["gate"].is_dir() else paths["gate"].parent
+        paths["gate"] = folder / GATE_FILES[0]
     tables: dict[str, Any] = dict(_read_all(paths))
     if "gate" in tables:
         tables["gate"] = Gate(tables["gate"], tables.pop("checks"))

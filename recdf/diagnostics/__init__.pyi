@@ -8,8 +8,8 @@ from ..diagnostics.count_tables import hit_table as hit_table
 from ..diagnostics.count_tables import position_table as position_table
 from ..diagnostics.count_tables import user_gap as user_gap
 from ..diagnostics.data_checks import check as check
-from ..diagnostics.floors import ceiling as ceiling
 from ..diagnostics.gates import gate as gate
+from ..diagnostics.levels import ceiling as ceiling
 from ..diagnostics.list_changes import diff as diff
 from ..metrics.sampled import sampled_values as sampled_values
 

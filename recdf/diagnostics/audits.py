@@ -1,68 +1,73 @@
-"""`audit`: is the evaluation itself sound? Leaks between training data and truth, and levels that need no model."""
+"""`audit`: is the evaluation itself sound? Leaks between training data and truth, and levels that need no model.
+
+Contract: the users are audited in parts, each with all rows of its users, by the same code for frames and files. A part
+gives one row per list, with the metrics, their levels and what they are without the rows of each finding; and counts.
+"""
 
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from numbers import Integral
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, OptionError, RecdfWarning
+from ..errors import ColumnError, EmptyPopulationError, OptionError
 from ..evaluation.summary import CONFIDENCE
+from ..evaluation.summary_rows import population_within, within
+from ..inputs.codes import encode, encode_keys, first_rows, known_ids
 from ..inputs.door import takes_options
-from ..inputs.frames import id_frame
-from ..inputs.options import CallArguments
+from ..inputs.frames import as_frame, column, id_frame
+from ..inputs.options import CallArguments, as_columns
+from ..inputs.sorting import distinct
+from ..inputs.true_and_pred import gains, read_relevance, relevance_source
+from ..logs.times import read_times
+from ..matching.lists import Matched
 from ..metrics.call import Call
-from ..metrics.compute import mean
-from ..metrics.strings import parse
+from ..metrics.compute import mean, per_user_frame
 from ..stats.numbers import Floats
 from ..stats.student import interval_quantile
 from ..tables.cells import number
-from ..tables.findings import Findings, Severity, ShownFindings, findings_text
-from .audit_parts import AuditPart, Facts, Question, by_texts, facts_of, measured, metric_sums, weights_of_lists
-from .floors import Metrics, with_keys
+from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
+from .chance import chance_of
+from .levels import Metrics, best_order, call_of_levels, matched_quietly, true_rows, values_of, with_ranks
 
 __all__ = ["audit"]
 
-# Each finding: its name, its severity, and what it does to the metrics.
-KNOWN: Mapping[str, tuple[str, Severity, str]] = {
-    "true_in_train": (
-        "rows of true that stand in train", "warning",
-        "a model that remembers train hits them, and one that leaves out seen items cannot",
-    ),
-    "pred_in_train": (
-        "recommended items that the user has in train", "warning",
-        "they can be right only where users want again what they had; without: as with ⟦+exclude=train⟧",
-    ),
-    "train_after_cutoff": (
-        "rows of train after the cut-off", "warning",
-        "the model has learned from the time that it is tested on; without: the lists of other users",
-    ),
-    "train_after_own": (
-        "rows of train after the user's own row of true", "warning",
-        "the model knows what the user did afterwards; without: the lists of other users",
-    ),
-    "train_after_list": (
-        "lists whose truth is older than other users' rows of train", "info",
-        "the model knows what was popular later (a split by user, not by time); without: the other lists",
-    ),
-    "true_before_cutoff": (
-        "rows of true before the cut-off", "warning", "they belong to the training data; without: those rows left out",
-    ),
-    "true_cold": (
-        "relevant items that were not known before", "info",
-        "a model that knows items only from train cannot hit them; without: those rows left out",
-    ),
-    "pred_cold": ("recommended items that were not known before", "info", "the model knows items not only from train"),
-    "pred_unknown": (
-        "users of pred that train lacks", "info", "nothing personal can be known of them; without: other users' lists",
-    ),
+AuditFrames = Mapping[str, pd.DataFrame]
+# The frames of an audit, each by a function that reads it from the start, in batches of rows.
+Readers = Mapping[str, Callable[[], Iterable[pd.DataFrame]]]
+
+# Each finding: its severity, its name, and what it does to the metrics.
+KNOWN: Mapping[str, tuple[Severity, str, str]] = {
+    "true_in_train": ("warning", "rows of true that stand in train",
+                      "a model that remembers train hits them, and one that leaves out seen items cannot"),
+    "pred_in_train": ("warning", "recommended items that the user has in train", "they can be right only where users "
+                      "want again what they had; without: as with ⟦+exclude=train⟧"),
+    "train_after_cutoff": ("warning", "rows of train after the cut-off",
+                           "the model has learned from the time of the test; without: the lists of other users"),
+    "train_after_own": ("warning", "rows of train after the user's own row of true",
+                        "the model knows what the user did afterwards; without: the lists of other users"),
+    "train_after_list": ("info", "lists whose truth is older than other users' rows of train", "the model knows what "
+                         "was popular later (a split by user, not by time); without: the other lists"),
+    "true_before_cutoff": ("warning", "rows of true before the cut-off",
+                           "they belong to the training data; without: those rows left out"),
+    "true_cold": ("info", "relevant items that were not known before",
+                  "a model that knows items only from train cannot hit them; without: those rows left out"),
+    "pred_cold": ("info", "recommended items that were not known before", "the model knows items not only from train"),
+    "pred_unknown": ("info", "users of pred that train lacks",
+                     "nothing personal can be known of them; without: other users' lists"),
 }  # fmt: skip
-LEVELS = ("chance", "popularity", "ceiling")
+LEVEL_WORDS = {
+    "below chance": "a random order of the catalogue does better",
+    "at chance": "no better than a random order of the catalogue is shown",
+    "below popularity": "the most popular items of train, less the seen ones, do better",
+    "at popularity": "no difference from the most popular items of train, less the seen ones, is shown",
+    "at its ceiling": "no better order of the items in the lists is to be had; only other items can raise it",
+}
 
 
 class AuditFindings(Findings):
@@ -72,6 +77,11 @@ class AuditFindings(Findings):
         **Findings.columns, "by": "str", "metric": "str", "value": "float64", "value_without": "float64",
         "ranges": "str",
     }  # fmt: skip
+
+    def about(self, metric: str, value: float, without: float, *finding: Any) -> None:
+        """Add a finding that stands beside a metric."""
+        self.add(*finding)
+        self.rows[-1] |= {"metric": metric, "value": value, "value_without": without}
 
 
 class Audited(ShownFindings):
@@ -89,115 +99,303 @@ class Audited(ShownFindings):
         return (html or "") + pd.DataFrame(self.floors).to_html(index=False) if hasattr(self, "floors") else html
 
 
-def _interval(d: Floats, weight: Floats, unit: np.ndarray) -> tuple[float, float, float]:
+class Question(NamedTuple):
+    """What an audit is asked; `items` is the size of the catalogue, None for a side table or what is counted."""
+
+    call: Call
+    items: int | None
+    time_col: str | None
+    cutoff: Any
+
+    @property
+    def keys(self) -> list[str]:
+        return as_columns(self.call.options.user_col)
+
+    def rows_by(self, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+        """Return the rows of each `by` value, by its text: "" without `by`."""
+        by = as_columns(self.call.options.by)
+        if not by:
+            return {"": np.ones(len(frame), bool)}
+        code = frame.groupby(by, sort=False, observed=True).ngroup().to_numpy()
+        heads = frame.loc[~pd.Series(code, index=frame.index).duplicated(), by].astype(object).to_numpy().tolist()
+        return {" · ".join(map(str, one)): code == place for place, one in enumerate(heads)}
+
+    def mean(self, lists: pd.DataFrame, name: str) -> float:
+        """Return the mean of a column of lists, NaN where they have no such column."""
+        weight = self.call.options.weight_name
+        values = lists[name].to_numpy(float) if name in lists else np.zeros(0)
+        return mean(values, None if weight is None else lists[weight].to_numpy(float)[: len(values)])
+
+
+def question(
+    metrics: Metrics, k: Any, items: Any, time_col: str | None, cutoff: Any, options: Mapping[str, Any]
+) -> Question:
+    """Check what is asked."""
+    counted = items is None or isinstance(items, Integral)
+    given = {**options, "items": None if counted else id_frame(items, "items", [options.get("item_col", "item_id")])}
+    call = call_of_levels(audit, given, metrics, k, ("by_in_true", "judged_only"))
+    if cutoff is not None and time_col is None:
+        raise OptionError("⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)", argument="cutoff")
+    return Question(call, items if counted else None, time_col, cutoff)
+
+
+def _history(read: Readers, asked: Question) -> pd.DataFrame:
+    """Return one row per item of all frames, the most popular first: `n`, and the `first` and `last` time if there is.
+
+    `n` counts rows of train, which has the last times; the first times are those of `log` if that is given. Without
+    train, `n` counts the rows of `log`.
+    """
+    item, time = asked.call.options.item_col, asked.time_col
+    how, parts = {"n": "sum", "first": "min", "last": "max"}, []
+    of = {"n": "train" if "train" in read else "log", "first": "log" if "log" in read else "train", "last": "train"}
+    for role, batches in read.items():
+        for batch in batches():
+            rows = pd.DataFrame({"n": np.full(len(batch), int(of["n"] == role))})
+            for name in ("first", "last"):
+                if of[name] == role and time in batch:
+                    rows[name] = batch[time].array
+            ids = column(batch, item, role).reset_index(drop=True)
+            parts.append(rows.groupby(ids, observed=True).agg({name: one for name, one in how.items() if name in rows}))
+    rows = pd.concat(parts)
+    found = rows.groupby(level=0).agg({name: one for name, one in how.items() if name in rows}).rename_axis(item)
+    return found.reset_index().sort_values("n", ascending=False, kind="stable")
+
+
+class _Pairs:
+    """Users and items of the frames of a part as codes, and each pair of `train` once, as sorted numbers.
+
+    The code of an item is its place by popularity in `train`, so that the pairs of a user stand in that order.
+    Users are those that `train` tells apart.
+    """
+
+    def __init__(self, frames: AuditFrames, history: pd.DataFrame, asked: Question) -> None:
+        item, held = asked.call.options.item_col, {**frames, "items": history}
+        own = [name for name in asked.keys if name in frames.get("train", frames["true"])] or asked.keys
+        del held["lists"]
+        users, self.n_users = encode_keys([[known_ids(one, role, key) for key in own] for role, one in frames.items()])
+        items = encode([known_ids(one, role, item) for role, one in held.items()])
+        *codes, of_history = items.codes
+        place = first_rows(of_history, items.n)
+        self.n_items, self.n_popular = len(history), int((history["n"] > 0).sum())
+        self.users = {role: one.all().astype(np.int64) for role, one in zip(frames, users, strict=True)}
+        self.items = {role: place[one] for role, one in zip(held, codes, strict=False)}
+        self.train = distinct(np.sort(self.of("train"))) if "train" in frames else np.zeros(0, np.int64)
+
+    def of(self, role: str) -> np.ndarray:
+        """One number for the user and the item of each row."""
+        pairs: np.ndarray = self.users[role] * self.n_items + self.items[role]
+        return pairs
+
+    @cached_property
+    def seen(self) -> dict[str, np.ndarray]:
+        """Tell which rows of true and pred are in train too."""
+        pairs, train = {role: self.of(role) for role in ("true", "pred")}, np.append(self.train, -1)
+        return {role: train[np.searchsorted(self.train, own)] == own for role, own in pairs.items()}
+
+    def popular_lists(self, matched: Matched, frame_row: np.ndarray) -> Matched:
+        """Return lists of the most popular items of train, less those that the user has there.
+
+        The rank of a relevant item is its place by popularity, less the items of the user that come before it.
+        """
+        lists, user = np.arange(len(matched)), self.users["lists"]
+        first, end = (np.searchsorted(self.train, (user + one) * self.n_items) for one in (0, 1))
+        of, row = true_rows(matched, lists, (~self.seen["true"] & (self.items["true"] < self.n_popular))[frame_row])
+        before = np.searchsorted(self.train, self.of("true")[frame_row[row]]) - first[of]
+        rank = self.items["true"][frame_row[row]] + 1 - before
+        return with_ranks(matched, lists, self.n_popular - (end - first), of, row, rank)
+
+
+def _clock(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[str, Floats]:
+    """Return the times of each frame, the end of train and the cut-off as numbers of one clock; NaN for a null."""
+    name, cutoff = asked.time_col, asked.cutoff
+    columns = {role: (f"{role}[{name!r}]", one[name]) for role, one in frames.items() if name in one}
+    if "first" in history:
+        columns["items"] = "the first times of items", history["first"]
+    if "last" in history:
+        columns["end"] = "the last time of train", pd.Series([history["last"].max()])
+    if cutoff is not None:
+        plain = all(pd.api.types.is_numeric_dtype(one.dtype) for _, one in columns.values())
+        try:
+            columns["cutoff"] = "cutoff", pd.Series([float(cutoff) if plain else pd.Timestamp(cutoff)])
+        except (ValueError, TypeError):
+            words = f"cutoff={cutoff!r}; expected {'a number' if plain else 'a time such as 2026-11-01'}"
+            raise OptionError(words, argument="cutoff", value=cutoff) from None
+    read = read_times(list(columns.values()))[1]
+    return {
+        role: np.where(one.isna().to_numpy(bool), np.nan, own.values.astype(float))
+        for (role, (_, one)), own in zip(columns.items(), read, strict=True)
+    }
+
+
+# The frame of a finding, its rows, and the rows that it could be about.
+Mark = tuple[str, np.ndarray, np.ndarray]
+
+
+def _marks(frames: AuditFrames, pairs: _Pairs, history: pd.DataFrame, asked: Question) -> dict[str, Mark]:
+    """Return the rows that each finding is about."""
+    options, users = asked.call.options, pairs.users
+    every = {role: np.ones(len(one), bool) for role, one in frames.items()}
+    name = relevance_source(frames["true"], options)
+    relevant = every["true"] if name is None else gains(read_relevance(frames["true"], name, options), options) > 0
+    time = _clock(frames, history, asked)
+    cutoff, found = time["cutoff"][0] if "cutoff" in time else np.inf, {}
+    if "train" in frames:
+        found["true_in_train"] = "true", pairs.seen["true"] & relevant, relevant
+        found["pred_in_train"] = "pred", pairs.seen["pred"], every["pred"]
+        known, head = np.zeros(pairs.n_users, bool), ~every["pred"]
+        known[users["train"]] = True
+        for mine in asked.rows_by(frames["pred"]).values():
+            head[np.flatnonzero(mine)[~pd.Series(users["pred"][mine]).duplicated().to_numpy()]] = True
+        found["pred_unknown"] = "pred", head & ~known[users["pred"]], head
+    if "train" in time:
+        found["train_after_cutoff"] = "train", time["train"] > cutoff, every["train"]
+    if "true" in time:
+        found["true_before_cutoff"] = "true", (time["true"] < cutoff) & relevant & np.isfinite(cutoff), relevant
+    if "train" in time and "true" in time:
+        own = np.full(pairs.n_users, np.inf)
+        np.fmin.at(own, users["true"][relevant], time["true"][relevant])
+        found["train_after_own"] = "train", time["train"] > own[users["train"]], every["train"]
+        if asked.cutoff is None:
+            found["train_after_list"] = "lists", own[users["lists"]] < time["end"][0], every["lists"]
+    cold = (history["n"] == 0).to_numpy() | (time.get("items", np.zeros(len(history))) > cutoff)
+    found["true_cold"] = "true", cold[pairs.items["true"]] & relevant, relevant
+    found["pred_cold"] = "pred", cold[pairs.items["pred"]], every["pred"]
+    return found
+
+
+def _measured(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Audit some users, with all their rows: return one row per list, and the counts of each finding."""
+    call, counts, more = asked.call, [], {}
+    counted = asked.items is None and "items" not in call.given
+    with matched_quietly(call, frames["true"], frames["pred"]) as matched:
+        values = values_of(matched, call)
+        weight = {} if matched.weight is None else {str(call.options.weight_name): matched.weight}
+        lists = per_user_frame(matched, {**weight, "n_pred": matched.n_pred, **values})
+        more["chance"] = chance_of(matched, call, len(history) if counted else asked.items)[0]
+        more["ceiling"] = values_of(best_order(matched), call)
+        if history["n"].any():
+            frames = {**frames, "lists": lists}
+            pairs = _Pairs(frames, history, asked)
+            marks = _marks(frames, pairs, history, asked)
+            frame_row = matched.true_lists.rows(np.arange(len(matched.true_lists.item)))
+            if "train" in frames:
+                popular = pairs.popular_lists(matched, frame_row)
+                more["popularity"] = values_of(popular, call)
+            for key, (role, where, of) in marks.items():
+                rows = frames[role][[one for one in (*asked.keys, call.options.item_col) if one in frames[role]]]
+                apart = asked.rows_by(frames[role if role in ("pred", "lists") else "lists"])
+                for by, mine in apart.items():
+                    own = mine if role in ("pred", "lists") else True
+                    some = row_objects(rows.take(np.flatnonzero(where & own)[:5]))
+                    counts.append((key, by, int((where & own).sum()), int((of & own).sum()), some))
+            for key in marks.keys() - {"pred_cold"}:
+                more[f"without {key}"] = _values_without(key, marks, frames, pairs, matched, values, frame_row, call)
+    levels = {f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()}
+    return lists.assign(**levels), pd.DataFrame(counts, columns=["key", "by", "count", "of", "examples"])
+
+
+def _values_without(
+    key: str, marks: Mapping[str, Mark], frames: AuditFrames, pairs: _Pairs, matched: Matched,
+    values: dict[str, Floats], frame_row: np.ndarray, call: Call,
+) -> dict[str, Floats]:  # fmt: skip
+    """Return the metrics of each list without the rows of a finding, NaN for lists that are left out."""
+    role, where, _ = marks[key]
+    if not where.any():  # another part may have such rows
+        return values
+    if role == "true":
+        part = within(matched, ~where[frame_row])
+        stay = population_within(matched, part, call.options)
+        return {name: np.where(stay, one, np.nan) for name, one in values_of(part, call).items()}
+    if key == "pred_in_train":
+        left = (frames[role][~marks[f"{role}_in_train"][1]] for role in ("true", "pred"))
+        lists = frames["lists"][[*matched.by.columns, *matched.keys.columns]]
+        try:
+            with matched_quietly(call, *left) as part:
+                found = lists.merge(per_user_frame(part, values_of(part, call)), on=list(lists), how="left")
+        except EmptyPopulationError:
+            found = lists.reindex(columns=list(values))
+        return {name: found[name].to_numpy(float) for name in values}
+    hurt = np.zeros(pairs.n_users, bool)
+    hurt[pairs.users[role][where]] = True
+    return {name: np.where(hurt[pairs.users["lists"]], np.nan, one) for name, one in values.items()}
+
+
+def _interval(d: Floats, weight: Floats | None, unit: np.ndarray) -> tuple[float, float, float]:
     """Return the weighted mean of paired differences with its interval, over independent units."""
     there = ~np.isnan(d)
-    d, weight, unit = d[there], weight[there], unit[there]
+    d, unit, weight = d[there], unit[there], np.ones(int(there.sum())) if weight is None else weight[there]
     if not weight.sum():
         return np.nan, np.nan, np.nan
     middle = float((weight * d).sum() / weight.sum())
     sums = np.bincount(unit, weight * (d - middle) / weight.sum())
-    n = len(np.unique(unit))
+    n = int(np.count_nonzero(np.bincount(unit)))
     half = interval_quantile(n - 1, CONFIDENCE) * np.sqrt(n / max(n - 1, 1) * (sums**2).sum())
     return middle, middle - half, middle + half
 
 
-def _floors(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.DataFrame:
+def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.DataFrame:
     """Return the levels beside each metric, and add what is below chance, at popularity or at its ceiling."""
-    rows, values = [], by_texts(lists, asked.by)
+    rows, weight = [], asked.call.options.weight_name
     unit = lists.groupby(asked.keys[0], sort=False, observed=True).ngroup().to_numpy()
-    for name in values.unique():
-        mine = (values == name).to_numpy()
-        own, weight = lists[mine], weights_of_lists(lists, asked)[mine]
-        no_level = pd.Series(np.nan, index=own.index)
-        for request, metric in zip(parse(asked.metrics, asked.k, asked.options), asked.columns, strict=True):
-            value = own[metric].to_numpy(float)
-            row = {**({"by": name} if asked.by else {}), "metric": metric, "n": len(own), "value": mean(value, weight)}
-            said = []
-            sign = -1 if request.metric.better == "smaller" else 1
-            for level in LEVELS:
-                other = own.get(f"{metric} {level}", no_level).to_numpy(float)
-                row[level] = mean(other, weight)
-                diff, low, high = _interval(sign * (value - other), weight, unit[mine])
-                ordered = request.metric.family == "ranking" or (own["n_pred"] > (request.k or np.inf)).any()
+    for by, mine in asked.rows_by(lists).items():
+        own, weights = lists[mine], None if weight is None else lists.loc[mine, weight].to_numpy(float)
+        for request, metric in zip(asked.call.requests, asked.call.columns, strict=True):
+            row: dict[str, Any] = {"metric": metric, "n": len(own), "value": asked.mean(own, metric)}
+            said, sign = [], -1 if request.metric.better == "smaller" else 1
+            ordered = request.metric.family == "ranking" or (own["n_pred"] > (request.k or np.inf)).any()
+            for level in ("chance", "popularity", "ceiling"):
+                row[level] = asked.mean(own, f"{metric} {level}")
+                d = sign * (own[metric] - own.get(f"{metric} {level}", np.nan)).to_numpy(float)
+                diff, low, high = _interval(d, weights, unit[mine])
+                word = f"below {level}" if high < 0 else f"at {level}" if low <= 0 else ""
                 if level == "ceiling":
                     word = f"at its {level}" if high >= 0 and ordered else ""
-                else:
-                    word = f"below {level}" if high < 0 else f"at {level}" if low <= 0 else ""
                 if word:
                     said.append(word)
-                    ends = sorted((sign * low, sign * high))
-                    shown = [number(one, ".4g") for one in (row["value"], row[level], sign * diff, *ends)]
-                    effect = EFFECTS[word] + ": {} against {}, difference {} (interval {} to {})".format(*shown)
-                    severity: Severity = "info" if level == "ceiling" else "warning"
-                    found.add(f"{metric} is {word}", severity, len(own), len(own), "", effect, name)
-                    found.rows[-1] |= {"metric": metric, "value": row["value"], "value_without": np.nan}
-            rows.append({**row, "said": ", ".join(said)})
+                    numbers = (row["value"], row[level], sign * diff, *sorted((sign * low, sign * high)))
+                    texts = (number(x, ".4g") for x in numbers)
+                    shown = "{} against {}, difference {} (interval {} to {})".format(*texts)
+                    severity = "info" if level == "ceiling" else "warning"
+                    found.about(metric, row["value"], np.nan, f"{metric} is {word}", severity, len(own), len(own), "",
+                                f"{LEVEL_WORDS[word]}: {shown}", by)  # fmt: skip
+            rows.append({**({"by": by} if asked.call.options.by else {}), **row, "said": ", ".join(said)})
     return pd.DataFrame(rows)
 
 
-EFFECTS = {
-    "below chance": "a random order of the catalogue does better",
-    "at chance": "no better than a random order of the catalogue is shown",
-    "below popularity": "the most popular items of train, less the seen ones, do better",
-    "at popularity": "no difference from the most popular items of train, less the seen ones, is shown",
-    "at its ceiling": "no better order of the items in the lists is to be had; only other items can raise it",
-}
-
-
-def _table(part: AuditPart, asked: Question) -> Audited:
-    found, values = AuditFindings(), by_texts(part.lists, asked.by)
-    for (key, name), (count, of, some) in part.counts.items():
-        if not count:
-            continue
-        finding, severity, effect = KNOWN[key]
-        whole = metric_sums(part.lists[(values == name).to_numpy()], asked)
-        sums = part.without.get((key, name))
-        with np.errstate(invalid="ignore"):
-            before = whole[0] / whole[1]
-            after = np.full(len(asked.columns), np.nan) if sums is None else sums[0] / sums[1]
-        if sums is not None:
-            effect += "; " + ", ".join(
-                f"{metric} {number(one, '.4g')} with, {number(two, '.4g')} without"
-                for metric, one, two in zip(asked.columns, before, after, strict=True)
-            )
-        pairs = zip(asked.columns, before.tolist(), after.tolist(), strict=True)
-        ranges = json.dumps({metric: [None if np.isnan(one) else one for one in two] for metric, *two in pairs})
-        found.add(finding, severity, count, of, some, effect, name, ranges)
-        found.rows[-1] |= {"metric": asked.columns[0], "value": before[0], "value_without": after[0]}
-    floors = _floors(part.lists, asked, found)
+def _table(lists: pd.DataFrame, counts: pd.DataFrame, asked: Question) -> Audited:
+    found, apart, (first, *_) = AuditFindings(), asked.rows_by(lists), asked.call.columns
+    for key, by in counts[["key", "by"]].drop_duplicates().itertuples(index=False):
+        rows = counts[(counts["key"] == key) & (counts["by"] == by)]
+        severity, finding, effect = KNOWN[key]
+        own, columns = lists[apart[by]], asked.call.columns
+        both = {one: (asked.mean(own, one), asked.mean(own, f"{one} without {key}")) for one in columns}
+        words = ("{} {} with, {} without".format(one, *(number(x, ".4g") for x in two)) for one, two in both.items())
+        effect = effect if key == "pred_cold" else "; ".join([effect, ", ".join(words)])
+        ranges = json.dumps({one: [None if np.isnan(x) else x for x in two] for one, two in both.items()})
+        count, of, some = rows["count"].sum(), rows["of"].sum(), rows["examples"].sum()[:5]
+        if count:
+            found.about(first, *both[first], finding, severity, count, of, some, effect, by, ranges)
+    floors = _compared(lists, asked, found)
     table = Audited(found.table())
     table.floors = floors
     return table
 
 
-def question(metrics: Metrics, k: Any, time_col: str | None, cutoff: Any, options: Mapping[str, Any]) -> Question:
-    """Check what is asked."""
-    call = Call.from_arguments(audit, options, True, lambda checked: parse(metrics, k, checked))
-    for request in call.requests:
-        if request.metric.per == "item" or len(request.columns) > 1 or request.metric.better is None:
-            raise OptionError(
-                f"{request.name} has no levels to stand beside it; expected metrics of accuracy, such as 'ndcg@10'",
-                argument="metrics",
-            )  # fmt: skip
-    if cutoff is not None and time_col is None:
-        raise OptionError("⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)", argument="cutoff")
-    for name in ("by_in_true", "judged_only"):
-        if getattr(call.options, name):
-            raise OptionError(f"an audit takes no ⟦{name}=⟧", argument=name)
-    return Question(metrics, k, call.options, dict(options), call.columns, time_col, cutoff)
-
-
-def audit_parts(parts: Iterable[Mapping[str, pd.DataFrame]], facts: Facts, asked: Question) -> Audited:
-    """Audit parts of the users one after another."""
-    total: AuditPart | None = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecdfWarning)
-        for frames in parts:
-            one = measured(frames, facts, asked)
-            total = one if total is None else total + one
-    assert total is not None
-    return _table(total, asked)
+def audited(read: Readers, n_parts: int, part_of: Callable[[pd.DataFrame], Any], asked: Question) -> Audited:
+    """Audit the users in parts one after another; `part_of` tells the part of each row of a frame."""
+    history, found = _history(read, asked), []
+    for part in range(n_parts):
+        frames = {
+            role: pd.concat([one if n_parts == 1 else one[part_of(one) == part] for one in batches()])
+            for role, batches in read.items() if role != "log"
+        }  # fmt: skip
+        try:
+            found.append(_measured(frames, history, asked))
+        except EmptyPopulationError:
+            if part == n_parts - 1 and not found:
+                raise
+    lists, counts = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
+    return _table(lists, counts, asked)
 
 
 @takes_options
@@ -252,12 +450,13 @@ def audit(
     0              rows of true that stand in train      1   0.75            0.5
     1  recommended items that the user has in train      2   0.75            0.5
     """
-    asked = question(metrics, k, time_col, cutoff, options)
+    asked = question(metrics, k, items, time_col, cutoff, options)
+    user, item = asked.call.options.user_col, asked.call.options.item_col
     given = {"true": true, "pred": pred, "train": train, "log": log}
-    frames = {role: with_keys(one, role, asked.options) for role, one in given.items() if one is not None}
-    counted = items is None or isinstance(items, Integral)
-    catalogue = items if counted else id_frame(items, "items", [asked.options.item_col])
-    if time_col is not None and not any(time_col in frames[role] for role in ("train", "log") if role in frames):
+    read = {role: as_frame(one, role, user, item) for role, one in given.items() if one is not None}
+    if asked.call.options.null_keys == "drop":
+        names = (*asked.keys, item)
+        read = {role: one.dropna(subset=[name for name in names if name in one]) for role, one in read.items()}
+    if time_col is not None and not any(time_col in read[role] for role in ("train", "log") if role in read):
         raise ColumnError(f"neither train nor log has the column ⟦time_col={time_col!r}⟧", column=time_col)
-    facts = facts_of({role: [one] for role, one in frames.items()}, catalogue, asked)
-    return audit_parts([frames], facts, asked)
+    return audited({role: partial(list, [one]) for role, one in read.items()}, 1, len, asked)

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from ..inputs.budgets import signed
-from ..tables.cells import digits_for, html_text, markdown_text, number, visible
-from ..tables.shown_frames import ReportTable
+from ..tables.cells import digits_for, markdown_text, number, visible
+from ..tables.shown_frames import ReportTable, ShownResult
 
 __all__: list[str] = []
 
@@ -26,8 +26,8 @@ DOUBTFUL = ("differs", "in doubt")  # what is found of the data where nothing is
 GATE_TITLES = {PASS: "Passed", FAIL: "Failed", UNDECIDED: "Undecided"}
 
 
-@dataclass(frozen=True, eq=False)
-class Gate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Gate(ShownResult):
     """The decision of `rd.gate`. It is true where the candidate passed: `assert rd.gate(...)`.
 
     Parameters
@@ -87,13 +87,6 @@ class Gate:
             print(f"\n{self}", file=sys.stderr)
         return self.passed
 
-    def __repr__(self) -> str:
-        return "\n".join([self.headline, "", self._shown().to_text(), "", *self.notes])
-
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{part}</p>" for part in map(html_text, self.notes))
-        return f"<p><b>{self.headline}</b></p>{self._shown()._repr_html_()}{notes}"
-
     def to_markdown(self) -> str:
         """Return a summary that reads well as a comment on a change request: verdict, table, reasons.
 
@@ -122,8 +115,8 @@ class Gate:
         too_few = undecided if set(self.table["verdict"]) == {NOT_GATED} else "skipped"
         kinds = {FAIL: "failure", UNDECIDED: undecided, NOT_GATED: too_few}
         tags = [kinds.get(verdict, "") for verdict in self._asked["verdict"]]
-        names = {"tests": "", "failures": "failure", "errors": "error", "skipped": "skipped"}
-        counts = {name: str(tags.count(tag) if tag else len(tags)) for name, tag in names.items()}
+        names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+        counts = {"tests": str(len(tags))} | {name: str(tags.count(tag)) for name, tag in names.items()}
         suites = xml.Element("testsuites")
         suite = xml.SubElement(suites, "testsuite", {"name": "recdf gate", **counts})
         for row, tag in zip(self._asked.to_dict("records"), tags, strict=True):

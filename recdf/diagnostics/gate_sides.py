@@ -33,6 +33,16 @@ class Side(NamedTuple):
     per_user: pd.DataFrame
     spec: Mapping[str, Any]
 
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the evaluation."""
+        options: Mapping[str, Any] = self.spec.get("options", {})
+        return options
+
+    def recorded(self, metric: str, what: str) -> Any:
+        """What is recorded of a metric, such as its k; None if nothing is."""
+        return self.spec.get("metrics", {}).get(metric, {}).get(what)
+
 
 def read_side(role: str, given: Any) -> Side:
     """Read a result, a folder with one, or a per-user table; one with several models raises."""
@@ -59,46 +69,41 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
     """Raise for a metric that a side lacks, or has at another k."""
     for metric in metrics:
         for side in sides:
-            if metric in side.per_user.columns:
-                continue
-            known = list(side.spec.get("metrics", {})) or list(map(str, side.per_user.select_dtypes("float")))
-            bases = {name: name.split("@")[0] for name in known}
-            word, at, _ = metric.partition("@")
-            alike = [name for name, base in bases.items() if base == word]
-            other = f". It was evaluated with {' and '.join(alike)}, at another k"
-            if metric in known:
-                other = ", but one number for all lists, which has no interval"
-            elif not (alike and at):
-                other = closest(word.lower(), bases.values()).replace(";", ".").removesuffix("?")
-            raise ColumnError(
-                f"{side.role} has no metric {metric!r} per list{other}. It has {', '.join(known) or 'none'}",
-                argument="budgets", value=metric,
-            )  # fmt: skip
-        ks = [side.spec.get("metrics", {}).get(metric, {}).get("k") for side in sides]
-        if None not in ks and ks[0] != ks[1]:
-            at = " and ".join(f"at k = {k} in {side.role}" for k, side in zip(ks, sides, strict=True))
+            if metric not in side.per_user.columns:
+                raise ColumnError(_lacks(side, metric), argument="budgets", value=metric)
+        ks = {side.role: side.recorded(metric, "k") for side in sides}
+        if None not in ks.values() and len(set(ks.values())) > 1:
+            at = " and ".join(f"at k = {k} in {role}" for role, k in ks.items())
             says = f"{metric!r} is {at}; evaluate both at the same k"
             raise OptionError(says, argument="budgets", value=metric)
 
 
+def _lacks(side: Side, metric: str) -> str:
+    """Say that a side has no such metric, and what the caller may have meant."""
+    known = list(side.spec.get("metrics", {})) or list(map(str, side.per_user.select_dtypes("float")))
+    (word, at, _), words = metric.partition("@"), [name.split("@")[0] for name in known]
+    hint = "; it was evaluated at another k" if at and word in words else closest(word.lower(), words)
+    if metric in known:
+        hint = f"; {metric!r} is one number for all lists, which has no interval"
+    return f"{side.role} has no metric {metric!r} per list; it has {', '.join(known) or 'none'}{hint}"
+
+
 def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> dict[str, Pair]:
     """Return what both sides were evaluated on, by what it is; None where nothing tells."""
-    specs = [side.spec for side in sides]
     pairs: dict[str, Pair] = {}
-    if all(specs):
-        own, base = (spec["options"] for spec in specs)
-        for name in {**own, **base}:
-            if name not in OF_PRED and (own.get(name) != base.get(name) or name == "users"):
-                pairs[f"option {name}"] = str(own.get(name)), str(base.get(name))
+    if all(side.spec for side in sides):
+        for name in {name: None for side in sides for name in side.options}:
+            own, base = (str(side.options.get(name)) for side in sides)
+            if name not in OF_PRED and (own != base or name == "users"):
+                pairs[f"option {name}"] = own, base
         for metric in metrics:
-            found = [spec["metrics"].get(metric, {}).get("definition") for spec in specs]
-            pairs[f"definition of {metric}"] = found[0], found[1]
-        own, base = (spec.get("side_tables", {}) for spec in specs)
-        for name in {**own, **base}:
-            if name == "exclude" or (name in own and name in base):  # other tables belong to metrics
-                pairs[f"{name}="] = tuple(one.get(name, {"digest": "nothing"})["digest"] for one in (own, base))
+            pairs[f"definition of {metric}"] = tuple(side.recorded(metric, "definition") for side in sides)
+        tables = [side.spec.get("side_tables", {}) for side in sides]
+        for name in {**tables[0], **tables[1]}:
+            if name == "exclude" or all(name in one for one in tables):  # other tables belong to metrics
+                pairs[f"{name}="] = tuple(one.get(name, {"digest": "nothing"})["digest"] for one in tables)
     else:
-        pairs["options and definitions"] = tuple("recorded" if spec else None for spec in specs)
+        pairs["options and definitions"] = tuple("recorded" if side.spec else None for side in sides)
     return pairs | {"truth": _truth(sides, runs)}
 
 
@@ -108,7 +113,7 @@ def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
     if all("n_true" in side.per_user.columns for side in sides):
         both = runs.table("n_true")
         # With users="true" the population is that of the truth, so that a list of one side alone is one too.
-        if all(side.spec.get("options", {}).get("users") in ("true", "all") for side in sides):
+        if all(side.options.get("users") in ("true", "all") for side in sides):
             both = np.nan_to_num(both)
         unlike = np.count_nonzero((both[0] != both[1]) & ~np.isnan(both).any(axis=0))
         if unlike:
@@ -127,11 +132,6 @@ def pair_of(pred: Any, roles: Sequence[str]) -> dict[str, Any]:
     return dict(zip(roles, pred, strict=True))
 
 
-def item_col_of(sides: Sequence[Side]) -> str:
-    """Return the column of items that the first side was evaluated with."""
-    return str(sides[0].spec.get("options", {}).get("item_col", "item_id"))
-
-
 def look_at_frames(
     sides: Sequence[Side], pred: Any, true: Any, log: Any, k: int, keys: Sequence[str]
 ) -> tuple[tuple[Side, Side], dict[str, Pair]]:
@@ -139,14 +139,14 @@ def look_at_frames(
     lists = pair_of(pred, [side.role for side in sides])
     if true is None:
         raise OptionError("⟦pred=⟧ needs ⟦+true=⟧, the truth that both sides were evaluated on")
-    item_col = item_col_of(sides)
+    item_col = sides[0].options.get("item_col", "item_id")
     options: Any = {"user_col": keys[0] if len(keys) == 1 else list(keys), "item_col": item_col}
     judged = column(as_frame(true, "true", **options), item_col, "true")
     found: list[Side] = []
     shares: list[dict[str, float]] = []
     for side in sides:
         frame = as_frame(lists[side.role], f"pred of the {side.role}", **options)
-        own = {name: one for name, one in side.spec.get("options", {}).items() if name in ("score_col", "rank_col")}
+        own = {name: side.options[name] for name in ("score_col", "rank_col") if name in side.options}
         findings = check(true, frame, k, log=log, **options, **own)
         shares.append(dict(zip(findings["finding"], findings["share"], strict=True)))
         of_list = frame[item_col].isin(judged).groupby([frame[name] for name in keys]).mean().rename("judged in true")

@@ -17,6 +17,7 @@ from ..experiments.experiment_columns import Codes, Floats, Mask
 from ..experiments.join.missing_users import zero_is_worst
 from ..inputs.budgets import Budget, check_budget, read_budgets, signed
 from ..inputs.constraints import SHARE, Natural, Share
+from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
@@ -145,7 +146,8 @@ def gate(
     sides = read_side("candidate", candidate), read_side("baseline", baseline)
     metrics = list(dict.fromkeys(one.metric for one in read))
     check_metrics(sides, metrics)
-    known = {name: _definition(sides, name) for name in metrics}
+    recorded = {name: [side.recorded(name, "definition") for side in sides] for name in metrics}
+    known = {name: next(filter(None, both), name) for name, both in recorded.items()}
     better = directions(known, smaller_is_better, larger_is_better)
     values = {name: _metric_bounds(known[name]) for name in metrics}
     for one in read:
@@ -157,19 +159,15 @@ def gate(
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
         sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
-    runs = _paired_runs(sides, keys, unit_col, weight_col)
+    runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col))
+    weight = weight_col or sides[0].spec.get("weight") or sides[1].spec.get("weight")
+    runs = runs if weight is None else runs.weighted(weight)
     checks = checks_table(data_checks(sides, runs, metrics) | pairs)
     settings = _Settings(alpha, min_lists, looks == "any", better, values)
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
     return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks)
-
-
-def _definition(sides: Sequence[Side], metric: str) -> str:
-    """Return the definition of a column by either side; the column's own name where neither knows it."""
-    found = [side.spec.get("metrics", {}).get(metric, {}).get("definition") for side in sides]
-    return next(filter(None, found), metric)
 
 
 def _metric_bounds(definition: str) -> tuple[float, float] | None:
@@ -187,13 +185,6 @@ def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
             argument="user_col", value=own[0],
         )  # fmt: skip
     return as_columns(user_col) or own[0] or own[1] or ["user_id"]
-
-
-def _paired_runs(sides: Sequence[Side], keys: list[str], unit_col: Any, weight_col: str | None) -> Runs:
-    """Return both tables on the same lists, the candidate first."""
-    runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col))
-    weight = weight_col or next(filter(None, (side.spec.get("weight") for side in sides)), None)
-    return runs if weight is None else runs.weighted(weight)
 
 
 def _segments(
@@ -223,14 +214,10 @@ def _segments(
 
 def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     """Return the segment of each list, −1 where neither side names one, and the labels of the segments."""
-    read = []
-    for role, (_, frame) in zip(runs.models, runs.parts, strict=True):
-        if name not in frame.columns:
-            raise ColumnError(
-                f"{role} has no column {name!r} per list; evaluate both with carry=, --carry in a shell, which copies "
-                f"it from the recommendations. It has {', '.join(map(repr, frame.columns))}", argument="by", value=name,
-            )  # fmt: skip
-        read.append(frame[name])
+    try:
+        read = [column(frame, name, str(role)) for role, (_, frame) in zip(runs.models, runs.parts, strict=True)]
+    except ColumnError as error:
+        raise error.within(after=". Evaluate both with carry=, --carry in a shell, which copies it from pred") from None
     codes, labels = pd.factorize(pd.concat(read), sort=True)
     some = codes >= 0  # a side without recommendations carries nothing
     codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
@@ -271,16 +258,17 @@ def _gate_row(
         "n_only_baseline": n_only_baseline, "p_pass": math.nan, "p_fail": math.nan, "n_needed": math.nan,
         "alpha": settings.alpha, "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
     }  # fmt: skip
-    if change.n < settings.min_lists:
-        row["reason"] = f"fewer than {settings.min_lists:,} users"
-        row["verdict"] = NOT_GATED if segment else row["verdict"]
-    elif budget.relative and not mean_baseline > 0:
-        row["reason"] = "the mean of the baseline is not above 0, so that no share of it is a budget"
-    elif math.isnan(worst) and lacks.any():
-        row["reason"] = f"{lacks.sum():,} lists have a value on one side only"
-    elif not change.bound:
-        row["reason"] = "one large loss more could decide, and the metric has no bounds"
-    elif gated:
+    few, no_share = change.n < settings.min_lists, budget.relative and not mean_baseline > 0
+    reasons = {
+        f"fewer than {settings.min_lists:,} users": few,
+        "the mean of the baseline is not above 0, so that no share of it is a budget": no_share,
+        f"{lacks.sum():,} lists have a value on one side only": math.isnan(worst) and lacks.any(),
+        "one large loss more could decide, and the metric has no bounds": not change.bound,
+    }
+    row["reason"] = next((text for text, holds in reasons.items() if holds), "")
+    if few and segment:
+        row["verdict"] = NOT_GATED
+    if gated and not row["reason"]:
         row |= {f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass") for name in (PASS, FAIL)}
         row["n_needed"] = change.needed() if row["p_pass"] > settings.alpha else math.nan
     return row
@@ -319,10 +307,9 @@ def _judged(runs: Runs, alpha: float) -> dict[str, str]:
     (_, own_frame), (_, base_frame) = runs.parts
     found: dict[str, str] = {}
     for name in [one for one in own_frame.columns if str(one).startswith("judged") and one in base_frame.columns]:
-        own, base = runs.table(name)
-        sums, weight = runs.unit_sums(own - base)
-        d = sums if weight is None else sums[weight > 0] / weight[weight > 0]
-        change = Change(d, ones := np.ones(len(d)), ones, 1.0, (0.0, 1.0), False, False, 0.0, alpha)
+        own, base = both = runs.table(name)
+        settings = _Settings(alpha, 0, False, {name: "larger"}, {})
+        change = _change_of_units(both, Budget(name, None, None, 0.0, False), (0.0, 1.0), runs, settings)
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= alpha:
                 shares = f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of the baseline"

@@ -17,9 +17,9 @@ from ..inputs.constraints import SHARE, Share, check_value
 from ..inputs.frames import as_frame, column
 from ..inputs.options import as_columns
 from ..metrics.call import check_k
-from ..tables.shown_frames import ReportTable
+from ..tables.shown_frames import ReportTable, ShownResult
 from .count_tables import hit_table
-from .gate_sides import Side, item_col_of, pair_of, read_side
+from .gate_sides import Side, pair_of, read_side
 
 __all__ = ["Diff", "diff"]
 
@@ -27,8 +27,8 @@ SUMMARY_COLUMNS = ["metric", "mean_before", "mean_after", "diff", "n_lists", "n_
 CHURN_TYPES = {"n_before": "int64", "n_after": "int64", "n_common": "int64", "changed": "bool"}
 
 
-@dataclass(frozen=True, eq=False)
-class Diff:
+@dataclass(frozen=True, eq=False, repr=False)
+class Diff(ShownResult):
     """What `rd.diff` found.
 
     Parameters
@@ -73,15 +73,11 @@ class Diff:
     def _shown(self) -> ReportTable:
         return ReportTable(pd.DataFrame({name: self.summary[name].map(_cell) for name in self.summary}))
 
-    def _headline(self) -> str:
+    @property
+    def headline(self) -> str:
+        """How many lists and items entered, left, moved and stayed."""
         said = f"Lists: {_counted(self.per_list['status'])}."
         return said if self.items is None else f"{said} Items: {_counted(self.items['status'])}."
-
-    def __repr__(self) -> str:
-        return f"{self._headline()}\n\n{self._shown().to_text()}"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self._headline()}</p>{self._shown()._repr_html_()}"
 
 
 def _counted(words: pd.Series) -> str:
@@ -156,28 +152,23 @@ def diff(
         raise OptionError("before and after are to be two results, or two frames of recommendations", argument="after")
     if pred is not None and not all(results):
         raise OptionError("⟦pred=⟧ stands beside two results; before and after are recommendations themselves")
-    per_list: pd.DataFrame | None = None
-    items: pd.DataFrame | None = None
-    summary: list[dict[str, Any]] = []
     if all(results):
         sides = read_side("before", before), read_side("after", after)
-        keys, item_col = keys or list(sides[0].spec.get("user_col", [])), item_col or item_col_of(sides)
-        per_list, summary = _metrics_of_both(sides, keys or ["user_id"])
-    keys = keys or ["user_id"]
+        keys, item_col = keys or list(sides[0].spec.get("user_col", [])), item_col or sides[0].options.get("item_col")
+    keys, item_col = keys or ["user_id"], item_col or "item_id"
+    per_list = _metrics_of_both(sides, keys) if all(results) else None
+    items: pd.DataFrame | None = None
     if pred is not None or per_list is None:
-        options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col or "item_id"}
+        options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
         pair = pair_of((before, after) if pred is None else pred, ("before", "after"))
         items = _items_of_both(pair, k, options, rank_col, score_col)
         items = items if per_list is None else items.merge(per_list[keys], on=keys)
         lists = _churn(items, k, p, keys)
-        for name in (f"overlap@{k}", f"rbo@{k}"):
-            summary.append({"metric": name, "mean_after": lists[name].mean(), "n_lists": lists[name].count()})
         if per_list is not None:
-            rows = per_list[keys].merge(lists.drop(columns="status"), on=keys, how="left").drop(columns=keys)
-            rows = rows.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
-        per_list = lists if per_list is None else pd.concat([per_list, rows], axis=1)
-    table = pd.DataFrame(summary, columns=SUMMARY_COLUMNS)
-    return Diff(table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64")), per_list, items)
+            lists = per_list.merge(lists.drop(columns="status"), on=keys, how="left")
+            lists = lists.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
+        per_list = lists
+    return Diff(_summary(per_list, (f"overlap@{k}", f"rbo@{k}")), per_list, items)
 
 
 def _is_result(one: Any, item_col: str) -> bool:
@@ -186,8 +177,8 @@ def _is_result(one: Any, item_col: str) -> bool:
     return isinstance(one, str | os.PathLike) or hasattr(one, "per_user")
 
 
-def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Return one row per list with the metrics of both sides, and one record per metric."""
+def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> pd.DataFrame:
+    """Return one row per list with the metrics of both sides, and their differences."""
     tables = [side.per_user for side in sides]
     read_runs({side.role: side.per_user for side in sides}, keys, [], "model")  # says what is wrong with keys
     floats = [[str(name) for name in table.select_dtypes("float")] for table in tables]
@@ -197,16 +188,25 @@ def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> tuple[pd.DataFra
     own, other = (table[[*keys, *metrics]] for table in tables)
     rows = own.merge(other, on=keys, how="outer", suffixes=("_before", "_after"), indicator="status")
     words = rows["status"].cat.rename_categories({"left_only": "left", "right_only": "entered"})
-    found, summary = rows[keys].assign(status=words.astype("str")), []
+    parts = [rows[keys].assign(status=words.astype("str"))]
     for name in metrics:
-        old, new = (rows[f"{name}_{side.role}"].to_numpy(np.float64) for side in sides)
-        found[[f"{name}_before", f"{name}_after", f"{name}_diff"]] = np.array([old, new, new - old]).T
-        there = ~np.isnan(new - old)
-        d = (new - old)[there] * (-1 if better_of(name) == "smaller" else 1)
-        means = pd.Series(old[there]).mean(), pd.Series(new[there]).mean()
-        counts = len(d), (d > 0).sum(), (d < 0).sum(), (d == 0).sum()
-        summary.append(dict(zip(SUMMARY_COLUMNS, (name, *means, means[1] - means[0], *counts), strict=True)))
-    return found, summary
+        pair = rows[[f"{name}_before", f"{name}_after"]].astype(np.float64)
+        parts.append(pair.assign(**{f"{name}_diff": pair.iloc[:, 1] - pair.iloc[:, 0]}))
+    return pd.concat(parts, axis=1)
+
+
+def _summary(per_list: pd.DataFrame, churn: Sequence[str]) -> pd.DataFrame:
+    """Return one row per metric over the lists of both sides, and one per measure of churn."""
+    rows: list[tuple[Any, ...]] = []
+    for name in [str(name).removesuffix("_diff") for name in per_list if str(name).endswith("_diff")]:
+        both = per_list[per_list[f"{name}_diff"].notna()]
+        gain = both[f"{name}_diff"] * (-1 if better_of(name) == "smaller" else 1)
+        old, new = both[f"{name}_before"].mean(), both[f"{name}_after"].mean()
+        rows.append((name, old, new, new - old, len(gain), (gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()))
+    for name in [name for name in churn if name in per_list]:
+        rows.append((name, np.nan, per_list[name].mean(), np.nan, per_list[name].count(), pd.NA, pd.NA, pd.NA))
+    table = pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
+    return table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64"))
 
 
 def _items_of_both(

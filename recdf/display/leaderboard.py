@@ -170,7 +170,7 @@ def leaderboard(
     result: Evaluation, *, baseline: Any = None, k: int | None = None, metrics: str | Sequence[str] | None = None,
     correction: Correction | None = "holm", segments: pd.DataFrame | None = None, digits: int = 3,
     unit_col: str | Sequence[str] | None = None,
-    floors: pd.DataFrame | None = None,
+    floors: pd.DataFrame | bool | None = None,
 ) -> Leaderboard:  # fmt: skip
     """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
 
@@ -198,7 +198,8 @@ def leaderboard(
         the first of the list key.
     floors : DataFrame, optional
         What `rd.audit` returned, or its table `floors`, of the same recommendations: chance, popularity and the ceiling
-        of each model become rows below the models. They have no place and no tests.
+        of each model become rows below the models. They have no place and no tests. A result holds no frames, so that
+        True is an error that names the call of `rd.audit` to pass.
 
     Returns
     -------
@@ -249,9 +250,9 @@ def leaderboard(
     tests = _stacked_tables(compared)
     tests.attrs["recdf_comparison"] = {"correction": correction}
     board = board_of(result, frame, base, compared, tests, digits)
-    if floors is None:
+    if floors is None or floors is False:
         return board
-    rows = floor_rows(board.frame, getattr(floors, "floors", floors))
+    rows = floor_rows(board.frame, floors)
     return replace(board, frame=pd.concat([board.frame, rows], ignore_index=True), notes=(*board.notes, FLOORS_NOTE))
 
 

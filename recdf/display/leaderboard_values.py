@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,11 +43,21 @@ def n_differs(frame: pd.DataFrame) -> pd.Series:
     return frame.groupby(["segment", "group", "metric"])["n"].transform("nunique") > 1
 
 
-def floor_rows(frame: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFrame:
+def floors_of(given: Any) -> pd.DataFrame:
+    """Return the table of levels of an audit, or raise and say what to pass."""
+    floors = getattr(given, "floors", given)
+    if not isinstance(floors, pd.DataFrame) or not {"metric", "chance", "popularity", "ceiling"} <= set(floors.columns):
+        what = f"floors={given}: a result" if isinstance(given, bool) else "floors has no levels, and a result"
+        raise OptionError(
+            f"{what} holds no frames to compute them from; pass ⟦+floors=rd.audit(true, pred, metrics, k, "
+            "train=train, items=items, by=...)⟧, with the frames, metrics and options of the result", argument="floors",
+        )  # fmt: skip
+    return floors
+
+
+def floor_rows(frame: pd.DataFrame, given: Any) -> pd.DataFrame:
     """Return rows of the levels of an audit for the metrics of a leaderboard; a ceiling is one of each model."""
-    levels = [name for name in ("chance", "popularity", "ceiling") if name in floors.columns]
-    if "metric" not in floors.columns or not levels:
-        raise OptionError("floors has no levels; expected rd.audit(...) or its table .floors", argument="floors")
+    floors, levels = floors_of(given), ("chance", "popularity", "ceiling")
     labels = floors["by"].astype(str) if "by" in floors.columns else pd.Series("", index=floors.index)
     blocks = []
     for level in levels:

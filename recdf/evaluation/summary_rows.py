@@ -54,11 +54,11 @@ class ItemGroups:
         return names.reindex(position).reset_index(drop=True)
 
 
-def within(matched: Matched, inside: np.ndarray) -> Matched:
-    """Return the same lists beside only those rows of `true` whose item is `inside` (bool per item code)."""
+def within(matched: Matched, keep: np.ndarray) -> Matched:
+    """Return the same lists beside only those rows of `true` that are to be kept, by their places."""
     judged = matched.judged
-    true_lists, rows, to = matched.true_lists.within(inside)
-    there = np.flatnonzero(inside[matched.true_lists.item][judged.true_place])
+    true_lists, rows, to = matched.true_lists.kept(keep)
+    there = np.flatnonzero(keep[judged.true_place])
     place = to[judged.true_place[there]]
     hits = Hits.of(judged.list[there], judged.rank[there], judged.gain[there], judged.place[there], place)
     return matched.beside(hits, true_lists, rows)
@@ -84,8 +84,8 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
     for group in range(len(labels.names) if accuracy else 0):
         inside = np.zeros(matched.n_items, bool)
         inside[np.repeat(np.arange(matched.n_items), labels.length)[labels.code == group]] = True
-        with within(matched, inside) as part:
-            population = _population(matched, part, options)
+        with within(matched, inside[matched.true_lists.item]) as part:
+            population = population_within(matched, part, options)
             found = [(one, v) for one in accuracy for v in defined_values(part, one, options).values()]
             undefined = [v[population] for _, v in found]
             values = [settle_undefined(v, one, options) for v, (one, _) in zip(undefined, found, strict=True)]
@@ -103,8 +103,8 @@ def without_group(matched: Matched, item_by: str) -> dict[str, int]:
     return {f"true_without_{item_by}": int(np.count_nonzero(labels.length[matched.true_lists.item] == 0))}
 
 
-def _population(matched: Matched, part: Matched, options: Options) -> np.ndarray:
-    """Tell for each list whether it would be in the population if `true` had only the rows of the group."""
+def population_within(matched: Matched, part: Matched, options: Options) -> np.ndarray:
+    """Tell for each list whether it would be in the population if `true` had only the rows of `part`."""
     rule = options.population.rule
     if rule in ("given", "pred"):
         return np.ones(len(matched), bool)

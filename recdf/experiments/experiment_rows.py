@@ -13,7 +13,7 @@ from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.options import as_columns
 from .assigned_users import in_several_variants
 from .choices import Columns
-from .experiment_columns import Codes, group_codes, key_codes, some_keys, split
+from .experiment_columns import Codes, count_distinct, group_codes, key_codes, some_keys, split
 
 # A column of fewer values names no units.
 _LEAST_UNITS = 20
@@ -38,6 +38,7 @@ class ExperimentRows:
     # Code of the unit that rows may repeat, None where they have a cluster or nothing names a larger unit.
     repeated: Codes | None = None
     guessed: bool = False  # a column of any name looks like that unit
+    drop_thin: bool = False  # strata with fewer than two units in an arm are left out, and are no error
 
     @cached_property
     def cells(self) -> list[Codes]:
@@ -53,6 +54,18 @@ class ExperimentRows:
     def strata_of(self, arms: tuple[Codes, Codes]) -> tuple[Codes, Codes] | None:
         """The stratum of each row of both arms, None without strata."""
         return None if self.strata is None else (self.strata[0][arms[0]], self.strata[0][arms[1]])
+
+    def comparable(self, arms: tuple[Codes, Codes]) -> tuple[Codes, Codes]:
+        """The rows of both arms without those of thin strata, if these are to be left out."""
+        if self.strata is None or not self.drop_thin:
+            return arms
+        (of, labels), unit = self.strata, self.clusters
+        if unit is None:
+            n = [np.bincount(of[own], minlength=len(labels)) for own in arms]
+        else:
+            n = [count_distinct(of[own], len(labels), unit[own], int(unit.max(initial=-1)) + 1) for own in arms]
+        thick = np.minimum(*n) >= 2
+        return arms if thick.all() else (arms[0][thick[of[arms[0]]]], arms[1][thick[of[arms[1]]]])
 
     @property
     def randomised(self) -> Codes | None:

@@ -48,7 +48,7 @@ class Units:
 
 def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRows, resampled: bool) -> Units:
     """The units of a metric in the rows of both arms; `resampled` ones are not adjusted by a regression."""
-    kept = metric.kept(arms[0]), metric.kept(arms[1])
+    kept = data.comparable(both(metric.kept, arms))
     n = len(kept[0]), len(kept[1])
     sides = both(metric.sample.take, kept)
     covariates = [one.take(np.concatenate(kept)) for one in metric.covariates.values()]

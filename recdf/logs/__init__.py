@@ -1,6 +1,7 @@
 """`rd.logs`: from raw logs to the two tables `true` and `pred`.
 
 * `from_impressions` takes impressions, clicks and purchases, `impressions_parquet` files of them beyond memory.
+* `assign_persons` turns the assignment of devices to variants into one of persons.
 * `from_labelled` takes one frame with a label for each recommendation, `from_dict` a mapping of users to items.
 * `check_log` lists what is odd in a log, and `time_slice` cuts it into what was known and what came after.
 

@@ -46,6 +46,7 @@ class Rules:
     null_keys: Literal["raise", "drop"]
     named_lists: Literal["clicks", "all", "none"] = "clicks"
     order_col: str | None = None
+    device_col: str | None = None
 
     def follows_lists(self, role: str) -> bool:
         """Say whether events of this kind that name a list belong to it."""
@@ -167,7 +168,7 @@ def _log_frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict
     """Return the frames without the rows that have a null, and how many such rows each frame had."""
     frames, dropped = {}, {}
     for role, data in {"log": log, **events}.items():
-        frame = _log_frame(data, role)
+        frame = raw_frame(data, role)
         of_event = [name for name in (rules.user_col, rules.item_col, rules.time_col) if name is not None]
         names = rules.log_columns if role == "log" else of_event
         _require_columns(frame, role, names, rules)
@@ -175,7 +176,7 @@ def _log_frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict
     return frames, dropped
 
 
-def _log_frame(data: Any, role: str) -> pd.DataFrame:
+def raw_frame(data: Any, role: str) -> pd.DataFrame:
     if isinstance(data, Mapping):
         raise TypeError(f"{role} is a mapping; expected a DataFrame or an Arrow stream with one row each")
     frame = as_frame(data, role)

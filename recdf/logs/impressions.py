@@ -14,13 +14,15 @@ from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from .attribution import Outcome
-from .impression_rows import SESSION, Rules, read_log_rows
+from .impression_rows import SESSION, Rules, raw_frame, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
+from .persons import with_persons
 
 # The rules that the record of a call has.
 SPANS = ("window", "clock_skew", "session_gap")
 RECORDED = (
     *("user_col", "list_cols", "item_col", "time_col", "clicked_col", "value_col", "order_col"),
+    "device_col",
     *SPANS,
     *("attribution", "named_lists", "relevance", "repeats", "unattributed", "value"),
 )
@@ -80,9 +82,9 @@ class Impressions:
             )
         if len(self.events):
             lines.append(self.events.to_string(index=False))
-        if "refunds" in self.spec["counts"]:
-            found = ", ".join(f"{n:,} {name}" for name, n in self.spec["counts"]["refunds"].items() if name != "events")
-            lines.append(f"{self.spec['counts']['refunds']['events']:,} refunds: {found}")
+        for kind in ("refunds", "persons"):
+            if kind in self.spec["counts"]:
+                lines.append(f"{kind}: " + ", ".join(f"{n:,} {name}" for name, n in self.spec["counts"][kind].items()))
         return "\n".join(lines)
 
 
@@ -91,6 +93,7 @@ def from_impressions(
     log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
     list_cols: str | Sequence[str] = (SESSION,), time_col: str | None = None, clicked_col: str | None = None,
     clicks: Any = None, purchases: Any = None, refunds: Any = None, order_col: str | None = None,
+    persons: Any = None, person_col: str | None = None,
     value_col: str | None = None, window: Any = None,
     attribution: Literal["last", "first", "all"] = "last", relevance: Mapping[str, float] | None = None,
     repeats: Literal["first", "last", "each"] = "first", unattributed: Literal["count", "true"] = "count",
@@ -124,6 +127,13 @@ def from_impressions(
         part, the rest of the value counts.
     order_col : str, optional
         Column of the order in `purchases` and `refunds`. A refund cancels purchases of its order only.
+    persons : DataFrame or Arrow stream, optional
+        One row per device, with `user_col` and `person_col`. The other frames have devices in `user_col`. Persons are
+        then the users, so that a purchase on one device belongs to an impression on another one, and the device is a
+        column of the list key, if there are `list_cols`. A device of several persons is that of the first one: by
+        `time_col`, if `persons` has it, else by row. An unknown device is a person of its own.
+    person_col : str, optional
+        Column of the person in `persons`, and in `true` and `pred`.
     value_col : str, optional
         What was paid, in `purchases`.
     window : str, timedelta or number, optional
@@ -199,6 +209,9 @@ def from_impressions(
       amounts in `refunds`, each cancels one whole purchase. Refunds without a purchase give a warning, and
       `spec["counts"]["refunds"]` has their number, and how many are beyond what was paid. A null in `order_col` is an
       order of its own.
+    * `spec["counts"]["persons"]` has the number of devices in the log and its events, of those that `persons` does not
+      name, and of those that it gives to several persons. For the assignment of an experiment by device, see
+      `rd.logs.assign_persons`.
     * A pause of exactly `session_gap` does not end a session; clicks and purchases neither make nor lengthen one.
     * "first" and "last" of a repeated item go by time, then by position, then by row. Two items at one position are
       ranked by time, then by row.
@@ -232,18 +245,30 @@ def from_impressions(
     lists = tuple(as_columns(list_cols))
     if session_gap is not None:
         lists = (*(name for name in lists if name != SESSION), SESSION)
+    device_col = None if person_col is None else user_col
+    if person_col is not None and lists:
+        lists = (user_col, *(name for name in lists if name != user_col))
     rules = Rules(
-        user_col, item_col, rank_col, lists, time_col, clicked_col, value_col, window, attribution,
+        person_col or user_col, item_col, rank_col, lists, time_col, clicked_col, value_col, window, attribution,
         _levels(relevance), repeats, unattributed, session_gap, clock_skew, value, null_keys, named_lists, order_col,
+        device_col,
     )  # fmt: skip
     events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in events.items() if data is not None}
     _check_rules(rules, list(events))
+    devices: dict[str, dict[str, int]] = {}
+    if person_col is not None or persons is not None:
+        if person_col is None or persons is None:
+            raise OptionError("⟦persons=⟧ and ⟦person_col=⟧ go together; pass both, or neither")
+        frames = {role: raw_frame(data, role) for role, data in {"log": log, **events}.items()}
+        frames, devices["persons"] = with_persons(frames, persons, user_col, person_col, time_col)
+        log, events = frames.pop("log"), frames
     with Progress(2, "from_impressions") as progress:
         read = [read_log_rows(log, events, rules)]
         progress.add()
         tables = make_tables(read.pop(), rules)  # which frees the rows as soon as it can
     spec = _spec(tables, rules)
+    spec["counts"] |= devices
     warn_of_counts(spec["counts"])
     for frame in (tables.true, tables.pred):
         frame.attrs = {"recdf_impressions": spec}
@@ -304,6 +329,12 @@ def warn_of_counts(counts: Mapping[str, Any]) -> None:
     for name in KINDS:
         if name in counts:
             _warn_no_overlap(name, counts[name], counts["impressions"])
+    devices = counts.get("persons", {"devices": 0})
+    if devices["devices"] and devices["devices"] == devices["unknown_devices"]:
+        warn_user(
+            f"none of the {devices['devices']:,} devices is in persons; compare the ids of the two frames",
+            NoOverlapWarning,
+        )
     alone = counts.get("refunds", {}).get("without_purchase", 0)
     if alone:
         warn_user(

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..inputs.codes import Coded, check_kinds, encode_keys, first_rows
 from ..inputs.ids import IdColumn
-from ..inputs.sorting import offsets
+from ..inputs.sorting import distinct, offsets, sort_within
 from .blocks import Block, list_blocks
 from .list_keys import at_heads, key_run_heads
 from .pairing import pair_within
@@ -56,6 +56,19 @@ class Excluded:
             start[block.code], length[block.code] = block.start[:-1] + above, np.diff(block.start)
             above += len(block.columns[0])
         return cls(items, start.take(user), length.take(user), n_items)
+
+    def n_distinct(self, inside: np.ndarray) -> np.ndarray:
+        """Return for each key the number of its different items that are `inside` (bool per item code)."""
+        if not len(self.item):
+            return np.zeros(len(self.start), np.int64)
+        item = self.item.astype(np.int64)
+        edges = np.append(distinct(np.sort(self.start[self.length > 0])), len(item))
+        sort_within(item, edges)
+        new = np.append(True, item[1:] != item[:-1])
+        new[edges[:-1]] = True
+        above = offsets(new & inside[item])
+        found: np.ndarray = above[self.start + self.length] - above[self.start]
+        return found
 
     def left_of(self, block: Block, key: np.ndarray) -> Block:
         """Return the lists that are left of a block. `key` is the key code of each of its lists."""

@@ -37,6 +37,9 @@ class Matched:
     order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
     sides : the side tables · first : where the list first stands in each frame that names the population, -1 for
     nowhere; only of a part · weight : how much each list counts in a mean, None if all count alike ·
+    untied : ranks are not those of scores, so that no two places tie ·
+    n_excluded : a function from `inside` (bool per item code) to the number of such items that `exclude=` has for each
+    list, None without `exclude=` ·
     item_weights : 1/propensity of each row of `true`, None without propensities ·
     responses : a function from the name of a column of `true`, such as "clicks", to its number for each row of `true`,
     or to None where there is no such column.
@@ -63,6 +66,8 @@ class Matched:
     judged_only: bool = False
     has_true: bool = True
     repeats_kept: bool = False
+    untied: bool = False
+    n_excluded: Callable[[np.ndarray], np.ndarray] | None = None
     values: Values | None = None
     weight: np.ndarray | None = None
     item_weights: np.ndarray | None = None
@@ -90,7 +95,7 @@ class Matched:
     @property
     def tie_level(self) -> np.ndarray | None:
         """A number per recommended row that is equal for equal scores of a list; None without ties."""
-        return self.pred_lists.level
+        return None if self.untied else self.pred_lists.level
 
     @property
     def repeat(self) -> np.ndarray:

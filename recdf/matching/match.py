@@ -234,7 +234,7 @@ def _excluded(rows: _Rows, codes: _Codes) -> Excluded | None:
 
 def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) -> Matched:
     options, n_keys, n_by = rows.options, codes.n_keys, codes.n_by
-    true, gain, pred = ranked.true, ranked.gain, ranked.pred
+    true, gain, pred, excluded = ranked.true, ranked.gain, ranked.pred, ranked.excluded
     lists = population_of(ranked.keys, pred.code, pred.first, n_by, n_keys, options)
     lists = lists[_agrees(rows, codes, ranked, lists)] if rows.in_true else lists
     list_by, key = split_codes(lists, n_keys, n_by)
@@ -256,8 +256,8 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
     n_true = np.append(true_lists.n_relevant, 0).take(true_list)
     in_sides = _in_sides(codes, side_codes, sides)
-    if ranked.excluded is not None:
-        in_sides["exclude user"] = int(np.count_nonzero(ranked.excluded.length))
+    if excluded is not None:
+        in_sides["exclude user"] = int(np.count_nonzero(excluded.length))
         in_sides["exclude pair"] = ranked.counts["true_excluded"] + ranked.counts["pred_excluded"]
     raw = Rating(
         lambda: raw_ratings(rows.true, true.all_rows(), options),
@@ -272,6 +272,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         first={} if compare else _first_row_of_lists(rows, codes, ranked, (key, true_list, of_list)),
         sides=sides, judged_only=options.judged_only, has_true=rows.has_true,
         repeats_kept=options.duplicates == "keep" and not REPEATED.isdisjoint(ranked.counts),
+        n_excluded=None if excluded is None else lambda inside: excluded.n_distinct(inside).take(key),
         values=item_values(rows.true, rows.pred, true, pred, catalogue, codes.items, options),
         weight=list_weights(labels, rows.true, true, true_list, users, options),
         item_weights=item_weights_of(rows.true, true.all_rows(), options), rating=raw,

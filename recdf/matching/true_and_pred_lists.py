@@ -67,12 +67,11 @@ class TrueLists:
         rows += rank - 1
         return Hits(HitArrays(key, rank, gain.take(rows), rank, rows, rows))
 
-    def within(self, inside: np.ndarray) -> tuple[TrueLists, np.ndarray, np.ndarray]:
-        """Keep the rows whose item is `inside` (bool per item code).
+    def kept(self, keep: np.ndarray) -> tuple[TrueLists, np.ndarray, np.ndarray]:
+        """Keep the rows where `keep` is true.
 
         Also return the old place of each row that is kept, and for each old place the number of kept rows before it.
         """
-        keep = inside[self.item]
         rows, to = np.flatnonzero(keep), offsets(keep)
         return TrueLists(to[self.start], self.gain[rows], self.item[rows], lambda at: self.rows(rows[at])), rows, to
 

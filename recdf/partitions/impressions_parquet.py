@@ -11,16 +11,19 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
 from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
+from ..logs.persons import with_persons
 from .files_run import BucketCells, Memory
 from .memory_limit import memory_bytes
 from .packed import bucket_of, dealt
@@ -36,7 +39,8 @@ MOST_LOG_BUCKETS = 2**15
 
 def impressions_parquet(
     log_path: Any, out: Any, *, clicks_path: Any = None, purchases_path: Any = None, refunds_path: Any = None,
-    user_col: str = "user_id", memory_limit: int | str | None = None, overwrite: bool = False, **options: Any,
+    persons_path: Any = None, user_col: str = "user_id", memory_limit: int | str | None = None,
+    overwrite: bool = False, **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Turn parquet files of a log of impressions, which may be larger than memory, into files of `true` and `pred`.
 
@@ -52,6 +56,8 @@ def impressions_parquet(
         it does not exist. The three files appear in one step, and if the call fails, older ones stay as they are.
     clicks_path, purchases_path, refunds_path : path, or list of paths, optional
         Parquet files with one row per event: user, item and time.
+    persons_path : path, or list of paths, optional
+        Parquet files with one row per device: `user_col` and `person_col`. They must fit in memory.
     user_col : str, default "user_id"
         Column of the user, which has the same name in all files.
     memory_limit : int or str, optional
@@ -95,14 +101,25 @@ def impressions_parquet(
     >>> spec["counts"]["impressions"], result.per_user["hits@10"].tolist()
     (3, [1.0, 0.0])
     """
-    given = {"log": log_path, "clicks": clicks_path, "purchases": purchases_path, "refunds": refunds_path}
+    given = {
+        "log": log_path, "clicks": clicks_path, "purchases": purchases_path, "refunds": refunds_path,
+        "persons": persons_path,
+    }  # fmt: skip
     sources = {role: Source(path, role) for role, path in given.items() if path is not None}
     target, limit, options = local_path(out), memory_bytes(memory_limit), {"user_col": user_col, **options}
-    if not all(user_col in source.schema.names for source in sources.values()):
+    person_col, persons = options.get("person_col"), None
+    owned = person_col is None if persons_path is None else person_col in sources["persons"].schema.names
+    if not owned or not all(user_col in source.schema.names for source in sources.values()):
         heads: dict[str, Any] = {role: frame_of_arrow(source.schema.empty_table()) for role, source in sources.items()}
         from_impressions(**heads, **options)  # raises the error of the column
     n_bytes = sum(source.n_rows * source.row_bytes(source.schema.names) for source in sources.values())
     n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_LOG_BUCKETS))
+    if persons_path is not None and n_parts > 1:
+        source = sources["persons"]
+        persons = frame_of_arrow(
+            pa.concat_tables([source.schema.empty_table(), *source.batches(source.schema.names, BATCH_ROWS)])
+        )
+    to_user = partial(_user_column, persons, (user_col, person_col, options.get("time_col")))
     memory = Memory(np.inf if n_parts == 1 else 0)
     with ExitStack() as stack:
         folder = stack.enter_context(staged(target, IMPRESSION_FILES, overwrite=overwrite))
@@ -113,10 +130,18 @@ def impressions_parquet(
                 closing(BucketCells(folder.parent, n_parts, source.fields(names), memory))
             )
             tables = source.batches(names, BATCH_ROWS)
-            cells[role].extend(dealt(table, _buckets(table[user_col], n_parts), n_parts) for table in tables)
+            cells[role].extend(dealt(table, _buckets(to_user(table), n_parts), n_parts) for table in tables)
         spec = _write_parts(_measured_parts(cells, n_parts, options), folder)
     warn_of_counts(spec["counts"])
     return spec
+
+
+def _user_column(persons: pd.DataFrame | None, names: tuple[str, Any, Any], table: pa.Table) -> pa.ChunkedArray:
+    """Return the user of each row, or the person if devices are mapped to persons."""
+    if persons is None:
+        return table[names[0]]
+    devices = {"log": frame_of_arrow(table.select([names[0]]))}
+    return pa.chunked_array([pa.array(with_persons(devices, persons, *names)[0]["log"][names[1]], from_pandas=True)])
 
 
 def _buckets(user: pa.ChunkedArray, n_buckets: int) -> np.ndarray:

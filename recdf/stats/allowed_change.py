@@ -63,6 +63,11 @@ class Change:
         factor = self.n / max(self.n - 1, 1) / total**2
         return *means, factor * float(z[0] @ z[0]), factor * float(z[1] @ z[1]), factor * float(z[0] @ z[1])
 
+    def _slack(self, change: float) -> tuple[float, float]:
+        """Mean slack at a change, and its standard error."""
+        gain, scale, var_gain, var_scale, cov = self._moments
+        return gain - change * scale, math.sqrt(max(var_gain - 2 * change * cov + change * change * var_scale, 0))
+
     @property
     def point(self) -> float:
         """The change that was observed; NaN if it is relative to a mean that is not above 0."""
@@ -111,10 +116,8 @@ class Change:
         if not self.bound or not self.n:
             return math.nan
         if self.bound == "t":
-            gain, scale, var_gain, var_scale, cov = self._moments
-            se = math.sqrt(max(var_gain - 2 * change * cov + change * change * var_scale, 0))
-            t = (gain - change * scale) * (1 if better else -1)
-            t = t / se if se > 0 else math.copysign(math.inf, t)
+            mean, se = self._slack(change)
+            t = (mean / se if se > 0 else math.copysign(math.inf, mean)) * (1 if better else -1)
             lean = self._spread[1] * (-1 if better else 1)
             if lean > 0:
                 t = min(t, 1 / (4 * lean))
@@ -129,11 +132,10 @@ class Change:
 
     def ends(self) -> tuple[float, float]:
         """Return the lower and the upper bound of the change, each one-sided at 1 − α."""
-        gain, scale, var_gain, var_scale, cov = self._moments
-        if not self.bound or not scale > 0:
+        point, scale = self.point, self._moments[1]
+        if not self.bound or math.isnan(point):
             return math.nan, math.nan
-        point, least = gain / scale, self.reach / self.n
-        step = math.sqrt(max(var_gain - 2 * point * cov + point**2 * var_scale, least * least)) / scale
+        step = max(self._slack(point)[1], self.reach / self.n) / scale
 
         def end(sign: int) -> float:
             floor = -1.0 if self.relative and (sign > 0) != self.smaller else -math.inf  # nothing loses more than all
@@ -144,14 +146,12 @@ class Change:
 
     def needed(self) -> float:
         """Return about how many units would pass in 80 % of the runs if the change is the observed one; NaN if none."""
-        gain, scale, var_gain, var_scale, cov = self._moments
-        margin = gain - self.allowed * scale
+        margin, se = self._slack(self.allowed)
         if not margin > 0 or not self.bound:
             return math.nan
         if self.bound == "t":
-            var = var_gain - 2 * self.allowed * cov + self.allowed**2 * var_scale
-            far = float(t_quantile(self.n - 1, "greater", 1 - self.alpha) + t_quantile(self.n - 1, "greater", 0.8))
-            return math.ceil(self.n * max(var * (far / margin) ** 2, 1 / (MOST_OF_ONE_UNIT * self._spread[0]) ** 2))
+            far = sum(float(t_quantile(self.n - 1, "greater", chance)) for chance in (1 - self.alpha, 0.8))
+            return math.ceil(self.n * max(se * far / margin, 1 / (MOST_OF_ONE_UNIT * self._spread[0])) ** 2)
         (gains, scales, weight), (low, _) = self._shuffled, self._range(self.allowed)
         won = weight * np.maximum(gains - self.allowed * scales, low) / -low
         growth = max(float(np.log1p(stake * won).mean()) for stake in STAKES)

@@ -8,16 +8,18 @@ from .numbers import Alternative, Number
 
 
 def always_valid_multiplier(
-    n: Number, n_planned: float, confidence: float = 0.95, alternative: Alternative = "two-sided"
-) -> Number:
+    n: Number, n_planned: float, confidence: float = 0.95, alternative: Alternative = "two-sided",
+    level: Number | None = None,
+) -> Number:  # fmt: skip
     """Return how many standard errors an interval reaches to its bounds if it holds at all looks together.
 
     Formula: √N·√(2A/(N²ρ²)·L) with A = Nρ² + 1, N = `n` units so far, ρ² = (−2 ln α + ln(1 − 2 ln α))/N*, N* =
     `n_planned`, and L = ln(√A/α). One-sided, L = ln(1 + √A/(2α)), and ρ² has 2α in place of α.
+    With another `level` than α in L alone, the interval is that of `always_valid_p` at this level.
     """
     alpha = 1 - confidence
     rho2, a = _mixture(n, n_planned, alpha, alternative)
-    root = np.sqrt(a) / alpha
+    root = np.sqrt(a) / (alpha if level is None else level)
     log = np.log(root) if alternative == "two-sided" else np.log1p(root / 2)
     multiplier: Number = np.sqrt(2 * a / (n * rho2) * log)
     return multiplier

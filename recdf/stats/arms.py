@@ -63,7 +63,7 @@ class Sample(NamedTuple):
     def n(self) -> int:
         """How many units there are."""
         cluster = None if self.strata is None else self.strata.cluster
-        return len(self.num) if cluster is None else int(cluster.max()) + 1
+        return len(self.num) if cluster is None else int(cluster.max(initial=-1)) + 1
 
     @property
     def has_denominators(self) -> bool:

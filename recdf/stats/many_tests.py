@@ -76,7 +76,7 @@ def joint_levels(p: Floats, p_adj: Floats, reject: npt.NDArray[np.bool_], family
         return np.where(reject & (p > first), later, first)
 
 
-def _quantiles(df: Floats, level: Floats, alternative: Alternative) -> Floats:
+def t_quantiles(df: Floats, level: Floats, alternative: Alternative) -> Floats:
     """Return t quantiles of error levels, those of the normal distribution where there are no degrees of freedom."""
     tail = level / (2 if alternative == "two-sided" else 1)
     normal = NormalDist().inv_cdf
@@ -88,23 +88,23 @@ def _quantiles(df: Floats, level: Floats, alternative: Alternative) -> Floats:
 
 
 def widened(
-    estimate: Floats, low: Floats, high: Floats, p: Floats, reject: npt.NDArray[np.bool_], df: Floats, level: Floats,
-    alpha: float, alternative: Alternative,
+    estimate: Floats, low: Floats, high: Floats, p: Floats, reject: npt.NDArray[np.bool_],
+    quantiles: Callable[[Floats], Floats], level: Floats, alpha: float,
 ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
     """Return intervals of level α as intervals of other levels, and the ratios of the quantiles.
 
-    Intervals of a t test are exact. Where p comes from resamples, a bound that would contradict the test is put where
-    a test with this p has it.
+    `quantiles` returns how many standard errors intervals of some levels reach; those of the test itself are exact.
+    Where p comes from resamples, a bound that would contradict the test is put where a test with this p has it.
     """
-    quantile = _quantiles(df, level, alternative)
-    ratio = quantile / _quantiles(df, np.full(len(level), alpha), alternative)
+    quantile = quantiles(level)
+    ratio = quantile / quantiles(np.full(len(level), alpha))
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = [estimate - (estimate - low) * ratio, estimate + (high - estimate) * ratio]
         up = estimate > 0
         near = np.where(up, *ends)
         wrong = np.where(up, near > 0, near < 0) != reject
         wrong &= np.isfinite(near) & (estimate != 0) & (p > 0) & (p < 1)
-        moved = estimate * (1 - quantile / _quantiles(df, np.where(wrong, p, 0.5), alternative))
+        moved = estimate * (1 - quantile / quantiles(np.where(wrong, p, 0.5)))
     ends[0] = np.where(wrong & up, moved, ends[0])
     ends[1] = np.where(wrong & ~up, moved, ends[1])
     return ends[0], ends[1], ratio

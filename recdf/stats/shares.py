@@ -30,6 +30,17 @@ def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = LEAS
     return chi2, chi2_tail(chi2, len(observed) - 1)
 
 
+def share_tests(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, float]:
+    """Return the sum over strata of Pearson's χ² of counts (stratum, variant), and its p.
+
+    Strata with an expected count that is too low are left out; NaN if all are.
+    """
+    observed = np.asarray(counts, dtype=np.float64)
+    tests = [share_test(own, planned)[0] for own, planned in zip(observed, np.asarray(shares), strict=True)]
+    known = [chi2 for chi2 in tests if not math.isnan(chi2)]
+    return (sum(known), chi2_tail(sum(known), len(known) * (observed.shape[1] - 1))) if known else (np.nan, np.nan)
+
+
 def chi2_tail(chi2: float, df: int) -> float:
     """Return P(χ² ≥ chi2); one degree of freedom needs no SciPy."""
     return math.erfc(math.sqrt(chi2 / 2)) if df == 1 else float(scipy_module("special").chdtrc(df, chi2))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from .cells import Align, Cell, plain_rows, to_html, to_latex, to_markdown, to_text
+from .cells import Align, Cell, html_text, plain_rows, to_html, to_latex, to_markdown, to_text
 
 # Rows that a notebook or a terminal shows of a long table; `to_markdown()` and the others give all of them.
 SHOWN_ROWS = 60
@@ -57,6 +57,30 @@ class ReportTable:
         return to_markdown(*self._parts(SHOWN_ROWS)) + (f"\n... and {more:,} more rows" if more > 0 else "")
 
     __repr__ = __str__
+
+
+class ShownResult:
+    """A result that shows itself as a headline, a table and notes."""
+
+    @property
+    def headline(self) -> str:
+        """What was found, as one line."""
+        raise NotImplementedError
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the table must know, a sentence each."""
+        return []
+
+    def _shown(self) -> ReportTable:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n".join([self.headline, "", self._shown().to_text(), *([""] if self.notes else []), *self.notes])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{html_text(part)}</p>" for part in self.notes)
+        return f"<p><b>{html_text(self.headline)}</b></p>{self._shown()._repr_html_()}{notes}"
 
 
 class AnyFrame(type):

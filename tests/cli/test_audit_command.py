@@ -1,6 +1,9 @@
 """`recdf audit`, as a job calls it: exit codes, files of text, and files that are read in parts."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,6 +14,7 @@ import recdf as rd
 
 FRAMES = {"true": SHOP.true, "pred": SHOP.pred, "train": SHOP.log, "items": SHOP.items}
 FILES = [word for name in FRAMES for word in (f"--{name}", f"{name}.parquet")]
+MOVIES = Path("/work/shared/data/movielens_latest_small/ratings.parquet")
 OPTIONS = ["--by", "model", "--time-col", "timestamp", "--cutoff", "2026-08-30"]
 
 
@@ -71,3 +75,27 @@ def test_a_wrong_call_ends_with_two(capsys, words, code, said):
         got, _, err = run(capsys, "audit", *files, *words, *more)
         assert (got, len(err.splitlines())) == (code, 1)
         assert said in err
+
+
+@pytest.mark.parametrize("leak", [False, True])
+def test_a_job_of_a_shell_goes_on_after_a_clean_split_and_stops_at_a_leak(leak):
+    if not MOVIES.exists():
+        pytest.skip(f"{MOVIES} is absent")
+    log = pd.read_parquet(MOVIES)
+    cut = log["timestamp"].quantile(0.8)
+    train, true = log[log["timestamp"] <= cut], log[log["timestamp"] > cut]
+    near = train[train["timestamp"] > train["timestamp"].quantile(0.9)]["item_id"].value_counts().index[:200]
+    pred = true[["user_id"]].drop_duplicates().merge(pd.DataFrame({"item_id": near}), how="cross")
+    seen = pred.merge(train[["user_id", "item_id"]], how="left", indicator=True)["_merge"].eq("both").to_numpy()
+    hit = pred.merge(true[["user_id", "item_id"]], how="left", indicator=True)["_merge"].eq("both").to_numpy()
+    pred = pred[~seen].assign(hit=hit[~seen]).sort_values(["user_id", "hit"], ascending=[True, False], kind="stable")
+    pred.groupby("user_id").head(10)[["user_id", "item_id"]].to_parquet("lists.parquet")
+    true.to_parquet("test.parquet")
+    (pd.concat([train, true.head(50)]) if leak else train).to_parquet("past.parquet")
+    job = f"""set -e
+    {sys.executable} -m recdf audit --true test.parquet --pred lists.parquet --train past.parquet \\
+        --time-col timestamp --cutoff '{cut}' --fail-on warning
+    echo went on"""
+    done = subprocess.run(["sh", "-c", job], capture_output=True, text=True, check=False)
+    assert (done.returncode, "went on" in done.stdout) == ((1, False) if leak else (0, True)), done.stdout + done.stderr
+    assert ("rows of true that stand in train: 50" in done.stdout) == leak

@@ -411,3 +411,29 @@ def test_a_plan_binds_the_experiment(capsys, folder):
     assert run(capsys, *report, "--plan", "plan.toml")[0] == 0
     assert "stopped early" in (folder / "r.html").read_text(encoding="utf-8")
     assert "leave out --role" in fails(capsys, *ROLE_CALL, "--plan", "plan.toml", "--role", "ctr=success")
+
+
+def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
+    from experiments.test_shares_by_period import PLAN, ramped
+
+    users = ramped(n=3000)
+    users[["user_id", "variant", "period", "browser"]].to_csv("ramp.csv", index=False)
+    own = pd.DataFrame({"user_id": users["user_id"], "item_id": 1, "rank": 1})
+    own.to_parquet("shown.parquet")
+    own[::3].drop(columns="rank").to_parquet("wanted.parquet")
+    call = ["evaluate", "--true", "wanted.parquet", "--pred", "shown.parquet", "--users", "pred", "-m", "hits@1"]
+    assert run(capsys, *call, "--out", "ramp", "-q")[0] == 0
+    planned = [f"{period}:{name}={share}" for period, plan in PLAN.items() for name, share in plan.items()]
+    call = ["experiment", "ramp", "--assignment", "ramp.csv", "--control", "A", "--strata", "period",
+            "--period-col", "period", "--missing", "zero", "--smaller-is-better", "hits@1"]  # fmt: skip
+    code, out, err = run(capsys, *call, "--expected", *planned, "--fail-on", "invalid", "--out", "decided")
+    assert (code, err) == (0, "")
+    assert "sample ratio: fits planned shares" in out
+    joined = rd.read_parquet("ramp").join_experiment(users[["user_id", "variant", "period"]], missing="zero")
+    want = rd.compare_variants(joined, "hits@1", control="A", strata="period", time_col="period", expected=PLAN)
+    assert written("decided/comparison.parquet")["srm_p"].tolist() == pytest.approx(want["srm_p"].tolist())
+    assert written("decided/health.parquet")["period"].tolist() == ["one"] * 3 + ["two"] * 3
+    assert run(capsys, *call, "--fail-on", "invalid")[0] == 1  # equal shares were never planned
+    assert "no such period" in fails(capsys, *call, "--expected", *(text.replace("one", "zero") for text in planned))
+    srm = ["srm", "--assignment", "ramp.csv", "--column", "browser", "--fail-on", "invalid", "--strata", "period"]
+    assert run(capsys, *srm, "--expected", *planned)[0] == 0

@@ -112,7 +112,8 @@ def test_messages_are_in_the_words_of_the_command(capsys):
         (["ndcg@10=-2%", "ndcg@10 =-3%"], "ndcg@10 has two budgets"),
         (["NDCG=-2%"], "did you mean 'ndcg'"),
         (["ndcg=-2%"], "did you mean 'ndcg'"),
-        (["ndcg@10[country]=-2%"], "candidate has no column 'country' per list; evaluate both with carry="),
+        (["ndcg@10[country]=-2%"], "candidate has no column 'country'; it has 'user_id'"),
+        (["ndcg@10[country]=-2%"], "carry=, --carry in a shell"),
     ):
         assert says in fails(capsys, *GATE[:-1], *budget)
     assert "did you mean" not in fails(capsys, *GATE[:-1], "mrr@10=-2%")
@@ -164,6 +165,8 @@ def test_a_report_shows_the_gate(capsys):
     run(capsys, *GATE, "--out", "kept")
     code, _, err = run(capsys, "report", "all", "--gate", "kept/gate.parquet", "--out", "page.html")
     assert (code, err) == (0, "")
+    assert run(capsys, "report", "all", "--gate", "kept", "--out", "same.html")[0] == 0
+    assert "--gate all/gate.parquet: no such file" in fails(capsys, "report", "all", "--gate", "all", "--out", "o.html")
     with open("page.html", encoding="utf-8") as file:
         page = file.read()
     assert "Gate: Passed: 1 budget is met" in page

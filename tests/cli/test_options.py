@@ -52,6 +52,10 @@ def needed(command, besides):
     for action in COMMANDS[command]._actions:
         if action is not besides and (action.required or not action.option_strings) and action.nargs != 0:
             words += [*action.option_strings[-1:], "needed"]
+    for group in COMMANDS[command]._mutually_exclusive_groups:
+        first = group._group_actions[0]
+        if group.required and besides not in group._group_actions:
+            words += [first.option_strings[-1], "needed"]
     return words
 
 
@@ -116,9 +120,10 @@ def test_a_scalar_is_given_once(called, command, action):
 
 @pytest.mark.parametrize(("command", "action"), SWITCHES, ids=ids(SWITCHES))
 def test_a_switch_of_a_file_is_true_or_false(called, command, action):
-    assert called(command, [], {key_of(action): True}) == called(command, [action.option_strings[-1]])
-    assert called(command, [], {key_of(action): False}) == called(command, [])
-    assert "expected true or false" in called(command, [], {key_of(action): "yes"})
+    typed = called(command, [action.option_strings[-1]], besides=action)
+    assert called(command, [], {key_of(action): True}, besides=action) == typed
+    assert called(command, [], {key_of(action): False}, besides=action) == called(command, [], besides=action)
+    assert "expected true or false" in called(command, [], {key_of(action): "yes"}, besides=action)
 
 
 def test_every_parameter_of_a_list_is_an_option_of_a_list():

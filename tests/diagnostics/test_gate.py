@@ -275,7 +275,7 @@ def test_unjudged_items_turn_a_verdict_into_undecided():
         ({"ndcg@10": -2}, rd.OptionError, "is all that values from 0 to 1 can lose"),
         ({"ndcg@10": "-100%"}, rd.OptionError, "is all that there is to lose"),
         ({}, rd.OptionError, "expected a mapping of metrics"),
-        ({"ndcg@5": "-2%"}, rd.ColumnError, "candidate has no metric 'ndcg@5' per list. .* at another k"),
+        ({"ndcg@5": "-2%"}, rd.ColumnError, "candidate has no metric 'ndcg@5' per list; .* at another k"),
         ({"ndcg@10": "-2%", "ndcg@10 ": "-3%"}, rd.OptionError, "ndcg@10 has two budgets"),
         ({"ndcg@10[country": "-2%"}, rd.OptionError, "expected the name of a metric, or of one in a segment"),
         ({"ndcg@10[country=DE]": "+2%"}, rd.OptionError, r"budgets\['ndcg@10\[country=DE\]'\]=\+2% allows"),

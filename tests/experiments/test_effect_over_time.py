@@ -44,19 +44,21 @@ def by_hand(rows, users, kind, columns, how="sum"):
         periods = list(range(n))
     else:
         periods = sorted(last)
-    found = {}
+    found, events_of = {}, {user: [] for user in who}
+    for row in events:
+        events_of[row["user_id"]].append(row)
     for period in periods:
         values = {}
         for user, one in who.items():
             if kind == "since_exposure":
                 if (end - one["exposed"]) / pd.Timedelta("1D") < period + 1:
                     continue
-                of = [row for row in events if row["user_id"] == user
-                      and math.floor((row["time"] - one["exposed"]) / pd.Timedelta("1D")) == period]  # fmt: skip
+                of = [row for row in events_of[user]
+                      if math.floor((row["time"] - one["exposed"]) / pd.Timedelta("1D")) == period]  # fmt: skip
             else:
                 if one["exposed"] > last[period]:
                     continue
-                so_far = [row for row in events if row["user_id"] == user and row["time"].date() <= period]
+                so_far = [row for row in events_of[user] if row["time"].date() <= period]
                 of = so_far if kind == "cumulative" else [row for row in so_far if row["time"].date() == period]
             sums = [math.fsum(row[column] for row in of) for column in columns]
             if how == "mean":
@@ -204,34 +206,204 @@ def test_days_of_the_calendar_mix_new_and_old_users_and_days_since_exposure_do_n
     assert len(table) == 14
 
 
+def many(rows, values):
+    """The rows with a column for each of many outcomes, and their names: a call then has as many experiments."""
+    names = [f"x{i}" for i in range(values.shape[1])]
+    return pd.concat([rows, pd.DataFrame(values, columns=names, index=rows.index)], axis=1), names
+
+
+def assert_level(rejected, runs, least=0.001, level=0.05):
+    """As many rejections as chance allows at this level."""
+    assert stats.binom.cdf(rejected, runs, level) > least
+    assert stats.binom.sf(rejected - 1, runs, level) > least
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("options", "cluster"), [({}, None), ({"cluster": "shop"}, "shop")])
 def test_without_a_trend_the_test_rejects_as_often_as_it_says(rng, options, cluster):
-    rejected, runs = 0, 200
-    for _ in range(runs):
-        users = pd.DataFrame({"user_id": range(160), "exposed": rng.integers(0, 4, 160)})
+    rejected, draws, of_draw = 0, 5, 50
+    for _ in range(draws):
+        users = pd.DataFrame({"user_id": range(160), "exposed": rng.integers(0, 3, 160)})
         users["shop"] = users["user_id"] % 80 if cluster else users["user_id"]
         users["variant"] = rng.choice(["A", "B"], 160)[users["shop"]]
-        rows = users.merge(pd.DataFrame({"time": range(6)}), how="cross")
-        drift = rng.normal(0, 1, 160)[rows["shop"]] * rows["time"]  # what each user, or shop, does by itself
-        rows["x"] = drift + rng.normal(0, 1, len(rows)) + 0.7 * (rows["variant"] == "B")
-        rejected += effect_over_time(rows, "x", **ORDERS, **options)["trend_p"].iloc[0] < 0.05
-    assert stats.binom.cdf(rejected, runs, 0.05) > 0.001
-    assert stats.binom.sf(rejected - 1, runs, 0.05) > 0.001
+        rows = users.merge(pd.DataFrame({"time": range(4)}), how="cross")
+        # What each user, or shop, does by itself.
+        drift = rng.normal(0, 1, (160, of_draw))[rows["shop"]] * rows["time"].to_numpy()[:, None]
+        effect = 0.7 * (rows["variant"] == "B").to_numpy()[:, None]
+        rows, names = many(rows, drift + rng.normal(0, 1, drift.shape) + effect)
+        table = effect_over_time(rows, names, **ORDERS, **options)
+        rejected += (table[:of_draw]["trend_p"] < 0.05).sum()
+    assert_level(rejected, draws * of_draw)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("persistent", [0.0, 1.0])
 def test_cumulative_bands_hold_on_all_days_together(rng, persistent):
-    runs, missed, once = 80, 0, 0
-    for _ in range(runs):
-        table = effect_over_time(
-            panel(rng, n=150, days=20, persistent=persistent), "x", kind="cumulative", correction="none", **ORDERS
-        )
-        missed += ((table["ci_low"] > 0) | (table["ci_high"] < 0)).any()
-        once += (abs(table["diff"]) > 1.96 * table["se"]).any()
+    runs = 80
+    rows = panel(rng, n=150, days=16)
+    own = rng.normal(0, 1, (150, runs))[rows["user_id"]] * persistent
+    rows, names = many(rows.drop(columns="x"), own + rng.normal(0, 1, own.shape))
+    table = effect_over_time(rows, names, kind="cumulative", correction="none", **ORDERS)
+    missed = ((table["ci_low"] > 0) | (table["ci_high"] < 0)).groupby(table["metric"]).any().sum()
+    once = (abs(table["diff"]) > 1.96 * table["se"]).groupby(table["metric"]).any().sum()
     assert stats.binom.sf(missed - 1, runs, 0.05) > 0.01
     assert once > missed  # an interval for one day, read on every day, misses more often
+
+
+def ramp(rng, n=1000, days=8):
+    """Users who come over five days with growing shares of B, and of C from the fourth day on; later ones buy more."""
+    users = pd.DataFrame({"user_id": range(n), "exposed": np.arange(n) * 5 // n, "shop": np.arange(n) // 2})
+    draw = rng.random(n)[users["shop"]]
+    users["variant"] = np.where(draw < 0.2 + 0.1 * users["exposed"], "B", "A")
+    users.loc[(draw > 0.75) & (users["exposed"] > 2), "variant"] = "C"
+    rows = users.merge(pd.DataFrame({"time": range(days)}), how="cross")
+    level = rng.normal(0, 1, n)[rows["shop"]] + rows["exposed"] + 0.3 * rows["time"]
+    rows["x"] = level + rng.normal(0, 1, len(rows))
+    rows["shown"] = rng.poisson(3 + rows["exposed"])
+    return rows, users
+
+
+def stratified(values, stratum, unit):
+    """Σ W_h R_h of an arm, by hand; with the contribution of each user to it. Values are (num,) or (num, den)."""
+    parts = {}
+    for h, share in stratum["share"].items():
+        own = {user: one for user, one in values.items() if stratum["of"][user] == h}
+        mean, _, z = welch(list(own.values()))
+        for user, one in zip(own, z, strict=True):
+            parts[user] = share * one / len(own)
+        parts[h, "mean"] = share * mean
+    return math.fsum(one for key, one in parts.items() if isinstance(key, tuple)), {
+        key: one for key, one in parts.items() if not isinstance(key, tuple)
+    }  # fmt: skip
+
+
+def variance(parts, stratum, unit):
+    """Σ_g (Σ_h √(n_h/(n_h − 1))·(u_gh − mean of u_h))², with u_gh what unit g adds in stratum h."""
+    cells = {}
+    for user, one in parts.items():
+        cell = stratum[user], unit(user)
+        cells[cell] = cells.get(cell, 0.0) + one
+    units = {}
+    for h in {h for h, _ in cells}:
+        own = {g: one for (k, g), one in cells.items() if k == h}
+        centre, n = math.fsum(own.values()) / len(own), len(own)
+        for g, one in own.items():
+            units[g] = units.get(g, 0.0) + math.sqrt(n / (n - 1)) * (one - centre)
+    return math.fsum(one * one for one in units.values())
+
+
+@pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
+@pytest.mark.parametrize(("columns", "cluster"), [(["x"], None), (["x", "shown"], None), (["x"], "shop")])
+def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, cluster):
+    rows, users = ramp(rng)
+    metric = {"m": columns[0] if len(columns) == 1 else tuple(columns)}
+    table = effect_over_time(rows, metric, kind=kind, cluster=cluster, **ORDERS)
+    who = users.set_index("user_id")
+    day, variant, shop = who["exposed"].to_dict(), who["variant"].to_dict(), who["shop"].to_dict()
+    own_unit = (lambda user: user) if cluster is None else shop.get
+
+    def of_period(period, cumulative):
+        """{user: sums}, of the users who are there."""
+        age = rows["time"] - rows["exposed"]
+        if kind == "since_exposure":
+            chosen = rows[age == period]
+            there = [user for user in day if day[user] + period < 8]
+        else:
+            chosen = rows[(age >= 0) & ((rows["time"] <= period) if cumulative else (rows["time"] == period))]
+            there = [user for user in day if day[user] <= period]
+        sums = chosen.groupby("user_id")[columns].sum()
+        return dict(zip(sums.index.tolist(), map(tuple, sums.to_numpy().tolist()), strict=True)), there
+
+    for treatment in "BC":
+        found = table[table["treatment"] == treatment].reset_index(drop=True)
+        parts, effects, weights, place = {}, [], [], []
+        for period in range(8):
+            for cumulative in {kind == "cumulative", False}:
+                sums, there = of_period(period, cumulative)
+                values = {v: {u: sums[u] for u in there if variant[u] == v} for v in ("A", treatment)}
+                n = {v: {h: len({own_unit(u) for u in own if day[u] == h}) for h in range(5)}
+                     for v, own in values.items()}  # fmt: skip
+                strata = [h for h in range(5) if min(own[h] for own in n.values()) >= 2]
+                if not strata:
+                    assert np.isnan(found.loc[period, "se"])
+                    continue
+                values = {v: {u: one for u, one in own.items() if day[u] in strata} for v, own in values.items()}
+                size = {h: sum(one[-1] if len(columns) > 1 else 1 for own in values.values()
+                               for u, one in own.items() if day[u] == h) for h in strata}  # fmt: skip
+                stratum = {"of": day, "share": {h: size[h] / sum(size.values()) for h in strata}}
+                means, of_users = zip(*(stratified(own, stratum, own_unit) for own in values.values()), strict=True)
+                if cumulative == (kind == "cumulative"):
+                    row = found.loc[period]
+                    assert row["diff"] == pytest.approx(means[1] - means[0], rel=1e-9)
+                    if cluster is None:
+                        se = math.sqrt(sum(variance(one, day, own_unit) for one in of_users))
+                        assert row["se"] == pytest.approx(se, rel=1e-9)
+                        assert row["n_treatment"] == len(values[treatment])
+                        assert row["n_dropped_control"] == sum(
+                            day[u] not in strata for u in there if variant[u] == "A"
+                        )
+                if not cumulative:
+                    inverse = sum(stratum["share"][h] ** 2 / sum(day[u] == h for u in own)
+                                  for own in values.values() for h in strata)  # fmt: skip
+                    effects.append(means[1] - means[0])
+                    weights.append(1 / inverse)
+                    place.append(period)
+                    for own in of_users:
+                        for user, one in own.items():
+                            parts.setdefault(user, {})[len(place) - 1] = one
+        centre = np.average(place, weights=weights)
+        c = [w * (d - centre) / sum(v * (e - centre) ** 2 for v, e in zip(weights, place, strict=True))
+             for w, d in zip(weights, place, strict=True)]  # fmt: skip
+        assert found["trend"].iloc[0] == pytest.approx(math.fsum(np.multiply(c, effects)), rel=1e-9, abs=1e-12)
+        var = 0.0
+        for v in ("A", treatment):
+            mine = {u: sum(c[d] * one for d, one in own.items()) for u, own in parts.items() if variant[u] == v}
+            var += variance(mine, day, own_unit)
+        assert found["trend_se"].iloc[0] == pytest.approx(math.sqrt(var), rel=1e-9)
+
+
+def test_a_ramped_day_is_that_of_compare_variants_in_strata(rng):
+    rows, _ = ramp(rng)
+    rows = rows[rows["variant"] != "C"]
+    table = effect_over_time(rows, "x", cluster="shop", **ORDERS)
+    last = table[table["period"] == 7].iloc[0]
+    same = rd.compare_variants(
+        rows[rows["time"] == 7], "x", control="A", cluster="shop", strata="exposed", time_col="exposed"
+    ).iloc[0]
+    assert last["method"] == same["method"] == "welch+strata+cluster"
+    for name in ("n_control", "n_treatment", "mean_control", "diff", "se", "df", "p_value", "diff_without_top"):
+        assert last[name] == pytest.approx(same[name], rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
+def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
+    """The treatment gains .5 on every day; users who come later, and all users on later days, have more."""
+    draws, of_draw, n = 3, 60, 600
+    missed = fading = pooled = 0
+    for _ in range(draws):
+        users = pd.DataFrame({"user_id": range(n), "exposed": rng.integers(0, 4, n)})
+        users["variant"] = np.where(rng.random(n) < 0.2 + 0.15 * users["exposed"], "B", "A")
+        rows = users.merge(pd.DataFrame({"time": range(6)}), how="cross")
+        certain = rows["exposed"] + 0.5 * rows["time"] + 0.5 * (rows["variant"] == "B")
+        own = rng.normal(0, 1, (n, of_draw))[rows["user_id"]]
+        rows, names = many(rows, own + rng.normal(0, 1, own.shape) + certain.to_numpy()[:, None])
+        table = effect_over_time(rows, names, kind=kind, correction="none", **ORDERS)
+        last = table[table["period"] == (2 if kind == "since_exposure" else 3)]
+        if kind == "cumulative":  # users of the first day have had it four times, and the others less often
+            there = users.groupby("exposed").size()
+            truth = 0.5 * ((4 - there.index) * there).sum() / there.sum()
+            missed += ((last["ci_low"] > truth) | (last["ci_high"] < truth)).sum()
+        else:
+            missed += (abs(last["diff"] - 0.5) > (last["ci_high"] - last["ci_low"]) / 2).sum()
+        fading += (table[:of_draw]["trend_p"] < 0.05).sum()
+        assert not table["verdict"].str.contains("shares").any()
+        # The days of exposure put together would be wrong.
+        day = rows[rows["time"] == 3].groupby("variant")[names].mean()
+        pooled += (day.loc["B"] - day.loc["A"] > 0.8).sum()
+    assert pooled == draws * of_draw
+    assert stats.binom.sf(missed - 1, draws * of_draw, 0.05) > 0.001
+    assert_level(fading, draws * of_draw)
 
 
 def test_users_who_are_not_assigned_yet_are_absent(log):
@@ -348,15 +520,33 @@ def test_clusters_are_the_units(log):
         assert last[name] == pytest.approx(same[name], rel=1e-12)
 
 
-def test_shares_that_change_withhold_the_verdicts_from_then_on(rng):
+def test_shares_that_change_are_named_and_the_verdicts_hold(rng):
     users = pd.DataFrame({"user_id": range(4000), "exposed": rng.integers(0, 8, 4000)})
     users["variant"] = np.where(rng.random(4000) < np.where(users["exposed"] < 4, 0.2, 0.5), "B", "A")
     rows = users.merge(pd.DataFrame({"time": range(8)}), how="cross").assign(x=lambda f: rng.normal(size=len(f)))
     table = effect_over_time(rows, "x", **ORDERS)
-    changed = ["shares_change" in text for text in table["warning"]]
+    changed = ["strata_differ" in text for text in table["warning"]]
     assert changed == [False] * 4 + [True] * 4
-    assert table["verdict"].iloc[-1] == "check: shares of the variants change"
-    assert table["trend_verdict"].iloc[0].startswith("check: shares of the variants change")
+    assert (table["method"] == "welch+strata").all()
+    assert table["verdict"].iloc[-1] == "no difference shown (sample ratio not checked)"
+    assert table["trend_verdict"].iloc[0] == "no trend shown (sample ratio not checked)"
+
+
+def test_days_of_one_variant_alone_are_left_out(rng):
+    """Before the first treated users there is nothing to compare; what these days had says nothing."""
+    users = pd.DataFrame({"user_id": range(900), "exposed": np.arange(900) // 150})
+    users["variant"] = np.where((users["exposed"] > 2) & (rng.random(900) < 0.5), "B", "A")
+    rows = users.merge(pd.DataFrame({"time": range(6)}), how="cross")
+    rows["x"] = rng.normal(0, 1, len(rows)) + 10 * (rows["exposed"] < 3)
+    for kind in ("daily", "cumulative", "since_exposure"):
+        table = effect_over_time(rows, "x", kind=kind, **ORDERS).set_index("period")
+        late = effect_over_time(rows[rows["exposed"] > 2], "x", kind=kind, **ORDERS).set_index("period")
+        both = [d for d in late.index if late.loc[d, "n_treatment"] > 1]
+        if kind != "since_exposure":
+            assert table["warning"].str.contains("too_few_users").tolist() == [True] * 3 + [False] * 3
+            assert table.loc[5, "n_dropped_control"] == 450
+        assert (abs(table.loc[both, "diff"] - late.loc[both, "diff"]) < 0.2).all()
+        assert table["trend"].iloc[0] == pytest.approx(late["trend"].iloc[0], abs=0.2)
 
 
 def test_a_broken_sample_ratio_invalidates_the_trend(rng):

@@ -242,11 +242,20 @@ def test_a_log_that_lost_rows_of_a_team_has_no_verdict():
 
 
 def test_null_experiments_are_rejected_as_often_as_they_should():
-    rejected = 0
-    for seed in range(300):
-        log = interleave(long(list("abc"), 200), long(list("cde"), 200), 3, seed=seed)
-        rejected += compare_interleaved(log, clicked(log, 0.2, seed))["p_value"].iloc[0] < 0.05
-    assert 5 <= rejected <= 26
+    """1,000 experiments of 200 users; their p-values are those of SciPy, as is shown for some of them."""
+    stats = pytest.importorskip("scipy.stats")
+    runs, n = 1000, 200
+    log = mixed(list("abc"), list("cde"), 3, n=runs * n)
+    clicks = clicked(log, 0.2)
+    sign = clicks["team"].map({"a": -1.0, "b": 1.0})
+    d = np.bincount(clicks["user_id"], sign.fillna(0), minlength=runs * n).reshape(runs, n)
+    p = stats.ttest_1samp(d, 0, axis=1).pvalue
+    for run in range(20):
+        own, chosen = (frame[frame["user_id"] // n == run] for frame in (log, clicks))
+        assert compare_interleaved(own, chosen)["p_value"].iloc[0] == pytest.approx(p[run], rel=1e-9)
+    rejected = (p < 0.05).sum()
+    assert stats.binom.cdf(rejected, runs, 0.05) > 0.001
+    assert stats.binom.sf(rejected - 1, runs, 0.05) > 0.001
 
 
 def test_the_table_is_a_comparison(tmp_path):

@@ -143,3 +143,25 @@ def test_one_sided_sequential_intervals_agree_with_their_tests(alternative, corr
         np.testing.assert_allclose(same["p_value"], table["p_value"], rtol=1e-9)
         rejected += int(table["reject"].sum())
     assert rejected > 0 or alternative == "less"
+
+
+@pytest.mark.parametrize("correction", ["holm", "by", "sidak"])
+def test_relative_intervals_of_sequential_tests_agree_with_them_too(correction):
+    rejected = 0
+    for seed in range(8):
+        table = rd.compare_variants(users(seed), ["m", "w"], control=None, sequential_n=400, correction=correction)
+        assert agrees(table)
+        assert agrees(table, "rel_ci_low", "rel_ci_high")
+        rejected += int(table["reject"].sum())
+    assert rejected
+
+
+def test_sequential_intervals_of_a_family_are_those_of_its_level():
+    """The normal mixture of α, read at α/m: p = α/m is where its bound is 0 (Waudby-Smith et al. 2023)."""
+    table = rd.compare_variants(users(3), ["m", "w"], control="A", sequential_n=400, correction="bonferroni")
+    alpha, m, n = 0.05, 6, table["n_control"] + table["n_treatment"]
+    rho = (-2 * np.log(alpha) + np.log(1 - 2 * np.log(alpha))) / 400
+    a = n * rho + 1
+    half = table["se"] * np.sqrt(2 * a / (n * rho) * np.log(np.sqrt(a) * m / alpha))
+    np.testing.assert_allclose(table["ci_low"], table["diff"] - half, rtol=1e-9)
+    np.testing.assert_allclose(table["ci_high"], table["diff"] + half, rtol=1e-9)

@@ -100,7 +100,7 @@ def test_a_refund_belongs_to_the_last_purchase_before_it_and_then_to_the_one_bef
     found = rd.from_impressions(log_of(), time_col="time", purchases=purchases, refunds=refunds, value_col="price")
     assert (found.true["price"].sum(), found.true["purchases"].sum()) == (6.0, 2)
     assert found.events[["refunded", "refunded_in_part"]].to_numpy().tolist() == [[1, 1]]
-    assert "1 refunds: 1 matched, 0 without_purchase, 0 beyond_price" in repr(found)
+    assert "refunds: 1 events, 1 matched, 0 without_purchase, 0 beyond_price" in repr(found)
 
 
 def test_an_order_names_the_purchase():

@@ -136,6 +136,12 @@ def _respond(entry, name, event, share):
         entry[3] += share * event["price"]
 
 
+def person_of(device, persons):
+    """The person of a device: of the first row that names it, by time and then by row; else the device itself."""
+    mine = [(time, row, person) for row, (one, person, time) in enumerate(persons) if one == device]
+    return min(mine)[2] if mine else device
+
+
 def refunded(purchases, refunds, amounts=True):
     """What is left of each purchase, and for each refund what it found (None: nothing) and what of it is left.
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ...errors import OptionError, closest
 from ..given_tables import count_text, direction_word, interval_percent, summary_of
+from ..leaderboard_values import floors_of
 from . import space, style
 from .style import Axes, best_first
 
@@ -134,7 +135,7 @@ def curve(
             for model, rows, look in parts
         ]  # fmt: skip
         if floors is not None and x == "k":
-            _levels_over_k(panel, getattr(floors, "floors", floors), str(metric))
+            _levels_over_k(panel, floors_of(floors), str(metric))
         _place_ticks(panel, at, part[places])
         if part["value"].min() >= 0:
             panel.set_ylim(bottom=0)

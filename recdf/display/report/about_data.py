@@ -34,6 +34,18 @@ SEVERITY: dict[str, BadgeKind] = {"error": "error", "warning": "warning", "info"
 # ------------------------------------------------------------------------------------------ data health
 
 
+def _levels_block(floors: pd.DataFrame, most: int) -> TableBlock:
+    """Show each metric beside the levels that an audit found."""
+    numbers = {"n": ",d", **dict.fromkeys(("value", "chance", "popularity", "ceiling"), ".4g")}
+    rows = [
+        tuple(value(one, numbers[name]) if name in numbers else text(str(one)) for name, one in row.items())
+        for row in floors.to_dict("records")
+    ]
+    shown, more = cut(rows, most)
+    align = tuple("right" if name in numbers else "left" for name in floors.columns)
+    return TableBlock("Levels", tuple(floors.columns), align, shown, csv_of(floors), "levels.csv", more=more)
+
+
 def check_section(tables: ReportTables, most: int, examples: bool) -> tuple[Section | None, list[Sentence]]:
     """Show the findings of `rd.check` with the whole text of their effects; ids of users only if they are asked for."""
     table = tables.check
@@ -55,8 +67,9 @@ def check_section(tables: ReportTables, most: int, examples: bool) -> tuple[Sect
     kind: BadgeKind = "error" if n["error"] else "warning" if n["warning"] else "good"
     counted = ", ".join(f"{n[level]} {level}{'' if n[level] == 1 else 's'}" for level in ("error", "warning"))
     mark = Badge(kind, counted)
-    found: Sentence = ("What rd.check found in the data, errors first.",)
-    shown_tables = (parts,) if rows else ()
+    floors = getattr(table, "floors", None)
+    found: Sentence = (f"What rd.{'check' if floors is None else 'audit'} found in the data, errors first.",)
+    shown_tables = (*([parts] if rows else []), *([] if floors is None else [_levels_block(floors, most)]))
     section = Section("data-health", "Data health", text=(found,), badge=mark, tables=shown_tables)
     serious = [finding_of(row) for row in table.to_dict("records") if row["severity"] in ("error", "warning")]
     named = "; ".join([*serious[:FEW_EFFECTS], *(["…"] if len(serious) > FEW_EFFECTS else [])])
@@ -69,12 +82,9 @@ def gate_section(tables: ReportTables, most: int, pen: Pen) -> tuple[Section | N
     if gate is None:
         return None, []
     kinds: dict[str, BadgeKind] = {"pass": "good", "fail": "error", "undecided": "open", "not gated": "info"}
-    rows = []
-    for row in gate.table.to_dict("records"):
-        cells = row_cells(row)
-        rows.append((badge(kinds.get(cells["verdict"], "warning"), cells.pop("verdict")), *map(text, cells.values())))
-    head = ("verdict", "metric", "budget", "change", "baseline", "candidate", "users", "why")
-    align = ("left", "left", *["right"] * 5, "left")
+    cells = [row_cells(row) for row in gate.table.to_dict("records")]
+    rows = [(badge(kinds.get(said, "warning"), said), *map(text, more)) for said, *more in map(dict.values, cells)]
+    head, align = tuple(cells[0]), ("left", "left", *["right"] * 5, "left")
     shown, more = cut(rows, most)
     parts = TableBlock("Budgets", head, align, shown, csv_of(gate.table), "gate.csv", stacked=True, more=more)
     mark, said = Badge(kinds[gate.verdict], gate.verdict), tuple((note,) for note in gate.notes)

@@ -6,6 +6,7 @@ counts of segments speak of the pair and the metric of the headline; an invalid 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -180,10 +181,10 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
             "The sample ratio was not checked: pass health= (what rd.experiment_health returned).",
         )
     arms = ", ".join(
-        f"{row['variant']} {int(row['n_assigned']):,} ({row['share']:.1%}, planned {row['expected_share']:.1%})"
+        f"{_arm(row)} {int(row['n_assigned']):,} ({row['share']:.1%}, planned {row['expected_share']:.1%})"
         for row in health.to_dict("records")
     )
-    p, lost = health["srm_p"].iloc[0], health["missing_p"].iloc[0] if "missing_p" in health.columns else np.nan
+    p, lost = health["srm_p"].min(), health["missing_p"].min() if "missing_p" in health.columns else np.nan
     if health["srm_flag"].astype(bool).any():
         return Badge("error", "sample ratio"), (
             f"The users per variant do not fit the plan: {arms}; p {_p(p)}. Find out why before reading an effect.",
@@ -197,6 +198,12 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
     if pd.isna(p):
         fits, mark = "The sample ratio could not be tested", Badge("warning", "not tested")
     return mark, (f"{fits}: {arms}; p {_p(p)}. Users without metrics: {missing}; p {_p(lost)}.",)
+
+
+def _arm(row: Mapping[Any, Any]) -> str:
+    """The variant of a row of the health table, behind the labels of its group."""
+    names = list(row)
+    return " ".join(str(row[name]) for name in names[: names.index("variant") + 1])
 
 
 def _p(p: Any) -> str:
@@ -326,7 +333,7 @@ def _experiment_said(tables: ReportTables) -> list[Sentence]:
 def _health_block(health: pd.DataFrame, most: int) -> TableBlock:
     rows = [
         (
-            text(row["variant"]), value(row["n_assigned"], ",d"), value(row["share"], ".1%"),
+            text(_arm(row)), value(row["n_assigned"], ",d"), value(row["share"], ".1%"),
             value(row["expected_share"], ".1%"), value(row["missing_rate"], ".1%"),
             value(row["srm_p"], ".3g"),
         )

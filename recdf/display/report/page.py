@@ -89,7 +89,7 @@ def report(
     health : DataFrame, optional
         What `rd.experiments.experiment_health` returned.
     check : DataFrame, optional
-        What `rd.check` returned.
+        What `rd.check` or `rd.audit` returned; the levels of an audit stand beside its findings.
     gate : Gate, optional
         What `rd.gate` returned.
     segments : DataFrame, optional

@@ -51,7 +51,7 @@ def compare_variants(
     sequential_n: int | None = None,
     n_resamples: int = 2000,
     seed: int = 0,
-    expected: Mapping[Any, float] | None = None,
+    expected: Mapping[Any, Any] | None = None,
     health: pd.DataFrame | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
@@ -128,7 +128,8 @@ def compare_variants(
         Of the bootstrap and the permutation test.
     expected : mapping, optional
         Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p < 0.001), in the
-        segment or over all of them, the verdict is "invalid: sample ratio".
+        segment or over all of them, the verdict is "invalid: sample ratio". In a ramp-up, those of each of `strata`:
+        {"week 1": {"A": 0.9, "B": 0.1}, "week 2": {"A": 0.5, "B": 0.5}}; χ² is then the sum over the strata.
     health : DataFrame, optional
         What `experiment_health` found, in place of `expected`. The users in `data` are tested by its planned shares,
         and so is whether the variants have lost different shares of their assigned users on the way to `data`.

@@ -14,19 +14,19 @@ from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...metrics.direction import direction_of
 from ...progress import Progress
-from ...stats.shares import independence_test
 from ...tables.comparisons import Comparison
 from ..choices import Columns, Correction, RaiseOrDrop
-from ..decide.balance import Difference, merge_periods
+from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, check_sample_ratio
-from ..decide.verdict import HEALTH_ALPHA, directions
-from ..experiment_columns import Floats, Mask, MetricColumns, key_codes, metric_specs, named_frame
+from ..decide.verdict import directions
+from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ..experiment_rows import ExperimentRows
 from ..join.missing_users import fill_values
 from ..samples import subset
 from ..settings import Settings, which_tests
 from .arms_of_users import compare_arms
 from .effect_trend import TREND_COLUMNS, Trend, trend_table
+from .exposure_strata import Exposures
 from .two_sample import Row, measured_means
 from .user_periods import (
     AbsentUsers,
@@ -35,7 +35,6 @@ from .user_periods import (
     Periods,
     UserValue,
     check_period_kind,
-    days_of,
     each_period,
     read_people,
     read_period_metric,
@@ -126,7 +125,8 @@ def effect_over_time(
         For "cumulative": the planned number of units in two arms, at which the bands are tightest. It belongs to the
         plan; by default it is the number that there is at the end.
     expected : mapping, optional
-        Planned share of every variant, tested in each period and over all users (χ², p < 0.001).
+        Planned share of every variant, tested in each period and over all users (χ², p < 0.001). It is not for a
+        ramp-up, in which there is no such share.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better, as in `compare_variants`.
     progress : bool, optional
@@ -158,9 +158,12 @@ def effect_over_time(
     Notes
     -----
     Use "since_exposure" for novelty: days of the calendar mix users who are new with users who are not. Its late days
-    have only users who came early. Days with shares of the variants that have changed since the first exposures compare
-    users of different days; they carry the warning "shares_change" and no verdict: pass the rows of one phase. Do not
-    read the days of "daily" one by one until one of them is significant; "cumulative" may be read every day.
+    have only users who came early. Where the shares of the variants change over the days of exposure, as in a ramp-up,
+    users are compared within the day of their exposure (with strata, as `compare_variants` does; "strata_differ" names
+    the periods), and τ_d = Σ_h W_h·τ_dh, w_d = 1/Σ_h W_h²(1/n_ch + 1/n_th). Neighbouring days with fewer than 8 units
+    of a variant are put together if their shares are alike. A day with fewer than 2 has nothing to compare; its users
+    are in `n_dropped`. Do not read the days of "daily" one by one until one of them is significant; "cumulative" may be
+    read every day.
 
     References
     ----------
@@ -201,31 +204,33 @@ def effect_over_time(
     periods = read_periods(people, kind)
     users = _experiment_rows(people, periods, as_columns(cluster))
     arms = Arms.of(users.groups, people.variants, control, "rows" if given is None else "assignment")
-    counts, changed = _counts_by_period(people, periods, users)
+    exposures = Exposures(people, periods, users)
+    counts = exposures.counts
     ratio = check_sample_ratio(expected, None, arms, lambda: counts)
     settings = Settings(which_tests("t", specs), confidence=confidence, correction=correction,
                         family="period" if cumulative else None,
                         sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None)  # fmt: skip
     of_variant = [np.flatnonzero(people.variant == v) for v in range(len(people.variants))]
-    trends = [[Trend(len(people.frame), periods.days) for _ in arms.pairs] for _ in specs]
+    compared = [exposures.within(users, pair) for pair in arms.pairs]
+    trends = [[Trend(len(people.frame), periods.days, within) for within in compared] for _ in specs]
     found: list[list[list[Row]]] = []
     with Progress(len(periods.rows), "effect_over_time", progress) as shown:
-        for period, (alone, compared) in enumerate(each_period(people, periods, read, cumulative)):
+        for period, (alone, so_far) in enumerate(each_period(people, periods, read, cumulative)):
             present = periods.present(period)
             own = [of[present[of]] for of in of_variant]
-            pairs = [(own[c], own[t]) for c, t in arms.pairs]
-            found.append([compare_arms(compared, pair, users, settings) for pair in pairs])
+            there = [(own[c], own[t]) for c, t in arms.pairs]
+            found.append([compare_arms(so_far, pair, of, settings) for pair, of in zip(there, compared, strict=True)])
             for metric, of_metric in zip(alone, trends, strict=True):
-                for trend, pair in zip(of_metric, pairs, strict=True):
+                for trend, pair in zip(of_metric, there, strict=True):
                     trend.add(period, metric, pair)
             shown.add()
     table = compare_each(arms, lambda group, pair: found[group][arms.pairs.index(pair)])
-    late = [] if exposure_col is None else [Difference("shares_change", exposure_col, changed)]
-    result = decide(arms, table, ratio, better, settings, late)
+    ramped = [] if exposure_col is None else [Difference("strata_differ", exposure_col, exposures.changed)]
+    result = decide(arms, table, ratio, better, settings, ramped)
     ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
     slopes = [
-        trend.row((ever[c], ever[t]), users.clusters, confidence)
-        for of_metric in trends for trend, (c, t) in zip(of_metric, arms.pairs, strict=True)
+        trend.row((ever[c], ever[t]), confidence) for of_metric in trends
+        for trend, (c, t) in zip(of_metric, arms.pairs, strict=True)
     ]  # fmt: skip
     fixed = Settings(settings.tests, confidence=confidence, correction=correction)
     trend_of = trend_table(slopes, list(specs), len(arms.pairs), result["verdict"].tolist(), fixed)
@@ -273,35 +278,6 @@ def _experiment_rows(people: People, periods: Periods, cluster: list[str]) -> Ex
     groups = pd.DataFrame({"period": periods.labels})
     return ExperimentRows(people.frame, people.variants, people.variant, groups, np.zeros(n, np.int64), np.arange(n),
                           None, clusters)  # fmt: skip
-
-
-def _counts_by_period(people: People, periods: Periods, users: ExperimentRows) -> tuple[Floats, Mask]:
-    """What was assigned, users or clusters, by variant, in every period and (last) in all of them together; and the
-    periods in which the shares of the variants change with the exposure."""
-    start, stop, variant = periods.start, periods.stop, people.variant
-    cohort = np.zeros(len(start), np.int64)
-    if people.exposed is not None:
-        cohort = np.unique(days_of(people.exposed, people.zone), return_inverse=True)[1]
-    units = users.randomised
-    if units is not None and units is users.clusters:
-        order = np.lexsort([cohort, units])
-        first = order[np.unique(units[order], return_index=True)[1]]
-        stop = np.zeros(len(first), np.int64)
-        np.maximum.at(stop, units, periods.stop)
-        start, variant, cohort = start[first], variant[first], cohort[first]
-    n_variants, n_cohorts = len(people.variants), int(cohort.max(initial=0)) + 1
-    counts, changed = [], []
-    for period in range(len(periods.rows)):
-        present = (start <= period) & (period < stop)
-        cell = cohort[present] * n_variants + variant[present]
-        table = np.bincount(cell, minlength=n_cohorts * n_variants).reshape(n_cohorts, n_variants).astype(np.float64)
-        counts.append(table.sum(axis=0))
-        some = counts[-1] > 0
-        share = counts[-1][some].min(initial=np.inf) / max(counts[-1].sum(), 1)
-        there = merge_periods(table[np.ix_(table.any(axis=1), some)], share, True)
-        changed.append(independence_test(there)[1] < HEALTH_ALPHA)
-    counts.append(np.bincount(variant[start < stop], minlength=n_variants).astype(np.float64))
-    return np.array(counts), np.array(changed, bool)
 
 
 def _planned(given: int | None, overall: Floats, arms: Arms) -> int:

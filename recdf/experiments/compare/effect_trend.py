@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...stats.arms import Arm, both, linearise
+from ...stats.arms import Arm, Sample, Strata, both, contributions, deviations, estimate_arm
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
 from ..decide.verdict import HEALTH_ALPHA, read_together, trend_verdicts
 from ..experiment_columns import Codes, Floats
+from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
+from ..units import make_units
 from .two_sample import TINY
 
 TREND_COLUMNS = [
@@ -29,12 +32,14 @@ class Trend:
     """The slope Σ c_d·τ_d of one metric and treatment, added period by period, and the mean effects early and late.
 
     τ_d is the effect of the period that lies at d days, and c_d = w_d(d − d̄)/Σ w_d(d − d̄)² with w_d = n_c·n_t/(n_c +
-    n_t). A user's part in the slope is Σ c_d·z_d, with z_d its part in the mean of its arm (0 where it is absent), so
-    that what a user does on different days may be alike. Sums are kept for w_d·d and for w_d, because d̄ is not known
-    before the last period, and for w_d of the first and of the last third of the periods, which lie at `days`.
+    n_t), or 1/Σ_h W_h²(1/n_ch + 1/n_th) in strata. A user's part in the slope is Σ c_d·z_d, with z_d its part in the
+    estimate of its arm (0 where it is absent), so that what a user does on different days may be alike. Sums are kept
+    for w_d·d and for w_d, because d̄ is not known before the last period, and for w_d of the first and of the last third
+    of the periods, which lie at `days`.
     """
 
-    def __init__(self, n_users: int, days: Floats) -> None:
+    def __init__(self, n_users: int, days: Floats, users: ExperimentRows) -> None:
+        self.users = users
         third = max(1, round(len(days) / 3))
         self.days = days - days.mean()  # small numbers, so that the sums keep their digits
         self.thirds = np.array([self.days <= self.days[third - 1], self.days >= self.days[-third]])
@@ -44,17 +49,18 @@ class Trend:
         self.largest = 0.0
 
     def add(self, period: int, metric: MetricRows, arms: tuple[Codes, Codes]) -> None:
-        kept = both(metric.kept, arms)
-        n = both(len, kept)
-        if min(n) < 2:
+        kept = self.users.comparable(both(metric.kept, arms))
+        if min(map(len, kept)) < 2:
             return
-        sides = both(lambda own: linearise(*metric.sample.take(own)[:2]), kept)
-        means = float(sides[0][0]), float(sides[1][0])
+        sides = make_units(metric, kept, replace(self.users, clusters=None), False).sides
+        found = both(deviations, sides)
+        means = float(found[0][0]), float(found[1][0])
         if not np.isfinite(means).all():
             return
-        weight = n[0] * n[1] / (n[0] + n[1])
+        weight = 1 / sum(map(_inverse_size, sides))
         factors = weight * np.array([self.days[period], 1.0, *self.thirds[:, period]])
-        for own, (_, z) in zip(kept, sides, strict=True):
+        for own, side, (_, z) in zip(kept, sides, found, strict=True):
+            z = contributions(side, z)
             for part, factor in zip(self.parts, factors / len(own), strict=True):
                 if factor:
                     part[own] += factor * z
@@ -62,10 +68,11 @@ class Trend:
         self.weights[period] = weight
         self.largest = max(self.largest, *map(abs, means))
 
-    def row(self, arms: tuple[Codes, Codes], clusters: Codes | None, confidence: float) -> dict[str, Any]:
+    def row(self, arms: tuple[Codes, Codes], confidence: float) -> dict[str, Any]:
         """The slope with its test, the mean effects of the first and last third, and whether these turn the sign."""
-        units = both(lambda own: own if clusters is None else np.unique(clusters[own], return_inverse=True)[1], arms)
-        n = both(lambda own: len(own) if clusters is None else int(own.max(initial=-1)) + 1, units)
+        arms = self.users.comparable(arms)
+        of = self.users.clusters
+        n = both(lambda own: len(own if of is None else np.unique(of[own])), arms)
         row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n": min(n), "turns": False}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row | {"early": np.nan, "late": np.nan}
@@ -78,8 +85,7 @@ class Trend:
             sizes = np.array([np.abs(days) @ weights, total, *thirds])
             least = MEAN_ROUNDING * self.largest * float(np.abs(factors) @ sizes)
             control, treatment = (
-                _arm_of_parts(factors @ self.parts[:, own], unit if clusters is not None else None, k, least)
-                for own, unit, k in zip(arms, units, n, strict=True)
+                _arm_of_parts(factors @ self.parts[:, own], own, self.users, least) for own in arms
             )
             change = factors @ self.effects
             treatment = treatment._replace(mean=change if abs(change) > least else 0.0)
@@ -95,11 +101,25 @@ class Trend:
         return row
 
 
-def _arm_of_parts(parts: Floats, unit: Codes | None, n: int, least: float) -> Arm:
+def _inverse_size(side: Sample) -> float:
+    """Σ W_h²/n_h, or 1/n without strata."""
+    strata = side.strata
+    return 1 / side.n if strata is None else float((strata.weights**2 / np.maximum(strata.sums(), 1)).sum())
+
+
+def _arm_of_parts(parts: Floats, own: Codes, users: ExperimentRows, least: float) -> Arm:
     """An arm whose estimate is a sum of parts of users, which are added up within clusters."""
-    u = parts if unit is None else np.bincount(unit, parts, n)
-    var = n / (n - 1) * float(np.square(u - u.mean()).sum())
-    return Arm(np.float64(0.0), np.float64(0.0 if np.sqrt(var) <= least else var), np.float64(n - 1))
+    stratum = np.zeros(len(own), np.int64) if users.strata is None else users.strata[0][own]
+    unit = None
+    if users.clusters is not None:
+        n_strata = int(stratum.max(initial=0)) + 1
+        cell, place = np.unique(users.clusters[own] * n_strata + stratum, return_inverse=True)
+        parts, stratum = np.bincount(place, parts).astype(np.float64, copy=False), cell % n_strata
+        unit = np.unique(cell // n_strata, return_inverse=True)[1]
+    stratum = np.unique(stratum, return_inverse=True)[1]
+    size = np.bincount(stratum).astype(np.float64)
+    found = estimate_arm(Sample(parts, strata=Strata(stratum, size, unit)))
+    return Arm(np.float64(0.0), np.float64(0.0 if np.sqrt(found.var) <= least else found.var), found.df)
 
 
 def trend_table(

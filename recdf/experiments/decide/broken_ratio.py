@@ -12,12 +12,12 @@ from ...errors import OptionError
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...stats.many_tests import adjust
-from ...stats.shares import share_test
-from ..experiment_columns import frame_of, require
-from .experiment_health import experiment_health
+from ...stats.shares import share_tests
+from ..experiment_columns import frame_of, group_codes, require
+from .experiment_health import experiment_health, planned_shares, plans_of
 from .verdict import WITHHELD
 
-_LEVEL = "level of the column"
+_LEVEL, _STRATUM = "level of the column", "stratum of the plan"
 
 
 @takes_columns("user_col")
@@ -25,10 +25,11 @@ def find_srm(
     assignment: pd.DataFrame,
     columns: str | Sequence[str],
     *,
-    expected: Mapping[Any, float] | None = None,
+    expected: Mapping[Any, Any] | None = None,
     user_col: str | Sequence[str] = "user_id",
     variant_col: str = "variant",
     cluster: str | Sequence[str] | None = None,
+    strata: str | Sequence[str] | None = None,
     confidence: float = 0.999,
     options: Options | None = None,
 ) -> pd.DataFrame:
@@ -45,13 +46,16 @@ def find_srm(
     columns : str or list of str
         Columns of `assignment` that were known before the assignment. Null is a level of its own.
     expected : mapping, optional
-        Planned share (or weight, > 0) of every variant. Default: equal shares.
+        Planned share (or weight, > 0) of every variant. Default: equal shares. In a ramp-up, those of each period as
+        in `experiment_health`, with its column as `strata`: χ² is then the sum over the periods.
     user_col : str or list of str, default "user_id"
         Key of a user.
     variant_col : str, default "variant"
         Column of the variant.
     cluster : str or list of str, optional
         Columns that were assigned as a whole, and are counted in place of users, as in `experiment_health`.
+    strata : str, optional
+        Column of the periods that `expected` has shares of.
     confidence : float, default 0.999
         A level does not fit where p_adj is below alpha = 1 − confidence.
     options : Options, optional
@@ -89,38 +93,46 @@ def find_srm(
     0     y      240       B         40        1.0      True  invalid: sample ratio
     1     x      600       A        300        0.0     False                   fits
     """
-    names = require(frame_of("assignment", assignment), "assignment", as_columns(columns))
-    if not names:
+    names_of_columns = require(frame_of("assignment", assignment), "assignment", as_columns(columns))
+    if not names_of_columns:
         raise OptionError("columns is empty; expected columns of assignment, such as browser")
+    periods = require(assignment, "assignment", as_columns(strata))
+    stratum, labels = group_codes(assignment, "assignment", periods)
+    plans = plans_of(expected, periods, labels, "strata")
     keys = [*as_columns(user_col), *as_columns(cluster), variant_col]
-    users = assignment[list(dict.fromkeys(keys))]
-    how = {"user_col": user_col, "variant_col": variant_col, "expected": expected, "cluster": cluster}
+    users = assignment[list(dict.fromkeys(keys))].assign(**{_STRATUM: stratum})
 
-    def counted(by: str | None, rows: pd.DataFrame) -> pd.DataFrame:
-        return experiment_health(rows, rows, by=by, confidence=confidence, **how)  # type: ignore[arg-type]
+    def counted(rows: pd.DataFrame, by: list[str], shares: Mapping[Any, Any]) -> pd.DataFrame:
+        return experiment_health(rows, rows, user_col=user_col, variant_col=variant_col, expected=shares, by=by,
+                                 confidence=confidence, cluster=cluster)  # fmt: skip
 
-    whole = counted(None, users)
-    planned, n_variants = whole["expected_share"].to_numpy(), len(whole)
-    parts = []
-    for name in dict.fromkeys(names):
+    variants = group_codes(assignment, "assignment", [variant_col])[1][variant_col].tolist()
+    whole = counted(users, [_STRATUM], {h: planned_shares(plan, variants) for h, plan in enumerate(plans)})
+    names = whole["variant"].drop_duplicates().reset_index(drop=True)
+    planned, total = (whole[name].to_numpy().reshape(-1, len(names)) for name in ("expected_share", "n_assigned"))
+    cells = pd.MultiIndex.from_product([range(len(planned)), names])
+    parts = {}
+    for name in dict.fromkeys(names_of_columns):
         level = assignment[name].astype(object).where(assignment[name].notna(), "(null)").astype(str)
-        parts.append(counted(_LEVEL, users.assign(**{_LEVEL: level.to_numpy()})).assign(column=name))
-    health = pd.concat(parts, ignore_index=True)
-    n = health["n_assigned"].to_numpy().reshape(-1, n_variants)
-    first = health.iloc[::n_variants].reset_index(drop=True)
-    expect = n.sum(axis=1, keepdims=True) * planned
-    far = (n - expect) / np.sqrt(np.maximum(expect * (1 - planned), 1e-300))
+        found = counted(users.assign(**{_LEVEL: level.to_numpy()}), [_LEVEL, _STRATUM], dict.fromkeys(names, 1.0))
+        n_users = found.pivot(index=_LEVEL, columns=[_STRATUM, "variant"], values="n_assigned")
+        parts[name] = n_users.reindex(columns=cells, fill_value=0).fillna(0)
+    levels = pd.concat(parts, names=["column"])
+    each = levels.to_numpy(np.float64).reshape(-1, *planned.shape)
+    n, (chi2, p) = each.sum(axis=1).astype(np.int64), np.array([share_tests(own, planned) for own in each]).T
+    of_stratum = each.sum(axis=2, keepdims=True) * planned
+    expect, spread = of_stratum.sum(axis=1), np.sqrt((of_stratum * (1 - planned)).sum(axis=1))
+    far = (n - expect) / np.maximum(spread, 1e-300)
     far = (np.abs(far) + 1e-9 * (far < 0)).argmax(axis=1)  # of two variants, the one that lacks users
-    row = np.arange(len(n))
-    p, total = first["srm_p"].to_numpy(np.float64), whole["n_assigned"].to_numpy()
-    p_adj, p_all = adjust(p, "holm"), float(whole["srm_p"].iloc[0])
-    without = np.array([share_test(np.maximum(total - own, 0), planned)[1] for own in n])
+    row, first = np.arange(len(n)), levels.index.to_frame(index=False)
+    p_adj, p_all = adjust(p, "holm"), share_tests(total, planned)[1]
+    without = np.array([share_tests(np.maximum(total - own, 0), planned)[1] for own in each])
     alpha = 1 - confidence
     broken = p_adj < alpha
     result = pd.DataFrame({
         "column": first["column"], "level": first[_LEVEL], "n_users": n.sum(axis=1),
-        "variant": whole["variant"].take(far).reset_index(drop=True), "n_variant": n[row, far],
-        "n_expected": expect[row, far], "chi2": first["srm_chi2"], "p_value": p, "p_adj": p_adj, "p_all": p_all,
+        "variant": names.take(far).reset_index(drop=True), "n_variant": n[row, far],
+        "n_expected": expect[row, far], "chi2": chi2, "p_value": p, "p_adj": p_adj, "p_all": p_all,
         "p_without": without, "explains": broken & (p_all < alpha) & (without >= alpha),
         "verdict": np.select([np.isnan(p), broken], ["not tested", WITHHELD["sample_ratio"]], "fits"),
     })  # fmt: skip

@@ -152,7 +152,7 @@ def decide_experiment(
     0         B     ship
     >>> print(decided["reasons"].iloc[0].replace("; ", "\\n"))
     ctr: better (+1.5 [+1.28, +1.72], p <0.001)
-    spend: safe (+0 [−1.4%, +1.42%], margin −2%)
+    spend: safe (0 [−1.4%, +1.42%], margin −2%)
     """
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):

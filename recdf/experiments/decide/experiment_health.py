@@ -30,7 +30,7 @@ def experiment_health(
     *,
     user_col: str | Sequence[str] = "user_id",
     variant_col: str = "variant",
-    expected: Mapping[Any, float] | None = None,
+    expected: Mapping[Any, Any] | None = None,
     by: str | Sequence[str] | None = None,
     confidence: float = 0.999,
     cluster: str | Sequence[str] | None = None,
@@ -47,7 +47,8 @@ def experiment_health(
     per_user, assignment, user_col, variant_col
         As in `join_experiment`; `per_user` may have several rows per user.
     expected : mapping, optional
-        Planned share (or weight, > 0) of every variant. Default: equal shares.
+        Planned share (or weight, > 0) of every variant. Default: equal shares. In a ramp-up, those of each period:
+        {"week 1": {"A": 0.9, "B": 0.1}, "week 2": {"A": 0.5, "B": 0.5}}, with the column of the period as `by`.
     by : str or list of str, optional
         Columns of `assignment` (country, week): every group is checked by itself.
     confidence : float, default 0.999
@@ -109,8 +110,8 @@ def experiment_health(
 
 def _users_of_variants(
     per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str, by_cols: list[str],
-    expected: Mapping[Any, float] | None, clusters: list[str],
-) -> tuple[pd.DataFrame, dict[Any, float], dict[str, Any]]:  # fmt: skip
+    expected: Mapping[Any, Any] | None, clusters: list[str],
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:  # fmt: skip
     """Labels of the groups, planned shares of the variants, and numbers of users as arrays (groups, variants).
 
     Distinct users, or clusters, that are assigned and measured; users in two variants.
@@ -119,8 +120,7 @@ def _users_of_variants(
     variant, labels = group_codes(assignment, "assignment", [variant_col])
     group, groups = group_codes(assignment, "assignment", by_cols)
     names = labels[variant_col].tolist()
-    shares = planned_shares(expected, names)
-    shares = {name: shares[name] for name in [*names, *(name for name in shares if name not in names)]}
+    shares = shares_of_plans(plans_of(expected, by_cols, groups, "by"), names)
     alone = ~in_several_variants(user, variant, n_users)[user]
     measured = np.zeros(n_users, bool)
     measured[metric_user] = True
@@ -131,8 +131,8 @@ def _users_of_variants(
             unit, n_units, counted = codes, n, clusters
     has_metrics = np.zeros(n_units, bool)
     has_metrics[unit[measured[user]]] = True
-    cell, shape = group * len(shares) + variant, (len(groups), len(shares))
-    n_cells = len(groups) * len(shares)
+    cell, shape = group * len(shares.columns) + variant, shares.shape
+    n_cells = shares.size
 
     def per_cell(own: Codes, n: int, chosen: Mask) -> Codes:
         """How many of the chosen rows' users or clusters each cell has."""
@@ -149,17 +149,17 @@ def _users_of_variants(
 
 
 def _health_table(
-    groups: pd.DataFrame, shares: Mapping[Any, float], counted: Mapping[str, Any], alpha: float
+    groups: pd.DataFrame, shares: pd.DataFrame, counted: Mapping[str, Any], alpha: float
 ) -> pd.DataFrame:
-    planned, assigned, measured = np.array([*shares.values()]), counted["n_assigned"], counted["n_with_metrics"]
-    repeat = np.repeat(np.arange(len(assigned)), len(planned))
-    srm = np.array([share_test(row, planned) for row in assigned])[repeat].T
+    planned, assigned, measured = shares.to_numpy(), counted["n_assigned"], counted["n_with_metrics"]
+    repeat = np.repeat(np.arange(len(assigned)), planned.shape[1])
+    srm = np.array([share_test(row, plan) for row, plan in zip(assigned, planned, strict=True)])[repeat].T
     lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])[repeat].T
     with np.errstate(invalid="ignore"):
         columns = {
-            "variant": pd.Series([*shares] * len(assigned)), "n_assigned": assigned.ravel(),
+            "variant": pd.Series([*shares.columns] * len(assigned)), "n_assigned": assigned.ravel(),
             "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
-            "expected_share": np.tile(planned / planned.sum(), len(assigned)), "n_with_metrics": measured.ravel(),
+            "expected_share": planned.ravel(), "n_with_metrics": measured.ravel(),
             "n_missing": (assigned - measured).ravel(), "missing_rate": ((assigned - measured) / assigned).ravel(),
             "n_multi_variant": counted["n_multi_variant"].ravel(), "n_unassigned": counted["n_unassigned"],
             "srm_chi2": srm[0], "srm_p": srm[1], "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
@@ -169,6 +169,37 @@ def _health_table(
     result = pd.concat([groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])
     return result.iloc[order].reset_index(drop=True)
+
+
+def plans_of(
+    expected: Mapping[Any, Any] | None, columns: Sequence[str], labels: pd.DataFrame, argument: str
+) -> list[Mapping[Any, float] | None]:
+    """Planned shares in every row of labels: those of all, or of each stratum (stratum → variant → share)."""
+    if expected is None or not by_stratum(expected):
+        return [expected] * len(labels)
+    if len(columns) != 1:
+        raise OptionError(
+            "expected has shares for each of several strata, such as the periods of a ramp-up; "
+            f"name their column, and no other, in ⟦+{argument}=⟧, or pass the shares of the variants"
+        )
+    strata = labels[columns[0]].tolist()
+    if lacking := [name for name in strata if name not in expected]:
+        known = examples(list(expected))
+        raise OptionError(f"expected has no shares for {columns[0]} {examples(lacking)}; it has those of {known}")
+    return [expected[name] for name in strata]
+
+
+def by_stratum(expected: Mapping[Any, Any] | None) -> bool:
+    """Whether planned shares are said for each stratum."""
+    return bool(expected) and all(isinstance(part, Mapping) for part in (expected or {}).values())
+
+
+def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], variants: Sequence[Any]) -> pd.DataFrame:
+    """Return planned shares by stratum (rows) and variant: those of the experiment, then those that nobody is in."""
+    absent = dict.fromkeys(name for plan in plans for name in plan or () if name not in variants)
+    names = [*variants, *absent]
+    shares = np.array([[planned_shares(plan, names)[name] for name in names] for plan in plans])
+    return pd.DataFrame(shares / shares.sum(axis=1, keepdims=True), columns=pd.Index(names, dtype=object))
 
 
 def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]) -> dict[Any, float]:

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
-from ...stats.shares import independence_test, share_test
+from ...stats.shares import independence_test, share_tests
 from ..experiment_columns import Codes, Floats, Mask, count_distinct, group_codes, key_codes, require
 from ..experiment_rows import ExperimentRows
-from .experiment_health import hash_users, key_of, others, planned_shares
+from .experiment_health import by_stratum, hash_users, key_of, others, plans_of, shares_of_plans
 from .verdict import HEALTH_ALPHA
 
 
@@ -61,7 +61,7 @@ class SampleRatio(NamedTuple):
 
 
 def check_sample_ratio(
-    expected: Mapping[Any, float] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[], Floats],
+    expected: Mapping[Any, Any] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[], Floats],
     rows: ExperimentRows | None = None,
 ) -> SampleRatio:  # fmt: skip
     """Test the units that are compared against the planned shares, or against those of `experiment_health`.
@@ -73,21 +73,43 @@ def check_sample_ratio(
     if health is not None:
         return _from_health(health, arms, count(), rows)
     if expected is not None:
-        return _from_plan(planned_shares(expected, arms.names), arms.names, count())
+        if rows is None or not by_stratum(expected):
+            plans = plans_of(expected, [], pd.DataFrame(index=[0]), "strata")
+            return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), count()[:, None])
+        strata, labels = rows.strata or (rows.variant, pd.DataFrame())
+        plans = plans_of(expected, list(labels.columns), labels, "strata")
+        return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), _count_in_strata(rows, strata, len(labels)))
     n = len(arms.groups)
     return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
 
 
-def _from_plan(shares: Mapping[Any, float], variants: list[Any], counts: Floats) -> SampleRatio:
-    """Units per variant against the planned shares, in every group and over all of them."""
-    absent = [name for name in shares if name not in variants]
-    planned = [shares[name] for name in [*variants, *absent]]
+def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
+    """Units by group, stratum and variant against the planned shares, in every group and over all of them.
 
-    p = np.array([share_test([*units, *[0] * len(absent)], planned)[1] for units in counts])
+    The shares are by stratum and variant, and perhaps by group.
+    """
+    units = np.pad(counts, ((0, 0), (0, 0), (0, shares.shape[-1] - counts.shape[2])))
+    planned = np.broadcast_to(shares, units.shape)
+    p = np.array([share_tests(own, plan)[1] for own, plan in zip(units, planned, strict=True)])
     p, overall = p[:-1], p[-1]
     return SampleRatio(
         (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA), ~np.isnan(p) | ~np.isnan(overall), np.fmin(p, overall)
     )
+
+
+def _count_in_strata(rows: ExperimentRows, strata: Codes, n_strata: int) -> Floats:
+    """Distinct units by group, stratum and variant, and in the last place those of all groups."""
+    cells = pd.DataFrame(index=range(len(rows.groups) * n_strata))
+    units = count_units(replace(rows, group=rows.group * n_strata + strata, groups=cells))[:-1]
+    by_group = units.reshape(-1, n_strata, units.shape[1])
+    overall = count_units(replace(rows, group=strata, groups=cells[:n_strata]))[:-1]
+    known = count_units(rows)[-1].sum()
+    if known < overall.sum():
+        raise OptionError(
+            "expected has shares of every stratum, but users (or clusters) are in several strata; give each of them "
+            "the stratum of its assignment, or pass the shares of the variants"
+        )
+    return np.concatenate([by_group, [overall if known == overall.sum() else overall * np.nan]])
 
 
 def count_units(rows: ExperimentRows) -> Floats:
@@ -135,7 +157,8 @@ def _from_health(health: pd.DataFrame, arms: Arms, counts: Floats, rows: Experim
             raise _other_users(variants, assigned[worst], compared[worst])
     if len(table) > len(variants):  # each segment was checked by itself
         counts = np.vstack([counts[:-1], np.full(len(variants), np.nan)])
-    own = _from_plan(dict(zip(variants, cells("expected_share")[0], strict=True)), variants, counts)
+    planned = cells("expected_share").astype(np.float64)
+    own = _from_plan(np.vstack([planned, planned[:1]])[:, None], counts[:, None])
     left_out = np.full(len(arms.groups), np.nan)
     if np.array_equal(users[:-1], counts[:-1]):  # else users came in clusters
         pairs = zip(users[:-1], assigned, strict=True)
@@ -160,7 +183,10 @@ def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]
     by = list(health.columns[: list(health.columns).index("variant")])
     unknown = [name for name in by if name not in groups.columns]
     if unknown:
-        raise OptionError(f"health is by {by}, but the comparison is not by {unknown}; make it without them")
+        raise OptionError(
+            f"health is by {by}, but the comparison is not by {unknown}; make it without them, or, where the planned "
+            "shares change, pass in its place ⟦+expected=⟧ with those of every stratum"
+        )
     of_row, labels = group_codes(health, "health", by)
     variant = pd.Index(variants).get_indexer(pd.Index(health["variant"]))
     order = np.lexsort([variant, of_row])

@@ -11,7 +11,8 @@ import pandas as pd
 from ...errors import OptionError, renamed
 from ...inputs.options import as_columns
 from ...metrics.direction import direction_of
-from ...stats.many_tests import adjust_within, joint_levels, widened, widened_ratio
+from ...stats.always_valid import always_valid_multiplier
+from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
 from ..choices import Better, Correction
 from ..experiment_columns import Codes, Floats, Mask, frame_of, group_codes, metric_values, require
 from ..samples import subset
@@ -148,10 +149,16 @@ def read_together(table: pd.DataFrame, settings: Settings) -> None:
     p, p_adj, reject = column("p_value"), column("p_adj"), table["reject"].to_numpy(bool)
     level = joint_levels(p, p_adj, reject, _family_codes(table, settings), settings.alpha, settings.correction)
     mean = (table["test"] != "wilcoxon").to_numpy() if "test" in table.columns else np.ones(len(table), bool)
-    df = column("df")
+
+    def quantiles(level: Floats) -> Floats:
+        if settings.sequential_n is None:
+            return t_quantiles(column("df"), level, settings.alternative)
+        n, planned = column("n_control") + column("n_treatment"), settings.sequential_n
+        return np.asarray(always_valid_multiplier(n, planned, settings.confidence, settings.alternative, level))
+
     table["ci_low"], table["ci_high"], ratio = widened(
-        column("diff"), column("ci_low"), column("ci_high"), np.where(mean, p, np.nan), reject, df, level,
-        settings.alpha, settings.alternative,
+        column("diff"), column("ci_low"), column("ci_high"), np.where(mean, p, np.nan), reject, quantiles,
+        level, settings.alpha,
     )  # fmt: skip
     if "rel_ci_low" in table.columns:
         table["rel_ci_low"], table["rel_ci_high"] = widened_ratio(

@@ -137,6 +137,11 @@ def _observed_ndcg(
     return ratio(total, lists.sum_best(worth, _discounted, "linear", _as_key(discount), log_base))
 
 
+def ideal_dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float) -> np.ndarray:
+    """DCG at k of all relevant items by descending gain."""
+    return lists.sum_ideal(_discounted, gain, _as_key(discount), log_base)
+
+
 def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, whole: bool) -> np.ndarray:
     """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
     hits = lists.whole.hits if whole else lists.hits
@@ -213,7 +218,7 @@ def ndcg(
         found: np.ndarray = total / sum_of_discounts(discount, log_base, lists.k)
         return found
     if ideal == "relevant":
-        best = lists.sum_ideal(_discounted, gain, _as_key(discount), log_base)
+        best = ideal_dcg(lists, gain, discount, log_base)
     else:
         best = _idcg_of_list(lists, gain, discount, log_base, whole=ideal == "listed")
         none_shown = (best == 0) & ((lists.n_true > 0) | (ideal == "listed"))

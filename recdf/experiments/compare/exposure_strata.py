@@ -1,0 +1,76 @@
+"""A ramp-up seen from the days of exposure: the users of each period, and the strata within which to compare them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
+from ..decide.balance import merge_periods
+from ..decide.verdict import HEALTH_ALPHA
+from ..experiment_columns import Floats, Mask
+from ..experiment_rows import ExperimentRows
+from ..units import UNEQUAL
+from .user_periods import People, Periods, days_of
+
+
+class Exposures:
+    """Users by the day of their exposure, which is the first of their cluster where clusters were assigned."""
+
+    def __init__(self, people: People, periods: Periods, users: ExperimentRows) -> None:
+        start, stop, variant, unit = periods.start, periods.stop, people.variant, users.randomised
+        cohort = np.zeros(len(start), np.int64)
+        if people.exposed is not None:
+            cohort = np.unique(days_of(people.exposed, people.zone), return_inverse=True)[1]
+        self.cohort = cohort
+        if unit is not None and unit is users.clusters:
+            order = np.lexsort([cohort, unit])
+            first = order[np.unique(unit[order], return_index=True)[1]]
+            stop = np.zeros(len(first), np.int64)
+            np.maximum.at(stop, unit, periods.stop)
+            start, variant, cohort = start[first], variant[first], cohort[first]
+            self.cohort = cohort[unit]
+        shape = int(cohort.max(initial=0)) + 1, len(people.variants)
+
+        def table(present: Mask) -> Floats:
+            cell = cohort[present] * shape[1] + variant[present]
+            return np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+        there = [table((start <= period) & (period < stop)) for period in range(len(periods.rows))]
+        self.ever = table(start < stop)
+        # Assigned units by variant in every period, and (last) in all of them together.
+        self.counts = np.array([one.sum(axis=0) for one in [*there, self.ever]])
+        p = np.array([_p_of_shares(one) for one in [*there, self.ever]])
+        # Periods whose users were assigned with changing shares.
+        self.changed = p[:-1] < HEALTH_ALPHA
+        # Strata are right without a ramp-up too, so that a hint is enough.
+        self.ramped = bool(self.changed.any() or p[-1] < UNEQUAL)
+
+    def within(self, users: ExperimentRows, arms: tuple[int, int]) -> ExperimentRows:
+        """The users in strata of two variants: days of exposure, small ones put together where the shares are alike."""
+        if not self.ramped:
+            return users
+        table = self.ever[:, list(arms)]
+        strata, of_day = [table[0]], np.zeros(len(table), np.int64)
+        for day in range(1, len(table)):
+            last, new = strata[-1], table[day]
+            small = min(last.min(), new.min()) < LEAST_EXPECTED
+            if small and not equal_shares_test([last[1], new[1]], [last.sum(), new.sum()])[1] < HEALTH_ALPHA:
+                strata[-1] = last + new
+            else:
+                strata.append(new)
+            of_day[day] = len(strata) - 1
+        labels = pd.DataFrame({"exposed": np.arange(len(strata))})
+        return replace(users, strata=(of_day[self.cohort], labels), drop_thin=True)
+
+
+def _p_of_shares(table: Floats) -> float:
+    """p that the variants which are there had the same shares on all days."""
+    table = table[table.any(axis=1)]
+    table = table[:, table.any(axis=0)]
+    if not table.size:
+        return np.nan
+    share = table.sum(axis=0).min() / table.sum()
+    return independence_test(merge_periods(table, share, True))[1]
