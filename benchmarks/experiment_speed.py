@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,8 @@ def main():
     frame = pd.read_parquet(path)
     for said, more in (("", {}), (", covariate", {"covariates": dict.fromkeys(MEANS, "pre")})):
         for where, data in (("frame", frame), ("file", path)):
-            timed(f"recdf, {where}{said}", given.rounds, lambda d=data, m=more: rd.compare_variants(d, metrics, control="A", **m))
+            call = partial(rd.compare_variants, data, metrics, control="A", **more)
+            timed(f"recdf, {where}{said}", given.rounds, call)
     del frame
     if given.tea:
         command = [given.tea, "-c", TEA, str(path), str(given.rounds)]
@@ -102,7 +104,7 @@ def main():
             shown(name, float(wall), float(cpu))
     data = wide(1_000_000)
     covariates = {f"m{i}": [f"x{j}" for j in range(5)] for i in range(10)}
-    call = lambda: rd.compare_variants(data, list(covariates), control="A", covariates=covariates)
+    call = partial(rd.compare_variants, data, list(covariates), control="A", covariates=covariates)
     timed("1 M users, 10 metrics, 5 covariates", min(given.rounds, 3), call)
 
 
