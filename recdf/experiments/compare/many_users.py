@@ -77,7 +77,7 @@ class ManyUsers:
             return None
         per_unit = (1.0, 1.0) if den is None else both(lambda n, total: total[1] / n, n, totals)
         means = both(lambda n, total: total[0] / (n if den is None else total[1]), n, totals)
-        raw = found = both(_arm_of_columns, n, means, products, both(lambda m: 0.0 if den is None else m, means), per_unit)
+        raw = found = both(_arm_in, n, means, products, both(lambda m: 0.0 if den is None else m, means), per_unit)
         slope, theta, centre = 0.0 if den is None else float(np.divide(*sum(totals))), NO_THETA, NO_THETA
         if den is not None and not self._denominators_count(den, n, totals, products):
             return None
@@ -88,14 +88,14 @@ class ManyUsers:
             slope, centre = float(pooled[0, 1] / pooled[1, 1]), sum(totals)[1:] / sum(n)
             theta = np.array([slope])
             means = both(lambda m, x: m - slope * (x - centre[0]), means, x)
-            found = both(_arm_of_columns, n, means, products, (slope, slope), per_unit)
+            found = both(_arm_in, n, means, products, (slope, slope), per_unit)
         if not all(one.var > 0 for one in (*raw, *found)):
             return None
         row = first_row(metric.name, settings, both(int, n), (0, 0), (), cap=metric.cap)
         both_arms = ArmsEstimate(raw, found, (NO_THETA, NO_THETA), theta, centre, "cuped" if len(theta) else "")
         row, _ = compare_pair(row, both_arms, settings, (), den is None)
         if metric.ratio:
-            row = with_denominators(row, per_unit, both(lambda n, m, c: _arm_of_columns(n, m, c[1:, 1:]), n, per_unit, products))
+            row = with_denominators(row, per_unit, both(lambda n, m, c: _arm_in(n, m, c[1:, 1:]), n, per_unit, products))
         far = self._far(at, slope, float((sum(totals) @ [1.0, -slope][: len(at)]) / sum(n)))
         beyond = far.blocks.max() + abs(means[1] - means[0]) * (1 if den is None else largest[1])
         sd = np.sqrt(sum(one.var * n**2 * d**2 for one, n, d in zip(found, n, per_unit, strict=True)) / sum(n))
@@ -182,7 +182,7 @@ def _columns_of(metric: MetricRows) -> list[Floats]:
     return [metric.sample.num, *(one for one in others if one is not None)]
 
 
-def _arm_of_columns(n: float, mean: Any, products: Floats, slope: float = 0.0, per_unit: float = 1.0) -> Arm:
+def _arm_in(n: float, mean: Any, products: Floats, slope: float = 0.0, per_unit: float = 1.0) -> Arm:
     """An arm whose units are the first column less slope times the second; no variance where digits were lost."""
     w = np.array([1.0, -slope])[: len(products)]
     squares = w @ products @ w
