@@ -95,7 +95,8 @@ class ManyUsers:
         both_arms = ArmsEstimate(raw, found, (NO_THETA, NO_THETA), theta, centre, "cuped" if len(theta) else "")
         row, _ = compare_pair(row, both_arms, settings, (), den is None)
         if metric.ratio:
-            row = with_denominators(row, per_unit, both(lambda n, m, c: _arm_in(n, m, c[1:, 1:]), n, per_unit, products))
+            dens = both(lambda n, m, c: _arm_in(n, m, c[1:, 1:]), n, per_unit, products)
+            row = with_denominators(row, per_unit, dens)
         far = self._far(at, slope, float((sum(totals) @ [1.0, -slope][: len(at)]) / sum(n)))
         beyond = far.blocks.max() + abs(means[1] - means[0]) * (1 if den is None else largest[1])
         sd = np.sqrt(sum(one.var * n**2 * d**2 for one, n, d in zip(found, n, per_unit, strict=True)) / sum(n))
