@@ -13,10 +13,21 @@ import pyarrow as pa
 
 from ..errors import DataError, OptionError
 from ..evaluation.publishing import made, staging_folder
+from ..inputs.options import as_columns
 from ..logs.impressions import SPANS, from_impressions
 from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
 from ..partitions.impressions_parquet import impressions_parquet
-from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters, local
+from .arguments import (
+    add_arguments,
+    add_command,
+    add_out,
+    add_parameters,
+    as_pairs,
+    check_out,
+    flag,
+    given_parameters,
+    local,
+)
 from .files import is_text_file, read_files
 from .output import print_tables
 
@@ -131,13 +142,13 @@ def _report_text(spec: dict[str, Any], out: Path) -> str:
             lines.append(f"{counts[name]['events']:,} {name}: {found}")
     if "persons" in counts:
         lines.append(", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts["persons"].items()))
-    keys = " ".join([spec["user_col"], *spec["list_cols"]])
-    value = "" if spec["value_col"] is None else f" --value-col {spec['value_col']}"
-    item = "" if spec["item_col"] == "item_id" else f" --item-col {spec['item_col']}"
+    usual = {"rank_col": "rank", "relevance_col": "relevance", "item_col": "item_id"}
+    options = {name: as_columns(value) for name, value in spec["options"].items() if usual.get(name) != value}
+    flags = " ".join(word for name, values in options.items() for word in (flag(name), *values))
     lines += [
         "",
         f"wrote {', '.join(str(out / name) for name in WRITTEN)}",
-        f"next: recdf evaluate --true {out / WRITTEN[0]} --pred {out / WRITTEN[1]} --user-col {keys}{item}{value} "
+        f"next: recdf evaluate --true {out / WRITTEN[0]} --pred {out / WRITTEN[1]} {flags} "
         "-m hits@10 ndcg@10",
     ]
     return "\n".join(lines)

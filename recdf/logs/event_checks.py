@@ -52,8 +52,8 @@ def _skew(ahead: np.ndarray, clock: Clock) -> str:
 
     Impressions much later than the event are taken for others than the one that caused it.
     """
-    ahead = ahead[ahead > 0] if clock.is_number else ahead[ahead > 0] / TICKS_PER_SECOND[clock.unit]
-    near = ahead if clock.is_number else ahead[ahead <= SOON]
+    near = ahead[ahead > 0] if clock.is_number else ahead[ahead > 0] / TICKS_PER_SECOND[clock.unit]
+    near = near if clock.is_number else near[near <= SOON]
     if not len(near):
         return "⟦+clock_skew=⟧ allows for two clocks"
     half, most, nearly_all = np.ceil(np.quantile(near, [0.5, 0.9, 0.99], method="inverted_cdf") * 1000 - 1e-6) / 1000
@@ -78,6 +78,8 @@ def _check_named_lists(
 ) -> None:  # fmt: skip
     """Report events that name one list in their columns, but belong to the impression of another one by time."""
     named, followed = lists
+    if (named < 0).all():
+        return
     candidates = find_candidates(log.moments, events.moments, window)
     event = np.flatnonzero(candidates.outcome.attributed & (named >= 0))
     wrong = event[log.lists.code[candidates.row[candidates.high[event] - 1]] != named[event]]

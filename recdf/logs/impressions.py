@@ -59,15 +59,7 @@ class Impressions:
     @property
     def options(self) -> dict[str, Any]:
         """The options with which `evaluate` reads these tables: `rd.evaluate(*lists, "ctr@10", **lists.options)`."""
-        found: dict[str, Any] = {
-            "user_col": [self.spec["user_col"], *self.spec["list_cols"]], "item_col": self.spec["item_col"],
-            "rank_col": "rank", "relevance_col": "relevance",
-        }  # fmt: skip
-        if self.spec["value_col"] is not None:
-            found["value_col"] = self.spec["value_col"]
-        if self.spec["repeats"] == "each":
-            found["duplicates"] = "keep"
-        return found
+        return dict(self.spec["options"])
 
     def __repr__(self) -> str:
         positions = self.spec["positions"]
@@ -93,8 +85,7 @@ def from_impressions(
     log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
     list_cols: str | Sequence[str] = (SESSION,), time_col: str | None = None, clicked_col: str | None = None,
     clicks: Any = None, purchases: Any = None, refunds: Any = None, order_col: str | None = None,
-    persons: Any = None, person_col: str | None = None,
-    value_col: str | None = None, window: Any = None,
+    persons: Any = None, person_col: str | None = None, value_col: str | None = None, window: Any = None,
     attribution: Literal["last", "first", "all"] = "last", relevance: Mapping[str, float] | None = None,
     repeats: Literal["first", "last", "each"] = "first", unattributed: Literal["count", "true"] = "count",
     session_gap: Any = None, clock_skew: Any = None, value: Literal["paid", "shown"] = "paid",
@@ -131,7 +122,8 @@ def from_impressions(
         One row per device, with `user_col` and `person_col`. The other frames have devices in `user_col`. Persons are
         then the users, so that a purchase on one device belongs to an impression on another one, and the device is a
         column of the list key, if there are `list_cols`. A device of several persons is that of the first one: by
-        `time_col`, if `persons` has it, else by row. An unknown device is a person of its own.
+        `time_col`, if `persons` has it, else by row. An unknown device is a person of its
+        own, or the person with this id.
     person_col : str, optional
         Column of the person in `persons`, and in `true` and `pred`.
     value_col : str, optional
@@ -371,9 +363,16 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
     ranking = tables.ranking
     given = {name: getattr(rules, name) for name in RECORDED}
     spans = {name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)}
+    options: dict[str, Any] = {
+        "user_col": [rules.user_col, *rules.list_cols], "item_col": rules.item_col, "rank_col": "rank",
+        "relevance_col": "relevance",
+    }  # fmt: skip
+    options |= {} if rules.value_col is None else {"value_col": rules.value_col}
+    options |= {"duplicates": "keep"} if rules.repeats == "each" else {}
     return {
         **given,
         **spans,
+        "options": options,
         "list_cols": list(rules.list_cols),
         "clock": {"kind": tables.clock.kind, "unit": tables.clock.unit} if rules.time_col else None,
         "positions": {

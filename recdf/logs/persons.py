@@ -40,6 +40,7 @@ def with_persons(
     label, where = persons[person_col], f"persons[{person_col!r}]"
     ids = read_ids(label, where)
     person = encode([ids]).codes[0]
+    of_other = np.unique(of[row][person[row] != person[first[of[row]]]])
     seen, found = np.zeros(n + 1, bool), {}
     for role, frame in frames.items():
         place, together = first[codes[role]], label
@@ -51,12 +52,10 @@ def with_persons(
             together = pd.concat([label, devices], ignore_index=True)
             place[own] = len(label) + np.arange(len(own))
         found[role] = frame.assign(**{person_col: together.take(place).array})
-    shared = np.unique(of[row][person[row] != person[first[of[row]]]])
-    counts = {
-        "devices": int(seen[:n].sum()), "unknown_devices": int((seen & (first < 0))[:n].sum()),
-        "shared_devices": len(shared),
-    }  # fmt: skip
-    return found, counts
+    seen[n] = False
+    unknown = seen & (first < 0)
+    counts = {"devices": seen, "unknown_devices": unknown, "shared_devices": of_other >= 0}
+    return found, {name: int(flags.sum()) for name, flags in counts.items()}
 
 
 def assign_persons(

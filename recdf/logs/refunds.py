@@ -31,13 +31,12 @@ def without_refunded(
         return list(all_events), {}
     refunds, purchases = by_name.pop("refunds"), by_name["purchases"]
     price, amount = (_amounts(events, purchases, refunds, rules) for events in (purchases, refunds))
-    left, rest, met = match_refunds(_coded_pairs(purchases, refunds, rules), price, amount)
+    times = purchases.moments.time, refunds.moments.time
+    left, rest, met = match_refunds(_refund_codes(purchases, refunds, rules.order_col), times, price, amount)
     gone, reduced = (left <= 0) & (price > 0), (left > 0) & (left < price)
-    paid = purchases.paid
-    if paid is not None:
-        paid = np.where(reduced, left, paid)[~gone]
     by_name["purchases"] = replace(
-        purchases, frame=purchases.frame[~gone].reset_index(drop=True), paid=paid,
+        purchases, frame=purchases.frame[~gone].reset_index(drop=True),
+        paid=None if purchases.paid is None else np.where(reduced, left, purchases.paid)[~gone],
         moments=TimedPairs(*(part[~gone] for part in purchases.moments)),
         list_keys=None if purchases.list_keys is None else [key[~gone] for key in purchases.list_keys],
     )  # fmt: skip
@@ -65,36 +64,31 @@ def _amounts(events: EventRows, purchases: EventRows, refunds: EventRows, rules:
     return amount
 
 
-def _coded_pairs(purchases: EventRows, refunds: EventRows, rules: Rules) -> tuple[TimedPairs, TimedPairs]:
-    """Return purchases and refunds with one code for user, item and order."""
-    keys = [np.concatenate([one, two]) for one, two in zip(purchases.moments, refunds.moments, strict=True)][:2]
-    if rules.order_col is not None:
+def _refund_codes(purchases: EventRows, refunds: EventRows, order_col: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return one code for user, item and order of each purchase and of each refund."""
+    keys = [np.concatenate(both) for both in list(zip(purchases.moments, refunds.moments, strict=True))[:2]]
+    if order_col is not None:
         frames = {events.name: events.frame for events in (purchases, refunds)}
         for name, frame in frames.items():
-            column(frame, rules.order_col, name)
-        keys.append(np.concatenate(list(frame_codes(frames, list(frames), rules.order_col)[0].values())))
+            column(frame, order_col, name)
+        keys.append(np.concatenate(list(frame_codes(frames, list(frames), order_col)[0].values())))
     code, n = dense_codes(keys)[0], len(purchases.frame)
-    of_purchases, of_refunds = code[:n], code[n:]
-    return (
-        TimedPairs(of_purchases, of_purchases, purchases.moments.time),
-        TimedPairs(of_refunds, of_refunds, refunds.moments.time),
-    )
+    return code[:n], code[n:]
 
 
 def match_refunds(
-    pairs: tuple[TimedPairs, TimedPairs], price: np.ndarray, amount: np.ndarray
+    pairs: tuple[np.ndarray, np.ndarray], times: tuple[np.ndarray, np.ndarray], price: np.ndarray, amount: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what is left of each purchase and of each refund, and which refunds cancel anything.
 
     Each step takes one refund of every pair of user and item at once, and compares it with one purchase.
     """
-    bought, back = pairs
-    order, by_time = stable_order([bought.user, bought.time]), stable_order([back.user, back.time])
-    pair, time, of = bought.user[order], bought.time[order], back.user[by_time]
+    order, by_time = (stable_order([pair, time]) for pair, time in zip(pairs, times, strict=True))
+    pair, of = pairs[0][order], pairs[1][by_time]
     left, rest, met = price[order], amount[by_time], np.zeros(len(amount), bool)
     least, least_rest = left * ROUNDING, rest * ROUNDING
     low, high = np.searchsorted(pair, of), np.searchsorted(pair, of, side="right")
-    last = bisect(time, low, high, back.time[by_time], right=True) - 1
+    last = bisect(times[0][order], low, high, times[1][by_time], right=True) - 1
     at, below = last.copy(), np.arange(len(pair)) - 1  # of a purchase without a rest, the next one to try
     now = run_heads([of])
     end = np.append(now[1:], len(of))

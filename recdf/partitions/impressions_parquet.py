@@ -97,7 +97,7 @@ def impressions_parquet(
     ...     log.to_parquet(folder / "log.parquet")
     ...     spec = rd.logs.impressions_parquet(folder / "log.parquet", folder / "lists", clicked_col="clicked")
     ...     files = folder / "lists/true.parquet", folder / "lists/pred.parquet"
-    ...     result = rd.evaluate_parquet(*files, "hits@10", user_col=["user_id", "session_id"])
+    ...     result = rd.evaluate_parquet(*files, "hits@10", **spec["options"])
     >>> spec["counts"]["impressions"], result.per_user["hits@10"].tolist()
     (3, [1.0, 0.0])
     """

@@ -83,6 +83,13 @@ def test_evaluate_reads_the_files(shop, capsys):
     assert written.per_user["revenue@10"].sum() == pytest.approx(result.per_user["revenue@10"].sum())
 
 
+def test_the_next_command_knows_how_repeated_items_count(shop, capsys):
+    code, out, _ = run(capsys, "impressions", "log.parquet", "--purchases", "purchases.parquet", "--repeats", "each",
+                       "--out", "lists")  # fmt: skip
+    assert code == 0
+    assert out.splitlines()[-1].endswith("--user-col user_id session_id --duplicates keep -m hits@10 ndcg@10")
+
+
 def test_options_of_the_command(shop, capsys):
     shop["log"].assign(clicked=shop["log"].index % 7 == 0).drop(columns="session_id").to_parquet("visits.parquet")
     options = ["--clicked-col", "clicked", "--session-gap", "30min", "--rank-by-time", "--relevance", "clicked=2"]

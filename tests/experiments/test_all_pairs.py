@@ -111,6 +111,26 @@ def test_effects_over_time_compare_all_pairs(kind):
         rd.plot.over_time.data(table, treatment="C")
 
 
+def test_a_report_draws_the_effect_of_every_pair_over_time(tmp_path):
+    rng = np.random.default_rng(6)
+    people = users(6, 300)[["user_id", "variant"]].assign(seen=0)
+    rows = people.merge(pd.DataFrame({"day": range(6)}), how="cross")
+    rows["m"] = rng.poisson(3 + (rows["variant"] == "C") * (5 - rows["day"]) - (rows["variant"] == "B"))
+    daily = rd.experiments.effect_over_time(rows, "m", control=None, time_col="day", exposure_col="seen")
+    whole = rd.compare_variants(rows.groupby(["user_id", "variant"], as_index=False)["m"].sum(), "m", control=None)
+    path = rd.report(path=tmp_path / "all.html", experiment=whole.iloc[::-1], over_time=daily)
+    page = path.read_text("utf-8")
+    for pair in ("B against A", "C against A", "C against B"):
+        assert f"Effect of {pair} on m" in page
+    trend = daily.loc[(daily["treatment"] == "C") & (daily["control"] == "B"), "trend"].iloc[0]
+    assert f"{trend:+.3f}".replace("-", "−")[:5] in page
+    one = rd.experiments.effect_over_time(rows, "m", control="B", time_col="day", exposure_col="seen")
+    against_b = whole[whole["control"] == "B"]
+    page = rd.report(path=tmp_path / "one.html", experiment=against_b, over_time=one).read_text("utf-8")
+    assert "Effect of C on m" in page
+    assert "Effect of C against" not in page
+
+
 def test_a_decision_needs_one_control():
     table = rd.compare_variants(users(), METRICS, control=None, expected=PLAN)
     roles = {"m": "success", "ctr": ("guardrail", "-50%")}

@@ -356,6 +356,8 @@ def over_time(
     style.says(line, [style.spoken(*one) for one in bounds], what)
     several = "treatment" in effect.columns and effect["treatment"].nunique() > 1
     of = f" of {visible(treatment)}" if several else ""
+    if "control" in effect.columns and effect["control"].nunique() > 1:
+        of += f" against {visible(control)}"
     style.title(ax, f"Effect{of} on {what}" + (f", {kind.replace('_', ' ')}" if kind else ""))
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):

@@ -129,10 +129,12 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
 
 
 def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
-    """Draw the effect on the first metric by period, a picture for each treatment."""
+    """Draw the effect on the first metric by period, a picture for each pair of variants."""
     metric = [str(table["metric"].iloc[0])] if "metric" in table.columns and len(table) else []
-    several = table["treatment"].unique().tolist() if "treatment" in table.columns else []
-    return [pen(plot.over_time, table, *metric, treatment=one) for one in (several if len(several) > 1 else [None])]
+    sides = [name for name in ("treatment", "control") if name in table.columns]
+    pairs = table[sides].drop_duplicates().to_dict("records") if sides else []
+    return [pen(plot.over_time, table, *metric, **{str(side): one for side, one in pair.items()})
+            for pair in pairs or [{}]]  # fmt: skip
 
 
 def _trend_said(tables: ReportTables, row: pd.Series) -> list[Sentence]:
@@ -140,7 +142,8 @@ def _trend_said(tables: ReportTables, row: pd.Series) -> list[Sentence]:
     given = tables.over_time
     if given is None or not {"metric", "treatment", "trend_verdict"} <= set(given.columns):
         return []
-    own = given[(given["metric"] == row["metric"]) & (given["treatment"] == row["treatment"])]
+    labels = [name for name in ("metric", "treatment", "control") if name in given.columns]
+    own = given[(given[labels] == row[labels]).all(axis=1)]
     return [(f"{trend_words(one).capitalize()}.",) for one in own.head(1).to_dict("records")]
 
 

@@ -154,6 +154,7 @@ def read_together(table: pd.DataFrame, settings: Settings) -> None:
         if settings.sequential_n is None:
             return t_quantiles(column("df"), level, settings.alternative)
         n, planned = column("n_control") + column("n_treatment"), settings.sequential_n
+        n[n == 0] = np.nan  # without a unit there is no bound
         return np.asarray(always_valid_multiplier(n, planned, settings.confidence, settings.alternative, level))
 
     table["ci_low"], table["ci_high"], ratio = widened(
