@@ -118,14 +118,20 @@ def main(n_visits):
     effect = rd.compare_variants(users, compared, primary="ctr", **options)
     print("\n", rd.experiments.report_table(effect, digits=4), "\n", sep="")
 
-    # 6. For whom? Beside the truth that only a generated log can show.
+    # 6. Ship? The click rate should become better, and revenue per user must not lose more than 5 %.
+    roles = {"ctr": "success", "revenue per user": ("guardrail", "-5%")}
+    decided = rd.experiments.decide_experiment(effect, roles=roles).iloc[0]
+    print(f"{decided['treatment']}: {decided['decision']}", *decided["reasons"].split("; "), sep="\n    ", end="\n\n")
+
+    # 7. For whom? Beside the truth that only a generated log can show.
     segments = rd.compare_variants(users, {"ctr": compared["ctr"]}, by="segment", **options)
     found = pd.concat([effect[effect["metric"] == "ctr"].assign(segment="all"), segments]).set_index("segment")
     found["true_diff"] = (truth["B"] - truth["A"]).reindex(found.index)
-    print(found[["diff", "ci_low", "ci_high", "true_diff", "verdict"]].round(5).to_string(), "\n")
+    print(found[["diff", "ci_low", "ci_high", "true_diff", "verdict"]].round(5).to_string())
+    print(f"ctr: {rd.experiments.segment_effects(segments)['verdict'].iloc[0]}\n")
     ctr = found.loc["all"]
     print(
-        f"Decision: B is {ctr['verdict']} on clicks per impression, {ctr['diff']:+.4f} "
+        f"B is {ctr['verdict']} on clicks per impression, {ctr['diff']:+.4f} "
         f"({ctr['ci_low']:+.4f} to {ctr['ci_high']:+.4f}); the truth is {ctr['true_diff']:+.4f}."
     )
 
