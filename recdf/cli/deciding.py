@@ -224,7 +224,8 @@ def _experiment(given: argparse.Namespace) -> int:
     decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
-    return verdicts_fail(given, *tables.values()) or decision_fails(given, decision.get("decision"))
+    fails = verdicts_fail(given, *tables.values(), decided=bool(decision))
+    return fails or decision_fails(given, decision.get("decision"))
 
 
 def _over_time(
@@ -238,7 +239,7 @@ def _over_time(
              "smaller_is_better", "larger_is_better")  # fmt: skip
     own = {name: options[name] for name in known if name in options}
     own |= {name: of_join[name] for name in ("exposure_col", "time_col", "multi_variant") if name in of_join}
-    if by_stratum(own["expected"]):  # the changing shares withhold the verdicts
+    if by_stratum(own["expected"]):  # strata of time are days of exposure
         own["expected"] = None
     own |= {"sequential_n": options.get("sequential_n")} if given.over_time == "cumulative" else {}
     how = {name: given.how for name, spec in specs.items() if isinstance(spec, str)} if given.how else None

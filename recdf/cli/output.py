@@ -162,12 +162,15 @@ def failed(given: argparse.Namespace, what: str) -> bool:
     return what in getattr(given, "fail_on", [])
 
 
-def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
-    """Return the exit code for tables of verdicts: 1 if `--fail-on` names what a row warns of, or its verdict."""
+def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame, decided: bool = False) -> int:
+    """Return the exit code for tables of verdicts: 1 if `--fail-on` names what a row warns of, or its verdict.
+
+    Where there is a decision, it says what is "worse": a guardrail may be so within its margin.
+    """
     verdicts = pd.concat([table["verdict"].astype(str) for table in tables])
     invalid = (verdicts.str.startswith("invalid") | verdicts.isin(NOT_ALIKE)).any()
     warned = any((table["warning"] != "").any() for table in tables)
-    found = {"invalid": invalid, "warning": warned, "worse": verdicts.str.startswith("worse").any()}
+    found = {"invalid": invalid, "warning": warned, "worse": not decided and verdicts.str.startswith("worse").any()}
     return int(any(holds and failed(given, name) for name, holds in found.items()))
 
 

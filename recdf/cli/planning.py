@@ -9,9 +9,11 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
+from ..experiments.join.roll_up import roll_up
 from ..experiments.plan.days_needed import arrivals_by_day
 from ..experiments.plan.plan_comparison import plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment
+from ..inputs.options import as_columns
 from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
 from .deciding import label, metric_arguments, with_times
 from .files import read_files
@@ -43,6 +45,7 @@ def add_plan(commands: Any) -> None:
     add_arguments(options, {
         "--metric NAME ...": "columns such as ndcg@10, or ratios such as ctr=hits@10/n_pred (default: all)",
         "--guardrail METRIC=MARGIN ...": "what is to be shown not to be lost, such as revenue@10=-2%%",
+        "--how RULE": "sum or mean: adds up the lists of a user, where a user has several (lists by session)",
         "--baseline NAME": "plan a comparison of models with this one",
     })  # fmt: skip
     add_parameters(options, plan_experiment, (*OF_BOTH_PLANS, *OF_ARMS))
@@ -64,6 +67,13 @@ def _plan(given: argparse.Namespace) -> int:
         base = label("baseline", given.baseline, users[by])
         table = plan_comparison(users, list(specs), baseline=base, model_col=by, user_col=keys, **options)
     else:
+        if given.how is not None:
+            keys, used = keys[:1], [name for spec in specs.values() for name in as_columns(spec)]
+            users = roll_up(users, keys, dict.fromkeys(used, given.how))
+        elif "cluster" not in options and users.duplicated(keys[:1]).any():
+            raise OptionError(
+                f"{given.results} has several rows of a {keys[0]}, and a plan counts users; --how sum adds them up"
+            )
         coming = None
         if given.log is not None:
             log = with_times(read_files({"log": given.log}, keys, [given.time_col])["log"], given.time_col)

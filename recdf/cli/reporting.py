@@ -24,7 +24,6 @@ from .role_flags import add_roles, given_roles
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
     "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",
-    "experiment": "the comparison.parquet that recdf experiment --out wrote",
     "health": "the health.parquet that recdf experiment --out wrote",
     "check": "the findings of recdf check",
     "off_policy": "the estimates of recdf ope",
@@ -59,6 +58,10 @@ def add_report(commands: Any) -> None:
     add_roles(command)
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
+    add_arguments(tables, {
+        "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, and what recdf aa, srm, "
+        "plan, quantiles and interleaved wrote",
+    }, type=local)  # fmt: skip
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
 
 
@@ -72,7 +75,12 @@ def _run_report(given: argparse.Namespace) -> None:
     if "gate" in paths:
         folder = paths["gate"] if paths["gate"].is_dir() else paths["gate"].parent
         paths["gate"] = folder / GATE_FILES[0]
-    tables: dict[str, Any] = dict(_read_all(paths))
+    stems = [path.stem for path in given.experiment or ()]
+    named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in given.experiment or ()}
+    tables: dict[str, Any] = dict(_read_all(paths | {f"experiment {name}": path for name, path in named.items()}))
+    effects = {name: tables.pop(f"experiment {name}") for name in named}
+    if effects:
+        tables["experiment"] = effects if len(effects) > 1 else next(iter(effects.values()))
     if "gate" in tables:
         tables["gate"] = Gate(tables["gate"], tables.pop("checks"))
     if (
@@ -114,7 +122,8 @@ def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
 
 
 def _read_beside(name: str, path: Path) -> pd.DataFrame:
-    """Read a table beside the result."""
+    """Read a table beside the result; the first word of its name is its flag."""
+    name = name.split()[0]
     try:
         return pd.read_parquet(path)
     except FileNotFoundError:

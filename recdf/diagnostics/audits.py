@@ -179,7 +179,7 @@ class _Pairs:
         self.n_items, self.n_popular = len(history), int((history["n"] > 0).sum())
         self.users = {role: one.all().astype(np.int64) for role, one in zip(frames, users, strict=True)}
         self.items = {role: place[one] for role, one in zip(held, codes, strict=False)}
-        self.train = distinct(np.sort(self.of("train"))) if "train" in frames else np.zeros(0, np.int64)
+        self.train = distinct(self.of("train")) if "train" in frames else np.zeros(0, np.int64)
 
     def of(self, role: str) -> np.ndarray:
         """One number for the user and the item of each row."""

@@ -17,6 +17,7 @@ import pandas as pd
 from ..inputs.frames import read_numbers
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
+from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import Order
 from ..matching.hits import Hits
 from ..matching.lists import Matched
@@ -157,7 +158,7 @@ def _check_sampled(found: ListFindings, matched: Matched) -> None:
     """Report lists that look like the relevant items of a user among a few sampled ones."""
     lists = matched.at(None)
     others = matched.n_pred - lists.n_hits.astype(np.int64)
-    n_items = len(np.unique(matched.item))
+    n_items = len(distinct(matched.item))
     # Recommenders mostly rank the same candidates.
     counts = np.bincount(np.delete(matched.item, matched.hits.place)) / len(matched.by)
     counts = counts[counts > 0]

@@ -19,6 +19,7 @@ from ..inputs.budgets import Budget, check_budget, read_budgets, signed
 from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.frames import column
 from ..inputs.options import as_columns
+from ..inputs.sorting import distinct
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
@@ -222,7 +223,7 @@ def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     some = codes >= 0  # a side without recommendations carries nothing
     codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)
     of_cell[cell] = codes
-    unlike = np.unique(cell[of_cell[cell] != codes])
+    unlike = distinct(cell[of_cell[cell] != codes])
     if len(unlike):
         raise DataError(
             f"{name!r} differs between candidate and baseline in {len(unlike):,} lists ({runs.show(unlike)}); a list "

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..errors import DataError
 from ..inputs.frames import column
 from ..inputs.ids import is_nested, label_codes
-from ..inputs.sorting import spans
+from ..inputs.sorting import distinct, spans
 from ..matching.lists import Matched
 from ..metrics.call import CarryRule
 from ..metrics.compute import label_frame
@@ -97,7 +97,7 @@ def _refuse_changes(
     if not change.any():
         return
     at = np.searchsorted(heads, np.flatnonzero(change), side="right") - 1
-    lists = np.unique(at)
+    lists = distinct(at)
     label = label_frame(matched).iloc[[known[lists[0]]]].to_dict("records")[0]
     here = values.take(rows[heads[lists[0]] : heads[lists[0]] + int(matched.n_pred[known[lists[0]]])])
     some = ", ".join(map(repr, here.drop_duplicates().head(3).tolist()))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
+from ..inputs.sorting import distinct
 from .experiment_columns import Codes, Mask, group_codes, key_codes, require, some_keys
 
 
@@ -70,7 +71,7 @@ def own_variant(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str
     astray = astray[user]
     if astray.any():
         raise DataError(
-            f"{len(np.unique(user[astray])):,} users of per_user have lists of other variants than their own only "
+            f"{len(distinct(user[astray])):,} users of per_user have lists of other variants than their own only "
             f"({some_keys(per_user, astray, keys)}); to count what they were shown all the same, evaluate without "
             f"⟦+by={variant_col!r}⟧"
         )

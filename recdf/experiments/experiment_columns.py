@@ -17,6 +17,7 @@ from ..errors import ColumnError, DataError, OptionError, examples, kind_of
 from ..inputs.codes import Codes, first_rows, group_codes, known_ids, rank_keys, split
 from ..inputs.frames import column, read_numbers, refuse_engine_frame
 from ..inputs.options import Options, as_columns
+from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import read_weights
 from ..stats.numbers import Floats
 
@@ -93,7 +94,7 @@ def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) 
 def distinct_codes(codes: Codes, span: int) -> Codes:
     """The distinct codes below `span`, ascending: by a table where that is small, else by sorting."""
     if span > 8 * len(codes) + 1024:
-        return np.unique(codes)
+        return distinct(codes)
     present = np.zeros(span, bool)
     present[codes] = True
     return np.flatnonzero(present)
@@ -136,7 +137,9 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
         shown = f" ({examples(values.head(5))})" if len(values) else ""
         raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; a metric is numeric")
     numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), dtype=np.float64)
-    infinite = np.isinf(numbers)
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(numbers.sum())  # one pass without an array of its own; it may be wrong for huge values
+    infinite = np.zeros(0, bool) if finite else np.isinf(numbers)
     if infinite.any():
         raise DataError(f"{role}[{name!r}] is infinite in {int(infinite.sum()):,} of {len(frame):,} rows")
     return numbers

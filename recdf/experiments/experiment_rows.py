@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -34,11 +35,16 @@ class ExperimentRows:
     users: Codes | None
     strata: tuple[Codes, pd.DataFrame] | None
     clusters: Codes | None
-    cells: list[Codes]
     # Code of the unit that rows may repeat, None where they have a cluster or nothing names a larger unit.
     repeated: Codes | None = None
     guessed: bool = False  # a column of any name looks like that unit
     drop_thin: bool = False  # strata with fewer than two units in an arm are left out, and are no error
+
+    @cached_property
+    def cells(self) -> list[Codes]:
+        """Rows of each variant in each group."""
+        n = len(self.variants)
+        return split(self.group * n + self.variant, len(self.groups) * n)
 
     def arm(self, group: int, variant: int) -> Codes:
         """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on that of the rows."""
@@ -83,11 +89,10 @@ def read_experiment_rows(
     users = _user_codes(data, user_col, by_cols, list(cluster), variant, group)
     stratum = group_codes(data, "data", strata) if strata else None
     clusters = key_codes([("data", data)], cluster)[0][0] if cluster else None
-    cells = split(group * len(labels) + variant, len(groups) * len(labels))
     used = {variant_col, *by_cols, *strata}
     unit = (None, False) if cluster else _larger_unit(data, as_columns(user_col), used, variant)
     return ExperimentRows(
-        data, labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, cells, *unit,
+        data, labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, *unit,
     )  # fmt: skip
 
 
@@ -127,6 +132,8 @@ def _user_codes(
     if not keys:
         return None
     (codes,), n = key_codes([("data", data)], keys)
+    if n == len(codes):
+        return codes
     # Rows within other clusters (a region, an hour) may be assigned row by row.
     if cluster and set(cluster) != set(keys):
         return codes

@@ -167,6 +167,8 @@ def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -
 def without_gaps(covariate: Sample) -> Sample:
     """The covariate with the mean of all units in place of what is missing."""
     known = ~covariate.missing
+    if known.all():
+        return covariate
     return covariate.each(lambda values: np.where(known, values, values[known].mean() if known.any() else 0.0))
 
 

@@ -335,15 +335,15 @@ def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[C
         null = values.isna()
         if null.any():
             raise NullKeyError(f"{role}[{name!r}] is null in {int(null.sum()):,} of {len(frame):,} rows")
-        if isinstance(values.dtype, pd.CategoricalDtype):
-            values = values.astype(values.cat.categories.dtype)
         check_labels(values, f"{role}[{name!r}]")
         try:
-            own, values_of = pd.factorize(values, sort=True)
+            own, n_own = _ranked_values(values)
         except TypeError:
             raise DataError(f"{role}[{name!r}] mixes types that cannot be compared: {examples(values)}") from None
-        codes, n = codes * len(values_of) + own, n * len(values_of)
-        (codes,), n = close_ranks([codes], n)
+        if n <= 1:
+            codes, n = own, n_own
+        else:
+            (codes,), n = close_ranks([codes * n_own + own], n * n_own)
     labels = frame[list(names)].iloc[first_rows(codes, n)].reset_index(drop=True)
     for name in names:
         if isinstance(labels[name].dtype, pd.CategoricalDtype):
@@ -351,9 +351,32 @@ def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[C
     return codes, labels
 
 
+def _ranked_values(values: pd.Series) -> tuple[Codes, int]:
+    """Code values 0..n−1 in their order, and return n; strings are read by several threads."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        ranks = pd.factorize(values.cat.categories, sort=True)[0]
+        (codes,), n = close_ranks([ranks[values.cat.codes]], len(ranks))
+        return codes, n
+    if len(values) < sizes().coded_rows or getattr(values.dtype, "storage", "") != "pyarrow":
+        codes, found = pd.factorize(values, sort=True)
+        return codes, len(found)
+    array = pa.array(values.array)
+    array = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    size = sizes().coded_rows
+    parts = each(lambda at: array.slice(at, size).combine_chunks().dictionary_encode(), range(0, len(array), size))
+    parts = [part for one in parts for part in getattr(one, "chunks", [one])]
+    labels = [part.dictionary.to_numpy(zero_copy_only=False) for part in parts]
+    ranks, distinct = pd.factorize(np.concatenate(labels), sort=True)
+    starts = np.cumsum([0, *(len(part.dictionary) for part in parts)])
+    pairs = zip(starts, parts, strict=False)
+    return np.concatenate([ranks[start:].take(part.indices.to_numpy()) for start, part in pairs]), len(distinct)
+
+
 def close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
     """Renumber codes below `span` to 0..n−1 without changing their order."""
     rows = sum(map(len, codes))
+    if len(codes) == 1 and strictly_ascends(codes[0]):
+        return [np.arange(rows)], rows
     if span <= 8 * rows + 1024:
         present = np.zeros(span, bool)
         for own in codes:
@@ -362,6 +385,12 @@ def close_ranks(codes: list[Codes], span: int) -> tuple[list[Codes], int]:
         return [renumbered[own] for own in codes], int(present.sum())
     present, together = np.unique(np.concatenate(codes), return_inverse=True)
     return np.split(together.astype(np.int64), np.cumsum([len(own) for own in codes])[:-1]), len(present)
+
+
+def strictly_ascends(codes: Codes) -> bool:
+    """Whether every code is larger than the one before it."""
+    parts = (codes[at : at + COMPARED_ROWS + 1] for at in range(0, len(codes), COMPARED_ROWS))
+    return all(bool((part[1:] > part[:-1]).all()) for part in parts)
 
 
 def known_ids(frame: pd.DataFrame, role: str, name: str, hint: str = "") -> IdColumn:
@@ -392,6 +421,8 @@ def first_rows(codes: CodeColumn, n: int) -> Codes:
         part = codes[above : above + COMPARED_ROWS]
         new = np.flatnonzero(first.take(part) < 0)
         first[part[new][::-1]] = new[::-1] + above  # numpy keeps the last assignment: the first row
+        if n <= COMPARED_ROWS and (first >= 0).all():
+            break
     return first
 
 

@@ -39,7 +39,7 @@ def as_frame(
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
-        frame: pd.DataFrame = _plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
+        frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return frame
     hint = ""
     if isinstance(data, list | tuple | np.ndarray):
@@ -63,7 +63,7 @@ def refuse_engine_frame(data: Any, role: str) -> None:
         )
 
 
-def _plain_table(table: pa.Table) -> pa.Table:
+def plain_table(table: pa.Table) -> pa.Table:
     """Return the table with its columns in types that pandas can compute with."""
     for i, name in enumerate(table.column_names):
         if (plain := plain_column(table.column(i))) is not None:

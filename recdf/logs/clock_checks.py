@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..inputs.sorting import distinct
 from ..tables.findings import Findings
 from .attribution import TimedPairs, find_candidates, rows_of_pairs
 from .impression_rows import EventRows, ImpressionRows, LogRows
@@ -48,7 +49,7 @@ def _soon_by_offset(log: LogRows, events: EventRows, second: int) -> tuple[dict[
     n = len(events.moments.time)
     some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)) if n else np.empty(0, np.int64)
     sample = TimedPairs(*(part[some] for part in events.moments))
-    pairs = np.unique(sample.pairs(slice(None), log.n_items))
+    pairs = distinct(sample.pairs(slice(None), log.n_items))
     row = rows_of_pairs(log.moments, pairs, log.n_items)
     near = TimedPairs(*(part[row] for part in log.moments))
     n_shown = int(np.count_nonzero(~find_candidates(near, sample, None).outcome.never_shown))

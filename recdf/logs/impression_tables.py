@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..errors import DataError
 from ..inputs.frames import read_values
-from ..inputs.sorting import dense_codes, run_heads, stable_order
+from ..inputs.sorting import dense_codes, distinct, run_heads, stable_order
 from .attribution import Outcome, TimedPairs, bisect, give_credit, rows_of_pairs
 from .impression_rows import EventRows, ImpressionRows, LogRows, Rules
 from .named_lists import candidates_by_list, lists_of_events
@@ -185,7 +185,7 @@ def _best_first(log: LogRows, response: Response, rules: Rules, rank: np.ndarray
     by_rank = stable_order([pair, rank[rows]])
     by_gain = stable_order([pair, -gain, rank[rows]])
     later = (pair[by_rank][1:] == pair[by_rank][:-1]) & (gain[by_rank][1:] > gain[by_rank][:-1])
-    n_lists = len(np.unique(log.lists.code[rows[by_rank[1:][later]]]))
+    n_lists = len(distinct(log.lists.code[rows[by_rank[1:][later]]]))
     if VALUE not in response.sums:
         return n_lists, None
     value = response.sums[VALUE].copy()
@@ -262,9 +262,9 @@ def _unattributed(log: LogRows, events: EventRows, row: np.ndarray, lists: np.nd
     entries = TimedPairs(lists, events.moments.item[row], lists)
     pair = entries.pairs(slice(None), log.n_items)
     pair[~placed] = -1
-    placed_pairs = np.unique(pair[placed])
+    placed_pairs = distinct(pair[placed])
     shown = TimedPairs(log.lists.code, log.item, log.lists.code)
-    found = np.unique(shown.pairs(rows_of_pairs(shown, placed_pairs, log.n_items), log.n_items))
+    found = distinct(shown.pairs(rows_of_pairs(shown, placed_pairs, log.n_items), log.n_items))
     in_list = np.isin(pair, found) & placed
     keep = np.flatnonzero(placed & ~in_list)
     clicked, paid = events.name == CLICKS, events.paid

@@ -13,7 +13,7 @@ from ..inputs.codes import first_rows
 from ..inputs.door import takes_columns
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import dense_codes, run_heads, stable_order
+from ..inputs.sorting import dense_codes, distinct, run_heads, stable_order
 from ..tables.findings import Findings, row_objects
 from .clock_checks import check_clocks
 from .event_checks import check_click_rates, check_events, check_prices
@@ -180,7 +180,7 @@ def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
     repeated = repeated_rows(log.lists.code, log.item, log.n_items)
     ranking = rank_lists(log.lists, log.position)
     if len(repeated):
-        concerned = len(np.unique(log.lists.code[repeated]))
+        concerned = len(distinct(log.lists.code[repeated]))
         effect = 'one impression stands for all; ⟦+repeats="last"⟧ takes the last and "each" counts them all'
         some = _log_labels(log, names, repeated)
         found.add("items shown twice in a list", "warning", concerned, ranking.n_lists, dict.fromkeys(some), effect)
@@ -231,7 +231,7 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
         several = np.flatnonzero(np.bincount(unit[row]) > 1)
         some = row[np.isin(unit[row], several[:5])]
         examples = dict.fromkeys(_log_labels(log, labels, some))
-        found.add(what, "warning", len(several), len(np.unique(unit[row])), examples, effect)
+        found.add(what, "warning", len(several), len(distinct(unit[row])), examples, effect)
 
 
 def _check_propensities(found: Findings, log: LogRows, name: str | None, n_actions: int | None) -> None:
@@ -244,7 +244,7 @@ def _check_propensities(found: Findings, log: LogRows, name: str | None, n_actio
     effect = "a propensity is a probability above 0; estimates of other policies divide by it"
     found.add("propensities outside (0, 1]", "error", int(bad.sum()), len(given), given[bad][:5].tolist(), effect)
     inverse = 1 / given[~bad]
-    actions = len(np.unique(log.item)) if n_actions is None else n_actions
+    actions = len(distinct(log.item)) if n_actions is None else n_actions
     if len(inverse) < 2:
         return
     mean, error = inverse.mean(), inverse.std(ddof=1) / np.sqrt(len(inverse))

@@ -16,6 +16,7 @@ from ..errors import OptionError
 from ..inputs.codes import check_kinds, encode
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
+from ..inputs.sorting import distinct
 from .impression_rows import frame_codes, raw_frame
 
 
@@ -40,7 +41,7 @@ def with_persons(
     label, where = persons[person_col], f"persons[{person_col!r}]"
     ids = read_ids(label, where)
     person = encode([ids]).codes[0]
-    of_other = np.unique(of[row][person[row] != person[first[of[row]]]])
+    of_other = distinct(of[row][person[row] != person[first[of[row]]]])
     seen, found = np.zeros(n + 1, bool), {}
     for role, frame in frames.items():
         place, together = first[codes[role]], label

@@ -10,6 +10,7 @@ import pandas as pd
 from ..errors import DataError, OptionError
 from ..inputs.constraints import check_value, one_of
 from ..inputs.frames import as_frame, column
+from ..inputs.sorting import distinct
 from .times import as_datetimes
 
 # From the value of `every=` to the default name of the new column.
@@ -119,7 +120,7 @@ def empty_hours(times: np.ndarray, per_hour: int) -> tuple[np.ndarray, np.ndarra
 
     `times` count units of which an hour has `per_hour`; the result counts hours.
     """
-    hours = np.unique(times // per_hour)
+    hours = distinct(times // per_hour)
     step = np.diff(hours)
     gaps = np.flatnonzero(step > 1)
     return hours[gaps] + 1, step[gaps] - 1

@@ -62,7 +62,7 @@ class Excluded:
         if not len(self.item):
             return np.zeros(len(self.start), np.int64)
         item = self.item.astype(np.int64)
-        edges = np.append(distinct(np.sort(self.start[self.length > 0])), len(item))
+        edges = np.append(distinct(self.start[self.length > 0]), len(item))
         sort_within(item, edges)
         new = np.append(True, item[1:] != item[:-1])
         new[edges[:-1]] = True

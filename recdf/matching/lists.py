@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..inputs.sorting import offsets, rank_within
+from ..inputs.sorting import distinct, offsets, rank_within
 from ..inputs.sums import exact_sums
 from ..inputs.true_and_pred import Order
 from .hits import HitArrays, Hits, ratio
@@ -356,7 +356,7 @@ class Lists:
             raise OptionError("needs ⟦+items=⟧ (the catalogue) or ⟦+judged_only=True⟧")
         catalogue = matched.sides.items
         for role, codes in (("pred", matched.item), ("true", matched.true_lists.item)):
-            outside = np.unique(codes[~catalogue.inside[codes]])
+            outside = distinct(codes[~catalogue.inside[codes]])
             if len(outside):
                 raise DataError(
                     f"⟦items=⟧ lacks {len(outside):,} items of {role}; the catalogue must hold every candidate"

@@ -21,6 +21,7 @@ from ..inputs.frames import as_frame, column, read_order
 from ..inputs.ids import IdColumn, read_by
 from ..inputs.options import Options, as_columns
 from ..inputs.row_rules import BrokenRows, RowsRefused
+from ..inputs.sorting import distinct
 from ..inputs.threads import keep_freed_memory
 from ..inputs.true_and_pred import (
     Hints,
@@ -347,7 +348,7 @@ def _disordered(rows: _Rows, pred: PredLists, name: Any) -> int:
     number = read_order(rows.pred.frame[name], f"pred[{name!r}]").take(pred.rows(np.arange(len(pred))))
     worse = number[1:] < number[:-1] if is_rank(name) else number[1:] > number[:-1]
     of_list = np.repeat(np.arange(len(pred.code)), np.diff(pred.start))
-    return len(np.unique(of_list[1:][worse & (of_list[1:] == of_list[:-1])]))
+    return len(distinct(of_list[1:][worse & (of_list[1:] == of_list[:-1])]))
 
 
 def _overlap(

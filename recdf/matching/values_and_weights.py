@@ -19,6 +19,7 @@ from ..inputs.codes import IdCodes, encode_keys
 from ..inputs.frames import column, read_numbers, read_values
 from ..inputs.ids import as_series, read_ids
 from ..inputs.options import Options, as_columns
+from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import ReadRows, read_weights
 from .ranked import Ranked
 from .side_tables.sides import Door
@@ -97,7 +98,7 @@ def item_values(
             lacking = np.isnan(found[-1])
             if lacking.any():
                 raise DataError(
-                    f"items has no {name!r} for {len(np.unique(lists.item[lacking])):,} items of {table.role}"
+                    f"items has no {name!r} for {len(distinct(lists.item[lacking])):,} items of {table.role}"
                 )
     return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
 
@@ -175,5 +176,5 @@ def _of_frame(labels: pd.DataFrame, frame: pd.DataFrame, source: str, options: O
     differ = found[rows] != weights
     if differ.any():
         some = frame[names][differ].head(3).to_dict("records")
-        raise DataError(f"{where} has two weights for {len(np.unique(rows[differ])):,} users, such as {some}")
+        raise DataError(f"{where} has two weights for {len(distinct(rows[differ])):,} users, such as {some}")
     return found.take(of_lists.all())

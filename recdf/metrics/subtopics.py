@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..inputs.sizes import sizes
-from ..inputs.sorting import offsets, spans
+from ..inputs.sorting import distinct, offsets, spans
 from ..inputs.sums import exact_sums
 from ..matching.lists import Lists, Matched
 from ..matching.side_tables.catalogue import Labels
@@ -115,10 +115,10 @@ def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
 def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of distinct aspects, of the hits and of all relevant items of each list."""
     matched = lists.matched
-    code = np.unique(covered(lists, aspects)[0])
+    code = distinct(covered(lists, aspects)[0])
     of_hits = np.bincount(code // aspects.n_aspects, minlength=len(lists))
     first, length = aspects_of_true(matched, aspects)
-    code = np.unique(
+    code = distinct(
         np.repeat(matched.true_lists.key, length) * aspects.n_aspects + aspects.aspect[spans(first, length)]
     )
     of_true = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)

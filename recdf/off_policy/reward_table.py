@@ -14,6 +14,7 @@ from ..inputs.constraints import POSITIVE, a_number, check_value
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
 from ..inputs.options import as_columns
+from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
 from .log_columns import SUM_ROUNDING, log_frame, log_key_codes, read_floats, read_probabilities
 from .rows import IntCodes
@@ -144,7 +145,7 @@ def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> IntCodes:
     if folds == 1:
         return np.zeros(len(frame), np.int64)
     keys = log_key_codes(frame, names, "fold_by", "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model", ordered=True)
-    present = np.unique(keys.codes)
+    present = distinct(keys.codes)
     if len(present) < folds:
         raise OptionError(f"⟦folds={folds}⟧, but {names} has {len(present)} values; expected at least one a fold")
     return np.searchsorted(present, keys.codes) % folds

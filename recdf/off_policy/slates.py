@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..errors import DataError, OptionError
+from ..inputs.sorting import distinct
 from ..stats.numbers import Floats
 from .estimators import Interaction
 from .rows import Bools, IntCodes
@@ -70,7 +71,7 @@ def check_products(values: Floats, layout: Layout, kind: SlateKind, where: str) 
     same = values[1:] - values[:-1]
     inside = ~layout.first[1:]
     if kind == "slate" and (np.abs(same[inside]) > SLATE_TOLERANCE).any():
-        n = len(np.unique(np.cumsum(layout.first)[1:][inside & (np.abs(same) > SLATE_TOLERANCE)]))
+        n = len(distinct(np.cumsum(layout.first)[1:][inside & (np.abs(same) > SLATE_TOLERANCE)]))
         raise DataError(
             f"{where} differs between the rows of {n:,} units, but ⟦propensity_kind='slate'⟧ means one value per unit; "
             "values of single positions are ⟦+propensity_kind='conditional'⟧"
@@ -94,7 +95,7 @@ def check_per_slate(logged: Floats, target: Floats, layout: Layout, kind: SlateK
     if any((values[1:] != values[:-1])[inside].any() for values in (logged, target)):
         return
     one = kind == "prefix" and (logged < 1).any()
-    if one or all(len(np.unique(values[layout.first])) > 1 for values in (logged, target)):
+    if one or all(len(distinct(values[layout.first])) > 1 for values in (logged, target)):
         raise DataError(
             f"{where} has one value for all rows of each unit, which is the probability of a slate, but "
             f"⟦propensity_kind={kind!r}⟧ means {MEANING[kind]}; pass ⟦+propensity_kind='slate'⟧ with "

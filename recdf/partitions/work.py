@@ -24,7 +24,7 @@ from ..evaluation.part_arrow import from_arrow, to_arrow
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids
 from ..inputs.options import Options, as_columns
-from ..inputs.sorting import spans
+from ..inputs.sorting import distinct, spans
 from ..inputs.threads import limited
 from ..inputs.true_and_pred import gains, read_relevance
 from ..matching.list_keys import key_labels
@@ -241,7 +241,7 @@ class Comparing:
             table = of_cells(listed, self.listed)
             where, items = table[WHERE_COLUMN].to_numpy(), frame_of_arrow(table.select([1])).iloc[:, 0]
             code = encode([read_ids(items, "item")]).codes[0]
-        shared = np.unique(where[(where >= 0) & np.isin(code, code[(where == TRUE_ITEM)]) & (code >= 0)])
+        shared = distinct(where[(where >= 0) & np.isin(code, code[(where == TRUE_ITEM)]) & (code >= 0)])
         flags = [SHARED_USER] if (where == SHARED_USER).any() else []
         return pa.table(
             [pa.array([*flags, *shared.tolist()], pa.int32())], schema=pa.schema([(WHERE_COLUMN, pa.int32())])

@@ -437,3 +437,26 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
     assert "no such period" in fails(capsys, *call, "--expected", *(text.replace("one", "zero") for text in planned))
     srm = ["srm", "--assignment", "ramp.csv", "--column", "browser", "--fail-on", "invalid", "--strata", "period"]
     assert run(capsys, *srm, "--expected", *planned)[0] == 0
+
+
+def test_a_guardrail_that_is_worse_within_its_margin_ships_and_does_not_fail(capsys, folder):
+    n = 4000
+    rng = np.random.default_rng(0)
+    groups = pd.DataFrame({"user_id": range(n), "variant": ["A", "B"] * (n // 2), "day": rng.integers(0, 2, n)})
+    lists = pd.DataFrame({"user_id": range(n), "item_id": 1, "rank": 1, "extra": 1.0})
+    lists.to_parquet("pred.parquet")
+    lists[["user_id", "item_id"]].to_parquet("true.parquet")
+    result = rd.evaluate(lists[["user_id", "item_id"]], lists, "hits@1", users="pred")
+    b = (groups["variant"] == "B").to_numpy()
+    result.per_user["ctr"] = rng.normal(1 + 0.1 * b, 0.1)
+    result.per_user["load"] = rng.normal(1 - 0.02 * b, 0.05)
+    result.to_parquet("within")
+    groups.to_csv("within.csv", index=False)
+    call = ["experiment", "within", "--assignment", "within.csv", "--control", "A", "--metric", "ctr", "load",
+            "--larger-is-better", "ctr", "load"]  # fmt: skip
+    roles = ["--role", "ctr=success", "--guardrail", "load=-5%", "--segment", "day"]
+    code, out, _ = run(capsys, *call, *roles, "--fail-on", "worse")
+    assert "SHIP" in out
+    assert "worse, within the margin" in out
+    assert code == 0
+    assert run(capsys, *call, "--fail-on", "worse")[0] == 1

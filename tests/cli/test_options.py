@@ -69,7 +69,7 @@ def called(monkeypatch, capsys, tmp_path):
     def call(command, words, keys=None, besides=None):
         calls.clear()
         if keys is not None:
-            lines = [f"{key} = {json.dumps(value)}\n" for key, value in keys.items()]
+            lines = [f"{key} = {json.dumps(value, default=str)}\n" for key, value in keys.items()]
             (tmp_path / "job.toml").write_text("".join(lines), encoding="utf-8")
         file = [] if keys is None else ["--config", "job.toml"]
         code, _, err = run(capsys, command, *needed(command, besides), *file, *words)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 from cli.command import fails, run
-from cli.shop import SHOP, shown, written
+from cli.shop import SHOP, sessions, shown, written
 
 import recdf as rd
 
@@ -35,3 +35,17 @@ def test_plan_of_models(capsys, folder):
     pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)
     assert "no such model" in fails(capsys, "plan", "all", "--baseline", "old", "--diff", "1")
     assert "no column of models" in fails(capsys, "plan", "ab", "--baseline", "old", "--diff", "1")
+
+
+def test_a_plan_counts_users_and_not_their_sessions(capsys, folder):
+    visits = rd.evaluate(
+        sessions(SHOP.true), sessions(SHOP.shown), "hits@10", users="pred", user_col=["user_id", "session"])
+    visits.to_parquet("visits")
+    SHOP.log.to_parquet("log.parquet")
+    call = ["plan", "visits", "--rel-effect", "0.05", "--log", "log.parquet", "--time-col", "timestamp"]
+    assert "several rows of a user_id, and a plan counts users; --how sum" in fails(capsys, *call)
+    assert run(capsys, *call, "--how", "sum", "--out", "out")[0] == 0
+    users = EX.roll_up(visits.per_user, "user_id", {"hits@10": "sum"})
+    want = EX.plan_experiment(
+        users, "hits@10", rel_effect=0.05, arrivals=EX.arrivals_by_day(SHOP.log, time_col="timestamp"))
+    pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)

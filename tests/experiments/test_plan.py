@@ -212,3 +212,10 @@ def test_wrong_plans_are_refused():
         EX.plan_comparison(pd.concat([frame, frame]), "ndcg", baseline="base", diff=0.1)
     with pytest.raises(DataError, match="same value"):
         EX.plan_comparison(frame.assign(ndcg=0.5), "ndcg", baseline="base", diff=0.1)
+
+
+def test_sessions_are_no_users():
+    visits = pd.DataFrame({"user_id": [1, 1, 2, 3], "spend": [1.0, 2.0, 0.0, 4.0]})
+    with pytest.raises(rd.DuplicateError, match="several rows per user_id, and a plan counts users"):
+        EX.plan_experiment(visits, "spend", n=100)
+    assert len(EX.plan_experiment(visits, "spend", n=100, cluster="user_id")) == 1

@@ -13,6 +13,7 @@ from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import digits_for, interval, number, shorten, visible
 from ...tables.comparisons import COMPARISON_COLUMNS
+from ..estimate_tables import LOOKS, estimates_frame, kind_of_estimates
 from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need
 from . import space, style
 from .style import Axes
@@ -33,8 +34,14 @@ def _forest_data(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = N
 
     {parameters_returns}
         One row per row of the comparison. `sign` is "better", "worse" or "open", as the verdict says. Effects of
-        segments have `shrunken` too.
+        segments have `shrunken` too. Of a table that is no comparison: `metric` (heading of the panel), `label`, `diff`
+        and its interval, `allowed` (the upright line), `verdict`, `numbers` and `words` (texts), `percent` and
+        `from_zero` (of the axis), `sign`.
     """
+    kind = kind_of_estimates(comparison)
+    if kind is not None:
+        data = estimates_frame(kind, comparison)
+        return data.assign(sign=[LOOKS.get(word, sign_of(word)) for word in data["verdict"]])
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
@@ -72,7 +79,9 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     ----------
     comparison : DataFrame
         What `rd.compare_models` or `rd.compare_variants` returned, all of it or some of its rows; or what
-        `rd.experiments.segment_effects` made of it, whose shrunken effects are drawn as crosses.
+        `rd.experiments.segment_effects` made of it, whose shrunken effects are drawn as crosses. Also any other
+        comparison of `rd.experiments` (quantiles, zero-inflated metrics, interleaved lists), and the estimates of
+        `aa_test`, `find_srm`, `role_verdicts`, `plan_experiment` and `plan_comparison`.
     by : str or list of str, optional
         Columns of segments that name the rows. Default: the columns before `metric`.
     {axes_returns_raises}
@@ -82,7 +91,8 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
     Notes
     -----
     A filled mark is a difference that holds after the correction; a hollow one is open. An interval that has no
-    bound on one side ends in an arrow.
+    bound on one side ends in an arrow. An upright line is what the verdict compares with: the level of an A/A test, the
+    margin of a guardrail. Shares of splits and planned users have no zero in the middle.
 
     Examples
     --------
@@ -102,9 +112,16 @@ def forest(comparison: pd.DataFrame, *, by: str | Sequence[str] | None = None, a
         panels = _stacked_axes([int((data["metric"] == name).sum()) for name in metrics])
     else:
         panels = style.new_grid(ax, len(metrics))
+    kind = kind_of_estimates(comparison)
     for panel, (metric, rows) in zip(panels, data.groupby("metric", sort=False), strict=True):
         _effects(panel, rows)
-        style.title(panel, f"Difference of {metric}")
+        style.title(panel, f"Difference of {metric}" if kind is None else str(metric))
+        if kind is not None and rows["percent"].all():
+            style.percent(panel.xaxis)
+    if kind is not None:
+        style.axis_names(panels[-1], kind.axis, "")
+        style.caption(panels[-1], kind.caption)
+        return panels[0] if len(panels) == 1 else panels
     style.axis_names(panels[-1], "difference in units of the metric, zero in the middle", "")
     confidence = confidence_of(comparison)
     level = "intervals" if confidence is None else f"{100 * confidence:g} % intervals"
@@ -130,7 +147,7 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     ends = rows.reindex(columns=["diff", "ci_low", "ci_high", "allowed"]).to_numpy(dtype=np.float64)
     finite = np.abs(ends[np.isfinite(ends)])
     reach = 1.12 * float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
-    ax.set_xlim(-reach, reach)
+    ax.set_xlim(-0.04 * reach if rows.get("from_zero", pd.Series(False)).all() else -reach, reach)
     ax.axvline(0, color=space.tone(ax), linewidth=1)
     ax.grid(False, axis="y")
     row: Any
@@ -171,7 +188,7 @@ def _words(row: Any) -> str:
     if hasattr(row, "words"):
         return str(row.words)
     form = f"+.{digits_for(row.diff, row.ci_low, row.ci_high)}f"
-    words = (number(row.diff, form), interval(row.ci_low, row.ci_high, form), shorten(visible(row.verdict), 30))
+    words = (number(row.diff, form), interval(row.ci_low, row.ci_high, form), shorten(visible(row.verdict), 36))
     return "  ".join(word for word in words if word)
 
 

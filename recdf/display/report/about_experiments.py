@@ -30,7 +30,8 @@ from ...tables.cells import Cell, digits_for, interval, number, p_value
 from ...tables.comparisons import note_of
 from .. import plot
 from ..plot.effect_plots import trend_words
-from .about_models import Pen, comparison_table, segment_labels, worse_for
+from .about_estimates import doubts_beside
+from .about_models import Pen, comparison_table, forest_drawings, segment_labels, worse_for
 from .headline import badge_of, effect_text
 from .page_blocks import (
     Badge,
@@ -75,10 +76,11 @@ def experiment_section(
     if tables.over_time is not None:
         drawings += _over_time_drawings(tables.over_time, pen)
     if not tables.experiment and tables.health is None:
-        if not drawings:
+        decided = tuple(_decision_said(tables))
+        if not drawings and not decided:
             return None, []
-        title = "Positions" if tables.over_time is None else "Over time"
-        return Section("positions", title, drawings=tuple(drawings)), []
+        title = "Decision" if decided else "Positions" if tables.over_time is None else "Over time"
+        return Section("positions", title, text=decided, drawings=tuple(drawings)), []
     mark, sentence = _soundness(tables)
     parts = []
     for i, (name, table) in enumerate(tables.experiment.items()):
@@ -89,7 +91,9 @@ def experiment_section(
         part.attrs = table.attrs
         parts.append(comparison_table(part, caption, f"experiment{f'-{i}' if i else ''}.csv", most))
     if tables.decision is not None and tables.roles is not None:
-        parts.insert(0, _roles_block(role_verdicts(next(iter(tables.experiment.values())), tables.roles), most))
+        judged = role_verdicts(next(iter(tables.experiment.values())), tables.roles)
+        parts.insert(0, _roles_block(judged, most))
+        drawings = [*forest_drawings(judged, most, pen), *drawings]
     if tables.health is not None:
         parts.append(_health_block(tables.health, most))
     section = Section(
@@ -129,12 +133,10 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
 
 
 def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
-    """Draw the effect on the first metric by period, a picture for each pair of variants."""
-    metric = [str(table["metric"].iloc[0])] if "metric" in table.columns and len(table) else []
-    sides = [name for name in ("treatment", "control") if name in table.columns]
-    pairs = table[sides].drop_duplicates().to_dict("records") if sides else []
-    return [pen(plot.over_time, table, *metric, **{str(side): one for side, one in pair.items()})
-            for pair in pairs or [{}]]  # fmt: skip
+    """Draw the effect by period, a picture for each metric and pair of variants."""
+    names = [name for name in ("metric", "treatment", "control") if name in table.columns]
+    found = table[names].drop_duplicates().itertuples(index=False)
+    return [pen(plot.over_time, table, **dict(zip(names, one, strict=True))) for one in found]
 
 
 def _trend_said(tables: ReportTables, row: pd.Series) -> list[Sentence]:
@@ -266,7 +268,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
         (HOW_MUCH, (amount, *trend)),
         (SURE, (soundness, *_test_words(table, row, believed))),
         (FOR_WHOM, (*_harms(harmed, believed), *_worse_segments(tables, row))),
-        (DOUBTS, tuple(_warned(table))),
+        (DOUBTS, (*doubts_beside(tables.beside), *_warned(table))),
     ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
 
@@ -294,7 +296,9 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
         return []
     own = given[(given["treatment"] == row["treatment"]) & (given["control"] == row["control"])]
     own = own[own["metric"] == row["metric"]]
-    said: list[Sentence] = worse_for(own, segment_labels(own), (str(row["treatment"]), str(row["control"])))
+    shrunken = "shrunken" in given.columns  # then no segment has a verdict of its own
+    pair = str(row["treatment"]), str(row["control"])
+    said: list[Sentence] = [] if shrunken else worse_for(own, segment_labels(own), pair)
     if "se" in given.columns and list(given.columns).index("metric") > 0:
         key = str(row["metric"]), str(row["treatment"]), str(row["control"])
         said += [(sentence,) for found, sentence in segment_sentences(given).items() if found == key]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...experiments.compare.segment_effects import segment_sentences
 from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import Cell, digits_for, interval, number, p_value, shorten, visible
 from ...tables.comparisons import COMPARISON_COLUMNS, note_of
@@ -199,6 +200,12 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     return TableBlock(caption, head, align, shown, csv_of(comparison), file, stacked=True, more=more)
 
 
+def forest_drawings(table: pd.DataFrame, most: int, pen: Pen) -> list[Drawing]:
+    """Draw a table as `plot.forest` does, a picture for each of its panels, with the first `most` rows."""
+    panels = table.reset_index(drop=True).groupby(plot.forest.data(table)["metric"], sort=False)
+    return [pen(plot.forest, rows.head(most), size=(SIZE[0], 1.2 + 0.4 * len(rows.head(most)))) for _, rows in panels]
+
+
 def _user_counts(row: dict[Any, Any]) -> str:
     """Return how many users gain, stay the same and lose by a model, or how many users both arms have."""
     if "n_treatment" in row:
@@ -257,13 +264,13 @@ def exposure_section(subject: Subject, tables: ReportTables, pen: Pen) -> Sectio
 # ------------------------------------------------------------------------------------------ segments
 
 
-def segments_section(subject: Subject, tables: ReportTables) -> tuple[Section | None, list[Sentence]]:
+def segments_section(subject: Subject, tables: ReportTables, pen: Pen) -> tuple[Section | None, list[Sentence]]:
     """Comparisons within segments, one family of tests, and for whom the best model is worse."""
     if tables.segments is None:
         return None, []
     given = tables.segments
     if all(name in given.columns for name in COMPARISON_COLUMNS):
-        return given_segments(tables, subject.max_rows, subject.pair, subject.primary)
+        return given_segments(tables, subject.max_rows, pen, subject.pair, subject.primary)
     groups = segment_groups(subject.result, given)
     parts: list[TableBlock] = []
     said: list[Sentence] = []
@@ -279,14 +286,17 @@ def segments_section(subject: Subject, tables: ReportTables) -> tuple[Section | 
 
 
 def given_segments(
-    tables: ReportTables, most: int, pair: tuple[str, str] | None = None, metric: str | None = None
+    tables: ReportTables, most: int, pen: Pen, pair: tuple[str, str] | None = None, metric: str | None = None
 ) -> tuple[Section | None, list[Sentence]]:
     """Show comparisons within segments, and say for whom the pair of the headline is worse on its metric."""
     given = tables.segments
     if given is None:
         return None, []
-    table = comparison_table(given, "Comparisons within segments", "segments.csv", most)
-    section = Section("segments", "Segments", tables=(table,))
+    shrunken, caption = "shrunken" in given.columns, "Comparisons within segments"
+    caption += "; p and verdict are about the difference between all segments of a metric" if shrunken else ""
+    table = comparison_table(given, caption, "segments.csv", most)
+    drawings = forest_drawings(given, most, pen) if shrunken else []
+    section = Section("segments", "Segments", tables=(table,), drawings=tuple(drawings))
     if "treatment" in given.columns:  # the pair and the metric of the experiment's first row
         first = next(iter(tables.experiment.values()), given).iloc[0]
         pair, metric = (str(first["treatment"]), str(first["control"])), str(first["metric"])
@@ -295,6 +305,8 @@ def given_segments(
         return section, []
     own = given[(given[other].map(str) == pair[0]) & (given[base].map(str) == pair[1]) & (given["metric"] == metric)]
     said = worse_for(own, segment_labels(own), pair)
+    if shrunken:  # no segment has a verdict of its own
+        said = [(sentence,) for sentence in segment_sentences(own).values()]
     return section, said or [(f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}.",)]
 
 

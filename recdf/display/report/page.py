@@ -24,6 +24,7 @@ from ...progress import Progress
 from ...tables.cells import visible
 from ..pairs import model_rows
 from .about_data import check_section, definitions_section, gate_section, reproducibility_section
+from .about_estimates import estimate_section
 from .about_examples import examples_section
 from .about_experiments import (
     experiment_card,
@@ -84,8 +85,10 @@ def report(
     comparison : DataFrame, optional
         What `rd.compare_models` returned, to be shown instead of paired t tests with Holm's correction.
     experiment : DataFrame or mapping, optional
-        What `rd.compare_variants` returned; a mapping of names to such tables shows several, such as with and
-        without adjustment.
+        What `rd.compare_variants` returned; a mapping of names to tables shows several, such as with and without
+        adjustment. Of the functions of `rd.experiments` it takes every table, known by its columns: other comparisons
+        of variants (quantiles), `effect_over_time`, `segment_effects`, `decide_experiment`, `role_verdicts`, `aa_test`,
+        `find_srm`, `plan_experiment`, `plan_comparison`, `compare_interleaved`.
     health : DataFrame, optional
         What `rd.experiments.experiment_health` returned.
     check : DataFrame, optional
@@ -188,13 +191,15 @@ def _report_sections(subject: Subject | None, tables: ReportTables, most: int, e
     pen = Pen(subject)
     about: list[Callable[[], Section | MadeSection | None]] = [
         lambda: experiment_section(tables, most, pen, subject is None),
+        *(functools.partial(estimate_section, f"beside-{i}", name, table, most, pen)
+          for i, (name, table) in enumerate(tables.beside.items())),
         lambda: gate_section(tables, most, pen),
         lambda: off_policy_section(tables, most),
         lambda: check_section(tables, most, examples is True),
         lambda: examples_section(subject, examples),
-    ]
+    ]  # fmt: skip
     if subject is None:
-        makers = [about[0], lambda: given_segments(tables, most), *about[1:]]
+        makers = [about[0], lambda: given_segments(tables, most, pen), *about[1:]]
     else:
         makers = [
             lambda: leaderboard_section(subject, bool(tables.experiment)),
@@ -203,7 +208,7 @@ def _report_sections(subject: Subject | None, tables: ReportTables, most: int, e
             lambda: tradeoff_section(subject, pen),
             lambda: users_section(subject, pen),
             lambda: exposure_section(subject, tables, pen),
-            lambda: segments_section(subject, tables),
+            lambda: segments_section(subject, tables, pen),
             *about,
             lambda: definitions_section(subject),
             lambda: reproducibility_section(subject.result),
@@ -219,14 +224,15 @@ def _report_sections(subject: Subject | None, tables: ReportTables, most: int, e
             progress.add()
     # With one model nothing else is compared, so that an experiment has the first word.
     own = experiment_card(tables) or (None if subject is not None else off_policy_card(tables))
-    if own is not None and (subject is None or len(subject.models) == 1):
+    if subject is None or (own is not None and len(subject.models) == 1):
         valid = validity_section(tables) if subject is None else None
-        return [*([] if valid is None else [valid]), own, *sections]
-    assert subject is not None
+        return [*(one for one in (valid, own) if one is not None), *sections]
     return [verdict_section(subject, tables.check, said), *sections]
 
 
 def _heading(tables: ReportTables) -> str:
+    if not tables.experiment and tables.off_policy is None:
+        return "Experiment on recommendations"
     return "A/B test of recommendations" if tables.experiment else "Off-policy estimates of recommendations"
 
 
@@ -237,7 +243,8 @@ def _about_users(tables: ReportTables) -> Sentence:
         metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
         users = int(arms.sum())
         return (f"{len(arms)} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
-    return (f"{0 if tables.off_policy is None else len(tables.off_policy)} estimates",)
+    n = sum(map(len, tables.beside.values() if tables.off_policy is None else [tables.off_policy]))
+    return (f"{n} estimate{'' if n == 1 else 's'}",)
 
 
 def _about(subject: Subject) -> Sentence:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -17,6 +17,7 @@ from ...experiments.choices import POSITIVE, check_value
 from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...tables.comparisons import COMPARISON_COLUMNS
+from ..estimate_tables import kind_of_estimates
 from ..given_tables import check_model, need, summary_of, with_units
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
@@ -29,7 +30,10 @@ __all__: list[str] = []
 ACCURACY = ("ranking", "relevance", "rating", "money", "")
 # Columns that a table beside the result must have.
 MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "rel_diff", "wins", "ties", "losses")
+# Tables of an experiment that have an argument of their own, by a column that no other table has.
+OWN_ARGUMENTS = {"trend_verdict": "over_time", "shrunken": "segments", "decision": "decision"}
 EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
+EXPERIMENT_SOURCE = "what rd.compare_variants or a function of rd.experiments returned, or a mapping of names to such"
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
@@ -51,6 +55,7 @@ class ReportTables:
     gate: Gate | None
     roles: Mapping[str, Any] | ExperimentPlan | None = None
     decision: pd.DataFrame | None = None
+    beside: Mapping[str, pd.DataFrame] = field(default_factory=dict)  # other tables of the experiment, by their name
 
 
 @dataclass(frozen=True)
@@ -179,11 +184,9 @@ def _own_comparison(
 
 def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     """Check the tables beside the result: each must be what its function returns."""
+    given = _sorted_out(experiment, given)
+    by_name = given.experiment
     health, check, off_policy = given.health, given.check, given.off_policy
-    by_name = experiment if isinstance(experiment, Mapping) else {} if experiment is None else {"": experiment}
-    for name, table in by_name.items():
-        role = f"experiment[{name!r}]" if name else "experiment"
-        need(table, role, EXPERIMENT, "what rd.compare_variants returned, or a mapping of names to such tables")
     if health is not None:
         if isinstance(experiment, pd.DataFrame):  # of several, some may be of another run over the same users
             refuse_two_runs({"experiment": experiment, "health": health})
@@ -194,7 +197,7 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
     if given.gate is not None and not isinstance(given.gate, Gate):
         raise TypeError(f"gate is {kind_of(given.gate)}; expected what rd.gate returned")
-    needed = {"experiment": experiment, "health": health, "off_policy": off_policy}
+    needed = {"experiment": experiment, "health": health, "off_policy": off_policy} | dict(by_name) | dict(given.beside)
     empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]
     if empty:
         raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
@@ -203,8 +206,25 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
             "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from rd.exposure_table)"
         )
     if given.roles is None:
-        return replace(given, experiment=dict(by_name))
+        return given
     if not by_name:
         raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
-    decision = decide_experiment(next(iter(by_name.values())), roles=given.roles)
-    return replace(given, experiment=dict(by_name), decision=decision)
+    return replace(given, decision=decide_experiment(next(iter(by_name.values())), roles=given.roles))
+
+
+def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:
+    """Tell the tables of an experiment by their columns: effects, those with an argument of their own, and others."""
+    by_name = experiment if isinstance(experiment, Mapping) else {} if experiment is None else {"": experiment}
+    effects, beside, own = {}, {}, {}
+    for name, table in by_name.items():
+        role, columns = f"experiment[{name!r}]" if name else "experiment", set(getattr(table, "columns", ()))
+        argument = next((one for column, one in OWN_ARGUMENTS.items() if column in columns), None)
+        if argument is not None:
+            if argument in own or getattr(given, argument) is not None:
+                raise OptionError(f"{role} is a second table for {argument}=; pass one of them")
+            own[argument] = table
+        elif kind_of_estimates(table) is not None or columns.issuperset(MODEL_COLUMNS):
+            beside[str(name)] = table
+        else:
+            effects[str(name)] = need(table, role, EXPERIMENT, EXPERIMENT_SOURCE)
+    return replace(given, experiment=effects, beside=beside, **own)

@@ -12,6 +12,7 @@ from ...stats.arms import Arm, Sample, arm, both, effective_number, estimate_arm
 from ...stats.bootstrap import bootstrap_effect, replicate_estimates
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, may_be_skewed, moments_of, skewness_of_means
+from ...stats.numbers import Number
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
@@ -103,15 +104,21 @@ def _with_denominators(row: Row, metric: MetricRows, units: Units) -> Row:
     if sides[0].den is None or not (metric.ratio or units.clustered):
         return row
     control, treatment = both(lambda side: arm(side.den), units.whole)
-    means = {"mean_denominator_control": control.mean, "mean_denominator_treatment": treatment.mean}
+    means = control.mean, treatment.mean
     if sides[0].strata is not None:
         size = np.add(*both(lambda side: side.strata.sums(), sides))
         shares = both(lambda side: side.strata._replace(weights=size / size.sum()), sides)
         control, treatment = both(lambda side, strata: estimate_arm(Sample(side.den, strata=strata)), sides, shares)
+    return with_denominators(row, means, (control, treatment))
+
+
+def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, Arm]) -> Row:
+    """The row with these mean denominators, and Welch's p of two arms of denominators."""
+    control, treatment = arms
     p = effect(control, treatment).p_value
     if not control.var + treatment.var > 0:  # every unit of an arm has the same
         p = float(np.isclose(control.mean, treatment.mean, rtol=1e-9, atol=0))
-    return but(row, **means, p_denominator=p)
+    return but(row, mean_denominator_control=means[0], mean_denominator_treatment=means[1], p_denominator=p)
 
 
 def _no_estimate(units: Units) -> str:

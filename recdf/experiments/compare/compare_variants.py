@@ -9,6 +9,7 @@ import pandas as pd
 
 from ...errors import OptionError, renamed
 from ...inputs.door import takes_columns
+from ...inputs.needed_columns import needed_frame
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
@@ -23,6 +24,8 @@ from ..experiment_rows import read_experiment_rows
 from ..samples import covariate_specs, read_metrics, subset
 from ..settings import Settings, check_together, which_tests
 from .arms_of_users import compare_arms
+from .columns_of_users import columns_of_users
+from .many_users import ManyUsers
 from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 from .variant_table import compare_each, decide
 
@@ -30,7 +33,7 @@ from .variant_table import compare_each, decide
 @renamed(method=("test", new_word))
 @takes_columns("user_col", "by", "weight_col")
 def compare_variants(
-    data: pd.DataFrame,
+    data: Any,
     metrics: str | Sequence[str] | Mapping[str, Any],
     *,
     control: Any,
@@ -86,8 +89,10 @@ def compare_variants(
 
     Parameters
     ----------
-    data : DataFrame
-        One row per user, as `join_experiment` returns it; rows below the user need `cluster`.
+    data : DataFrame, path, or Arrow data
+        One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of parquet files (a path,
+        folder or glob), of a dataset or reader of pyarrow, of polars and of DuckDB only the columns that are needed
+        are read.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None
@@ -230,6 +235,10 @@ def compare_variants(
     0   hits         B  1.50   0.765    2.235  higher
     1    ctr         B  0.15   0.076    0.224  better
     """
+    if not isinstance(data, pd.DataFrame):
+        named = [user_col, by, strata, cluster, weight_col, time_col, covariate_time_col]
+        needed = columns_of_users(metrics, covariates, variant_col, named, health)
+        data = needed_frame(data, "data", needed, variant_col)
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     settings = Settings(
@@ -258,13 +267,17 @@ def compare_variants(
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
+    many = ManyUsers.of(columns, rows, settings)
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 
         def test_both(group: int, pair: tuple[int, int]) -> list[Row]:
-            both = rows.arm(group, pair[0]), rows.arm(group, pair[1])
-            compared = compare_arms(columns, both, rows, settings)
+            quick = [] if many is None else [many.row(one, pair, settings) for one in columns]
+            found = {row["metric"]: row for row in quick if row is not None}
+            if left := [one for one in columns if one.name not in found]:
+                both = rows.arm(group, pair[0]), rows.arm(group, pair[1])
+                found |= {row["metric"]: row for row in compare_arms(left, both, rows, settings)}
             shown.add()
-            return compared
+            return [found[one.name] for one in columns]
 
         table = compare_each(arms, test_both)
     return decide(arms, table, ratio, better, settings, found, balance)

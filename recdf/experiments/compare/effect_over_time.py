@@ -277,7 +277,7 @@ def _experiment_rows(people: People, periods: Periods, cluster: list[str]) -> Ex
     clusters = key_codes([("assignment", people.frame)], cluster)[0][0] if cluster else None
     groups = pd.DataFrame({"period": periods.labels})
     return ExperimentRows(people.frame, people.variants, people.variant, groups, np.zeros(n, np.int64), np.arange(n),
-                          None, clusters, [])  # fmt: skip
+                          None, clusters)  # fmt: skip
 
 
 def _planned(given: int | None, overall: Floats, arms: Arms) -> int:

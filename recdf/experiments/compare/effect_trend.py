@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...inputs.sorting import distinct
 from ...stats.arms import Arm, Sample, Strata, both, contributions, deviations, estimate_arm
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
@@ -72,7 +73,7 @@ class Trend:
         """The slope with its test, the mean effects of the first and last third, and whether these turn the sign."""
         arms = self.users.comparable(arms)
         of = self.users.clusters
-        n = both(lambda own: len(own if of is None else np.unique(of[own])), arms)
+        n = both(lambda own: len(own if of is None else distinct(of[own])), arms)
         row: dict[str, Any] = dict.fromkeys(SLOPE, np.nan) | {"n": min(n), "turns": False}
         if np.count_nonzero(self.weights) < 2 or min(n) < 2:
             return row | {"early": np.nan, "late": np.nan}

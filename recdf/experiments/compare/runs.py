@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
+from ...inputs.sorting import distinct
 from ...stats.numbers import Floats
 from ..choices import PairMissing
 from ..experiment_columns import Codes, frame_of, group_codes, key_codes, metric_values, read_weight, require, some_keys
@@ -94,8 +95,8 @@ def _of_lists(
     differ = found[of_row] != read
     if differ.any():
         raise DataError(
-            f"{name} differs between the rows of {len(np.unique(of_row[differ])):,} users "
-            f"({show(np.unique(cell[differ]))}); a user has one {what}, whatever the model"
+            f"{name} differs between the rows of {len(distinct(of_row[differ])):,} users "
+            f"({show(distinct(cell[differ]))}); a user has one {what}, whatever the model"
         )
     return found
 
@@ -143,7 +144,7 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
 
     counts = np.bincount(place, minlength=len(models) * n_cells)
     if (counts > 1).any():
-        twice = np.unique(np.flatnonzero(counts > 1) % max(n_cells, 1))
+        twice = distinct(np.flatnonzero(counts > 1) % max(n_cells, 1))
         raise DuplicateError(
             f"per_user has several rows for one model and {' and '.join([*keys, *folds])}, in {len(twice):,} cases "
             f"such as {show(twice)}. Name the columns that tell them apart in ⟦+user_col=⟧ or ⟦+fold=⟧, or roll them "

@@ -137,7 +137,7 @@ def segment_effects(
 
 def segment_sentences(comparison: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     """Say whether the effect differs between segments, for each metric, new and old variant (or model) as texts."""
-    found = segment_effects(comparison)
+    found = comparison if "shrunken" in comparison.columns else segment_effects(comparison)
     base, other = ("baseline", "model") if "baseline" in found.columns else ("control", "treatment")
     return {
         (str(row["metric"]), str(row[other]), str(row[base])):

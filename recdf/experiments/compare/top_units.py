@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...stats.student import t_p_value
@@ -25,14 +27,40 @@ _BLOCK = 1024
 _TIED = 1e-12
 
 
-def _mean_without(num: Floats, den: Floats | None, top: Codes, out: Floats) -> tuple[float, float]:
-    """Mean or ratio of an arm without a part `out` of each of the units `top`, and its denominator."""
-    total = float(len(num) - out.sum() if den is None else den.sum() - out @ den[top])
-    return (float(num.sum() - out @ num[top]) / total if total > 0 else np.nan), total
+class ArmSums(NamedTuple):
+    """Sums of numerators and denominators of an arm, those of its top units, and the part of each to leave out."""
+
+    num: float
+    den: float
+    top_num: Floats
+    top_den: Floats | float
+    out: Floats
+
+    def mean(self, share: float = 1.0) -> tuple[float, float]:
+        """Mean or ratio without this share of what is left out, and its denominator."""
+        out = share * self.out
+        total = self.den - float((out * self.top_den).sum())
+        return ((self.num - float(out @ self.top_num)) / total if total > 0 else np.nan), total
 
 
-def _var_without(num: Floats, den: Floats | None, top: Codes, out: Floats) -> float:
-    mean, total = _mean_without(num, den, top, out)
+def moved_by(control: ArmSums, treatment: ArmSums) -> float:
+    """By how much the difference moves when the top units are left out; NaN where the others have no denominator."""
+    (before, _), (after, _) = treatment.mean(0.0), treatment.mean()
+    return (after - before) - (control.mean()[0] - control.mean(0.0)[0])
+
+
+def n_top(n: int) -> int:
+    """How many of n units are left out."""
+    return min(MOST_TOP_UNITS, max(1, n // OF_UNITS))
+
+
+def _arm_sums(num: Floats, den: Floats | None, top: Codes, out: Floats) -> ArmSums:
+    dens = (float(len(num)), 1.0) if den is None else (float(den.sum()), den[top])
+    return ArmSums(float(num.sum()), dens[0], num[top], dens[1], out)
+
+
+def _var_without(num: Floats, den: Floats | None, top: Codes, sums: ArmSums, share: float) -> float:
+    (mean, total), out = sums.mean(share), share * sums.out
     z, n = num - mean * (1.0 if den is None else den), len(num) - float(out.sum())
     return (float(z @ z) - float(out @ z[top] ** 2)) * n / (n - 1) / total**2
 
@@ -43,18 +71,17 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
     Ratios are recomputed. Adjusted means move as the values do that are compared.
     """
     n = sum(units.n)
-    k = min(MOST_TOP_UNITS, max(1, n // OF_UNITS))
+    k = n_top(n)
     if min(units.n) < 2 * k or not np.isfinite(row["diff"]):
         return row
-    tops = _top_units(found.values, k)
+    tops = top_units(found.values, k)
     arms = [
         (values, None) if found.how or sample.den is None else (sample.num, sample.den)
         for values, sample in zip(found.values, units.whole, strict=True)
     ]
-    # Both arms with all units, then both without the top ones.
-    states = [(*arm, top, share * out) for share in (0.0, 1.0) for arm, (top, out) in zip(arms, tops, strict=True)]
-    moved = float(np.dot([_mean_without(*state)[0] for state in states], (1, -1, -1, 1)))
-    if np.isnan(moved):  # the others have no denominator
+    sums = [_arm_sums(num, den, top, out) for (num, den), (top, out) in zip(arms, tops, strict=True)]
+    moved = moved_by(sums[0], sums[1])
+    if np.isnan(moved):
         return row
     diff = row["diff"] + moved
     row = but(row, diff_without_top=diff)
@@ -62,7 +89,12 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
     distinct = any((out == 1).any() for _, out in tops)
     if min(units.n) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
-    variances = [_var_without(*state) for state in states]
+    # Both arms with all units, then both without the top ones.
+    variances = [
+        _var_without(num, den, top, own, share)
+        for share in (0.0, 1.0)
+        for (num, den), (top, _), own in zip(arms, tops, sums, strict=True)
+    ]
     se = row["se"] * np.sqrt(sum(variances[2:]) / sum(variances[:2]))
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
     alpha = settings.alpha
@@ -73,12 +105,15 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
     return but(row, "few_units") if decides else row
 
 
-def _top_units(values: tuple[Floats, Floats], k: int) -> list[tuple[Codes, Floats]]:
+def top_units(
+    values: tuple[Floats, Floats], k: int, centre: float | None = None
+) -> list[tuple[Codes, Floats]]:
     """Per arm the units whose values are farthest from the mean of all, k in both, and the part of each to leave out.
 
-    Of units that are equally far a part is left out, so that neither the arm nor the order of rows decides.
+    Of units that are equally far a part is left out, so that neither the arm nor the order of rows decides. Where
+    `values` are some of all, which hold the top ones, `centre` is the mean of all.
     """
-    centre = sum(float(part.sum()) for part in values) / sum(map(len, values))
+    centre = sum(float(part.sum()) for part in values) / sum(map(len, values)) if centre is None else centre
     scores = []
     for part in values:
         starts = np.arange(0, len(part), _BLOCK)

@@ -17,6 +17,7 @@ from ...errors import ColumnError, DataError, DuplicateError, NullKeyError, Opti
 from ...inputs.door import takes_columns
 from ...inputs.options import Options
 from ...inputs.per_user_columns import warn_of_weights
+from ...inputs.sorting import distinct
 from ...stats.moments import HUGE, Moments, add_moments, moments_of
 from ...stats.numbers import Floats
 from ..choices import Columns, RaiseOrDrop, check_value
@@ -278,7 +279,7 @@ def variant_moments(
     columns = read_metrics(data, specs, {}, nan)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col)
     repeated = None if rows.guessed else rows.repeated
-    if repeated is not None and any(len(np.unique(repeated[cell])) < len(cell) for cell in rows.cells):
+    if repeated is not None and any(len(distinct(repeated[cell])) < len(cell) for cell in rows.cells):
         raise DuplicateError("data has several rows of a user, whose values are not independent; use rd.roll_up first")
     return _moments_of_rows(rows, columns).frame()
 

@@ -117,15 +117,20 @@ def shares_change(
     return found
 
 
+def looks_like_date(values: pd.Series) -> bool:
+    """Whether the first value of a column is a date, which may be written as text."""
+    if not len(values) or pd.api.types.is_numeric_dtype(values.dtype):
+        return False
+    first = values.iloc[0]
+    return isinstance(first, datetime.date) or bool(isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first))
+
+
 def _as_dates(values: pd.Series) -> pd.Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
-    if not len(values) or values.isna().any():
+    if not looks_like_date(values) or values.isna().any():
         return None
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values
-    first = values.iloc[0]
-    if not isinstance(first, datetime.date) and not (isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first)):
-        return None
     dates = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
     return None if dates.isna().any() else dates
 

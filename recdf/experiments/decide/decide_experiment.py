@@ -304,6 +304,11 @@ def _decision(judged: pd.DataFrame, verdicts: pd.Series) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def allowed_of(row: Mapping[Any, Any]) -> tuple[float, bool]:
+    """Return the change that a row of `role_verdicts` allows, null without a margin, and whether it is relative."""
+    return read_change("margin", row["margin"]) if row["margin"] else (math.nan, False)
+
+
 def change_texts(row: Mapping[Any, Any]) -> tuple[str, str]:
     """Return the change of a row of `role_verdicts`, and its bounds, in per cent if it is relative."""
     change, low, high = (signed(row[name], row["margin"].endswith("%")) for name in ("change", "change_low",

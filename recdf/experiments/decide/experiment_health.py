@@ -17,6 +17,7 @@ from ...inputs.constraints import SHARE, a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.ids import IdColumn, read_ids
 from ...inputs.options import Options, as_columns
+from ...inputs.sorting import distinct
 from ...stats.shares import equal_shares_test, share_test
 from ..assigned_users import in_several_variants
 from ..experiment_columns import Codes, Mask, by_columns, count_distinct, frame_of, group_codes, key_codes, require
@@ -245,7 +246,7 @@ def _hash(ids: IdColumn) -> Hashes:
 
 def digest_users(hashed: Hashes, cell: Codes, n_cells: int, keys: list[str]) -> list[str]:
     """Return the digest of the users of every cell: their key, and the smallest hashes."""
-    smallest = [np.unique(hashed[rows])[:NAMED] for rows in split(cell, n_cells)]
+    smallest = [distinct(hashed[rows])[:NAMED] for rows in split(cell, n_cells)]
     names = json.dumps([str(name) for name in keys])
     return [f"{names}:{''.join(f'{one:0{_DIGITS}x}' for one in named)}" for named in smallest]
 

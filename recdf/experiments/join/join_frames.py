@@ -18,6 +18,7 @@ from ...inputs.codes import encode_keys
 from ...inputs.constraints import check_record
 from ...inputs.ids import read_by
 from ...inputs.options import as_columns
+from ...inputs.sorting import distinct
 from ..assigned_users import Users, match_users
 from ..choices import Columns, Missing, RaiseOrDrop, Roll
 from ..experiment_columns import Codes, Mask, group_codes, named_frame, require, some_keys
@@ -215,7 +216,7 @@ def _cells(
 
 def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]) -> None:
     if not cells.found.all():
-        absent = np.unique(cells.assigned[~cells.found])
+        absent = distinct(cells.assigned[~cells.found])
         raise DataError(
             f"{len(absent):,} of {len(assigned):,} assigned users have no metrics "
             f"({some_keys(assignment, absent, keys)}); "
@@ -268,7 +269,7 @@ def _metric_rows(
     if twice.any():
         what = "user" if not options.by else f"user and {options.by}"
         raise DuplicateError(
-            f"per_user has several rows per {what}: {len(np.unique(cell[twice])):,} users have more than one "
+            f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have more than one "
             f"({some_keys(metrics, twice, options.keys)}); roll them up first with "
             f"rd.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what tells the rows apart"
         )

@@ -14,6 +14,7 @@ from ...inputs.door import takes_columns
 from ...inputs.frames import read_numbers
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
+from ...inputs.sorting import distinct
 from ...inputs.sums import exact_sums
 from ...metrics.direction import direction_of
 from ..choices import Roll, check_value
@@ -206,7 +207,7 @@ def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int)
     defined = ~np.isnan(values)
     if rule in ("min", "max"):
         found = np.full(n, np.nan)
-        seen = np.unique(codes[defined])
+        seen = distinct(codes[defined])
         found[seen] = _extreme(values[defined], rule, codes[defined], n)[seen]
         return {name: found}
     earlier = _summed_counts(per_user, f"{name}__n", codes, n)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, OptionError
+from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.budgets import read_change
 from ...inputs.constraints import NONE, Positive, Share, a_number, check_record, either
 from ...inputs.options import as_columns
@@ -93,6 +93,8 @@ def plan_experiment(
     ------
     ColumnError, OptionError
         A column is missing; not exactly one of `n` and `rel_effect`, or an option out of range.
+    DuplicateError
+        Several rows of a "user_id" without `cluster`, such as sessions.
     DataError
         A metric with fewer than 2 units, not numeric, infinite or null; `rel_effect` with a mean that is not positive.
 
@@ -121,6 +123,11 @@ def plan_experiment(
     design = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
     keys = as_columns(cluster)
     clusters = group_codes(per_user, "per_user", keys)[0] if keys else None
+    if not keys and "user_id" in per_user.columns and (again := per_user["user_id"].duplicated()).any():
+        raise DuplicateError(
+            "per_user has several rows per user_id, and a plan counts users; roll them up first with "
+            "rd.experiments.roll_up, or pass the rows of one model", count=int(again.sum()),
+        )  # fmt: skip
     coming = None if arrivals is None else daily_arrivals(arrivals)
     rows = []
     for metric in read_metrics(per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"):

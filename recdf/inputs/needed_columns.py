@@ -1,0 +1,68 @@
+"""Read only the columns that a call needs, from files and from objects that hand over Arrow data."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import dataset
+
+from ..errors import DataError, kind_of
+from .data_files import data_files, pandas_metadata
+from .frames import plain_table, refuse_engine_frame
+
+# Takes one row of all columns, and returns the names of the columns to read.
+NeededColumns = Callable[[pd.DataFrame], list[str]]
+
+
+def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -> Any:
+    """Return a DataFrame as it is, and else one of the columns that are needed, in the order of the data.
+
+    `data` is the path of a parquet file, folder or glob, a dataset of pyarrow, a relation of DuckDB, a (lazy) frame of
+    polars, or any other object with the Arrow stream interface, which is read batch by batch. Texts of the column
+    `label` are few, and are read from files as a dictionary.
+    """
+    if isinstance(data, pd.DataFrame):
+        return data
+    refuse_engine_frame(data, role)
+    files: list[str] = []
+    if isinstance(data, str | os.PathLike):
+        files = data_files(os.fspath(data))
+        if not files:
+            raise DataError(f"{role}={os.fspath(data)!r} is no file, folder or glob that matches any")
+        data = dataset.dataset(files, format="parquet", partitioning="hive")
+    of = type(data).__module__.partition(".")[0]
+    if isinstance(data, dataset.Dataset):
+        names = needed(_frame_of_table(data.head(1)))
+        if files and label in names and pa.types.is_string(data.schema.field(label).type):
+            of_labels = dataset.ParquetFileFormat(dictionary_columns=[label])
+            data = dataset.dataset(files, format=of_labels, partitioning="hive")
+        return _frame_of_table(data.to_table(columns=names))
+    if of in ("duckdb", "_duckdb"):
+        names = needed(_frame_of_table(pa.table(data.limit(1))))
+        return _frame_of_table(pa.table(data.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))))
+    if of == "polars":
+        few = data.head(1)
+        names = needed(_frame_of_table((few.collect() if hasattr(few, "collect") else few).to_arrow()))
+        found = data.select(names)
+        return _frame_of_table((found.collect() if hasattr(found, "collect") else found).to_arrow())
+    if not hasattr(data, "__arrow_c_stream__") or isinstance(data, pd.Series):
+        raise TypeError(
+            f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user, a path of parquet files, or an "
+            "object with the Arrow stream interface (pyarrow, polars, DuckDB)"
+        )
+    reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
+    first = next((batch for batch in reader if batch.num_rows), pa.RecordBatch.from_pylist([], reader.schema))
+    names = needed(_frame_of_table(pa.Table.from_batches([first.slice(0, 1)])))
+    return _frame_of_table(pa.Table.from_batches([first.select(names), *(batch.select(names) for batch in reader)]))
+
+
+def _frame_of_table(table: pa.Table) -> pd.DataFrame:
+    """The table with no column as an index, and with what pandas wrote of its attributes."""
+    written = json.dumps(pandas_metadata(table.schema.metadata))
+    frame: pd.DataFrame = plain_table(table).replace_schema_metadata({"pandas": written}).to_pandas(split_blocks=True)
+    return frame

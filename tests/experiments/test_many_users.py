@@ -1,0 +1,162 @@
+"""Many users are compared by one pass over all columns, and files by the columns that are needed: the same table."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+
+import recdf as rd
+from recdf import DataError
+from recdf.experiments.compare.many_users import ManyUsers
+
+METRICS = {name: name for name in ["level", "spend", "bought", "count", "heavy", "tight", "same"]} | {
+    "ctr": ("clicks", "views"),
+    "per_view": ("level", "views"),
+}
+
+
+def users(seed, n=6000, variants=("A", "B", "C")):
+    rng = np.random.default_rng(seed)
+    views = rng.poisson(5, n)
+    data = pd.DataFrame({"user_id": rng.permutation(n), "variant": rng.choice(variants, n)})
+    data["level"], data["spend"] = rng.normal(3, 1, n), rng.exponential(1, n)
+    data["bought"], data["count"] = (rng.random(n) < 0.1).astype(int), rng.poisson(3, n)
+    data["heavy"], data["tight"], data["same"] = rng.lognormal(0, 2, n), rng.normal(1e6, 1e-3, n), 1.0
+    data["views"], data["clicks"] = views, rng.binomial(views, 0.2)
+    data["before"] = data["level"] + rng.normal(size=n)
+    data["gaps"] = data["level"].where(rng.random(n) < 0.9)
+    return data
+
+
+def assert_same(found, expected, rtol=1e-11):
+    pd.testing.assert_frame_equal(found, expected, rtol=rtol, atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("covariates", [None, {"level": "before", "spend": "before", "bought": "gaps"}])
+def test_one_pass_gives_the_table_of_many(seed, known, covariates, resized):
+    data = users(seed, variants=("A", "B", "C")[: 2 + seed % 2])
+    if not known:
+        data = data.drop(columns="user_id")
+    given = {"control": "A", "covariates": covariates, "expected": dict.fromkeys(data["variant"].unique(), 1)}
+    expected = rd.compare_variants(data, METRICS, **given)
+    resized(many_users=100)
+    found = rd.compare_variants(data, METRICS, **given)
+    assert_same(found, expected)
+    whole = found["metric"].isin(["bought", "count", "ctr"])
+    for name in ("mean_control", "mean_treatment", "n_control"):
+        assert found.loc[whole, name].tolist() == expected.loc[whole, name].tolist()
+
+
+def test_one_pass_is_taken_where_it_can_be(resized, monkeypatch):
+    made, row = {}, ManyUsers.row
+
+    def noted(self, metric, *given):
+        made[metric.name] = row(self, metric, *given)
+        return made[metric.name]
+
+    monkeypatch.setattr(ManyUsers, "row", noted)
+    resized(many_users=100)
+    rd.compare_variants(users(0, 40_000, ("A", "B")), METRICS, control="A", covariates={"level": "before"})
+    assert {name for name, found in made.items() if found is not None} >= {"level", "spend", "count", "ctr", "per_view"}
+    assert made["same"] is None
+    assert made["tight"] is None  # no variance, and one of which most digits are lost
+
+
+@pytest.mark.parametrize("skewed", [True, False])
+def test_warnings_are_those_of_the_other_path(skewed, resized):
+    rng = np.random.default_rng(5)
+    n = 20_000
+    data = pd.DataFrame({"variant": np.where(rng.random(n) < (0.07 if skewed else 0.5), "B", "A")})
+    data["revenue"] = (rng.random(n) < 0.02) * rng.lognormal(0, 2, n)
+    data.loc[[3, 7], "revenue"] = 4e3  # two users carry the difference
+    data["views"] = (rng.random(n) < 0.03) * rng.pareto(0.7, n)
+    data["clicks"] = data["views"] * rng.random(n)
+    metrics = {"revenue": "revenue", "ctr": ("clicks", "views")}
+    expected = rd.compare_variants(data, metrics, control="A")
+    assert skewed == ("skewed" in expected["warning"].str.cat())
+    resized(many_users=100)
+    assert_same(rd.compare_variants(data, metrics, control="A"), expected)
+
+
+def test_rows_in_any_order_give_the_same_numbers(resized):
+    resized(many_users=100)
+    data = users(1)
+    first = rd.compare_variants(data, METRICS, control="A")
+    again = rd.compare_variants(data.sample(frac=1, random_state=1), METRICS, control="A")
+    pd.testing.assert_frame_equal(first, again, check_exact=True)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    data = users(2).assign(day=pd.Timestamp("2026-11-02"), text="2026-11-03", unused=[object.__name__] * 6000)
+    data["variant"] = data["variant"].where(data["variant"] != "C", "A")
+    path = tmp_path / "users.parquet"
+    data.to_parquet(path, index=False, row_group_size=1000)
+    return data, path
+
+
+SOURCES = {
+    "path": lambda path: path,
+    "text": str,
+    "glob": lambda path: str(path.parent / "*.parquet"),
+    "dataset": pyarrow.dataset.dataset,
+    "reader": lambda path: pyarrow.dataset.dataset(path).scanner(batch_size=700).to_reader(),
+    "table": pyarrow.parquet.read_table,
+}
+
+
+@pytest.mark.parametrize("source", [*SOURCES, "polars", "lazy", "duckdb"])
+def test_files_and_arrow_data_give_the_table_of_the_frame(stored, source):
+    data, path = stored
+    if source in ("polars", "lazy"):
+        polars = pytest.importorskip("polars")
+        given = polars.read_parquet(path) if source == "polars" else polars.scan_parquet(path)
+    elif source == "duckdb":
+        given = pytest.importorskip("duckdb").read_parquet(str(path))
+    else:
+        given = SOURCES[source](path)
+    options = {"control": "A", "covariates": {"level": "before"}, "expected": {"A": 2, "B": 1}}
+    assert_same(rd.compare_variants(given, METRICS, **options), rd.compare_variants(data, METRICS, **options), 0)
+
+
+def test_only_needed_columns_are_read(stored, tmp_path):
+    _, path = stored
+    read = []
+
+    class Watched:
+        def __init__(self, table):
+            self.table = table
+
+        def __arrow_c_stream__(self, schema=None):
+            read.append(self.table.num_columns)
+            return self.table.__arrow_c_stream__(schema)
+
+    table = pyarrow.parquet.read_table(path)
+    from recdf.inputs.needed_columns import needed_frame
+
+    kept = needed_frame(Watched(table), "data", lambda head: ["variant", "level"])
+    assert list(kept.columns) == ["variant", "level"]
+    assert len(kept) == table.num_rows
+    assert read
+
+
+def test_what_cannot_be_read_is_said(tmp_path, stored):
+    with pytest.raises(DataError, match="no file, folder or glob"):
+        rd.compare_variants(tmp_path / "absent.parquet", "level", control="A")
+    with pytest.raises(rd.ColumnError, match=r"'lever'.*did you mean"):
+        rd.compare_variants(stored[1], "lever", control="A")
+    with pytest.raises(TypeError, match="expected a DataFrame"):
+        rd.compare_variants([1, 2], "level", control="A")
+    repeated = pa.concat_tables([pyarrow.parquet.read_table(stored[1])] * 2)
+    with pytest.raises(rd.DuplicateError):
+        rd.compare_variants(repeated, "level", control="A")
+
+
+def test_an_empty_stream_is_an_empty_frame(stored):
+    empty = pyarrow.parquet.read_table(stored[1]).slice(0, 0)
+    with pytest.raises(rd.OptionError, match="control"):
+        rd.compare_variants(empty, "level", control="A")
