@@ -221,7 +221,7 @@ def assert_level(rejected, runs, least=0.001, level=0.05):
 @pytest.mark.slow
 @pytest.mark.parametrize(("options", "cluster"), [({}, None), ({"cluster": "shop"}, "shop")])
 def test_without_a_trend_the_test_rejects_as_often_as_it_says(rng, options, cluster):
-    rejected, draws, of_draw = 0, 5, 50
+    rejected, draws, of_draw = 0, 4, 50
     for _ in range(draws):
         users = pd.DataFrame({"user_id": range(160), "exposed": rng.integers(0, 3, 160)})
         users["shop"] = users["user_id"] % 80 if cluster else users["user_id"]
@@ -240,7 +240,7 @@ def test_without_a_trend_the_test_rejects_as_often_as_it_says(rng, options, clus
 @pytest.mark.parametrize("persistent", [0.0, 1.0])
 def test_cumulative_bands_hold_on_all_days_together(rng, persistent):
     runs = 80
-    rows = panel(rng, n=150, days=16)
+    rows = panel(rng, n=150, days=12)
     own = rng.normal(0, 1, (150, runs))[rows["user_id"]] * persistent
     rows, names = many(rows.drop(columns="x"), own + rng.normal(0, 1, own.shape))
     table = effect_over_time(rows, names, kind="cumulative", correction="none", **ORDERS)
@@ -379,7 +379,7 @@ def test_a_ramped_day_is_that_of_compare_variants_in_strata(rng):
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
 def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
     """The treatment gains .5 on every day; users who come later, and all users on later days, have more."""
-    draws, of_draw, n = 3, 60, 600
+    draws, of_draw, n = 2, 60, 600
     missed = fading = pooled = 0
     for _ in range(draws):
         users = pd.DataFrame({"user_id": range(n), "exposed": rng.integers(0, 4, n)})

@@ -242,9 +242,9 @@ def test_a_log_that_lost_rows_of_a_team_has_no_verdict():
 
 
 def test_null_experiments_are_rejected_as_often_as_they_should():
-    """1,000 experiments of 200 users; their p-values are those of SciPy, as is shown for some of them."""
+    """600 experiments of 200 users; their p-values are those of SciPy, as is shown for some of them."""
     stats = pytest.importorskip("scipy.stats")
-    runs, n = 1000, 200
+    runs, n = 600, 200
     log = mixed(list("abc"), list("cde"), 3, n=runs * n)
     clicks = clicked(log, 0.2)
     sign = clicks["team"].map({"a": -1.0, "b": 1.0})
