@@ -56,10 +56,12 @@ def _explained_of_lists(lists: Lists, centered: bool) -> np.ndarray:
             first[of_list[::-1]] = values[::-1]
             values = values - first[of_list]  # so that equal values are exactly 0
             values = values - ratio(np.bincount(of_list, values, len(lists)), n)[of_list]
-        return np.bincount(of_list, values**2, len(lists))
+        found: np.ndarray = np.bincount(of_list, values**2, len(lists))
+        return found
 
     unexplained = ratio(squares(rated.error, centered), squares(rated.rating, True))
-    return np.subtract(1.0, unexplained)
+    found: np.ndarray = 1.0 - unexplained
+    return found
 
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
@@ -87,7 +89,8 @@ def rmse(lists: Lists) -> np.ndarray:
     >>> rd.rmse({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 2, "c": 3}})
     1.0
     """
-    return np.sqrt(mean_loss(lists, squared_error))
+    found: np.ndarray = np.sqrt(mean_loss(lists, squared_error))
+    return found
 
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
