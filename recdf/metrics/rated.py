@@ -36,7 +36,7 @@ def rated_rows(lists: Lists) -> Rated:
     matched, judged = lists.matched, lists.judged
     if matched.rating is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
-    rating, score = matched.rating.given()[judged.true_place], matched.rating.predicted()[judged.place]
+    score, rating = matched.rating.predicted()[judged.place], matched.rating.given()[judged.true_place]
     some = ~np.isnan(score - rating)
     return Rated(judged.list[some], rating[some], score[some], judged.gain[some] > 0)
 
