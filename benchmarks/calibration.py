@@ -1,12 +1,12 @@
 """How often experiments without an effect are called significant, and how often they are warned of.
 
-    python benchmarks/calibration.py [--runs 2000] [--minutes 60] [--kept counts.json] [--only clusters] [--write]
+    python benchmarks/calibration.py [--runs 2000] [--minutes 60] [--kept counts.json] [--write]
 
 Each setting draws experiments of which the truth is that nothing differs, and each method tests them at 5 %. A method
 may reject more than 8 % of them only where at least 90 % of the runs have a warning, or a verdict that is withheld.
 `--write` puts the table on the page docs/calibration.md. With `--minutes` no round of runs begins after that time, and
-with `--kept` a later call goes on where this one ended. The exit code is 1 if a setting breaks the rule, or rejects more
-or less than chance allows for a reason that is not known.
+with `--kept` a later call goes on where this one ended. The exit code is 1 if a setting breaks the rule, or rejects
+more or less than chance allows for a reason that is not known.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ def requests(rng, n):
     """Latencies of the requests of n users, who have a level of their own; each user is in one variant."""
     user = np.repeat(np.arange(n), rng.poisson(9, n) + 1)
     variant = np.where(rng.random(n) < 0.5, "B", "A")[user]
-    return pd.DataFrame({"person": user, "variant": variant, "y": np.exp(rng.normal(size=n)[user] + rng.normal(size=len(user)))})
+    y = np.exp(rng.normal(size=n)[user] + rng.normal(size=len(user)))
+    return pd.DataFrame({"person": user, "variant": variant, "y": y})
 
 
 def counts(rng, n):
@@ -290,7 +291,7 @@ def table(chosen, given):
 
 def as_page(rows, runs):
     """The text of the page."""
-    lines = ["| | experiments without an effect | method | rejected | warned | rejected without a warning | why not 5 % |"]
+    lines = ["| | no effect in | method | rejected | warned | rejected without a warning | why not 5 % |"]
     lines += ["|---|---|---|--:|--:|--:|---|"]
     before = ""
     for kind, name, method, rejects, warned, quiet, reason, _ in rows:
@@ -301,9 +302,9 @@ def as_page(rows, runs):
     end = text[1].split("<!-- end -->")[1]
     low, high = binom.interval(BAND, runs, 0.05) / np.float64(runs)
     said = (
-        f"{runs:,} runs of each setting; the standard error of a share of 0.05 is {np.sqrt(0.05 * 0.95 / runs):.3f}. Where "
-        f"the truth is 0.05, a share is between {low:.3f} and {high:.3f} with a probability of {BAND}; the last column says "
-        "why others are outside."
+        f"{runs:,} runs of each setting; the standard error of a share of 0.05 is {np.sqrt(0.05 * 0.95 / runs):.3f}. "
+        f"Where the truth is 0.05, a share is between {low:.3f} and {high:.3f} with a probability of {BAND}; the last "
+        "column says why others are outside."
     )
     return f"{text[0]}<!-- table -->\n\n{said}\n\n" + "\n".join(lines) + f"\n\n<!-- end -->{end}"
 

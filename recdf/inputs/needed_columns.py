@@ -44,8 +44,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
         names = needed(_frame_of_table(data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)))
         if not files:
             return _frame_of_table(data.to_table(columns=names))
-        texts = pa.types.is_string, pa.types.is_large_string
-        labels = [name for name in {label}.intersection(names) if any(is_(data.schema.field(name).type) for is_ in texts)]
+        labels = [label] if label in names and data.schema.field(label).type in (pa.string(), pa.large_string()) else []
         of_labels = dataset.ParquetFileFormat(dictionary_columns=labels)
         return _frame_of_table(_read(dataset.dataset(files, format=of_labels, partitioning="hive"), names))
     if of in ("duckdb", "_duckdb"):

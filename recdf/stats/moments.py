@@ -51,7 +51,8 @@ def moments_of(*arrays: Floats) -> Moments:
     if n > _IN_CACHE:
         pieces = [one[at : at + _IN_CACHE] for one in arrays for at in range(0, len(one), _IN_CACHE)]
         parts = Moments(*np.array([moments_of(piece) for piece in pieces]).T)
-        return Moments(n, *(float(one[0]) for one in add_moments(parts, np.zeros(len(pieces), np.int64), 1)[1:]))
+        added = add_moments(parts, np.zeros(len(pieces), np.int64), 1)
+        return Moments(n, *(float(np.asarray(one)[0]) for one in added[1:]))
     values = np.concatenate(arrays)
     low, high = float(values.min()), float(values.max())
     scale = max(-low, high)

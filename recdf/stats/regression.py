@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
-from .arms import Arm
+from .arms import Arm, both
 from .numbers import Floats
 
 # Columns whose spread is below this share of their largest value do not vary.
@@ -32,30 +36,69 @@ def varying_columns(control: Floats, treatment: Floats) -> list[int]:
     return kept
 
 
-def regression_arm(values: Floats, design: Floats, centre: Floats) -> Arm:
+class Regressors(NamedTuple):
+    """[1, covariates − centre] of some units, x = QR, with each unit's weight in the intercept, and its leverage."""
+
+    x: Floats
+    q: Floats
+    r: Floats
+    weights: Floats
+    leverage: Floats
+
+
+@dataclass(frozen=True)
+class Designs:
+    """Covariates of both arms (units, columns), made ready once for the regressions of several metrics."""
+
+    arms: tuple[Floats, Floats]
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute value."""
+        return float(max(np.abs(one).max(initial=0) for one in self.arms))
+
+    @cached_property
+    def of_arms(self) -> tuple[Regressors, Regressors]:
+        """The columns that vary, as regressors around their means over both arms."""
+        columns = varying_columns(*self.arms)
+        designs = both(lambda one: one[:, columns], self.arms)
+        centre = np.concatenate(designs).mean(axis=0)
+        return both(lambda one: regressors(one, centre), designs)
+
+    @cached_property
+    def of_both(self) -> Regressors:
+        """Both arms as one."""
+        together = np.concatenate([one.x[:, 1:] for one in self.of_arms])
+        return regressors(together, together.mean(axis=0))
+
+
+def regressors(design: Floats, centre: Floats) -> Regressors:
+    """Return what a regression on these columns needs of them."""
+    x = np.column_stack([np.ones(len(design)), design - centre])
+    q, r = np.linalg.qr(x)
+    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' is the weight of each unit in the intercept.
+    weights = q @ np.linalg.solve(r.T, np.eye(x.shape[1])[:, 0])
+    return Regressors(x, q, r, weights, np.einsum("ij,ij->i", q, q))
+
+
+def regression_arm(values: Floats, of: Regressors) -> Arm:
     """Return the mean of an arm at the covariates' means over both arms: the intercept a of y = a + (x − centre)·b.
 
     Its variance is HC2's, Σ (e_i/√(1 − h_i) · w_i)², with e the residuals, h the leverages and w_i the weight of
     y_i in a. The difference of two arms is the coefficient of the treatment in the regression in which it is
     interacted with every centred covariate.
     """
-    x = np.column_stack([np.ones(len(values)), design - centre])
-    q, r = np.linalg.qr(x)
-    coefficients = np.linalg.solve(r, q.T @ values)
-    residuals = values - x @ coefficients
-    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' is the weight of each unit in the intercept.
-    weights = q @ np.linalg.solve(r.T, np.eye(x.shape[1])[:, 0])
-    leverage = (q**2).sum(axis=1)
-    free = leverage < 1 - 1e-10  # a unit that is fitted exactly has no residual to learn a variance from
-    spread = np.where(free, residuals**2 / np.where(free, 1 - leverage, 1.0), 0.0)
-    var = float((weights**2 * spread).sum())
-    if np.sqrt((residuals**2).mean()) <= _CONSTANT * np.abs(values).max():
+    coefficients = np.linalg.solve(of.r, of.q.T @ values)
+    squares = np.square(values - of.x @ coefficients)
+    free = of.leverage < 1 - 1e-10  # a unit that is fitted exactly has no residual to learn a variance from
+    spread = np.divide(squares, 1 - of.leverage, out=np.zeros(len(values)), where=free)
+    var = float(np.einsum("i,i,i->", of.weights, of.weights, spread))
+    if np.sqrt(squares.mean()) <= _CONSTANT * max(values.max(), -values.min()):
         var = 0.0
-    return Arm(float(coefficients[0]), var, float(len(values) - x.shape[1]))
+    return Arm(float(coefficients[0]), var, float(len(values) - of.x.shape[1]))
 
 
-def residuals_of_both(values: Floats, design: Floats) -> Floats:
+def residuals_of_both(values: Floats, of: Regressors) -> Floats:
     """Return the residuals of the regression on the covariates over both arms together, plus the mean of the values."""
-    centred = design - design.mean(axis=0)
-    coefficients = np.linalg.lstsq(centred, values - values.mean(), rcond=None)[0]
-    return np.asarray(values - centred @ coefficients)
+    coefficients = np.linalg.lstsq(of.r, of.q.T @ (values - values.mean()), rcond=1e-10)[0]
+    return np.asarray(values - of.x[:, 1:] @ coefficients[1:])

@@ -56,7 +56,7 @@ class ManyUsers:
         if not found:
             return None
         columns, step = list(found.values()), block_rows(len(found))
-        order = None if rows.in_order else np.argsort(rows.users, kind="stable")
+        order = None if rows.users is None or rows.in_order else np.argsort(rows.users, kind="stable")
         centre, n = centres(columns), len(rows.variant)
         parts = each(
             lambda part: cross_products(columns, rows.variant, len(rows.variants), centre, part, order),
