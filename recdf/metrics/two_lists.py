@@ -46,7 +46,7 @@ def _shared(matched: Matched, length: np.ndarray) -> SharedItems:
     return of_list, place - matched.start[of_list] + 1, base_place - start[of_list] + 1
 
 
-def _runs(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _equal_runs(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return where the run of equal keys around each entry begins, and its length."""
     n = len(keys[0])
     heads = np.flatnonzero(np.append(True, np.logical_or.reduce([key[1:] != key[:-1] for key in keys]))[:n])
@@ -60,10 +60,10 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
     Among those of equal gain, relevant items that are not recommended stand first or last, as `unshown` says.
     """
     true, hits = lists.matched.true_lists, lists.whole.hits
-    head, n_level = _runs(true.key, true.gain)
+    head, n_level = _equal_runs(true.key, true.gain)
     above = (head - true.start[true.key])[hits.true_place]  # relevant items of larger gain
     order = np.lexsort((above, hits.list))
-    head, n_shown = _runs(hits.list[order], above[order])
+    head, n_shown = _equal_runs(hits.list[order], above[order])
     other = np.empty(len(order), np.int64)
     other[order] = np.arange(1, len(order) + 1) - head
     if unshown == "first":

@@ -54,7 +54,7 @@ def test_compatibility_by_hand():
     expected = sum(w * a for w, a in zip(weight, [0, 0, 1 / 3, 2 / 4], strict=True))
     assert rd.rbo(true, pred, against="ideal", unshown="first") == close(expected / sum(weight))
     assert rd.rbo(true, {"u": ["x", "d"]}, against="ideal") == 0.0
-    assert math.isnan(rd.rbo({"u": {"a": 0}}, pred, against="ideal"))
+    assert math.isnan(rd.rbo({"u": {"c": 0}}, pred, against="ideal"))
 
 
 def test_compatibility_ignores_k_and_weighs_users():
