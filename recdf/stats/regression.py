@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arms import Arm, both
+from .arms import Arm
 from .numbers import Floats
 
 # Columns whose spread is below this share of their largest value do not vary.
@@ -37,11 +37,9 @@ def varying_columns(control: Floats, treatment: Floats) -> list[int]:
 
 
 class Regressors(NamedTuple):
-    """[1, covariates − centre] of some units, x = QR, with each unit's weight in the intercept, and its leverage."""
+    """Q of [1, covariates − centre] = QR of some units, with each unit's weight in the intercept, and its leverage."""
 
-    x: Floats
     q: Floats
-    r: Floats
     weights: Floats
     leverage: Floats
 
@@ -58,27 +56,21 @@ class Designs:
         return float(max(np.abs(one).max(initial=0) for one in self.arms))
 
     @cached_property
-    def of_arms(self) -> tuple[Regressors, Regressors]:
-        """The columns that vary, as regressors around their means over both arms."""
+    def ready(self) -> tuple[Regressors, Regressors, Regressors]:
+        """Of each arm and of both: the columns that vary, around their means over both arms."""
         columns = varying_columns(*self.arms)
-        designs = both(lambda one: one[:, columns], self.arms)
-        centre = np.concatenate(designs).mean(axis=0)
-        return both(lambda one: regressors(one, centre), designs)
-
-    @cached_property
-    def of_both(self) -> Regressors:
-        """Both arms as one."""
-        together = np.concatenate([one.x[:, 1:] for one in self.of_arms])
-        return regressors(together, together.mean(axis=0))
+        control, treatment = (one[:, columns] for one in self.arms)
+        together = np.concatenate([control, treatment])
+        centre = together.mean(axis=0)
+        return regressors(control, centre), regressors(treatment, centre), regressors(together, centre)
 
 
 def regressors(design: Floats, centre: Floats) -> Regressors:
     """Return what a regression on these columns needs of them."""
-    x = np.column_stack([np.ones(len(design)), design - centre])
-    q, r = np.linalg.qr(x)
+    q, r = np.linalg.qr(np.column_stack([np.ones(len(design)), design - centre]))
     # Row 0 of (X'X)⁻¹X' = R⁻¹Q' is the weight of each unit in the intercept.
-    weights = q @ np.linalg.solve(r.T, np.eye(x.shape[1])[:, 0])
-    return Regressors(x, q, r, weights, np.einsum("ij,ij->i", q, q))
+    weights = q @ np.linalg.solve(r.T, np.eye(len(r))[:, 0])
+    return Regressors(q, weights, np.einsum("ij,ij->i", q, q))
 
 
 def regression_arm(values: Floats, of: Regressors) -> Arm:
@@ -88,17 +80,16 @@ def regression_arm(values: Floats, of: Regressors) -> Arm:
     y_i in a. The difference of two arms is the coefficient of the treatment in the regression in which it is
     interacted with every centred covariate.
     """
-    coefficients = np.linalg.solve(of.r, of.q.T @ values)
-    squares = np.square(values - of.x @ coefficients)
+    squares = np.square(values - of.q @ (of.q.T @ values))
     free = of.leverage < 1 - 1e-10  # a unit that is fitted exactly has no residual to learn a variance from
     spread = np.divide(squares, 1 - of.leverage, out=np.zeros(len(values)), where=free)
     var = float(np.einsum("i,i,i->", of.weights, of.weights, spread))
     if np.sqrt(squares.mean()) <= _CONSTANT * max(values.max(), -values.min()):
         var = 0.0
-    return Arm(float(coefficients[0]), var, float(len(values) - of.x.shape[1]))
+    mean = values.mean()  # the weights have the sum 1
+    return Arm(float(mean + of.weights @ (values - mean)), var, float(len(values) - of.q.shape[1]))
 
 
 def residuals_of_both(values: Floats, of: Regressors) -> Floats:
     """Return the residuals of the regression on the covariates over both arms together, plus the mean of the values."""
-    coefficients = np.linalg.lstsq(of.r, of.q.T @ (values - values.mean()), rcond=1e-10)[0]
-    return np.asarray(values - of.x[:, 1:] @ coefficients[1:])
+    return np.asarray(values - of.q @ (of.q.T @ values) + values.mean())
