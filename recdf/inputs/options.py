@@ -84,9 +84,9 @@ class Options:
     relevance_col: str | Literal[False] | None = option(None, """
         Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
         else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the
-        columns. A row of gain 0 is judged and not relevant. A null or negative relevance is an error, unless a metric of
-        the call asks what is judged (judged, bpref, infap, user_model, rbp_residual): the row is then in the pool and
-        not judged, and other metrics of the call do not see it.""")
+        columns. A row of gain 0 is judged and not relevant. A null or negative relevance is an error, unless a metric
+        of the call asks what is judged (judged, bpref, infap, user_model, rbp_residual): the row is then in the pool
+        and not judged, and other metrics of the call do not see it.""")
     min_relevance: float | None = option(None, """
         Rows of `true` with a smaller relevance count as judged and not relevant.""")
     value_col: str | None = option(None, """

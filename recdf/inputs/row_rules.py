@@ -223,7 +223,9 @@ class BrokenRows:
         return cls(found["n_rows"], broken, {ROW_RULES[rule]: n for rule, n in found["dropped"]})
 
 
-def rows_refused_or_dropped(broken: Iterable[Broken], n_rows: int, options: Options) -> tuple[BrokenRows, np.ndarray | None]:
+def rows_refused_or_dropped(
+    broken: Iterable[Broken], n_rows: int, options: Options
+) -> tuple[BrokenRows, np.ndarray | None]:
     """Return what is wrong with some rows, and which of them to drop; None if there is none."""
     counts: dict[RowRule, dict[str, Count]] = {}
     found, dropped, gone = list(broken), {}, None

@@ -182,9 +182,12 @@ class PredLists:
             block = self._excluded.left_of(block, key)
         return rank_pred(self._table, block, self._items, self._options)
 
+    def _paired(self, ranked: Ranked) -> Pairs:
+        return self._true.pair(ranked, self._items.n, self._options.judged_only)
+
     def _measured(self, block: Block) -> _Found:
         ranked = self._ranked(block)
-        pairs = self._true.pair(ranked, self._items.n, self._options.judged_only)
+        pairs = self._paired(ranked)
         repeat_list, repeat_rank = self._ranks_as_given(ranked, pairs)
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
@@ -220,7 +223,7 @@ class PredLists:
         def again(block: Block) -> Ranked:
             lists = self._ranked(block)
             return (
-                settle_pairs(lists, self._true.pair(lists, self._items.n, self._options.judged_only), self._true.gain, self._options)[0]
+                settle_pairs(lists, self._paired(lists), self._true.gain, self._options)[0]
                 if self._settled
                 else lists
             )

@@ -22,11 +22,12 @@ def utility(frames, params):
 
 
 def unrepeated(frames, params):
-    """Ranks 2r − 1, and every third row again at rank 2r; recdf counts rows and not the numbers of a column of ranks."""
+    """Ranks 2r − 1, and every third row again at rank 2r; recdf counts rows, not the numbers of a column of ranks."""
     pred = frames.pred.assign(rank=2 * frames.pred["rank"] - 1)
     again = pred[frames.pred["rank"] % 3 == 0]
     pred = pd.concat([pred, again.assign(rank=again["rank"] + 1)])
-    table = rd.unrepeated.per_user(pred[pred["rank"] <= params["max_rank"]], k=99, deep=params["deep"], duplicates="keep")
+    pred = pred[pred["rank"] <= params["max_rank"]]
+    table = rd.unrepeated.per_user(pred, k=99, deep=params["deep"], duplicates="keep")
     return dict(zip(table["user_id"], table.iloc[:, -1], strict=True))
 
 
