@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, EmptyPopulationError, OptionError
-from ..evaluation.summary import CONFIDENCE
+from ..evaluation.mean_tables import CONFIDENCE
 from ..evaluation.summary_rows import population_within, within
 from ..inputs.codes import encode, encode_keys, first_rows, known_ids
 from ..inputs.door import takes_options

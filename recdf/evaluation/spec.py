@@ -18,7 +18,7 @@ from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
 from ..metrics.metric import find
 from ..metrics.record import Request
-from .summary import CONFIDENCE
+from .mean_tables import CONFIDENCE
 
 
 class MetricSpec(TypedDict):

@@ -129,8 +129,8 @@ class Options:
     undefined: Undefined = option("nan", """
         What stands for the value of a metric where a list has none, such as recall of a list without relevant items.
         "zero" never gives the best value: where smaller values are better it is the worst bound, such as 1 of ils, and
-        a metric that has no such bound (first_rank, rmse) stays undefined there. `n_undefined` counts these lists in
-        any case.""")
+        a metric that has no such bound (first_rank, rmse) stays undefined there. "one" counts 1 for every metric, as
+        TorchMetrics does with `empty_target_action="pos"`. `n_undefined` counts these lists in any case.""")
     like: str | Convention | None = option(None, """
         Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and
         of the parameters of metrics. Options that are given explicitly take precedence.""", LIKE)
