@@ -54,6 +54,7 @@ __all__ = [
     "infap",
     "iprecision",
     "judged",
+    "least_promoted",
     "log_loss",
     "mae",
     "mapr",
@@ -65,6 +66,7 @@ __all__ = [
     "mrr",
     "mse",
     "ndcg",
+    "overlap",
     "pap",
     "pauc",
     "personalization",
@@ -81,6 +83,7 @@ __all__ = [
     "popularity",
     "precision",
     "r2",
+    "rbo",
     "rbp",
     "recall",
     "revenue",
@@ -641,6 +644,20 @@ class _Judged(ListMetric):
 
 judged: _Judged
 
+class _LeastPromoted(ListMetric):
+    """From how far below k a re-ranking fetched its deepest item; neither direction is better, a count, at least 0."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+least_promoted: _LeastPromoted
+
 class _LogLoss(ListMetric):
     """Log loss (cross-entropy) of the predicted probabilities of a list; smaller is better, at least 0. k is
     ignored."""
@@ -805,6 +822,22 @@ class _Ndcg(ListMetric):
     ) -> pd.DataFrame: ...
 
 ndcg: _Ndcg
+
+class _Overlap(ListMetric):
+    """Share of the recommended items that a baseline recommends too; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+overlap: _Overlap
 
 class _Pap(ListMetric):
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
@@ -986,6 +1019,24 @@ class _R2(ListMetric):
     ) -> pd.DataFrame: ...
 
 r2: _R2
+
+class _Rbo(ListMetric):
+    """Rank-biased overlap, how alike the tops of two rankings are; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+rbo: _Rbo
 
 class _Rbp(ListMetric):
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1]."""
