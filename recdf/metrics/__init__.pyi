@@ -51,6 +51,9 @@ __all__ = [
     "hits",
     "ild",
     "ils",
+    "infap",
+    "iprecision",
+    "judged",
     "least_promoted",
     "log_loss",
     "mae",
@@ -90,10 +93,13 @@ __all__ = [
     "shown",
     "specificity",
     "subtopic_recall",
+    "sufficient",
     "surprisal",
     "unexpectedness",
+    "unrepeated",
     "unseen",
     "user_coverage",
+    "utility",
 ]
 
 class _ANdcg(ListMetric):
@@ -589,6 +595,54 @@ class _Ils(ListMetric):
     ) -> pd.DataFrame: ...
 
 ils: _Ils
+
+class _Infap(ListMetric):
+    """Average precision inferred from a pool of which only a sample is judged; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+infap: _Infap
+
+class _Iprecision(ListMetric):
+    """Interpolated precision at a level of recall; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+iprecision: _Iprecision
+
+class _Judged(ListMetric):
+    """Share of the first k that `true` judges, as relevant or not; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+judged: _Judged
 
 class _LeastPromoted(ListMetric):
     """From how far below k a re-ranking fetched its deepest item; neither direction is better, a count, at least 0."""
@@ -1117,6 +1171,20 @@ class _SubtopicRecall(ListMetric):
 
 subtopic_recall: _SubtopicRecall
 
+class _Sufficient(ListMetric):
+    """Whether a list has k items; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+sufficient: _Sufficient
+
 class _Surprisal(ListMetric):
     """Mean self-information of the recommended items, in bits; larger is better, at least 0."""
 
@@ -1147,6 +1215,20 @@ class _Unexpectedness(ListMetric):
 
 unexpectedness: _Unexpectedness
 
+class _Unrepeated(ListMetric):
+    """Whether a list shows no item twice; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+unrepeated: _Unrepeated
+
 class _Unseen(ListMetric):
     """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
@@ -1170,3 +1252,17 @@ class _UserCoverage(Metric):
     ) -> float: ...
 
 user_coverage: _UserCoverage
+
+class _Utility(ListMetric):
+    """What a list is worth if hits, misses and missed items have prices; larger is better, without bounds."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+utility: _Utility
