@@ -178,7 +178,7 @@ def compare_variants(
         `variance_reduction` (1 − v/v without covariate and strata), `n_covariate_missing`, `mean_denominator_control`,
         `mean_denominator_treatment` (per unit of a ratio of sums; rows per cluster), `p_denominator` (Welch's p of
         their difference), `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
-        the mean of all, 5 % of fewer than 200 units),
+        the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that is less),
         `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
         the users compared; the smallest where several tests are made), `balance_p` (that the arms have the same mean of
         the covariates and weights; the smallest, times the number of these tests in the table), `unbalanced` (columns
