@@ -141,7 +141,7 @@ def test_broad_effects_in_skewed_revenue_are_left_alone(rng):
 
 
 def ramp(rng, cells, lift=0.0):
-    """Revenue in the periods of a ramp-up, each with its number of users in A and in B; it grows from one to the next."""
+    """Revenue in the periods of a ramp-up, each with its number of users in A and in B; it grows."""
     parts = [
         pd.DataFrame({
             "week": week, "variant": np.repeat(["A", "B"], n),
