@@ -62,16 +62,16 @@ class SampleRatio(NamedTuple):
 
 # Labels of the strata (one row without columns if there are none), and units by group, stratum and variant. The last
 # place of the groups has the units of all of them, NaN where these are not known.
-Counted = tuple[pd.DataFrame, Floats]
+CountedUnits = tuple[pd.DataFrame, Floats]
 
 
-def without_strata(counts: Floats) -> Counted:
+def without_strata(counts: Floats) -> CountedUnits:
     """Units by group and variant as those of a single stratum."""
     return pd.DataFrame(index=[0]), counts[:, None]
 
 
 def check_sample_ratio(
-    expected: Mapping[Any, Any] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[bool], Counted],
+    expected: Mapping[Any, Any] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[bool], CountedUnits],
     rows: ExperimentRows | None = None,
 ) -> SampleRatio:  # fmt: skip
     """Test the units that are compared against the planned shares, or against those of `experiment_health`.
@@ -104,7 +104,7 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
     )
 
 
-def count_rows(rows: ExperimentRows, within: bool) -> Counted:
+def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
     """Distinct units of the rows, within their strata if that is wanted and there are any."""
     if not within or rows.strata is None:
         return without_strata(count_units(rows))
@@ -138,7 +138,7 @@ def count_units(rows: ExperimentRows) -> Floats:
 
 
 def _from_health(
-    health: pd.DataFrame, arms: Arms, count: Callable[[bool], Counted], rows: ExperimentRows | None
+    health: pd.DataFrame, arms: Arms, count: Callable[[bool], CountedUnits], rows: ExperimentRows | None
 ) -> SampleRatio:
     """Test the units that are compared by the planned shares of a health table, which must be of the same users.
 
