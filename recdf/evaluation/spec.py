@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
@@ -16,6 +15,7 @@ from ..errors import OptionError
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
+from ..metrics.direction import direction_of
 from ..metrics.metric import find
 from ..metrics.record import Request
 from .summary import CONFIDENCE
@@ -110,10 +110,8 @@ DEFINITION_FIELDS = {
 
 def better_of(column: str) -> str | None:
     """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
-    try:
-        return find(re.split("[@(]", column)[0]).better
-    except OptionError:  # not a metric of the registry
-        return None
+    found = direction_of(column)
+    return None if found is None else found.better
 
 
 def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
@@ -130,5 +128,6 @@ def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
         texts = {
             name: " ".join((getattr(record, field, "") or "").split()) for name, field in DEFINITION_FIELDS.items()
         }
+        texts["better"] = better_of(found["definition"]) or texts["better"]
         rows.append({"column": column, **{name: found[name] for name in METRIC_FIELDS}, **texts})
     return pd.DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ..errors import OptionError
+from ..inputs.options import Options
 from .metric import METRICS
 from .record import Bounds, MetricDirection
+from .strings import read_string
 
 # Sums over the recommended items: a list that was not shown adds 0 to them, although a larger sum is not always better.
 _SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt", "shown", "clicked", "bought"})
@@ -32,4 +35,8 @@ def direction_of(column: str) -> Direction | None:
         metric = next(named, None)
     if metric is None:
         return None
-    return Direction(metric.better, metric.bounds, name in _SUMS)
+    try:  # what the parameters change
+        request = metric.request(read_string(metric.name + column[len(name) :])[1], None, Options())
+    except OptionError:  # a column that is only named like a metric
+        return Direction(metric.better, metric.bounds, name in _SUMS)
+    return Direction(request.better, request.bounds, name in _SUMS)
