@@ -25,6 +25,7 @@ __all__ = [
     "auc",
     "bought",
     "bpref",
+    "brier",
     "calibration",
     "categories",
     "category_entropy",
@@ -38,6 +39,7 @@ __all__ = [
     "entropy",
     "epc",
     "err",
+    "explained_variance",
     "exposure_ratio",
     "exposure_share",
     "f1",
@@ -49,6 +51,7 @@ __all__ = [
     "hits",
     "ild",
     "ils",
+    "log_loss",
     "mae",
     "mapr",
     "mar",
@@ -57,16 +60,24 @@ __all__ = [
     "money_precision",
     "money_recall",
     "mrr",
+    "mse",
     "ndcg",
     "pap",
     "pauc",
     "personalization",
+    "pooled_auc",
+    "pooled_brier",
+    "pooled_explained_variance",
+    "pooled_log_loss",
     "pooled_mae",
+    "pooled_mse",
+    "pooled_r2",
     "pooled_rmse",
     "pop_reo",
     "pop_rsp",
     "popularity",
     "precision",
+    "r2",
     "rbp",
     "recall",
     "revenue",
@@ -211,6 +222,20 @@ class _Bpref(ListMetric):
     ) -> pd.DataFrame: ...
 
 bpref: _Bpref
+
+class _Brier(ListMetric):
+    """Brier score, the mean squared error of a list's probabilities; smaller is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+brier: _Brier
 
 class _Calibration(ListMetric):
     """Divergence of the recommended categories from those of the user's past, in nats; smaller is better, at least
@@ -401,6 +426,20 @@ class _Err(ListMetric):
 
 err: _Err
 
+class _ExplainedVariance(ListMetric):
+    """Share of the variance of a list's ratings that the scores explain; larger is better, at most 1. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+explained_variance: _ExplainedVariance
+
 class _ExposureRatio(Metric):
     """Share of a group in the exposure over its share in the relevant items; 1 is proportional, at least 0."""
 
@@ -548,6 +587,21 @@ class _Ils(ListMetric):
 
 ils: _Ils
 
+class _LogLoss(ListMetric):
+    """Log loss (cross-entropy) of the predicted probabilities of a list; smaller is better, at least 0. k is
+    ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+log_loss: _LogLoss
+
 class _Mae(ListMetric):
     """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
@@ -664,6 +718,20 @@ class _Mrr(ListMetric):
 
 mrr: _Mrr
 
+class _Mse(ListMetric):
+    """Mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+mse: _Mse
+
 class _Ndcg(ListMetric):
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1]."""
 
@@ -722,6 +790,46 @@ class _Personalization(Metric):
 
 personalization: _Personalization
 
+class _PooledAuc(Metric):
+    """Area under the ROC curve of all scores of all lists together; larger is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_auc: _PooledAuc
+
+class _PooledBrier(Metric):
+    """Brier score of all predicted probabilities together; smaller is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_brier: _PooledBrier
+
+class _PooledExplainedVariance(Metric):
+    """Share of the variance of all ratings that the scores explain; larger is better, at most 1. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_explained_variance: _PooledExplainedVariance
+
+class _PooledLogLoss(Metric):
+    """Log loss (cross-entropy) of all predicted probabilities together; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_log_loss: _PooledLogLoss
+
 class _PooledMae(Metric):
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
@@ -731,6 +839,26 @@ class _PooledMae(Metric):
     ) -> float: ...
 
 pooled_mae: _PooledMae
+
+class _PooledMse(Metric):
+    """Mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_mse: _PooledMse
+
+class _PooledR2(Metric):
+    """Coefficient of determination of all predicted ratings together; larger is better, at most 1. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_r2: _PooledR2
 
 class _PooledRmse(Metric):
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
@@ -790,6 +918,20 @@ class _Precision(ListMetric):
     ) -> pd.DataFrame: ...
 
 precision: _Precision
+
+class _R2(ListMetric):
+    """Coefficient of determination of the predicted ratings of a list; larger is better, at most 1. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+r2: _R2
 
 class _Rbp(ListMetric):
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1]."""

@@ -114,7 +114,7 @@ def distinct(seed, top=1.0):
     true, pred = frames(seed, top)
     true = true.drop_duplicates(["user_id", "item_id"], ignore_index=True)
     pred = pred.drop_duplicates(["model", "user_id", "item_id"], ignore_index=True).drop(columns="rank")
-    return true, pred.assign(score=np.random.default_rng(seed).permutation(len(pred)) / 8)
+    return true, pred.assign(score=np.random.default_rng(seed).permutation(len(pred)) / 512)
 
 
 def variants(metric):
@@ -181,7 +181,8 @@ def records(frame):
 
 
 # What an undefined list counts as with undefined="zero" where smaller is better: the worst bound, if there is one.
-WORST = {"ils": 1.0, "fallout": 1.0, **dict.fromkeys(["first_rank", "rmse", "mae", "calibration"], math.nan)}
+WORST = {"ils": 1.0, "fallout": 1.0, "brier": 1.0}
+WORST |= dict.fromkeys(["first_rank", "rmse", "mae", "mse", "log_loss", "calibration"], math.nan)
 
 
 def zero_of(name):
