@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..errors import OptionError
 from ..inputs.options import Options
 from .metric import METRICS
-from .record import Bounds, MetricDirection
+from .record import Bounds, MetricDirection, Request
 from .strings import read_string
 
 # Sums over the recommended items: a list that was not shown adds 0 to them, although a larger sum is not always better.
@@ -26,17 +26,20 @@ class Direction(NamedTuple):
     counts: bool
 
 
+def request_of(text: str) -> Request | None:
+    """Return the request of a metric string with all its parameters; None if it is none of a known metric."""
+    try:
+        found, params, _, at = read_string(text)
+        return found.request(params, int(at) if at is not None and at.isdecimal() else None, Options())
+    except OptionError:
+        return None
+
+
 def direction_of(column: str) -> Direction | None:
     """Return the direction of the metric of a column such as "first_rank@10"; None if it is of no known metric."""
-    name = re.split("[@(]", column)[0]
-    metric = METRICS.get(name)
-    if metric is None:
-        named = (one for one in METRICS.values() if name in one.outputs or name in one.aliases)
-        metric = next(named, None)
-    if metric is None:
-        return None
-    try:  # what the parameters change
-        request = metric.request(read_string(metric.name + column[len(name) :])[1], None, Options())
-    except OptionError:  # a column that is only named like a metric
-        return Direction(metric.better, metric.bounds, name in _SUMS)
-    return Direction(request.better, request.bounds, name in _SUMS)
+    name, request = re.split("[@(]", column)[0], request_of(column)
+    if request is not None:
+        return Direction(request.better, request.bounds, name in _SUMS)
+    named = (one for one in METRICS.values() if name in (one.name, *one.outputs, *one.aliases))
+    metric = next(named, None)
+    return None if metric is None else Direction(metric.better, metric.bounds, name in _SUMS)

@@ -128,7 +128,7 @@ def a_ndcg(
         α in [0, 1]: each time an aspect is repeated, it is worth 1 − α times what it was worth before.
     ideal : {"greedy", "even", "aspects", "none"}, default "greedy"
         The ideal list. "greedy": the relevant items, where the next item is always the one that adds most, and of
-        equal ones that with the smallest id. "even": as many items as the list has, which take the aspects in turn, as
+        equal ones that with the largest id. "even": as many items as the list has, which take the aspects in turn, as
         in rs_metrics; 0 for an empty list. "aspects": every rank up to k has all A aspects of the relevant items, which
         gives Σ_{i ≤ k} disc(i) (1−α)^(i−1) A. "none": α-DCG is not divided.
     discount : {"log", "reciprocal", "geometric"}, default "log"
@@ -147,8 +147,9 @@ def a_ndcg(
     References
     ----------
     Clarke et al. (2008), SIGIR, and (2009), ICTIR; Chapelle et al. (2009), CIKM. In TREC `ndeval`, alpha-nDCG, nERR-IA
-    and nNRBP are ideal="greedy" with the three discounts, and alpha-DCG, ERR-IA and NRBP are ideal="aspects". In rs_metrics, c_a(i) also counts earlier items
-    that have the aspect and are not relevant, which is not reproduced here.
+    and nNRBP are ideal="greedy" with the three discounts, and alpha-DCG, ERR-IA and NRBP are ideal="aspects", but for
+    k = 1, where ndeval does not normalize. In rs_metrics, c_a(i) also counts earlier items that have the aspect and are
+    not relevant, which is not reproduced here.
 
     Examples
     --------
@@ -214,7 +215,9 @@ def _as_inner(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 A_METRIC = Constraint("a metric", lambda value: bool(_single_metric(value)), "str or Metric")
-BY_INTENT = either(one_of(("equal",)), Constraint("a DataFrame", lambda value: isinstance(value, pd.DataFrame), "DataFrame"))
+BY_INTENT = either(
+    one_of(("equal",)), Constraint("a DataFrame", lambda value: isinstance(value, pd.DataFrame), "DataFrame")
+)
 
 
 @metric(arguments=("true", "pred", "aspects"), under=_as_inner)

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from ..inputs.constraints import Positive, a_number
 from ..errors import OptionError
+from ..inputs.constraints import Positive, a_number
 from ..matching.hits import quotient, ratio
 from ..matching.lists import Lists
 from .metric import metric

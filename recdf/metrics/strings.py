@@ -49,7 +49,7 @@ def parse(
 
 def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Options) -> list[Request]:
     if isinstance(text, Metric):
-        found, params, at, label = text, {}, None, None
+        found, params, label, at = text, dict[str, Any](), None, None
     elif isinstance(text, str):
         found, params, label, at = read_string(text)
     else:

@@ -83,7 +83,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p:
     """α-DCG of the relevant items of each list in the greedy order, in which the next item is the one that adds most.
 
     Each round of the loop takes the next item of all lists at once. Of items that add the same, it takes the one with
-    the smallest id.
+    the largest id.
     """
     matched = lists.matched
     true_lists, item_rank = matched.true_lists, lists.sides.item_rank()

@@ -16,6 +16,7 @@ from registry.seeded import (
     N_ITEMS,
     assert_close,
     assert_own_memory,
+    bounds_under,
     distinct,
     frames,
     quietly,
@@ -40,7 +41,7 @@ def values_of(*args, **kwargs):
 
 
 def only_values(result):
-    return result.per_user.filter(regex="@|rprecision")
+    return result.per_user.filter(regex="@|rprecision|normalized_gain|percentile_rank")
 
 
 def check_row_order(metrics):
@@ -124,11 +125,12 @@ def check_labels(metrics, label, other=None):
 def assert_within_bounds(values, metrics, tried, ks=(1,)):
     """Each column is within the bounds of its metric; a bound that is None does not bind."""
     of_column = [
-        metric.bounds
+        bounds_under(metric, params)
         for metric, some in zip(metrics, tried, strict=True)
-        for _ in range(len(some) * len(ks if metric.cut else ks[:1]) * len(metric.outputs))
+        for params in some
+        for _ in range(len(ks if metric.cut else ks[:1]) * len(metric.outputs))
     ]
-    low, high = np.array(of_column, dtype=float).T  # None becomes NaN, and no value is below or above NaN
+    low, high = np.array(of_column, dtype=float).T  # no value is below or above NaN
     beyond = ((values < low) | (values > high)).any()
     assert not beyond.any(), f"beyond their bounds: {list(values.columns[beyond])}"
 

@@ -39,11 +39,37 @@ RATING = {metric.name for metric in BEYOND if metric.family in ("rating", "proba
 SIDES = ("items", "log", "aspects", "features", "base", "popular")
 KS = (1, 3, 40)
 
+# Metrics to take for each aspect.
+INTENTS = (
+    "mapr(tied=worst)",
+    "ndcg(gain=binary)",
+    "bpref",
+    "auc",
+    "err",
+    "recall",
+    "first_rank",
+    "pair_accuracy",
+    "mar",
+)
+
 # Parameters to try beside the defaults.
 VARIANTS = {
     "ild": [{"similarity": "jaccard"}, {"similarity": "hamming"}],
     "ils": [{"similarity": "jaccard"}, {"similarity": "hamming"}],
-    "a_ndcg": [{"alpha": 0.0}, {"alpha": 1.0}, {"ideal": "even"}, {"ideal": "even", "alpha": 0.7}],
+    "a_ndcg": [
+        {"alpha": 0.0},
+        {"alpha": 1.0},
+        {"ideal": "even"},
+        {"ideal": "even", "alpha": 0.7},
+        {"ideal": "aspects"},
+        {"ideal": "aspects", "alpha": 0.0, "discount": "reciprocal"},
+        {"ideal": "aspects", "discount": "geometric", "p": 0.8},
+        {"ideal": "none", "discount": "reciprocal"},
+        {"ideal": "even", "discount": "geometric"},
+        {"discount": "reciprocal"},
+        {"discount": "geometric", "p": 0.9},
+    ],
+    "intent_aware": [{"metric": one} for one in INTENTS],
     "categories": [{"divisor": "shown"}, {"divisor": "catalogue"}],
     "calibration": [{"divergence": "js"}, {"smoothing": 0.5}],
     "popularity": [{"share_of": "events"}],
@@ -128,7 +154,7 @@ def oracle_lists(number, k):
 
 def tried_under(metric, number):
     """Metric strings to try under one set of options, each with its parameters."""
-    if OPTION_SETS[number].get("duplicates") == "keep" and metric.name == "a_ndcg":
+    if OPTION_SETS[number].get("duplicates") == "keep" and metric.name in ("a_ndcg", "intent_aware"):
         return {}  # what the ideal list is with repeated truth is nowhere defined
     return {text(metric, params): params for params in [{}, *VARIANTS.get(metric.name, one_change(metric))]}
 
@@ -173,14 +199,14 @@ def test_equals_the_oracle(metric):
             for k in KS:
                 with case(f"{name}@{k}, option set {number}:", options):
                     expected = oracle_values(oracle_lists(number, k), metric.name, params)
-                    check_one_cut_off(metric, k, result, name, expected)
+                    check_one_cut_off(metric, k, result, name, expected, params)
 
 
-def check_one_cut_off(metric, k, result, name, expected):
+def check_one_cut_off(metric, k, result, name, expected, params):
     """The result holds what the oracle expects at k."""
     if metric.per == "list":
         assert_close(result.per_user[[f"{name}@{k}"]], expected)
-        assert_within_bounds(metric, result.per_user[f"{name}@{k}"])
+        assert_within_bounds(metric, result.per_user[f"{name}@{k}"], params)
         return
     found = read_summary(result.summary, name, k)
     if isinstance(expected, dict):
@@ -315,7 +341,8 @@ def test_parts_make_up_the_whole():
 
 def test_k_beyond_every_list_takes_the_whole_lists():
     """No list has 60 items: of what does not divide by k, 60 and 90 give the same."""
-    metrics = ["categories(divisor=shown)" if name == "categories" else name for name in NAMES]
+    instead = {"categories": "categories(divisor=shown)", "intent_aware": "intent_aware(metric=recall)"}
+    metrics = [instead.get(name, name) for name in NAMES]
     one, two = (evaluate_all(side_tables(11), *one_model(11), metrics, k=k) for k in (60, 90))
     assert_same_result(one, two)
 

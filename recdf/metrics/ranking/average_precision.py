@@ -71,8 +71,8 @@ def mapr(
 
     References
     ----------
-    trec_eval `map_cut`, and `yaap` for log_odds; Buckley & Voorhees (2000), SIGIR; Robertson (2012), SIGIR. scikit-learn
-    `label_ranking_average_precision_score` is normalizer "hits" with tied="worst" on the candidates.
+    trec_eval `map_cut`, and `yaap` for log_odds; Buckley & Voorhees (2000), SIGIR; Robertson (2012), SIGIR. In
+    scikit-learn, `label_ranking_average_precision_score` is normalizer "hits" with tied="worst" on the candidates.
 
     Examples
     --------

@@ -24,8 +24,8 @@ def pair_accuracy(
 
     Formula
     -------
-    right / possible, over the pairs of items a, b with gain(a) > gain(b). Undefined for a list without such a pair. With
-    `pooled=True`: Σ_lists w · right / Σ_lists w · possible, where w is the weight of the list, 1 without `weight_col`.
+    right / possible, over the pairs of items a, b with gain(a) > gain(b). Undefined for a list without such a pair.
+    With `pooled=True`: Σ_lists w · right / Σ_lists w · possible, where w is the weight of the list (`weight_col`), or 1.
 
     Parameters
     ----------
@@ -58,16 +58,18 @@ def pair_accuracy(
     """
     if within == "judged":
         if tied != "half":
-            raise OptionError(f'⟦tied={tied!r}⟧ is of scores, and ⟦within="judged"⟧ goes by ranks; leave one of them out')
+            raise OptionError(
+                f'⟦tied={tied!r}⟧ is of scores, and ⟦within="judged"⟧ goes by ranks; leave one of them out'
+            )
         right, possible = _of_judged(lists, gain)
         return quotient(right, possible, pooled)
     n_hits, misses = lists.n_hits, lists.n_shown - lists.n_hits
     right, possible = n_hits * misses - misses_before(lists, tied), n_hits * misses
     if gain == "linear" and not lists.matched.true_lists.constant_gain:
         hits = lists.hits
-        wrong, unequal = _pairs(hits.list, -hits.gain)
+        wrong, unequal = _earlier_pairs(hits.list, -hits.gain)
         if lists.matched.tie_level is not None:
-            wrong_tied, unequal_tied = _pairs(tied_runs(lists, hits)[0], -hits.gain)
+            wrong_tied, unequal_tied = _earlier_pairs(tied_runs(lists, hits)[0], -hits.gain)
             wrong = wrong - wrong_tied + unequal_tied * LOST[tied]
         right, possible = right + lists.sum(unequal - wrong), possible + lists.sum(unequal)
     return quotient(right, possible, pooled)
@@ -82,12 +84,12 @@ def _of_judged(lists: Lists, gain: str) -> tuple[np.ndarray, np.ndarray]:
     rank = np.full(len(rows), np.inf)
     rank[(np.cumsum(length) - length - start)[judged.list] + judged.true_place] = judged.rank
     order = np.lexsort((gains, rank, of))  # items that are not shown follow by ascending gain: no pair of them is right
-    counts = _pairs(of[order], gains[order])
+    counts = _earlier_pairs(of[order], gains[order])
     right, unequal = (np.bincount(of[order], one, len(lists)) for one in counts)
     return right, unequal
 
 
-def _pairs(group: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _earlier_pairs(group: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each entry, the number of earlier entries of its group with a larger gain, and with another gain."""
     code = np.unique(gain, return_inverse=True)[1]
     n_codes = int(code.max(initial=0)) + 1
@@ -102,9 +104,7 @@ def _pairs(group: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 @metric(better="smaller", needs=("candidates",), cut=False)
-def percentile_rank(
-    lists: Lists, *, unshown: Literal["middle", "bottom"] = "middle", pooled: bool = False
-) -> Any:
+def percentile_rank(lists: Lists, *, unshown: Literal["middle", "bottom"] = "middle", pooled: bool = False) -> Any:
     """Mean place of the relevant items in the catalogue, 0 for the top; smaller is better, in [0, 1]. k is ignored.
 
     Formula
@@ -140,7 +140,7 @@ def percentile_rank(
     whole, n = lists.whole, lists.n_candidates
     lacking = ((lists.n_pred - 1) / n + 1) / 2 if unshown == "middle" else 1.0
     total = (whole.sum_hits(_rank_there) - whole.n_hits) / n + (lists.n_true - whole.n_hits) * lacking
-    return quotient(total, lists.n_true, pooled)
+    return quotient(np.where(lists.n_true > 0, total, 0.0), lists.n_true, pooled)
 
 
 def _rank_there(hits: Any) -> np.ndarray:

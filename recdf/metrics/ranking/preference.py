@@ -13,7 +13,6 @@ from ...matching.hits import HitArrays, Hits, ratio
 from ...matching.lists import Lists, Matched
 from ..metric import metric
 
-
 # Ranks of equal scores: those that the option `ties` gives, or for each the last of them.
 ByScore = Literal["ranked", "worst"]
 
@@ -23,17 +22,15 @@ def ranked_by(lists: Lists, tied: str) -> Lists:
     matched = lists.matched
     if tied == "ranked" or matched.tie_level is None:
         return lists
-    worst: Matched = matched.derived("worst", lambda: _worst(lists.whole))
+    worst: Matched = matched.derived("worst", lambda: _ranked_worst(lists.whole))
     return worst.at(lists.cut)
 
 
-def _worst(whole: Lists) -> Matched:
+def _ranked_worst(whole: Lists) -> Matched:
     hits = whole.hits
     _, bottom = tied_ranks(whole, hits)
     number = hits.number[tied_runs(whole, hits)[1]]  # the hits among the items with an equal or higher score
-    return whole.matched.beside(
-        Hits(HitArrays(hits.list, bottom, hits.gain, number, hits.place, hits.true_place))
-    )
+    return whole.matched.beside(Hits(HitArrays(hits.list, bottom, hits.gain, number, hits.place, hits.true_place)))
 
 
 def tied_ranks(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
@@ -58,8 +55,9 @@ def auc(
     Formula
     -------
     (Σ over hits of the misses below + ½ Σ over hits of the misses with the same score) / (hits · misses), all within
-    the first k. Undefined for a list with hits only or misses only. With max_fpr = f it is ½(1 + (A − f²/2)/(f − f²/2)),
-    where A is the area under the ROC curve up to the false-positive rate f, and equal scores are a straight line.
+    the first k. Undefined for a list with hits only or misses only. With max_fpr = f it is
+    ½(1 + (A − f²/2)/(f − f²/2)), where A is the area under the ROC curve up to the false-positive rate f. Equal
+    scores are a straight line of the curve.
 
     Parameters
     ----------
@@ -122,7 +120,8 @@ def misses_before(lists: Lists, tied: str) -> np.ndarray:
         return above
     hits = lists.tied_hits
     larger, equal = _misses_beside(lists, hits, tied)
-    return above + lists.sum(larger + equal * LOST[tied] - _misses_above(hits), hits)
+    total: np.ndarray = above + lists.sum(larger + equal * LOST[tied] - _misses_above(hits), hits)
+    return total
 
 
 def _misses_beside(lists: Lists, hits: Hits, tied: str) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +144,7 @@ def tied_runs(lists: Lists, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
 def _area_upto(limit: np.ndarray, larger: np.ndarray, equal: np.ndarray, lost: float) -> np.ndarray:
     """Integrate over misses up to the limit: a hit counts 0 before the `larger` ones and 1 after the `equal` ones."""
     within = np.clip(limit - larger, 0, equal)
-    beyond = np.maximum(limit - larger - equal, 0)
+    beyond: np.ndarray = np.maximum(limit - larger - equal, 0)
     return beyond if lost == 1 else beyond + within**2 / (2 * np.maximum(equal, 1))
 
 

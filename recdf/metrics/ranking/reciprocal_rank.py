@@ -67,9 +67,7 @@ def _of_best(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @metric(bounds=(0.0, None), under=_of_best)
-def arhr(
-    lists: Lists, *, normalizer: Literal["none", "achievable", "achievable_shown"] = "none"
-) -> np.ndarray:
+def arhr(lists: Lists, *, normalizer: Literal["none", "achievable", "achievable_shown"] = "none") -> np.ndarray:
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i).
 
     Formula
@@ -110,7 +108,7 @@ def arhr(
 def relevant_rank(
     lists: Lists, *, of: Literal["first", "last", "mean"] = "first", tied: ByScore = "ranked"
 ) -> np.ndarray:
-    """Rank of the first or last hit, or the mean rank of the hits; smaller is better, at least 1. Undefined without one.
+    """Rank of the first or last hit, or the mean of all; smaller is better, at least 1. Undefined without a hit.
 
     Formula
     -------
@@ -143,14 +141,16 @@ def relevant_rank(
     if of == "mean":
         return ratio(lists.sum_hits(_rank_by_gain), lists.sum_hits(_gain_there))
     if of == "first":
-        return first_rank.kernel(lists)
+        found: np.ndarray = first_rank.kernel(lists)
+        return found
     last = np.full(len(lists), np.nan)
     last[lists.hits.list] = lists.hits.rank  # of equal lists the last entry stays
     return last
 
 
 def _rank_by_gain(hits: Hits) -> np.ndarray:
-    return hits.gain * hits.rank
+    found: np.ndarray = hits.gain * hits.rank
+    return found
 
 
 def _gain_there(hits: Hits) -> np.ndarray:
