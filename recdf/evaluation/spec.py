@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
@@ -15,10 +16,9 @@ from ..errors import OptionError
 from ..inputs.options import Options, as_columns
 from ..inputs.true_and_pred import Order
 from ..matching.side_tables.digest import DescribedSide
-from ..metrics.direction import direction_of
 from ..metrics.metric import find
 from ..metrics.record import Request
-from .summary import CONFIDENCE
+from .mean_tables import CONFIDENCE
 
 
 class MetricSpec(TypedDict):
@@ -110,8 +110,10 @@ DEFINITION_FIELDS = {
 
 def better_of(column: str) -> str | None:
     """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
-    found = direction_of(column)
-    return None if found is None else found.better
+    try:
+        return find(re.split("[@(]", column)[0]).stated(column)[1]
+    except OptionError:  # not a metric of the registry
+        return None
 
 
 def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
@@ -128,6 +130,7 @@ def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
         texts = {
             name: " ".join((getattr(record, field, "") or "").split()) for name, field in DEFINITION_FIELDS.items()
         }
-        texts["better"] = better_of(found["definition"]) or texts["better"]
+        if record is not None:
+            texts["better"] = record.stated(found["definition"])[1] or ""
         rows.append({"column": column, **{name: found[name] for name in METRIC_FIELDS}, **texts})
     return pd.DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])

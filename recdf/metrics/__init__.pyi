@@ -51,7 +51,11 @@ __all__ = [
     "hits",
     "ild",
     "ils",
+    "infap",
     "intent_aware",
+    "iprecision",
+    "judged",
+    "least_promoted",
     "log_loss",
     "mae",
     "mapr",
@@ -64,6 +68,7 @@ __all__ = [
     "mse",
     "ndcg",
     "normalized_gain",
+    "overlap",
     "pair_accuracy",
     "pap",
     "pauc",
@@ -82,6 +87,7 @@ __all__ = [
     "popularity",
     "precision",
     "r2",
+    "rbo",
     "rbp",
     "recall",
     "relevant_rank",
@@ -92,10 +98,13 @@ __all__ = [
     "shown",
     "specificity",
     "subtopic_recall",
+    "sufficient",
     "surprisal",
     "unexpectedness",
+    "unrepeated",
     "unseen",
     "user_coverage",
+    "utility",
 ]
 
 class _ANdcg(ListMetric):
@@ -600,22 +609,86 @@ class _Ils(ListMetric):
 
 ils: _Ils
 
+class _Infap(ListMetric):
+    """Average precision inferred from a pool of which only a sample is judged; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+infap: _Infap
+
 class _IntentAware(ListMetric):
     """Mean over a user's aspects of a metric for each of them; larger is better, in [0, 1], unless the metric says
     so."""
 
     def __call__(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, metric: str | Metric = "precision",
-        weights: Literal["equal"] | DataFrame = "equal", aspect_col: str | None = None, max_gain: float | None = None,
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        weights: Literal["equal"] | pd.DataFrame = "equal", aspect_col: str | None = None,
+        max_gain: float | None = None, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, metric: str | Metric = "precision",
-        weights: Literal["equal"] | DataFrame = "equal", aspect_col: str | None = None, max_gain: float | None = None,
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        weights: Literal["equal"] | pd.DataFrame = "equal", aspect_col: str | None = None,
+        max_gain: float | None = None, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 intent_aware: _IntentAware
+
+class _Iprecision(ListMetric):
+    """Interpolated precision at a level of recall; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+iprecision: _Iprecision
+
+class _Judged(ListMetric):
+    """Share of the first k that `true` judges, as relevant or not; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+judged: _Judged
+
+class _LeastPromoted(ListMetric):
+    """From how far below k a re-ranking fetched its deepest item; neither direction is better, a count, at least 0."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+least_promoted: _LeastPromoted
 
 class _LogLoss(ListMetric):
     """Log loss (cross-entropy) of the predicted probabilities of a list; smaller is better, at least 0. k is
@@ -799,6 +872,22 @@ class _NormalizedGain(ListMetric):
     ) -> pd.DataFrame: ...
 
 normalized_gain: _NormalizedGain
+
+class _Overlap(ListMetric):
+    """Share of the recommended items that a baseline recommends too; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+overlap: _Overlap
 
 class _PairAccuracy(ListMetric):
     """Share of the pairs of items with unequal gains whose better item stands higher; larger is better, in [0, 1]."""
@@ -1013,6 +1102,24 @@ class _R2(ListMetric):
 
 r2: _R2
 
+class _Rbo(ListMetric):
+    """Rank-biased overlap, how alike the tops of two rankings are; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+rbo: _Rbo
+
 class _Rbp(ListMetric):
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1]."""
 
@@ -1162,6 +1269,20 @@ class _SubtopicRecall(ListMetric):
 
 subtopic_recall: _SubtopicRecall
 
+class _Sufficient(ListMetric):
+    """Whether a list has k items; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+sufficient: _Sufficient
+
 class _Surprisal(ListMetric):
     """Mean self-information of the recommended items, in bits; larger is better, at least 0."""
 
@@ -1192,6 +1313,20 @@ class _Unexpectedness(ListMetric):
 
 unexpectedness: _Unexpectedness
 
+class _Unrepeated(ListMetric):
+    """Whether a list shows no item twice; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+unrepeated: _Unrepeated
+
 class _Unseen(ListMetric):
     """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
@@ -1215,3 +1350,17 @@ class _UserCoverage(Metric):
     ) -> float: ...
 
 user_coverage: _UserCoverage
+
+class _Utility(ListMetric):
+    """What a list is worth if hits, misses and missed items have prices; larger is better, without bounds."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+utility: _Utility

@@ -162,10 +162,10 @@ def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:
 
 
 def settle_undefined(values: Floats, request: Request, options: Options) -> Floats:
-    """Replace undefined values by what they count as with `undefined="zero"`."""
-    if options.undefined != "zero" or not (missing := np.isnan(values)).any():
+    """Replace undefined values by what they count as with `undefined="zero"` and "one"."""
+    if options.undefined not in ("zero", "one") or not (missing := np.isnan(values)).any():
         return values
-    return np.where(missing, request.undefined_as_zero, values)
+    return np.where(missing, 1.0 if options.undefined == "one" else request.undefined_as_zero, values)
 
 
 def mean(values: Floats, weights: Floats | None = None) -> float:

@@ -37,9 +37,12 @@ def request_of(text: str) -> Request | None:
 
 def direction_of(column: str) -> Direction | None:
     """Return the direction of the metric of a column such as "first_rank@10"; None if it is of no known metric."""
-    name, request = re.split("[@(]", column)[0], request_of(column)
-    if request is not None:
-        return Direction(request.better, request.bounds, name in _SUMS)
-    named = (one for one in METRICS.values() if name in (one.name, *one.outputs, *one.aliases))
-    metric = next(named, None)
-    return None if metric is None else Direction(metric.better, metric.bounds, name in _SUMS)
+    name = re.split("[@(]", column)[0]
+    metric = METRICS.get(name)
+    if metric is None:
+        named = (one for one in METRICS.values() if name in one.outputs or name in one.aliases)
+        metric = next(named, None)
+    if metric is None:
+        return None
+    bounds, better = metric.stated(column)
+    return Direction(better, bounds, name in _SUMS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,8 +14,7 @@ from ..inputs.options import Options
 from ..inputs.sums import exact_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .metric import Metric, find, metric
-from .record import Request
+from .metric import Metric, metric
 from .similarity import mean_similarity
 from .strings import read_string
 from .subtopics import (
@@ -209,18 +208,13 @@ def _single_metric(given: Any) -> tuple[Metric, dict[str, Any]]:
     return found, found.request(params, None, Options()).params
 
 
-def _as_inner(params: Mapping[str, Any]) -> dict[str, Any]:
-    inner = Request(*_single_metric(params["metric"]), None, "") if "metric" in params else find("precision")
-    return {"bounds": inner.bounds, "better": inner.better}
-
-
 A_METRIC = Constraint("a metric", lambda value: bool(_single_metric(value)), "str or Metric")
 BY_INTENT = either(
     one_of(("equal",)), Constraint("a DataFrame", lambda value: isinstance(value, pd.DataFrame), "DataFrame")
 )
 
 
-@metric(arguments=("true", "pred", "aspects"), under=_as_inner)
+@metric(arguments=("true", "pred", "aspects"), optional=("not_judged",))
 def intent_aware(
     lists: Lists, *, metric: Annotated[str | Metric, A_METRIC] = "precision",
     weights: Annotated[Literal["equal"] | pd.DataFrame, BY_INTENT] = "equal", aspect_col: str | None = None,

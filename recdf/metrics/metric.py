@@ -16,7 +16,7 @@ from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
 from .call import Call, check_k
 from .compute import compute, compute_counts, mean, per_user_frame, settle_undefined
-from .record import Kernel, MetricRecord, Request, show
+from .record import Bounds, Kernel, MetricDirection, MetricRecord, Request, show
 
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
@@ -34,6 +34,14 @@ class Metric(MetricRecord):
     (positional, before k), `per` ("list", or "item" for a metric of exposure, which is one number for all lists
     and has no `per_user`).
     """
+
+    def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
+        """Bounds and direction with the parameters of a metric string; those of the metric that it takes, if any."""
+        inner = re.search(r"\(metric=((\w+)(\([^()]*\))?)", text) if self.built_in else None
+        try:
+            return super().stated(text) if inner is None else find(inner[2]).stated(inner[1])
+        except OptionError:  # only named like a metric string
+            return super().stated(text)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The value over all lists."""
@@ -169,7 +177,9 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         Positional arguments before k: "pred" and what the metric is about, such as ("log", "pred").
     optional : sequence of str
         Arguments and side tables that may be None. "propensity" says that the kernel counts relevant items by
-        `Lists.item_weights`; other metrics that read `true` are refused in a call with `propensity_col`.
+        `Lists.item_weights`; other metrics that read `true` are refused in a call with `propensity_col`. "not_judged"
+        says that the kernel asks what is judged: in a call with such a metric, a row of `true` with a null or negative
+        relevance is in `Lists.pool` and not judged, and no error.
     k : int or None, default 10
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"
@@ -185,8 +195,8 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         item is not there), "log_users" (lists whose user is not there), "features", "category", "group" (rows whose
         item has none), "negatives" (lists of which `true` judges only relevant items). `UnknownWarning` and
         `JudgedWarning` say if these are many.
-    under : function, optional
-        From the parameters to those of `bounds` and `better`, in a dict, that differ under them.
+    where : mapping, optional
+        `bounds` and `better` where a parameter has a value, as in `{"of=last": {"better": "smaller"}}`.
 
     A parameter `pooled` of a kernel, False by default, says that the metric can be one ratio of sums over all lists.
     With True the kernel returns two arrays per list: what is summed above the line, and below it.

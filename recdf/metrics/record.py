@@ -11,7 +11,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -60,7 +60,7 @@ class MetricRecord:
     per: Literal["list", "item"] = "list"
     sums: Sequence[str | tuple[Any, ...]] | None = None
     unknown: Sequence[Unknown] = ()
-    under: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda params: {}
+    where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_parameters()
@@ -166,6 +166,12 @@ class MetricRecord:
     def default_k(self) -> int | None:
         """Default of k; None is the whole list."""
         return self.k
+
+    def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
+        """Bounds and direction of the metric with the parameters of a metric string or the name of a column."""
+        inside = text.partition("(")[2].rpartition(")")[0].split(",")
+        changed = {name: value for one, new in self.where.items() if one in inside for name, value in new.items()}
+        return changed.get("bounds", self.bounds), changed.get("better", self.better)
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -275,15 +281,13 @@ class Request:
 
     @property
     def bounds(self) -> Bounds:
-        """Least and largest possible value under its parameters."""
-        bounds: Bounds = self.metric.under(self.params).get("bounds", self.metric.bounds)
-        return bounds
+        """Bounds of the values with these parameters."""
+        return self.metric.stated(self.definition)[0]
 
     @property
     def better(self) -> MetricDirection:
-        """The direction in which the value is better under its parameters."""
-        better: MetricDirection = self.metric.under(self.params).get("better", self.metric.better)
-        return better
+        """Direction in which the metric is better with these parameters."""
+        return self.metric.stated(self.definition)[1]
 
     @property
     def undefined_as_zero(self) -> float:

@@ -194,15 +194,15 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     mine = np.append(n_pairs, 0)[matched.true_list]
     owner = np.repeat(np.arange(len(lists)), mine)
     of_list = spans(np.append(offsets(n_pairs)[:-1], 0)[matched.true_list], mine)
-    judged = matched.judged
-    n_judged = np.bincount(judged.list, minlength=len(lists))
+    pool = matched.pool
+    n_pool = np.bincount(pool.list, minlength=len(lists))
     begin = np.zeros(len(lists), np.int64)
-    heads = run_heads([judged.list])
-    begin[judged.list[heads]] = heads
-    entry = spans(begin[owner], n_judged[owner])
-    number = np.repeat(np.arange(len(owner)), n_judged[owner])
-    place = to[judged.true_place[entry] + shift[of_list[number]]]
-    found = Hits.of(number, judged.rank[entry], gain[place], judged.place[entry], place)
+    heads = run_heads([pool.list])
+    begin[pool.list[heads]] = heads
+    entry = spans(begin[owner], n_pool[owner])
+    number = np.repeat(np.arange(len(owner)), n_pool[owner])
+    place = to[pool.true_place[entry] + shift[of_list[number]]]
+    found = Hits.of(number, pool.rank[entry], gain[place], pool.place[entry], place)
     of_pairs = replace(
         matched, keys=matched.keys.take(owner), list_by=matched.list_by[owner], n_pred=matched.n_pred[owner],
         start=matched.start[owner], true_list=of_list, weight=None, first={}, n_excluded=None, cache={},

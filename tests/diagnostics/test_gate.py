@@ -245,7 +245,9 @@ def test_a_parameter_that_is_new_since_the_baseline_was_stored_is_its_default():
         one["metrics"]["ndcg@10"]["definition"] = short
     assert short == "ndcg(gain=linear,discount=log,log_base=2,ideal=relevant,tied=ranked)@10"
     assert not differs(rd.gate(NEW, stored, budgets))
-    assert differs(rd.gate(of("knn", {"ndcg@10": "ndcg(average=hits)@10"}), stored, budgets)) == ["definition of ndcg@10"]
+    assert differs(rd.gate(of("knn", {"ndcg@10": "ndcg(average=hits)@10"}), stored, budgets)) == [
+        "definition of ndcg@10"
+    ]
 
 
 def test_other_definitions_and_catalogues_are_undecided():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -30,11 +29,7 @@ def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
     return ratio(total, n if normalizer == "relevant" else np.minimum(lists.k, n))
 
 
-def _of_odds(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {"bounds": (None, None)} if params.get("transform") == "log_odds" else {}
-
-
-@metric(aliases=("map", "ap"), optional=("propensity",), under=_of_odds)
+@metric(aliases=("map", "ap"), optional=("propensity",), where={"transform=log_odds": {"bounds": (None, None)}})
 def mapr(
     lists: Lists, *, normalizer: Normalizer = "relevant", transform: Literal["none", "log_odds"] = "none",
     tied: ByScore = "ranked",

@@ -15,7 +15,7 @@ from ..subtopics import n_earlier
 from .preference import LOST, misses_before, tied_runs
 
 
-@metric(aliases=("opa",))
+@metric(aliases=("opa",), optional=("not_judged",))
 def pair_accuracy(
     lists: Lists, *, within: Literal["shown", "judged"] = "shown", gain: Literal["linear", "binary"] = "linear",
     tied: Literal["half", "wrong", "right"] = "half", pooled: bool = False,
@@ -25,7 +25,7 @@ def pair_accuracy(
     Formula
     -------
     right / possible, over the pairs of items a, b with gain(a) > gain(b). Undefined for a list without such a pair.
-    With `pooled=True`: Σ_lists w · right / Σ_lists w · possible, where w is the weight of the list (`weight_col`), or 1.
+    With `pooled=True`: Σ_lists w · right / Σ_lists w · possible, where w is the weight of the list, or 1.
 
     Parameters
     ----------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -62,11 +61,10 @@ def _reciprocal_rank(hits: Hits) -> np.ndarray:
     return 1 / hits.rank
 
 
-def _of_best(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {} if params.get("normalizer") == "none" else {"bounds": (0.0, 1.0)}
+BY_BEST = {"bounds": (0.0, 1.0)}
 
 
-@metric(bounds=(0.0, None), under=_of_best)
+@metric(bounds=(0.0, None), where={"normalizer=achievable": BY_BEST, "normalizer=achievable_shown": BY_BEST})
 def arhr(lists: Lists, *, normalizer: Literal["none", "achievable", "achievable_shown"] = "none") -> np.ndarray:
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i).
 
