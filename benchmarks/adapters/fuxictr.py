@@ -19,7 +19,7 @@ def fuxictr_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means
         if 0 < label.sum() < len(label):
             values["auc"][user] = metrics.avgAUC(label, score)[0]
             weighted.append(metrics.gAUC(label, score))
-        values["arhr[divided by hits]"][user] = metrics.MRR(label, score)
+        values["mrr"][user] = metrics.MRR(label, score)
         for k in ks:
             values[f"ndcg@{k}"][user] = metrics.NDCG(k)(group["relevance"].to_numpy(), score)
     return dict(values), mean(values) | {"auc[gAUC]": sum(a for a, _ in weighted) / sum(n for _, n in weighted)}

@@ -196,7 +196,7 @@ CONVENTIONS: dict[str, Convention] = {
             metrics={
                 **_as_recdf("hitrate precision recall f1 mrr"), "ndcg": BINARY, "auc": {"tied": "wrong"},
                 "arhr": {"normalizer": "achievable_shown"}, "mapr": {"normalizer": "hits", "tied": "worst"},
-                **_as_recdf("mae rmse mse"),
+                **_as_recdf("pooled_mae pooled_rmse pooled_mse"),
             },
             differs={
                 "mrr": "Cornac raises an error for a list without a hit.",
@@ -211,7 +211,7 @@ CONVENTIONS: dict[str, Convention] = {
             metrics={
                 **_as_recdf("hitrate precision recall mrr"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
                 **_as_recdf("auc coverage gini"), "popularity": {"unit": "count"}, "aplt": {"tail": 0.1},
-                "entropy": {"base": "e", "divisor": "items"}, **_as_recdf("mae rmse log_loss"),
+                "entropy": {"base": "e", "divisor": "items"}, **_as_recdf("pooled_mae pooled_rmse pooled_log_loss pooled_auc"),
             },
             differs={
                 "*": "RecBole rounds values to 4 decimals.",
@@ -224,7 +224,7 @@ CONVENTIONS: dict[str, Convention] = {
             options={"users": "both"},
             metrics={
                 **_as_recdf("hitrate precision recall f1 mrr"), "ndcg": {"gain": "exp2"},
-                **_as_recdf("bias_disparity item_gap coverage gini entropy popularity aplt"), **_as_recdf("mae mse rmse"),
+                **_as_recdf("bias_disparity item_gap coverage gini entropy popularity aplt"), **_as_recdf("pooled_mae pooled_mse pooled_rmse"),
             },
             differs={
                 "ndcg": "recdf takes gains as they are, which is its threshold of 1.",
@@ -283,10 +283,13 @@ CONVENTIONS: dict[str, Convention] = {
             name="fuxictr", library="FuxiCTR 2.3.10",
             rules="Score order; a list is the labelled rows of a user; gains 2^g − 1.",
             order="score", options={"users": "pred"},
-            metrics={"auc": {}, "ndcg": {"gain": "exp2", "ideal": "listed"}, **_as_recdf("log_loss pooled_auc")},
+            metrics={
+                "auc": {}, "mrr": {"of": "all"}, "ndcg": {"gain": "exp2", "ideal": "listed"},
+                **_as_recdf("pooled_log_loss pooled_auc"),
+            },
             differs={
                 "auc": "avgAUC is this one, gAUC its mean with the weight of rows: rd.summarize(weight_by=\"rows\").",
-                "mrr": "Its MRR is the sum of 1/rank over all hits, divided by their number.",
+                
                 "ndcg": "A list without a relevant row counts 0 there.",
             },
         ),
@@ -297,13 +300,13 @@ CONVENTIONS: dict[str, Convention] = {
         ),
         Convention(
             name="surprise", library="scikit-surprise 1.1.5", rules="Predicted ratings, all rows together.",
-            metrics={**_as_recdf("mae mse rmse"), "pair_accuracy": {"pooled": True, "tied": "wrong"}},
+            metrics={**_as_recdf("pooled_mae pooled_mse pooled_rmse"), "pair_accuracy": {"pooled": True, "tied": "wrong"}},
             differs={"pair_accuracy": "Surprise divides means over different users: right pairs, and wrong ones."},
         ),
         Convention(
             name="recmetrics", library="recmetrics 0.1.5",
             rules="Row order; binary; users of true. Its mark, a \"mean average recall\", is average precision.",
-            order="row", metrics=_as_recdf("mapr surprisal coverage ils mse rmse"),
+            order="row", metrics=_as_recdf("mapr surprisal coverage ils pooled_mse pooled_rmse"),
             differs={"surprisal": "recmetrics divides the sum by n, the length that it is told."},
         ),
         Convention(

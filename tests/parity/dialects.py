@@ -28,9 +28,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 import frames as parity  # noqa: E402 (after the path is set)
 
 TOLERANCE = 1e-9
+OF_32_BITS = {"torchmetrics": 1e-6, "tf_ranking": 1e-6, "lightfm": 1e-6}
+ALL_ITEMS = ("implicit", "lightfm", "torchmetrics")  # they rank a catalogue
+CATALOGUE = ("auc", "fallout")  # metrics for which every item up to the last one is a candidate
 WHOLE_LIST = 10_000
 
-LIKE = {name: name for name in rd.CONVENTIONS} | {"trec_eval": "pytrec_eval"}  # convention -> golden file
+# Conventions whose metrics are compared with the numbers of golden/union alone, or read.
+UNION_ONLY = ("elliot", "surprise", "ndeval", "cwl_eval")
+# convention -> golden file
+LIKE = {name: name for name in rd.CONVENTIONS if name not in UNION_ONLY} | {"trec_eval": "pytrec_eval"}
 
 # The library's further parameters, as a metric string beside its convention.
 VARIANTS = {
@@ -47,6 +53,7 @@ VARIANTS = {
     ("lenskit", "ndcg[offset=1]"): "ndcg(discount=log)",
     ("lenskit", "ndcg[gain=relevance]"): "ndcg(gain=linear)",
     ("recpack", "recall[calibrated]"): "recall(divisor=achievable)",
+    ("recmetrics", "mapr[mark]"): "mapr",
 }
 
 UNSTABLE = "equal scores stand in no defined order"
@@ -99,9 +106,10 @@ def compare(convention: str) -> dict[tuple[str, str], str]:
         frame = frames[frame_name]
         true = frame.true if golden["judged"] else frame.relevant
         result = _evaluate(true, frame.pred, convention, asked)
+        tolerance = OF_32_BITS.get(convention, TOLERANCE)
         for key in asked:
             name = key.partition("@")[0]
-            found = _one(result, group, key)
+            found = _one(result, group, key, tolerance)
             worst = ("equal", "mean", "values", "error")
             outcome[name, frame_name] = max(outcome.get((name, frame_name), "equal"), found, key=worst.index)
     return outcome
@@ -113,7 +121,10 @@ def _evaluate(
     """Values per user and mean of each metric that does not refuse the frame."""
     relevance = "relevance" if "relevance" in true.columns else None
     try:
-        result = rd.evaluate(true, pred, asked, like=convention, relevance_col=relevance)
+        whole = [text for text in asked.values() if text.partition("(")[0].partition("@")[0] in CATALOGUE]
+        last = max(true["item_id"].max(), pred["item_id"].max()) if whole else None
+        items = pd.DataFrame({"item_id": range(last + 1)}) if convention in ALL_ITEMS and whole else None
+        result = rd.evaluate(true, pred, asked, like=convention, relevance_col=relevance, items=items)
     except rd.DataError:
         if len(asked) == 1:
             return {}
@@ -121,24 +132,25 @@ def _evaluate(
         return {key: value for part in parts for key, value in part.items()}
     users = result.per_user["user_id"].astype(str)
     means = result.summary["value"].tolist()
-    per_user = [dict(zip(users, result.per_user[key], strict=True)) for key in asked]
+    lists = [result.per_user.get(key, result.per_user["n_pred"] * math.nan) for key in asked]  # none of a pooled one
+    per_user = [dict(zip(users, values, strict=True)) for values in lists]
     return dict(zip(asked, zip(per_user, means, strict=True), strict=True))
 
 
-def _one(result: dict[str, tuple[dict[str, float], float]], group: dict, key: str) -> str:
+def _one(result: dict[str, tuple[dict[str, float], float]], group: dict, key: str, tolerance: float) -> str:
     if key not in result:
         return "error"
     mine, mean = result[key]
     if key in group["per_user"]:
         theirs = dict(zip(group["users"], group["per_user"][key], strict=True))
-        if any(not _equal(mine.get(user, math.nan), value) for user, value in theirs.items() if value is not None):
+        if any(not _equal(mine.get(user, math.nan), value, tolerance) for user, value in theirs.items() if value is not None):
             return "values"
     own = group["mean"].get(key)
-    return "equal" if own is None or _equal(mean, own) else "mean"
+    return "equal" if own is None or _equal(mean, own, tolerance) else "mean"
 
 
-def _equal(one: float, two: float) -> bool:
-    return (math.isnan(one) and math.isnan(two)) or abs(one - two) <= TOLERANCE
+def _equal(one: float, two: float, tolerance: float = TOLERANCE) -> bool:
+    return (math.isnan(one) and math.isnan(two)) or abs(one - two) <= tolerance
 
 
 def page() -> str:
