@@ -175,9 +175,11 @@ def census_table():
     for row in rd.metrics_table().sort_values("metric").itertuples():
         if not rd.METRICS[row.metric].built_in:
             continue
-        low, high = ("−∞" if row.low != row.low else f"{row.low:g}", "∞" if row.high != row.high else f"{row.high:g}")
-        found = "; ".join(f"{library} `{name}`" for library, name in sorted(names.get(row.metric, {}).items(), key=lambda one: one[0].lower()))
-        cells = [f"`{row.metric}`", row.better or "neither", f"{low} to {high}", row.needs or "–", found or "in recdf only"]
+        low = "−∞" if row.low != row.low else f"{row.low:g}"
+        high = "∞" if row.high != row.high else f"{row.high:g}"
+        called = sorted(names.get(row.metric, {}).items(), key=lambda one: one[0].lower())
+        found = "; ".join(f"{library} `{name}`" for library, name in called) or "in recdf only"
+        cells = [f"`{row.metric}`", row.better or "neither", f"{low} to {high}", row.needs or "–", found]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 

@@ -17,7 +17,7 @@ class LoggedModel:
     def __init__(self, ids: np.ndarray) -> None:
         self.ids = ids
 
-    def recommend(self, users: Any, user_items: Any, N: int = 10, **_: Any) -> tuple[np.ndarray, np.ndarray]:  # noqa: N803
+    def recommend(self, users: Any, user_items: Any, N: int = 10, **_: Any) -> tuple[np.ndarray, np.ndarray]:
         ids = np.full((len(users), N), -1, np.int32)
         found = self.ids[users, :N]
         ids[:, : found.shape[1]] = found

@@ -71,7 +71,10 @@ CONVENTIONS: dict[str, Convention] = {
             rules="The defaults of recdf, ordered by score: larger item id first among equal scores. A list without "
             "relevant items has the value 0 and counts in the mean.",
             order="score", options={"undefined": "zero"},
-            metrics=_as_recdf("hitrate hits precision recall rprecision mapr mrr ndcg bpref"),
+            metrics={
+                **_as_recdf("hitrate hits precision recall rprecision mapr mrr ndcg bpref infap normalized_gain"),
+                "utility": {}, "f1": {"divisor": "shown"}, "iprecision": {"rounding": "trec9"}, "pair_accuracy": {"within": "judged"},
+            },
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
                 "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true."
@@ -82,7 +85,10 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order, row order among equal scores; linear gains. A list without relevant items has the "
             "value 0 and counts in the mean.",
             order="score", options={"ties": "row", "undefined": "zero"},
-            metrics=_as_recdf("hitrate hits precision recall f1 rprecision mapr mrr ndcg dcg rbp"),
+            metrics={
+                **_as_recdf("hitrate hits precision recall f1 rprecision mapr mrr ndcg dcg rbp bpref"),
+                "iprecision": {"rounding": "trec9"},
+            },
             differs={
                 "*": "In lists of more than 15 items its sort is not stable: equal scores stand in no defined order.",
                 "rbp": "ranx also takes gains above 1.",
@@ -99,6 +105,7 @@ CONVENTIONS: dict[str, Convention] = {
                 **_as_recdf("hitrate precision recall f1 mapr mrr"), "ndcg": {**BINARY, "ideal": "k"},
                 **_as_recdf("pauc pap"), "accuracy": {"length": "k"}, "mcc": {"length": "k"}, "surprisal": {},
                 "popularity": {"share_of": "events"}, "ild": {"similarity": "hamming"},
+                **_as_recdf("sufficient unrepeated overlap coverage user_coverage"),
             },
             differs={
                 "*": "RecTools takes ranks as they are, gaps included; recdf ranks anew, so gaps close up.",
@@ -115,7 +122,8 @@ CONVENTIONS: dict[str, Convention] = {
             metrics={
                 **_as_recdf("hitrate precision recall"), "mapr": {"normalizer": "achievable"}, "mrr": {},
                 "ndcg": BINARY, "auc": {"tied": "ranked", "one_class": "share"}, "unseen": {},
-                "surprisal": {"normalize": True, "divisor": "k"}, "unexpectedness": {"divisor": "k"}, "categories": {},
+                "surprisal": {"normalize": True, "divisor": "k"}, "unexpectedness": {"divisor": "k"},
+                **_as_recdf("categories coverage"),
             },
             differs={
                 "unseen": "RePlay gives 1 to a user without recommendations; recdf leaves it undefined.",
@@ -129,7 +137,8 @@ CONVENTIONS: dict[str, Convention] = {
             order="score", options={"ties": "row"},
             metrics={
                 **_as_recdf("precision recall"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
-                **_as_recdf("ild entropy"),
+                **_as_recdf("ild entropy surprisal coverage rprecision"),
+                **_as_recdf("pooled_rmse pooled_mae pooled_r2 pooled_explained_variance pooled_auc pooled_log_loss"),
             },
             undefined={"precision": "n_pred", "recall": "n_pred", "mapr": "n_pred"},
             differs={"rprecision": "Its mean leaves out users by a rule of its own."},
@@ -153,7 +162,8 @@ CONVENTIONS: dict[str, Convention] = {
             metrics={
                 "hitrate": {}, "precision": {"divisor": "shown"}, "recall": {"divisor": "achievable"},
                 "mapr": {"normalizer": "shown"}, "mrr": {}, "ndcg": {**BINARY, "discount": "jk"},
-                "dcg": {**BINARY, "discount": "jk"}, "rbp": {"p": 0.85, **BINARY}, **_as_recdf("ils gini"),
+                "dcg": {**BINARY, "discount": "jk"}, "rbp": {"p": 0.85, **BINARY}, "rbo": {"p": 0.85},
+                **_as_recdf("ils gini least_promoted pooled_rmse pooled_mae"),
             },
             undefined={"hitrate": "n_true", "mrr": "n_true", "dcg": "n_true", "rbp": "n_true", "mapr": "n_pred"},
             differs={
@@ -166,17 +176,30 @@ CONVENTIONS: dict[str, Convention] = {
             name="recpack", library="recpack 0.3.6", rules="Score order; binary; users of true.", order="score",
             metrics={
                 **_as_recdf("hits precision recall mrr"), "ndcg": BINARY, "dcg": BINARY,
-                "ild": {"similarity": "jaccard"},
+                "ild": {"similarity": "jaccard"}, "coverage": {}, "percentile_rank": {"pooled": True},
             },
-            differs={"*": "Equal scores stand in no defined order, and a score of 0 is not a recommendation."},
+            differs={
+                "percentile_rank": "recpack gives 100 times the number.",
+                "*": "Equal scores stand in no defined order, and a score of 0 is not a recommendation.",
+            },
         ),
         Convention(
             name="sklearn", library="scikit-learn 1.9.1",
             rules="ndcg_score on a scored candidate list: equal scores share their mean gain; the ideal is the "
             "candidate list itself, re-sorted.",
             order="score", options={"users": "pred"},
-            metrics={"ndcg": {"ideal": "listed", "tied": "averaged"}, "dcg": {"tied": "averaged"}, "auc": {}},
-            differs={"*": "Only a list of candidates is seen: relevant items that are not among them do not count."},
+            metrics={
+                "ndcg": {"ideal": "listed", "tied": "averaged"}, "dcg": {"tied": "averaged"}, "auc": {},
+                "mapr": {"normalizer": "hits", "tied": "worst"}, "pair_accuracy": {"gain": "binary", "tied": "wrong"},
+                "relevant_rank": {"of": "last", "tied": "worst"},
+                **_as_recdf("pooled_rmse pooled_mae pooled_mse pooled_r2 pooled_explained_variance"),
+                **_as_recdf("pooled_log_loss pooled_brier pooled_auc"),
+            },
+            differs={
+                "*": "Only a list of candidates is seen: relevant items that are not among them do not count.",
+                "pair_accuracy": "label_ranking_loss is 1 less this.",
+                "mapr": "average_precision_score takes the steps of the curve, at which ties share a rank.",
+            },
         ),
         Convention(
             name="implicit", library="implicit 0.7.3",
@@ -191,7 +214,7 @@ CONVENTIONS: dict[str, Convention] = {
         Convention(
             name="cornac", library="Cornac 3.0.1",
             rules="Score order; binary; the users of both frames; cumulated reciprocal ranks divide by those of "
-            "min(n_true, items shown) hits; ties count against a hit in average precision and the area under the curve.",
+            "min(n_true, items shown) hits; in average precision and the area under the curve a tie is a mistake.",
             order="score", options={"users": "both"},
             metrics={
                 **_as_recdf("hitrate precision recall f1 mrr"), "ndcg": BINARY, "auc": {"tied": "wrong"},
@@ -210,8 +233,7 @@ CONVENTIONS: dict[str, Convention] = {
             order="score",
             metrics={
                 **_as_recdf("hitrate precision recall mrr"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
-                **_as_recdf("auc coverage gini"), "popularity": {"unit": "count"}, "aplt": {"tail": 0.1},
-                "entropy": {"base": "e", "divisor": "items"}, **_as_recdf("pooled_mae pooled_rmse pooled_log_loss pooled_auc"),
+                **_as_recdf("auc coverage gini"), **_as_recdf("pooled_mae pooled_rmse pooled_log_loss pooled_auc"),
             },
             differs={
                 "*": "RecBole rounds values to 4 decimals.",
@@ -224,7 +246,8 @@ CONVENTIONS: dict[str, Convention] = {
             options={"users": "both"},
             metrics={
                 **_as_recdf("hitrate precision recall f1 mrr"), "ndcg": {"gain": "exp2"},
-                **_as_recdf("bias_disparity item_gap coverage gini entropy popularity aplt"), **_as_recdf("pooled_mae pooled_mse pooled_rmse"),
+                **_as_recdf("coverage user_coverage entropy popularity aplt aclt epc efd pop_reo pop_rsp"),
+                **_as_recdf("subtopic_recall pooled_mae pooled_mse pooled_rmse"),
             },
             differs={
                 "ndcg": "recdf takes gains as they are, which is its threshold of 1.",
@@ -240,7 +263,7 @@ CONVENTIONS: dict[str, Convention] = {
             options={"users": "pred", "ties": "row"},
             metrics={
                 **_as_recdf("hitrate recall mapr mrr"), "precision": {"divisor": "shown"}, "f1": {"divisor": "shown"},
-                "ndcg": {"ideal": "listed"}, "popularity": {"unit": "count"}, **_as_recdf("ild gini serendipity"),
+                "ndcg": {"ideal": "listed"}, **_as_recdf("ild gini"),
             },
             undefined={"hitrate": "n_true", "precision": "n_true", "f1": "n_true", "mrr": "n_true"},
             differs={
@@ -254,8 +277,8 @@ CONVENTIONS: dict[str, Convention] = {
         Convention(
             name="torchmetrics", library="TorchMetrics 1.9.0",
             rules="Score order; a query is the labelled rows of a user: relevant items that are not among them do not "
-            "count; average precision divides by the hits; equal scores share their mean gain in NDCG; a query without a "
-            "relevant row counts 0.",
+            "count; average precision divides by the hits; equal scores share their mean gain in NDCG; a query "
+            "without a relevant row counts 0.",
             order="score", options={"users": "pred", "undefined": "zero"},
             metrics={
                 **_as_recdf("hitrate precision recall mrr rprecision fallout auc"), "mapr": {"normalizer": "hits"},
@@ -289,7 +312,7 @@ CONVENTIONS: dict[str, Convention] = {
             },
             differs={
                 "auc": "avgAUC is this one, gAUC its mean with the weight of rows: rd.summarize(weight_by=\"rows\").",
-                
+
                 "ndcg": "A list without a relevant row counts 0 there.",
             },
         ),
@@ -300,7 +323,9 @@ CONVENTIONS: dict[str, Convention] = {
         ),
         Convention(
             name="surprise", library="scikit-surprise 1.1.5", rules="Predicted ratings, all rows together.",
-            metrics={**_as_recdf("pooled_mae pooled_mse pooled_rmse"), "pair_accuracy": {"pooled": True, "tied": "wrong"}},
+            metrics={
+                **_as_recdf("pooled_mae pooled_mse pooled_rmse"), "pair_accuracy": {"pooled": True, "tied": "wrong"},
+            },
             differs={"pair_accuracy": "Surprise divides means over different users: right pairs, and wrong ones."},
         ),
         Convention(
@@ -318,7 +343,7 @@ CONVENTIONS: dict[str, Convention] = {
         Convention(
             name="cwl_eval", library="cwl_eval 1.0.8",
             rules="Rank order; users of true, 0 without a relevant item.",
-            options={"undefined": "zero", "ties": "row"}, metrics=_as_recdf("user_model rbp mrr precision"),
+            options={"undefined": "zero", "ties": "row"}, metrics=_as_recdf("rbp mrr precision"),
             differs={"user_model": "cwl_eval keeps equal scores in row order."},
         ),
     )

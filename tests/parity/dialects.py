@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -22,10 +23,12 @@ import recdf as rd
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "parity"
+UNION = ROOT / "tests" / "golden" / "union"
 PAGE = ROOT / "docs" / "conventions.md"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import frames as parity  # noqa: E402 (after the path is set)
+from beyond_cases import CASES as BEYOND  # noqa: E402
 
 TOLERANCE = 1e-9
 OF_32_BITS = {"torchmetrics": 1e-6, "tf_ranking": 1e-6, "lightfm": 1e-6}
@@ -56,6 +59,34 @@ VARIANTS = {
     ("recmetrics", "mapr[mark]"): "mapr",
 }
 
+# Names of libraries in golden/union, and what a row of it is called there that proves a metric of a convention.
+UNION_NAMES = {
+    "pytrec_eval-terrier": "trec_eval",
+    "RecTools": "rectools", "cwl-eval": "cwl_eval", "pyndeval": "ndeval", "scikit-surprise": "surprise",
+    "scikit-learn": "sklearn",
+}  # fmt: skip
+STORED_AS = {
+    ("recbole", "auc"), ("surprise", "pair_accuracy"), ("cornac", "arhr"), ("trec_eval", "bpref"), ("ranx", "rbp"),
+}  # fmt: skip
+
+# Metrics whose definition was read in the code of the library, which was not run.
+READ = {
+    "rectools": "ild user_coverage",
+    "replay": "coverage",
+    "recommenders": "surprisal coverage pooled_rmse pooled_mae",
+    "lenskit": "pooled_rmse pooled_mae",
+    "recpack": "coverage",
+    "sklearn": "pooled_rmse pooled_mae",
+    "cornac": "mrr pooled_mae pooled_rmse pooled_mse",
+    "recbole": "coverage pooled_mae pooled_rmse pooled_log_loss pooled_auc",
+    "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt aclt epc efd pop_reo "
+    "pop_rsp subtopic_recall pooled_mae pooled_mse pooled_rmse",
+    "fuxictr": "pooled_log_loss pooled_auc",
+    "surprise": "pooled_mae pooled_mse pooled_rmse",
+    "recmetrics": "surprisal coverage ils pooled_mse pooled_rmse",
+    "cwl_eval": "rbp mrr precision",
+}
+
 UNSTABLE = "equal scores stand in no defined order"
 BOTH = "its mean is over the users that have recommendations"
 # (convention, golden metric or *, frame or *) -> (what differs: "values" or "mean", why)
@@ -73,6 +104,11 @@ EXPECTED_DIFFERENCES = {
     ("recpack", "*", "ties"): ("values", UNSTABLE),
     ("recpack", "*", "ties_short"): ("values", UNSTABLE),
     ("recpack", "*", "ties_strings"): ("values", UNSTABLE),
+    ("implicit", "auc", "plain"): ("mean", "a list shorter than k is filled with misses"),
+    ("implicit", "auc", "holes"): ("mean", "a list shorter than k is filled with misses"),
+    ("cornac", "mapr", "plain"): ("mean", "its lists hold every item, so that each has a hit"),
+    ("cornac", "mapr", "holes"): ("mean", "its lists hold every item, so that each has a hit"),
+    ("evidently", "f1", "whole"): ("mean", "it is the mean of no list, but the F of mean precision and mean recall"),
 }
 
 
@@ -143,34 +179,21 @@ def _one(result: dict[str, tuple[dict[str, float], float]], group: dict, key: st
     mine, mean = result[key]
     if key in group["per_user"]:
         theirs = dict(zip(group["users"], group["per_user"][key], strict=True))
-        if any(not _equal(mine.get(user, math.nan), value, tolerance) for user, value in theirs.items() if value is not None):
+        there = {user: value for user, value in theirs.items() if value is not None}
+        if any(not _equal(mine.get(user, math.nan), value, tolerance) for user, value in there.items()):
             return "values"
     own = group["mean"].get(key)
     return "equal" if own is None or _equal(mean, own, tolerance) else "mean"
 
 
 def _equal(one: float, two: float, tolerance: float = TOLERANCE) -> bool:
-    return (math.isnan(one) and math.isnan(two)) or abs(one - two) <= tolerance
+    return (math.isnan(one) and math.isnan(two)) or abs(one - two) <= tolerance * max(1.0, abs(two))
 
 
 def page() -> str:
     """The table library × metric, from the comparison itself."""
-    outcomes = {name: compare(name) for name in LIKE}
-    base = (
-        "hitrate",
-        "precision",
-        "recall",
-        "f1",
-        "rprecision",
-        "mapr",
-        "mrr",
-        "ndcg",
-        "dcg",
-        "rbp",
-        "auc",
-        "pauc",
-        "pap",
-    )
+    outcomes = {name: compare(name) if name in LIKE else {} for name in rd.CONVENTIONS}
+    metrics = [name for name in rd.METRICS if any(name in record.metrics for record in rd.CONVENTIONS.values())]
     lines = [
         "# Conventions",
         "",
@@ -181,20 +204,20 @@ def page() -> str:
         "of your own.",
         "",
         "What each library computes is compared with `recdf` and `like=` on generated frames (plain, holes, ties,",
-        "graded, lists without relevant items, string ids; k = 1, 5, 10, 20, 50 with lists of up to 30), per user",
-        "where the library tells, to 1e-9.",
+        "graded, lists without relevant items, string ids, labelled candidates; k = 1, 5, 10, 20, 50), per user where",
+        "the library tells, to 1e-9, and to 1e-6 where it computes in 32 bits.",
         "This page is written by `python tests/parity/dialects.py` and checked by the tests.",
+        "",
+        '"stored": equal to numbers of the library that stand in `tests/golden`, at one or two k. "read": its code',
+        'says so, and it was not run. "–": the library has no such metric, or another one by that name (see below).',
         "",
         "| metric | " + " | ".join(outcomes) + " |",
         "|---" * (len(outcomes) + 1) + "|",
     ]
     notes: list[str] = []
-    for metric in base:
-        lines.append(
-            f"| `{metric}` | "
-            + " | ".join(_cell(name, metric, found, notes) for name, found in outcomes.items())
-            + " |"
-        )
+    for metric in metrics:
+        cells = (_cell(name, metric, found, notes) for name, found in outcomes.items())
+        lines.append(f"| `{metric}` | {' | '.join(cells)} |")
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, start=1)), ""]
     lines += ["## Rules", "", "| `like=` | compared with | rules | cannot be reproduced |", "|---|---|---|---|"]
     for record in rd.CONVENTIONS.values():
@@ -209,13 +232,16 @@ def page() -> str:
     ]
     lines += [f'| {name} | `{theirs}` | `{ours}` with `like="{name}"` |' for (name, theirs), ours in VARIANTS.items()]
     lines += ["", "## The same five users by every convention, at k = 10", "", _section9(), ""]
+    here = Path(__file__).parent
+    lines += [(here / name).read_text().rstrip() + "\n" for name in ("ir_measures.md", "wrong_numbers.md")]
     return "\n".join(lines)
 
 
 def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes: list[str]) -> str:
-    frames = {frame: what for (name, frame), what in found.items() if name == metric}
+    own = {theirs for (like, theirs), ours in VARIANTS.items() if like == convention and ours == metric}
+    frames = {frame: what for (name, frame), what in found.items() if name in {metric, *own}}
     if not frames:
-        return ""
+        return how_known(convention, metric) if metric in rd.CONVENTIONS[convention].metrics else "–"
     reasons = [expected(convention, metric, frame) for frame, what in frames.items() if what != "equal"]
     if not reasons:
         return "equal"
@@ -228,6 +254,17 @@ def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes
             notes.append(note)
         numbers.append(str(notes.index(note) + 1))
     return f"equal but [{', '.join(numbers)}]"
+
+
+@cache
+def how_known(convention: str, metric: str) -> str:
+    """How a metric that no generated frame compares is known to be that of the library."""
+    with (UNION / "expected.csv").open(newline="") as file:
+        union = {(UNION_NAMES.get(row["library"], row["library"]), row["metric"]) for row in csv.DictReader(file)}
+    stored = (convention, metric) in {(one[0], one[2]) for one in BEYOND} | union | STORED_AS
+    read = metric in READ.get(convention, "").split()
+    assert stored != read, f"{convention} {metric}: say how it is known"
+    return "stored" if stored else "read"
 
 
 def _section9() -> str:
