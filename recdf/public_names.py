@@ -71,6 +71,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.decide.decide_experiment": ["decide_experiment", "role_verdicts"],
         "experiments.decide.experiment_health": ["experiment_health"],
         "experiments.decide.broken_ratio": ["find_srm"],
+        "experiments.decide.proxy_metrics": ["proxy_metrics"],
         "experiments.decide.verdict": ["adjust_pvalues"],
         "experiments.join.join_experiment": ["join_experiment"],
         "experiments.join.roll_up": ["roll_up"],
@@ -108,6 +109,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.levels": ["ceiling"],
         "diagnostics.gates": ["gate"],
         "diagnostics.list_changes": ["diff"],
+        "diagnostics.past_runs": ["past_runs", "past_tests"],
         "metrics.sampled": ["sampled_values"],
     },
 }
