@@ -55,7 +55,7 @@ def true_effects(x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats
 
 
 def _ratio_interval(above: Floats, below: Floats, quantile: float) -> tuple[float, float]:
-    """Fieller's interval of the ratio of two means of the same experiments; NaN unless the lower is above 0 for sure."""
+    """Fieller's interval of the ratio of two means of the same experiments; NaN unless the lower is above 0."""
     num, den = above.mean(), below.mean()
     (var, cov), (_, var_den) = quantile**2 * np.cov(above, below) / len(above)
     a, b, c = den**2 - var_den, num * den - cov, num**2 - var

@@ -1,4 +1,4 @@
-"""The picture of past experiments: what the offline metric said of each, and what the experiment found."""
+"""Pictures of the past: experiments by offline and online difference, and the values of a job by date."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...diagnostics.history import History
+from ...errors import OptionError
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
 from ...tables.cells import digits_for, interval, number, visible
+from ..given_tables import labels
 from . import space, style
 from .style import Axes
 
-__all__ = ["proxy_metrics"]
+__all__ = ["history", "proxy_metrics"]
 
 ONE_SIGMA = np.linspace(0, 2 * np.pi, 61)  # the points of an ellipse, by their angle
 
@@ -110,3 +113,78 @@ def _ellipse(row: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     tilt = row["cov"] / (row["x_se"] * row["y_se"])
     first, second = np.cos(ONE_SIGMA), tilt * np.cos(ONE_SIGMA) + np.sqrt(max(1 - tilt**2, 0)) * np.sin(ONE_SIGMA)
     return row["x"] + row["x_se"] * first, row["y"] + row["y_se"] * second
+
+
+# ------------------------------------------------------------------------------------------ a job
+
+
+def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
+    """Return what `history` draws: `model`, `date`, `value`, `ci_low`, `ci_high`, `changed`.
+
+    {parameters_returns}
+        One row per run and series; `changed` is true at the first run of a new level.
+    """
+    known = history.summary["column"].drop_duplicates().tolist()
+    wanted = known[0] if metric is None else metric
+    if wanted not in known:
+        raise OptionError(f"⟦metric={metric!r}⟧ is in no result; there are {known}")
+    changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
+    keys = [name for name in changes.columns[: list(changes.columns).index("column")] if rows[name].nunique() > 1]
+    data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)
+    data.insert(0, "model", labels(rows, keys) if keys else wanted)
+    begun = changes.dropna(subset="changed")
+    at = set(zip(labels(begun, keys) if keys else [wanted] * len(begun), begun["changed"], strict=True))
+    data["changed"] = [pair in at for pair in zip(data["model"], data["date"], strict=True)]
+    data.attrs = {"recdf_metric": wanted}
+    return data
+
+
+@style.drawn_from(_history_data)
+def history(history: History, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw a metric over the runs of a job, one line per model or segment, with the nights at which it changed.
+
+    Parameters
+    ----------
+    history : History
+        The results of the job.
+    metric : str, optional
+        Column such as "ndcg@10". Default: the first.
+    {ax_returns_raises}
+    OptionError
+        A metric that no result has.
+
+    Notes
+    -----
+    A band is the interval of each night by itself. A ring marks the first night of a new level, as `changes` finds it.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for day in pd.date_range("2026-11-01", periods=3):
+    ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day:%Y-%m-%d}")
+    >>> rd.plot.history.data(rd.History(folder))[["model", "date", "value", "changed"]]
+       model       date  value  changed
+    0  mrr@1 2026-11-01    1.0    False
+    1  mrr@1 2026-11-02    1.0    False
+    2  mrr@1 2026-11-03    1.0    False
+    >>> ax = rd.plot.history(rd.History(folder))
+    """
+    data = _history_data(history, metric)
+    wanted, ax = data.attrs["recdf_metric"], style.new_axes(ax)
+    parts, lines = style.by_model(data), []
+    for name, rows, look in parts:
+        ax.fill_between(rows["date"], rows["ci_low"], rows["ci_high"], color=look.colour, alpha=0.15, linewidth=0)
+        (line,) = ax.plot(rows["date"], rows["value"], color=look.colour, marker=look.marker, markersize=4)
+        begun = rows[rows["changed"]]
+        ax.plot(begun["date"], begun["value"], color=look.colour, marker="o", markersize=13, markerfacecolor="none",
+                linestyle="none")  # fmt: skip
+        style.says(line, [style.spoken(f"{one['date']:%Y-%m-%d}", one["value"]) for _, one in rows.iterrows()], name)
+        lines.append(line)
+    handles, names = style.named(parts, lines)
+    style.legend(ax, handles, names)
+    space.dates(ax)
+    style.axis_names(ax, "", wanted)
+    style.title(ax, f"{wanted} by date")
+    style.caption(ax, "bands: intervals of single nights; rings: a new level begins")
+    return ax

@@ -44,13 +44,13 @@ def past_runs(folder: Any) -> pd.DataFrame:
     >>> list(rd.diagnostics.past_runs(tempfile.mkdtemp()))
     ['folder', 'command', 'started', 'seconds', 'exit', 'recdf', 'decided']
     """
-    root, rows = _existing(folder), []
+    root, rows = existing_folder(folder), []
     for path in sorted(root.rglob("run*.json")):
         record = _record(path)
-        command = str(record["command"][1])
+        command, own = str(record["command"][1]), {name: record[name] for name in ("seconds", "exit", "recdf")}
         rows.append({
             "folder": path.parent.relative_to(root).as_posix(), "command": command,
-            "started": pd.to_datetime(record["started"], utc=True), **{k: record[k] for k in ("seconds", "exit", "recdf")},
+            "started": pd.to_datetime(record["started"], utc=True), **own,
             "decided": _decided(path.parent, command),
         })  # fmt: skip
     return pd.DataFrame(rows, columns=RUN_COLUMNS).sort_values("started", kind="stable", ignore_index=True)
@@ -88,11 +88,11 @@ def past_tests(folder: Any) -> pd.DataFrame:
     >>> len(rd.diagnostics.past_tests(tempfile.mkdtemp()))
     0
     """
-    root, rows = _existing(folder), []
+    root, rows = existing_folder(folder), []
     definitions: dict[str, tuple[str, str]] = {}
     controls: dict[str, str] = {}
     for place in sorted(path for path in root.iterdir() if path.is_dir()):
-        tables = {kind: table for kind, table in _comparisons(place)}
+        tables = dict(_comparisons(place))
         if len(tables) < len(SIDES):
             continue
         for table in tables.values():
@@ -106,7 +106,7 @@ def past_tests(folder: Any) -> pd.DataFrame:
 # ------------------------------------------------------------------------------------------ one run
 
 
-def _existing(folder: Any) -> Path:
+def existing_folder(folder: Any) -> Path:
     root = local_path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; expected one that holds folders of results")
@@ -116,7 +116,7 @@ def _existing(folder: Any) -> Path:
 def _record(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        return dict(record) if len(record["command"]) > 1 and "started" in record else {}[""]
+        return {name: record[name] for name in ("command", "started", "seconds", "exit", "recdf")}
     except (ValueError, LookupError, TypeError) as error:
         raise DataError(f"{path} is no record of a run of recdf ({error}); move it elsewhere") from error
 
