@@ -40,7 +40,6 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.chance": ["chance_level"],
         "diagnostics.levels": ["ceiling"],
         "diagnostics.gates": ["gate"],
-        "diagnostics.history": ["History"],
         "diagnostics.list_changes": ["diff"],
         "display.leaderboard": ["leaderboard"],
         "display.report.page": ["report"],
@@ -111,6 +110,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.levels": ["ceiling"],
         "diagnostics.gates": ["gate"],
         "diagnostics.list_changes": ["diff"],
+        "diagnostics.history": ["History"],
         "diagnostics.run_records": ["past_runs", "past_tests"],
         "metrics.sampled": ["sampled_values"],
     },
@@ -120,14 +120,14 @@ PUBLIC: dict[str, NamesByModule] = {
 ALIASES: NamesByModule = {
     "datasets": ["Shop"],
     "diagnostics": [
-        "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
+        "History", "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
     ],
     "diagnostics.gate_result": ["Gate"],
     "diagnostics.list_changes": ["Diff"],
     "display.leaderboard": ["Leaderboard"],
     "experiments": [
         "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",
-        "plan_experiment", "report_table", "roll_up", "variant_moments",
+        "plan_experiment", "proxy_metrics", "report_table", "roll_up", "variant_moments",
     ],
     "inputs.conventions": ["CONVENTIONS"],
     "logs": ["Impressions", "check_log", "from_dict", "from_labelled", "impressions_parquet", "time_slice"],

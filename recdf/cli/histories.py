@@ -20,12 +20,12 @@ from .output import give_tables, text_table, verdicts_fail
 HISTORY_FILES = tuple(f"{name}.parquet" for name in ("changes", "drift", "summary", "runs", "tests", "proxies"))
 OF_CHANGES = ("confidence",)
 OF_PROXIES = ("smaller_is_better", "larger_is_better")
-SHOWN = ("level", "changed", "found", "before", "after", "verdict")
+SHOWN_OF_CHANGES = ("level", "changed", "found", "before", "after", "verdict")
 
 
 def add_history(commands: Any) -> None:
     command = add_command(
-        commands, "history", _history, "say when metrics or data changed, and which offline metric predicts",
+        commands, "history", _run_history, "say when metrics or data changed, and which offline metric predicts",
         "Read all results below a folder: when a metric or the data of a nightly job changed, what was decided, and "
         "which offline metric predicted the results of experiments.", usage="%(prog)s RESULTS [options]", epilog=None,
     )  # fmt: skip
@@ -49,13 +49,13 @@ def add_history(commands: Any) -> None:
     add_parameters(what, proxy_metrics, OF_PROXIES)
 
 
-def _history(given: argparse.Namespace) -> int:
+def _run_history(given: argparse.Namespace) -> int:
     check_out(given.out, HISTORY_FILES, given.overwrite)
     tests = past_tests(given.results)
     tables: dict[str, pd.DataFrame] = {"runs": past_runs(given.results)}
     said = []
     if not len(tests) or given.metric or given.since:
-        dated, more = _dated(given)
+        dated, more = _job_tables(given)
         said, tables = [dated], tables | more
     if len(tests):
         more = {"tests": tests} | _proxies(given, tests)
@@ -67,7 +67,7 @@ def _history(given: argparse.Namespace) -> int:
     return verdicts_fail(given, *judged) if judged else 0
 
 
-def _dated(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]]:
+def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]]:
     """Return the text and the tables of a job's results."""
     if given.by and given.users is None:
         raise OptionError("--by names columns of --users; name that file too")
@@ -83,14 +83,14 @@ def _changes_text(table: pd.DataFrame) -> str:
     """Write the changes of level for a terminal, one row per series or change."""
     names = list(table.columns[: list(table.columns).index("n_runs")])
     cells = {name: [str(cell) for cell in table[name]] for name in names if table[name].astype(str).ne("").any()}
-    for name in SHOWN:
-        cells[name] = [_cell(cell) for cell in table[name]]
+    for name in SHOWN_OF_CHANGES:
+        cells[name] = [_change_cell(cell) for cell in table[name]]
     verdicts = zip(table["verdict"], table["warning"], strict=True)
     cells["verdict"] = [f"{verdict} ({warning})" if warning else verdict for verdict, warning in verdicts]
     return text_table(cells)
 
 
-def _cell(cell: Any) -> str:
+def _change_cell(cell: Any) -> str:
     if cell is None or pd.isna(cell):
         return ""
     if isinstance(cell, pd.Timestamp):

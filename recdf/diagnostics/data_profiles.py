@@ -15,7 +15,7 @@ from ..matching.hits import ratio
 from ..metrics.call import Call
 from .check_lists import parts_by
 
-QUANTILES = (0.01, 0.1, 0.5, 0.9, 0.99)
+AT_SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
 
 
 @takes_options
@@ -34,8 +34,8 @@ def data_profile(true: Any, pred: Any, *, items: Any = None, **options: Unpack[C
     -------
     DataFrame
         `model` (`by` values, "" without `by`), `quantity`, `value`. Quantities: "rows_pred", "lists_pred",
-        "items_pred"; "unknown_users" (share of the lists of `pred` that `true` lacks), "unknown_items" (share of rows not in
-        `items`, if given), "judged" (share of the rows of lists of the population that have a row in `true`), and
+        "items_pred"; "unknown_users" (share of the lists of `pred` that `true` lacks), "unknown_items" (share of rows
+        outside `items`, if given), "judged" (share of the rows of known users that have a row in `true`), and
         "score_q01" to "score_q99" (quantiles of the scores, if `pred` has any).
 
     Raises
@@ -48,11 +48,11 @@ def data_profile(true: Any, pred: Any, *, items: Any = None, **options: Unpack[C
     >>> import recdf as rd
     >>> rd.diagnostics.data_profile({"ann": ["a"]}, {"ann": ["a", "x"], "bob": ["y"]})
       model       quantity  value
-    0             rows_pred    3.0
-    1            lists_pred    2.0
-    2            items_pred    3.0
-    3         unknown_users    0.5
-    4                judged    0.5
+    0            rows_pred    3.0
+    1           lists_pred    2.0
+    2           items_pred    3.0
+    3        unknown_users    0.5
+    4               judged    0.5
     """
     call = Call.from_arguments(data_profile, {**options, "items": items, "users": "all"})
     item_col, score_col = call.options.item_col, call.options.score_col or "score"
@@ -82,8 +82,8 @@ def data_profile(true: Any, pred: Any, *, items: Any = None, **options: Unpack[C
         found["unknown_items"] = ratio(each(model, outside), found["rows_pred"])
     if score_col in frame.columns:
         scores = pd.Series(read_numbers(frame[score_col], f"pred[{score_col!r}]")[rows])
-        levels = scores.groupby(model).quantile(np.array(QUANTILES)).unstack()
-        found |= {f"score_q{round(100 * q):02d}": levels[q].reindex(range(n_models)).to_numpy() for q in QUANTILES}
+        levels = scores.groupby(model).quantile(np.array(AT_SHARES)).unstack()
+        found |= {f"score_q{round(100 * q):02d}": levels[q].reindex(range(n_models)).to_numpy() for q in AT_SHARES}
     wide = pd.DataFrame({"model": names, **found})
     table = wide.melt("model", var_name="quantity")
     return table.sort_values("model", key=lambda one: one.map(names.index), kind="stable", ignore_index=True)

@@ -19,7 +19,7 @@ from ..evaluation.storage import read_summary
 from ..evaluation.summary import summarize
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
-from ..stats.change_points import Change, changes_of_level
+from ..stats.change_points import LevelChange, changes_of_level
 from ..tables.shown_frames import ReportTable, ShownResult
 from .run_records import existing_folder, past_runs
 
@@ -91,8 +91,8 @@ class History(ShownResult):
         segments = as_columns(by)
         if segments and users is None:
             raise OptionError(f"⟦by={by!r}⟧ names columns of users; pass ⟦+users=⟧, one row per user")
-        dated, self.since = _until(_dated(root), since, until)
-        self._values = _stacked(dated, [_values(root / path, segments, users) for path in dated["path"]])
+        dated, self.since = _until(_dated_results(root), since, until)
+        self._values = _stacked(dated, [_summary_of_result(root / path, segments, users) for path in dated["path"]])
         self._data = _stacked(dated, [_quantities(root / path) for path in dated["path"]])
         self.summary, self.data = (one[one["date"] >= self.since].reset_index(drop=True)
                                    for one in (self._values, self._data))  # fmt: skip
@@ -188,10 +188,10 @@ class History(ShownResult):
 
     def _shown(self) -> ReportTable:
         shown = self.changes()[[*self._series, "column", "n_runs", "level", "changed", "diff", "verdict"]]
-        return ReportTable(pd.DataFrame({name: shown[name].map(_cell) for name in shown}))
+        return ReportTable(pd.DataFrame({name: shown[name].map(_short_cell) for name in shown}))
 
 
-def _cell(value: Any) -> str:
+def _short_cell(value: Any) -> str:
     if pd.isna(value):
         return ""
     if isinstance(value, pd.Timestamp):
@@ -202,7 +202,7 @@ def _cell(value: Any) -> str:
 # ------------------------------------------------------------------------------------- the results
 
 
-def _dated(root: Path) -> pd.DataFrame:
+def _dated_results(root: Path) -> pd.DataFrame:
     """Return `date`, `job` and `path` of all results below a folder."""
     started = past_runs(root).groupby("folder")["started"].min()
     rows = []
@@ -236,7 +236,7 @@ def _until(dated: pd.DataFrame, since: Any, until: Any) -> tuple[pd.DataFrame, p
     return dated[dated["date"] <= last].reset_index(drop=True), first
 
 
-def _values(folder: Path, segments: list[str], users: pd.DataFrame | None) -> pd.DataFrame:
+def _summary_of_result(folder: Path, segments: list[str], users: pd.DataFrame | None) -> pd.DataFrame:
     """Return the summary of a result, also by segment, with the column and the definition of each metric."""
     summary, spec = read_summary(folder)
     if segments and users is not None:
@@ -300,14 +300,14 @@ def _of_series(nights: pd.DataFrame, weekly: bool, alpha: float) -> list[dict[st
         row |= {"n_runs": len(values), "first": dates[0], "last": dates[-1], "level": values[edges[-2] :].mean(),
                 "better": better, "warning": warning}  # fmt: skip
         if change is not None:
-            row |= _of_change(change, own, values, dates, edges[at : at + 3], better)
+            row |= _said_of_change(change, own, values, dates, edges[at : at + 3], better)
         row["verdict"] = "cannot tell" if warning else row["verdict"] or "no change shown"
         rows.append(row)
     return rows
 
 
-def _of_change(
-    change: Change, own: np.ndarray, values: np.ndarray, dates: list[Any], edges: list[int], better: str | None
+def _said_of_change(
+    change: LevelChange, own: np.ndarray, values: np.ndarray, dates: list[Any], edges: list[int], better: str | None
 ) -> dict[str, Any]:
     """Return what is said of one change: when, from where to where, and whether for the better."""
     first, at, end = edges

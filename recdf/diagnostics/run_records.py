@@ -12,9 +12,9 @@ import pandas as pd
 from ..errors import DataError, DuplicateError
 from ..evaluation.storage import local_path
 
-COMPARED, HEALTH, DECIDED, GATED = "comparison.parquet", "health.parquet", "decision.parquet", "gate.parquet"
+COMPARED, HEALTH_FILE, DECIDED, GATED = "comparison.parquet", "health.parquet", "decision.parquet", "gate.parquet"
 RUN_COLUMNS = ["folder", "command", "started", "seconds", "exit", "recdf", "decided"]
-SIDES = {"model": ("baseline", "model"), "treatment": ("control", "treatment")}
+KINDS_OF_COMPARISON = {"model": ("baseline", "model"), "treatment": ("control", "treatment")}
 
 
 def past_runs(folder: Any) -> pd.DataFrame:
@@ -51,7 +51,7 @@ def past_runs(folder: Any) -> pd.DataFrame:
         rows.append({
             "folder": path.parent.relative_to(root).as_posix(), "command": command,
             "started": pd.to_datetime(record["started"], utc=True), **own,
-            "decided": _decided(path.parent, command),
+            "decided": _words_of_decision(path.parent, command),
         })  # fmt: skip
     return pd.DataFrame(rows, columns=RUN_COLUMNS).sort_values("started", kind="stable", ignore_index=True)
 
@@ -93,7 +93,7 @@ def past_tests(folder: Any) -> pd.DataFrame:
     controls: dict[str, str] = {}
     for place in sorted(path for path in root.iterdir() if path.is_dir()):
         tables = dict(_comparisons(place))
-        if len(tables) < len(SIDES):
+        if len(tables) < len(KINDS_OF_COMPARISON):
             continue
         for table in tables.values():
             _same_definitions(table, place.name, definitions)
@@ -121,7 +121,7 @@ def _record(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is no record of a run of recdf ({error}); move it elsewhere") from error
 
 
-def _decided(place: Path, command: str) -> str:
+def _words_of_decision(place: Path, command: str) -> str:
     """What a run decided, from the tables beside its record."""
     if command == "experiment" and (place / DECIDED).exists():
         found = pd.read_parquet(place / DECIDED)
@@ -144,7 +144,7 @@ def _comparisons(place: Path) -> Iterator[tuple[str, pd.DataFrame]]:
     seen: dict[str, Path] = {}
     for path in sorted(place.rglob(COMPARED)):
         table = pd.read_parquet(path)
-        for kind in SIDES:
+        for kind in KINDS_OF_COMPARISON:
             if kind in table.columns:
                 if kind in seen:
                     raise DataError(f"{seen[kind]} and {path} both compare {kind}s; expected one in {place.name}")
@@ -194,7 +194,7 @@ def _same_definitions(table: pd.DataFrame, name: str, known: dict[str, tuple[str
 
 def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> None:
     """Refuse an experiment whose control has the users of an earlier one."""
-    path = variants.attrs["folder"] / HEALTH
+    path = variants.attrs["folder"] / HEALTH_FILE
     if not path.exists():
         return
     health = pd.read_parquet(path)

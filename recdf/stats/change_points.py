@@ -28,7 +28,7 @@ HALF_OF_WEIGHT = 30.0  # nights within which a change begins with probability on
 LEAST_NIGHTS = 5  # that a series needs beyond its kinds of days
 
 
-class Change(NamedTuple):
+class LevelChange(NamedTuple):
     """A change of level: the first night of the new one, the night at which it was found, and ln of its evidence."""
 
     begins: int
@@ -36,13 +36,13 @@ class Change(NamedTuple):
     log_evidence: float
 
 
-def changes_of_level(values: Floats, day: np.ndarray, alpha: float) -> tuple[list[Change], float]:
+def changes_of_level(values: Floats, day: np.ndarray, alpha: float) -> tuple[list[LevelChange], float]:
     """Return the changes of a series, in order, and how much neighbouring nights are alike (see `_lag_one`).
 
     The chance of any false change is at most α. After each alarm the search begins anew with the nights that follow, at
     half of what was left of α.
     """
-    found: list[Change] = []
+    found: list[LevelChange] = []
     start, left, likeliest = 0, alpha, 0
     while len(values) - start > LEAST_NIGHTS:
         left /= 2
@@ -52,7 +52,7 @@ def changes_of_level(values: Floats, day: np.ndarray, alpha: float) -> tuple[lis
             likeliest = start + int(begins[-1])
             break
         at = int(alarms[0])
-        found.append(Change(start + int(begins[at]), start + at, float(evidence[at])))
+        found.append(LevelChange(start + int(begins[at]), start + at, float(evidence[at])))
         start += at + 1
     # A change that is not yet shown must not pass for nights that are alike, so it has a level of its own here.
     return found, _lag_one(values, day, sorted({0, len(values), likeliest, *(change.begins for change in found)}))

@@ -79,10 +79,10 @@ def proxy_metrics(
     ...                       "ctr_se": 0.001})
     >>> rd.plot.proxy_metrics.data(tests, offline="ndcg", online="ctr")[["x", "y", "line", "naive"]].round(4)
           x      y    line   naive
-    0  0.00  0.001  0.0006  0.0007
-    1  0.01  0.004  0.0053  0.0054
-    2  0.02  0.012  0.0102  0.0101
-    3  0.03  0.014  0.0149  0.0148
+    0  0.00  0.001  0.0007  0.0007
+    1  0.01  0.004  0.0054  0.0054
+    2  0.02  0.012  0.0101  0.0101
+    3  0.03  0.014  0.0148  0.0148
     >>> ax = rd.plot.proxy_metrics(tests, offline="ndcg", online="ctr")
     """
     data = _proxy_metrics_data(tests, offline=offline, online=online, cov=cov, label_col=label_col, **options)
@@ -184,7 +184,7 @@ def history(history: History, metric: str | None = None, *, ax: Axes | None = No
     handles, names = style.named(parts, lines)
     style.legend(ax, handles, names)
     space.dates(ax)
-    style.axis_names(ax, "", wanted)
+    style.axis_names(ax, "date", wanted)
     style.title(ax, f"{wanted} by date")
     style.caption(ax, "bands: intervals of single nights; rings: a new level begins")
     return ax

@@ -122,17 +122,17 @@ def proxy_metrics(
     >>> found = rd.experiments.proxy_metrics(tests, offline="ndcg", online="ctr")
     >>> found[["slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict"]].round(2)
        slope  slope_low  slope_high  naive_slope  called_right   verdict
-    0   0.49       0.31        0.76         0.38          0.82  predicts
+    0   0.59       0.44        0.96         0.36          0.82  predicts
     """
     frame_of("tests", tests)
     check_value("confidence", confidence, SHARE)
     check_value("correction", correction, Literal["bonferroni", "none"])
-    sides = _columns_of("offline", offline), _columns_of("online", online)
+    sides = _error_columns("offline", offline), _error_columns("online", online)
     twice = sorted(set(sides[0]) & set(sides[1]))
     if twice:
         raise OptionError(f"{twice} are in ⟦offline=⟧ and in ⟦online=⟧; expected two kinds of metrics")
     _one_row_each(tests, as_columns(experiment_col))
-    x_of, y_of = ({name: _read(tests, name, error) for name, error in side.items()} for side in sides)
+    x_of, y_of = ({name: _read_effects(tests, name, error) for name, error in side.items()} for side in sides)
     better = directions({name: name for side in sides for name in side}, smaller_is_better, larger_is_better)
     sign = {name: -1.0 if one == "smaller" else 1.0 for name, one in better.items()}
     n_pairs = len(x_of) * len(y_of)
@@ -141,12 +141,12 @@ def proxy_metrics(
     for goal, y in y_of.items():
         for name, x in x_of.items():
             shared = _covariance(tests, cov, (name, goal), n_pairs, x, y)
-            row = _row(x, y, shared, (sign[name], sign[goal]), level)
+            row = _pair_row(x, y, shared, (sign[name], sign[goal]), level)
             rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
     return pd.DataFrame(rows)[PROXY_COLUMNS]
 
 
-def _row(x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, float], level: float) -> dict[str, Any]:
+def _pair_row(x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, float], level: float) -> dict[str, Any]:
     """What all experiments say about one pair of metrics."""
     n, (up_x, up_y) = len(x.diff), sign
     true = true_effects(x.diff, y.diff, x.var, y.var, cov, level)
@@ -157,7 +157,7 @@ def _row(x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, float],
     warning = ",".join(word for word, there in (("few_tests", n < LEAST_TESTS), ("noise", noisy)) if there)
     side = up_x * up_y * (np.sign(true.slope_low) if true.slope_low * true.slope_high > 0 else 0.0)
     verdict = {1.0: "predicts", -1.0: "predicts the opposite"}.get(side, "no relation shown")
-    naive, low, high, correlation = _regression(x.diff, y.diff, level)
+    naive, low, high, correlation = _naive_line(x.diff, y.diff, level)
     return {
         "n_tests": n, **{k: v for k, v in true._asdict().items() if k in PROXY_COLUMNS}, "naive_slope": naive,
         "naive_low": low, "naive_high": high, "naive_correlation": correlation,
@@ -167,7 +167,7 @@ def _row(x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, float],
     }  # fmt: skip
 
 
-def _regression(x: Floats, y: Floats, level: float) -> tuple[float, float, float, float]:
+def _naive_line(x: Floats, y: Floats, level: float) -> tuple[float, float, float, float]:
     """The least-squares line of the estimates, as people draw it: slope, its t interval, correlation."""
     (xx, xy), (_, yy) = np.cov(x, y)
     slope, n = xy / xx, len(x)
@@ -178,7 +178,7 @@ def _regression(x: Floats, y: Floats, level: float) -> tuple[float, float, float
 # --------------------------------------------------------------------------------- what is handed over
 
 
-def _columns_of(argument: str, given: Effects) -> dict[str, str]:
+def _error_columns(argument: str, given: Effects) -> dict[str, str]:
     """Column of the differences → column of their standard errors."""
     named = dict(given) if isinstance(given, Mapping) else {name: f"{name}_se" for name in as_columns(given)}
     if not named:
@@ -198,7 +198,7 @@ def _one_row_each(tests: pd.DataFrame, keys: list[str]) -> None:
         )  # fmt: skip
 
 
-def _read(tests: pd.DataFrame, name: str, error: str) -> PastEffects:
+def _read_effects(tests: pd.DataFrame, name: str, error: str) -> PastEffects:
     """Read one metric; every experiment has a difference, and an error above 0."""
     diff, se = (_numbers(tests, column) for column in (name, error))
     if not (se > 0).all():
