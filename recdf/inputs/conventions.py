@@ -73,7 +73,8 @@ CONVENTIONS: dict[str, Convention] = {
             order="score", options={"undefined": "zero"},
             metrics={
                 **_as_recdf("hitrate hits precision recall rprecision mapr mrr ndcg bpref infap normalized_gain"),
-                "utility": {}, "f1": {"divisor": "shown"}, "iprecision": {"rounding": "trec9"}, "pair_accuracy": {"within": "judged"},
+                "utility": {}, "f1": {"divisor": "shown"}, "iprecision": {"rounding": "trec9"},
+                "pair_accuracy": {"within": "judged"},
             },
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "

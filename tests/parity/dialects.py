@@ -79,13 +79,22 @@ READ = {
     "sklearn": "pooled_rmse pooled_mae",
     "cornac": "mrr pooled_mae pooled_rmse pooled_mse",
     "recbole": "coverage pooled_mae pooled_rmse pooled_log_loss pooled_auc",
-    "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt aclt epc efd pop_reo "
-    "pop_rsp subtopic_recall pooled_mae pooled_mse pooled_rmse",
+    "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt aclt epc efd "
+    "pop_reo pop_rsp subtopic_recall pooled_mae pooled_mse pooled_rmse",
     "fuxictr": "pooled_log_loss pooled_auc",
     "surprise": "pooled_mae pooled_mse pooled_rmse",
     "recmetrics": "surprisal coverage ils pooled_mse pooled_rmse",
     "cwl_eval": "rbp mrr precision",
 }
+
+# What names_elsewhere.toml calls a library -> its convention.
+LIBRARIES = {
+    "RecTools": "rectools", "RePlay": "replay", "LensKit": "lenskit", "scikit-learn": "sklearn", "RecBole": "recbole",
+    "Cornac": "cornac", "TorchMetrics": "torchmetrics", "TF-Ranking": "tf_ranking", "LightFM": "lightfm",
+    "Surprise": "surprise", "FuxiCTR": "fuxictr", **{name: name for name in rd.CONVENTIONS},
+}  # fmt: skip
+# Measures that are a metric with parameters which their convention does not set.
+BY_PARAMETER: list[tuple[str, str, str]] = []
 
 UNSTABLE = "equal scores stand in no defined order"
 BOTH = "its mean is over the users that have recommendations"
@@ -104,6 +113,8 @@ EXPECTED_DIFFERENCES = {
     ("recpack", "*", "ties"): ("values", UNSTABLE),
     ("recpack", "*", "ties_short"): ("values", UNSTABLE),
     ("recpack", "*", "ties_strings"): ("values", UNSTABLE),
+    ("ranx", "bpref", "*"): ("values", "no value for a list without judged items that are not relevant"),
+    ("recommenders", "rprecision", "*"): ("mean", "its mean leaves out users without a hit"),
     ("implicit", "auc", "plain"): ("mean", "a list shorter than k is filled with misses"),
     ("implicit", "auc", "holes"): ("mean", "a list shorter than k is filled with misses"),
     ("cornac", "mapr", "plain"): ("mean", "its lists hold every item, so that each has a hit"),
@@ -113,7 +124,7 @@ EXPECTED_DIFFERENCES = {
 
 
 def expected(convention: str, metric: str, frame: str) -> tuple[str, str]:
-    for key in ((convention, metric, frame), (convention, "*", frame)):
+    for key in ((convention, metric, frame), (convention, metric, "*"), (convention, "*", frame)):
         if key in EXPECTED_DIFFERENCES:
             return EXPECTED_DIFFERENCES[key]
     return ("equal", "")
