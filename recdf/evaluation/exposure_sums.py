@@ -125,14 +125,18 @@ def exposure_sums(
         for by in range(len(matched.by)):
             counts = ListCounts(matched.at(k), by)
             for one in needed.values():
-                over[one.name] = one.over
                 with naming(next(asked for asked in requests if asked.k == k and one in asked.metric.exposure_sums)):
                     values = counts.summed(*one)
-                if one.over == "log":
-                    values = values[matched.sides.log.item]
-                elif one.over != "lists":
-                    values = values[codes[one.over][0]]
-                sums[SumKey(k, by, one.name)] = values
+                # A sum for each group of users is one sum per group, since other parts may have other groups.
+                parts = values if isinstance(values, dict) else {"": values}
+                for group, part in parts.items():
+                    name = f"{one.name}:{group}" if group else one.name
+                    over[name] = one.over
+                    if one.over == "log":
+                        part = part[matched.sides.log.item]
+                    elif one.over != "lists":
+                        part = part[codes[one.over][0]]
+                    sums[SumKey(k, by, name)] = part
     return ExposureSums(labels, over, sums)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
 
 from ..inputs.constraints import Share, a_number
+from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
@@ -214,13 +216,26 @@ def categories(
 
 
 @metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
-def category_entropy(lists: Lists, *, category_col: str = "category", separator: str = "|") -> np.ndarray:
+def category_entropy(
+    lists: Lists, *, category_col: str = "category", discount: Literal["none", "log", "geometric"] = "none",
+    p: Share = 0.85, smoothing: Annotated[float, a_number(0)] = 0.0, separator: str = "|",
+) -> np.ndarray:  # fmt: skip
     """Shannon entropy of the recommended categories, in bits; larger is better, at least 0.
 
     Formula
     -------
-    −Σ_c q(c) log2 q(c), where q(c) is the share of category c among the first k items that have a category. An item
-    of several categories counts for each with an equal part. Undefined where no item has a category.
+    −Σ_c q(c) log2 q(c), where q(c) is the share of category c in the sum over all categories of x(c) + smoothing, and
+    x(c) is the sum of disc(rank) over the first k items of category c. An item of several categories counts for each
+    with an equal part. Undefined where no item has a category.
+
+    Parameters
+    ----------
+    discount : {"none", "log", "geometric"}, default "none"
+        "none": disc(rank) = 1. "log": 1/log2(rank + 1). "geometric": p^(rank − 1).
+    p : float, default 0.85
+        In (0, 1), for `discount="geometric"`.
+    smoothing : float, default 0
+        At least 0; it is added to every category of `items`, also to those that are not recommended.
 
     Notes
     -----
@@ -230,7 +245,8 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
 
     References
     ----------
-    Shannon (1948), Bell System Technical Journal 27. LensKit `Entropy` adds a small constant to each count.
+    Shannon (1948), Bell System Technical Journal 27. LensKit `Entropy` has smoothing=1e-6, and `RankBiasedEntropy`
+    discount="geometric" too.
 
     Examples
     --------
@@ -240,8 +256,10 @@ def category_entropy(lists: Lists, *, category_col: str = "category", separator:
     """
     labels = lists.sides.items.labels(category_col, separator)
     found = np.zeros(len(lists))
-    for block, shown, _ in mixes(lists, labels):
-        q = ratio(shown, _ordered_sums(shown)[:, None])
+    weight = None if discount == "none" else partial(discount_at, discount, p)
+    for block, shown, _ in mixes(lists, labels, weight=weight):
+        mass = np.where(shown.any(axis=1)[:, None], shown + smoothing, 0.0)
+        q = ratio(mass, _ordered_sums(mass)[:, None])
         found[block] = np.abs(_plogp(q, q)) / np.log(2)
     return found
 

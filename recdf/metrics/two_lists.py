@@ -71,7 +71,10 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
     return hits.list, hits.rank, above + other
 
 
-@metric(better=None, aliases=("rank_biased_overlap",), arguments=("true", "pred"), optional=("true", "base"))
+@metric(
+    better=None, aliases=("rank_biased_overlap",), arguments=("true", "pred"), optional=("true", "base"),
+    where={"against=ideal": {"better": "larger"}},
+)  # fmt: skip
 def rbo(
     lists: Lists, *, p: Share = 0.9, against: Literal["base", "ideal"] = "base", normalize: bool = False,
     unshown: Literal["last", "first"] = "last",
