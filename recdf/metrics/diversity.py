@@ -258,7 +258,7 @@ def category_entropy(
     found = np.zeros(len(lists))
     weight = None if discount == "none" else partial(discount_at, discount, p)
     for block, shown, _ in mixes(lists, labels, weight=weight):
-        mass = np.where(shown.any(axis=1)[:, None], shown + smoothing, 0.0)
+        mass = np.where(shown.any(axis=1, keepdims=True), shown + smoothing, 0.0)
         q = ratio(mass, _ordered_sums(mass)[:, None])
         found[block] = np.abs(_plogp(q, q)) / np.log(2)
     return found

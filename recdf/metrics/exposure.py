@@ -166,7 +166,7 @@ def entropy(
     if normalize and divisor is not None:
         raise OptionError(f"⟦normalize=True⟧ and ⟦divisor={divisor!r}⟧ both divide; leave one of them out")
     if not normalize:
-        return value / np.log2(np.e if log_base == "e" else log_base) / (len(shown) if divisor else 1)
+        return float(value / np.log2(np.e if log_base == "e" else log_base) / (len(shown) if divisor else 1))
     there = counts.shown > 0
     if counts.sides.has("items"):
         there = there | counts.sides.items.inside

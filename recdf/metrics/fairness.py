@@ -321,7 +321,7 @@ def item_gap(
 @metric(
     bounds=(-1.0, None), better=None, needs=("items",), arguments=("log", "pred"), per="item",
     sums=lambda params: user_group_sums(params["user_group_col"]), unknown=("group", "log_users"),
-    where=dict.fromkeys(["of=lists", "of=log"], {"bounds": (0.0, None)}),
+    where={"of=lists": {"bounds": (0.0, None)}, "of=log": {"bounds": (0.0, None)}},
 )  # fmt: skip
 def bias_disparity(
     counts: Counts, *, user_group_col: str = "group", group_col: str = "group",
@@ -334,7 +334,7 @@ def bias_disparity(
     B / S − 1, at least −1. B is the share of item group c in the recommendations (first k) to the users of group g,
     over the share of c in the catalogue. S is the same of the items that these users have in `log`, each item once per
     list. Items without a group are left out, and an item of several groups counts in each. There is one value per pair
-    of groups: a call returns a dict with keys "g:c", and a summary has rows `bias_disparity[g:c]`. 0/0 is undefined.
+    of groups: a call returns a dict with keys "g:c", and a summary has rows `bias_disparity[g:c]`. Undefined for S = 0.
 
     Parameters
     ----------
@@ -366,7 +366,8 @@ def bias_disparity(
         return ratio(_by_group(labels, np.where(grouped, per_item, 0)), per_item[grouped].sum())
 
     shown, had = (counts.by_user_group(one) for one in user_group_sums(user_group_col))
-    catalogue, found = share(grouped), {}
+    catalogue = share(grouped)
+    found: dict[object, float] = {}
     for group in shown:
         lists, log = ratio(share(shown[group]), catalogue), ratio(share(had[group]), catalogue)
         value = {"both": ratio(lists, log) - 1.0, "lists": lists, "log": log}[of]

@@ -44,6 +44,10 @@ def popularity(
     ----------
     share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users. "events": it is a share of interactions.
+    unit : {"share", "count", "rank"}, default "share"
+        "share": p(i) as above. "count": the number of users or interactions, which is at least 0. "rank": the rank of
+        item i by that number, from the smallest, over the number of items in the log, so that the most popular item has
+        1; equal items share the mean of their ranks.
 
     Notes
     -----

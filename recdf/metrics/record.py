@@ -57,7 +57,7 @@ class MetricRecord:
     optional: Sequence[str] = ()
     k: int | None = 10
     per: Literal["list", "item"] = "list"
-    sums: Sequence[str | tuple[Any, ...]] | None = None
+    sums: Sequence[str | tuple[Any, ...]] | Callable[[Mapping[str, Any]], Sequence[Sum]] | None = None
     unknown: Sequence[Unknown] = ()
     where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -85,11 +85,12 @@ class MetricRecord:
                     f"parameter {p.name!r} of metric {self.name!r} must have a default and not be named like an option"
                 )
 
-    @cached_property
-    def exposure_sums(self) -> list[Sum]:
+    def exposure_sums(self, params: Mapping[str, Any]) -> list[Sum]:
         """The sums over lists that the kernel reads: those that the record names, or all that its side tables allow."""
         if self.per == "list":
             return []
+        if callable(self.sums):
+            return list(self.sums(params))
         if self.sums is None:
             return [one for one in SUMS.values() if one.name not in OF_LOG or "log" in self.needs]
         return [SUMS[one] if isinstance(one, str) else Sum(*one) for one in self.sums]
@@ -257,6 +258,11 @@ class Request:
     own_column: str | None = None
 
     @property
+    def sums(self) -> list[Sum]:
+        """The sums over lists from which one value for all lists follows."""
+        return self.metric.exposure_sums(self.params)
+
+    @property
     def bounds(self) -> Bounds:
         """Bounds of the values with these parameters."""
         return self.metric.stated(self.definition)[0]
@@ -298,5 +304,3 @@ class Request:
 def show(value: Any) -> str:
     """Return a parameter's value as metric strings write it: the name of a function, else the value."""
     return getattr(value, "__name__", None) or str(value)
-
-

@@ -3,6 +3,7 @@
 import math
 from collections import Counter, defaultdict
 
+from oracles.exposure import at_rank
 from oracles.lists import items_of
 from oracles.numbers import NAN, average, ratio
 from oracles.registry import oracle
@@ -103,10 +104,17 @@ def categories(one, *, divisor="k"):
 
 
 @oracle
-def category_entropy(one):
-    """Bits of the mix of categories recommended."""
-    mix = category_mix(items_of(one), one.world)
-    return sum(-w * math.log2(w) for w in mix.values()) if mix else NAN
+def category_entropy(one, *, discount="none", p=0.85, smoothing=0.0):
+    """Bits of the mix of categories recommended, weighted by rank and smoothed over all categories."""
+    mass = {c: smoothing for row in one.world.items.values() for c in row["category"]}
+    some = False
+    for rank, item in enumerate(items_of(one), start=1):
+        own = one.world.items.get(item, {}).get("category", [])
+        for category in own:
+            mass[category] += at_rank(discount, p, rank) / len(own)
+            some = True
+    total = sum(mass.values())
+    return sum(-w / total * math.log2(w / total) for w in mass.values() if w) if some else NAN
 
 
 def kl(p, q):
