@@ -154,7 +154,8 @@ class ManyUsers:
             at = own[top] if self.order is None else self.order[own[top]]
             num, den = (far.columns[0][at], far.columns[1][at]) if ratio else (value[top], 1.0)
             mine = total if ratio else ([*total, 0.0][0] - far.slope * [*total, 0.0][1], n_arm)
-            sums.append(ArmSums(float(mine[0]), float(mine[1]), num, den, out))
+            whole, part = np.reshape(mine, (2, 1)), np.zeros(len(top), np.int64)
+            sums.append(ArmSums(whole[0], whole[1], num, den, out, part, np.ones(1)))
         moved = moved_by(*sums)
         if not abs(moved) < MOVED * row["se"]:
             return None
