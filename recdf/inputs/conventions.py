@@ -73,12 +73,14 @@ CONVENTIONS: dict[str, Convention] = {
             order="score", options={"undefined": "zero"},
             metrics={
                 **_as_recdf("hitrate hits precision recall rprecision mapr mrr ndcg bpref infap normalized_gain"),
-                "utility": {}, "f1": {"divisor": "shown"}, "iprecision": {"rounding": "trec9"},
+                "utility": {}, "rbp": {"p": 0.9}, "f1": {"divisor": "shown"}, "iprecision": {"rounding": "trec9"},
                 "pair_accuracy": {"within": "judged"},
             },
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
-                "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true."
+                "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true.",
+                "rbp": "trec_eval 10 scales gains above 1 by bounds that it reads before it sets them.",
+                "pair_accuracy": "Its prefs_simp puts the smaller item id first among equal scores.",
             },
         ),
         Convention(
@@ -165,6 +167,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "mapr": {"normalizer": "shown"}, "mrr": {}, "ndcg": {**BINARY, "discount": "jk"},
                 "dcg": {**BINARY, "discount": "jk"}, "rbp": {"p": 0.85, **BINARY}, "rbo": {"p": 0.85},
                 **_as_recdf("ils gini least_promoted pooled_rmse pooled_mae"),
+                "category_entropy": {"smoothing": 1e-6}, "popularity": {"unit": "rank"},
             },
             undefined={"hitrate": "n_true", "mrr": "n_true", "dcg": "n_true", "rbp": "n_true", "mapr": "n_pred"},
             differs={
@@ -234,7 +237,9 @@ CONVENTIONS: dict[str, Convention] = {
             order="score",
             metrics={
                 **_as_recdf("hitrate precision recall mrr"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
-                **_as_recdf("auc coverage gini"), **_as_recdf("pooled_mae pooled_rmse pooled_log_loss pooled_auc"),
+                **_as_recdf("auc coverage gini"), "popularity": {"unit": "count"}, "aplt": {"tail": 0.1},
+                "entropy": {"log_base": "e", "divisor": "items"},
+                **_as_recdf("pooled_mae pooled_rmse pooled_log_loss pooled_auc"),
             },
             differs={
                 "*": "RecBole rounds values to 4 decimals.",
@@ -248,7 +253,7 @@ CONVENTIONS: dict[str, Convention] = {
             metrics={
                 **_as_recdf("hitrate precision recall f1 mrr"), "ndcg": {"gain": "exp2"},
                 **_as_recdf("coverage user_coverage entropy popularity aplt aclt epc efd pop_reo pop_rsp"),
-                **_as_recdf("subtopic_recall pooled_mae pooled_mse pooled_rmse"),
+                **_as_recdf("gini bias_disparity item_gap subtopic_recall pooled_mae pooled_mse pooled_rmse"),
             },
             differs={
                 "ndcg": "recdf takes gains as they are, which is its threshold of 1.",
@@ -264,7 +269,8 @@ CONVENTIONS: dict[str, Convention] = {
             options={"users": "pred", "ties": "row"},
             metrics={
                 **_as_recdf("hitrate recall mapr mrr"), "precision": {"divisor": "shown"}, "f1": {"divisor": "shown"},
-                "ndcg": {"ideal": "listed"}, **_as_recdf("ild gini"),
+                "ndcg": {"ideal": "listed"}, "popularity": {"unit": "count"},
+                **_as_recdf("ild gini surprisal personalization mar"),
             },
             undefined={"hitrate": "n_true", "precision": "n_true", "f1": "n_true", "mrr": "n_true"},
             differs={
@@ -272,7 +278,7 @@ CONVENTIONS: dict[str, Convention] = {
                 "ild": "evidently divides the sum of distances by m, not by the m(m − 1)/2 pairs.",
                 "serendipity": "evidently takes 1 − the sum of similarities over the length of the past, of all items.",
                 "popularity": "evidently leaves out items that are not in the log.",
-                "gini": "evidently takes only shown items for the catalogue.",
+                "gini": "evidently takes the n shown items for the catalogue, and divides by n − 1.",
             },
         ),
         Convention(
@@ -332,7 +338,7 @@ CONVENTIONS: dict[str, Convention] = {
         Convention(
             name="recmetrics", library="recmetrics 0.1.5",
             rules="Row order; binary; users of true. Its mark, a \"mean average recall\", is average precision.",
-            order="row", metrics=_as_recdf("mapr surprisal coverage ils pooled_mse pooled_rmse"),
+            order="row", metrics=_as_recdf("mapr surprisal coverage ils personalization pooled_mse pooled_rmse"),
             differs={"surprisal": "recmetrics divides the sum by n, the length that it is told."},
         ),
         Convention(

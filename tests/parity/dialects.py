@@ -66,24 +66,25 @@ UNION_NAMES = {
     "scikit-learn": "sklearn",
 }  # fmt: skip
 STORED_AS = {
-    ("recbole", "auc"), ("surprise", "pair_accuracy"), ("cornac", "arhr"), ("trec_eval", "bpref"), ("ranx", "rbp"),
+    ("recbole", "auc"), ("surprise", "pair_accuracy"), ("ranx", "rbp"),
 }  # fmt: skip
 
+LIVE = json.loads((UNION / "live.json").read_text())
 # Metrics whose definition was read in the code of the library, which was not run.
 READ = {
+    "trec_eval": "rbp",
     "rectools": "ild user_coverage",
     "replay": "coverage",
     "recommenders": "surprisal coverage pooled_rmse pooled_mae",
+    "evidently": "surprisal personalization mar",
     "lenskit": "pooled_rmse pooled_mae",
     "recpack": "coverage",
-    "sklearn": "pooled_rmse pooled_mae",
-    "cornac": "mrr pooled_mae pooled_rmse pooled_mse",
-    "recbole": "coverage pooled_mae pooled_rmse pooled_log_loss pooled_auc",
+    "cornac": "mrr",
+    "recbole": "pooled_auc",
     "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt aclt epc efd "
-    "pop_reo pop_rsp subtopic_recall pooled_mae pooled_mse pooled_rmse",
+    "pop_reo pop_rsp gini subtopic_recall pooled_mae pooled_mse pooled_rmse",
     "fuxictr": "pooled_log_loss pooled_auc",
-    "surprise": "pooled_mae pooled_mse pooled_rmse",
-    "recmetrics": "surprisal coverage ils pooled_mse pooled_rmse",
+    "recmetrics": "surprisal",
     "cwl_eval": "rbp mrr precision",
 }
 
@@ -94,7 +95,14 @@ LIBRARIES = {
     "Surprise": "surprise", "FuxiCTR": "fuxictr", **{name: name for name in rd.CONVENTIONS},
 }  # fmt: skip
 # Measures that are a metric with parameters which their convention does not set.
-BY_PARAMETER: list[tuple[str, str, str]] = []
+BY_PARAMETER = [
+    ("trec_eval", "dcg", "dcg(of=ideal)"),
+    ("trec_eval", "judged", "judged(of=unjudged,divisor=k); judged(of=nonrelevant,divisor=none)"),
+    ("trec_eval", "intent_aware", "intent_aware(metric=mapr)"),
+    ("tf_ranking", "intent_aware", "intent_aware(metric=precision)"),
+    ("rectools", "rprecision", "rprecision"),
+    ("rectools", "unexpectedness", "unexpectedness"),
+]
 
 UNSTABLE = "equal scores stand in no defined order"
 BOTH = "its mean is over the users that have recommendations"
@@ -220,7 +228,8 @@ def page() -> str:
         "This page is written by `python tests/parity/dialects.py` and checked by the tests.",
         "",
         '"stored": equal to numbers of the library that stand in `tests/golden`, at one or two k. "read": its code',
-        'says so, and it was not run. "–": the library has no such metric, or another one by that name (see below).',
+        'says so, and it was not run. "other": the library has another metric by that name, which the',
+        'rules below tell. "–": it has none.',
         "",
         "| metric | " + " | ".join(outcomes) + " |",
         "|---" * (len(outcomes) + 1) + "|",
@@ -252,7 +261,9 @@ def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes
     own = {theirs for (like, theirs), ours in VARIANTS.items() if like == convention and ours == metric}
     frames = {frame: what for (name, frame), what in found.items() if name in {metric, *own}}
     if not frames:
-        return how_known(convention, metric) if metric in rd.CONVENTIONS[convention].metrics else "–"
+        if metric in rd.CONVENTIONS[convention].metrics:
+            return how_known(convention, metric)
+        return "[other](#rules)" if metric in rd.CONVENTIONS[convention].differs else "–"
     reasons = [expected(convention, metric, frame) for frame, what in frames.items() if what != "equal"]
     if not reasons:
         return "equal"
@@ -271,7 +282,8 @@ def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes
 def how_known(convention: str, metric: str) -> str:
     """How a metric that no generated frame compares is known to be that of the library."""
     with (UNION / "expected.csv").open(newline="") as file:
-        union = {(UNION_NAMES.get(row["library"], row["library"]), row["metric"]) for row in csv.DictReader(file)}
+        union = {(like, name.partition("@")[0]) for like, numbers in LIVE.items() for name in numbers}
+        union |= {(UNION_NAMES.get(row["library"], row["library"]), row["metric"]) for row in csv.DictReader(file)}
     stored = (convention, metric) in {(one[0], one[2]) for one in BEYOND} | union | STORED_AS
     read = metric in READ.get(convention, "").split()
     assert stored != read, f"{convention} {metric}: say how it is known"
