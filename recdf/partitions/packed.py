@@ -148,14 +148,15 @@ def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
     A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these columns get narrow,
     and have 32 bits at least: threads that measure them as they are do so fastest.
     """
-    least: Any = np.bool_ if names is None else np.int32
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if pa.types.is_integer(column.type) and (names is None or name in names):
             low, high = (edge.as_py() for edge in pc.min_max(column).values())
             if low is not None:
-                kind = np.promote_types(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)), least)
+                signed = min(low, -high - 1)  # a signed type that holds it holds both edges
+                kind = np.min_scalar_type(high if low >= 0 and names is None else signed)
+                kind = kind if names is None else np.promote_types(kind, np.int32)
                 if kind.itemsize * 8 < column.type.bit_width:
-                    table = table.set_column(place, name, column.cast(pa.from_numpy_dtype(kind)))
+                    table = table.set_column(place, name, column.cast(pa.from_numpy_dtype(kind), safe=False))
     return table
 
 
