@@ -233,11 +233,8 @@ class FilesRun(Run[Any]):
     needed: NeededOfFiles
 
     def __init__(self, engine: FilesEngine, files: NeededOfFiles, n_buckets: int, sizes: Sizes) -> None:
-        population = files.call.options.population.frames
-        schemas = {
-            role: schema.append(pa.field(ROW, pa.int64())) if role in population else schema
-            for role, schema in files.schemas.items()
-        }
+        rows = {role: pa.field(ROW, pa.int64()) for role in files.call.options.population.frames}
+        schemas = {role: pa.schema([*one, rows[role]]) if role in rows else one for role, one in files.schemas.items()}
         super().__init__(engine, files.sources, replace(files, schemas=schemas), n_buckets)
         self.sizes = sizes
         # `by` value × span + row orders the lists of the result, since `span` is larger than any row number.

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from ..errors import DataError
+from ..evaluation.dtypes import without_dictionary
 from ..inputs.digits import GOLDEN, LOW_BYTES
 from ..inputs.sorting import offsets
 
@@ -128,9 +129,7 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the columns of a schema in its types, without dictionaries and with -0.0 as 0.0."""
     columns = {}
     for field in schema:
-        column = table[field.name]
-        if pa.types.is_dictionary(column.type):
-            column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+        column = without_dictionary(table[field.name])
         if column.type != field.type:
             try:
                 column = column.cast(field.type)
@@ -232,7 +231,7 @@ def _hash_into(hashed: np.ndarray, column: Any) -> None:
     if isinstance(column, pa.ChunkedArray):  # still several chunks, if one cannot hold all strings
         column = pa.concat_arrays(column.chunks)
     if pa.types.is_dictionary(kind):
-        return _hash_into(hashed, column.dictionary_decode())
+        return _hash_into(hashed, without_dictionary(column))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _hash_into(hashed, column.cast(pa.large_binary()))
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
