@@ -54,6 +54,7 @@ REASONS = {
     ("rd.gate", "alpha"): "a gate is about its error rate",
     ("rd.diagnostics.gate", "alpha"): "a gate is about its error rate",
     ("rd.experiments.interleave", "method"): "the literature calls the ways of mixing lists methods",
+    ("rd.summarize", "alpha"): "the literature calls this parameter of the risk so",
     ("rd.a_ndcg", "alpha"): "the literature calls this parameter of α-NDCG so",
 }
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -137,6 +137,10 @@ def add_evaluate(commands: Any) -> None:
             "columns of --pred to copy into per_user.parquet, constant within a list, or reduced, such as time=min "
             "(first, last, min, max)",
         "-k K ...": "cut-offs of metrics that name none (default 10)",
+        "--stat STAT ...":
+            "print these statistics of the lists, as rd.summarize does: mean (the default), sum, median, min, max, "
+            "std, gmean, or a quantile such as 0.9; files have means",
+        "--weight-by COUNT": "print means with weights of lists: relevant, shown or rows",
     })  # fmt: skip
     add_options(command.add_argument_group("options"))
 
@@ -208,7 +212,13 @@ def _evaluate(given: argparse.Namespace) -> None:
         result.spec["files"] = given.files
         if given.out is not None:
             result.to_parquet(given.out, overwrite=given.overwrite)
-    print_tables(given, result.summary.to_string(index=False), {"summary": result.summary})
+    summary = result.summary
+    if given.stat or given.weight_by:
+        stats = [float(one) if re.fullmatch(r"[\d.]*\d[\d.]*", one) else one for one in given.stat or ["mean"]]
+        summary = result.summarize(stat=stats, weight_by=given.weight_by)
+        if set(result.spec["metrics"]) - set(result.per_user.columns):
+            note(given, "metrics of exposure are one number for all lists, and have no other statistic\n")
+    print_tables(given, summary.to_string(index=False), {"summary": summary})
     if "exclude_rows" in result.spec["counts"]:
         note(given, "\n" + EXCLUDED.format_map(result.spec["counts"]).replace("exclude=", "--exclude"))
     if given.out is not None:

@@ -14,9 +14,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
+from ..evaluation.mean_tables import CONFIDENCE
+from ..evaluation.reductions import Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.spec import better_of
-from ..evaluation.summary import CONFIDENCE, summarize
+from ..evaluation.summary import summarize
 from ..experiments.compare.runs import repeated_unit, unit_of
 
 __all__: list[str] = []
@@ -119,12 +121,25 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     plain.attrs = {"recdf": spec}
     own = summarize(plain, by, metrics=names, unit_col=units, weight_col=spec.get("weight"),
                     confidence=spec.get("confidence", CONFIDENCE))  # fmt: skip
-    summary, keys, bounds = result.summary.copy(deep=False), [*by, "metric", "k"], ["se", "ci_low", "ci_high"]
-    found = summary[keys].merge(own[[*keys, *bounds]], on=keys, how="left", validate="m:1")
+    return Evaluation(per_user, _restated(result, own, ["se", "ci_low", "ci_high"]), spec)
+
+
+def _restated(result: Evaluation, own: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Return the summary with some columns of `own` in the rows of metrics over all lists."""
+    summary, keys, spec = result.summary.copy(deep=False), [*result.spec["by"], "metric", "k"], result.spec
+    found = summary[keys].merge(own[[*keys, *columns]], on=keys, how="left", validate="m:1", indicator="_found")
     whole = summary[spec["item_by"]].isna().to_numpy() if "item_by" in spec else True
-    for name in bounds:
+    whole &= found["_found"].eq("both").to_numpy()
+    for name in columns:
         summary[name] = np.where(whole, found[name].to_numpy(), summary[name].to_numpy())
-    return Evaluation(per_user, summary, spec)
+    return summary
+
+
+def with_stat(result: Evaluation, stat: Stat) -> Evaluation:
+    """Return the result with another statistic of the lists than their mean in the summary, named in its spec."""
+    own = summarize(result, stat=stat, unit_col=result.spec.get("unit_col"))
+    spec = dict(result.spec) | {"stat": stat if isinstance(stat, str) else f"quantile {stat:g}"}
+    return Evaluation(result.per_user, _restated(result, own, ["value", "se", "ci_low", "ci_high"]), spec)
 
 
 def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:

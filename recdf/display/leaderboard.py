@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import kind_of
+from ..errors import OptionError, kind_of
+from ..evaluation.reductions import STAT_OF_MODELS, Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
 from ..experiments.choices import NATURAL, Correction, check_value
@@ -31,7 +32,7 @@ from ..tables.cells import (
     to_text,
     visible,
 )
-from .given_tables import check_model, direction_word, summary_of, with_units
+from .given_tables import check_model, direction_word, summary_of, with_stat, with_units
 from .leaderboard_values import EVERYONE, columns_of, floor_rows, n_differs, values_frame
 from .pairs import compare
 from .segments import SegmentGroups, segment_groups
@@ -169,8 +170,7 @@ class Leaderboard:
 def leaderboard(
     result: Evaluation, *, baseline: Any = None, k: int | None = None, metrics: str | Sequence[str] | None = None,
     correction: Correction | None = "holm", segments: pd.DataFrame | None = None, digits: int = 3,
-    unit_col: str | Sequence[str] | None = None,
-    floors: pd.DataFrame | bool | None = None,
+    unit_col: str | Sequence[str] | None = None, floors: pd.DataFrame | bool | None = None, stat: Stat = "mean",
 ) -> Leaderboard:  # fmt: skip
     """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
 
@@ -200,6 +200,10 @@ def leaderboard(
         What `rd.audit` returned, or its table `floors`, of the same recommendations: chance, popularity and the ceiling
         of each model become rows below the models. They have no place and no tests. A result holds no frames, so that
         True is an error that names the call of `rd.audit` to pass.
+    stat : {"mean", "sum", "median", "min", "max", "gmean"} or float, default "mean"
+        What the values are of the lists, as in `rd.summarize`; a number between 0 and 1 is a quantile. Tests are of
+        means, so that there are none and no marks for any other; and none with segments, for which there is
+        `rd.summarize`.
 
     Returns
     -------
@@ -236,7 +240,12 @@ def leaderboard(
         raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
     check_value("correction", correction, Correction | None)
     check_value("digits", digits, NATURAL)
+    STAT_OF_MODELS.check("stat", stat)
     result = with_units(result, unit_col)
+    if stat != "mean":
+        if segments is not None:
+            raise OptionError(f"⟦segments=⟧ have means, not ⟦stat={stat!r}⟧, which ⟦rd.summarize⟧ gives by segment")
+        result, correction = with_stat(result, stat), None
     table = summary_of(result)
     columns = columns_of(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
@@ -343,9 +352,11 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
 def notes(result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> tuple[str, ...]:
     """Return sentences that say what the table shows, each only where the table has what it speaks of."""
     level = f"{100 * result.spec.get('confidence', 0.95):g} %"
-    mean = "weighted mean" if "weight" in result.spec else "mean"
+    mean = result.spec.get("stat", "mean")
+    said = [] if mean == "mean" else [f"Values are the {mean} over lists, not means; no difference is tested."]
+    mean = f"weighted {mean}" if "weight" in result.spec else mean
     directed, placed = frame["better"] != "", frame["place"].notna()
-    said = [f"± is half of the {level} interval of the {mean}."] if frame["half_width"].notna().any() else []
+    said += [f"± is half of the {level} interval of the {mean}."] if frame["half_width"].notna().any() else []
     said += ["Arrows say whether higher or lower values are better."] if directed.any() else []
     said += [MARK_WEIGHTS["html"]] if placed.any() else []
     apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique().tolist()

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..evaluation.mean_tables import unit_codes
 from ..evaluation.result import Evaluation
-from ..evaluation.summary import unit_codes
 from ..experiments.choices import Correction
 from ..experiments.compare.compare_models import compare_models
 from .given_tables import direction_word, rows_by

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..evaluation.mean_tables import mean_table, unit_codes
 from ..evaluation.result import Evaluation
-from ..evaluation.summary import mean_table, unit_codes
 from ..evaluation.value_moments import GroupMoments, clustered
 from ..experiments.compare.within_segments import segment_columns, segments_of_lists
 from .given_tables import direction_word, labels

@@ -16,8 +16,8 @@ import pandas as pd
 
 from ..errors import DataError
 from ..inputs.options import OPTIONS, as_columns
+from .mean_tables import SUMMARY, means
 from .spec import Spec
-from .summary import SUMMARY, means
 
 MEAN_TOLERANCE = 1e-9  # of a mean, relative to the size of the values; sums of parts round differently
 

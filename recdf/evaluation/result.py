@@ -135,6 +135,34 @@ class Evaluation(Result):
         """
         write_tables(folder, self.per_user, self.summary, self.spec, overwrite=overwrite)
 
+    def summarize(self, by: str | Sequence[str] | None = None, **options: Any) -> pd.DataFrame:
+        """Reduce the lists to means or other statistics: `rd.summarize` of this evaluation.
+
+        Parameters
+        ----------
+        by : str or list of str, optional
+            Columns to group by. Default: the `by` columns of the evaluation.
+        **options
+            `stat`, `floor`, `weight_by`, `base`, `alpha`, `metrics`, `confidence`, `weight_col`, `unit_col`,
+            `user_col`, `n_resamples`, `seed`, as in `rd.summarize`.
+
+        Returns
+        -------
+        DataFrame
+            One row per group and metric (and statistic).
+
+        Examples
+        --------
+        >>> import recdf as rd
+        >>> result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
+        >>> result.summarize(stat="max")[["stat", "metric", "value"]]
+          stat metric  value
+        0  max    mrr    1.0
+        """
+        from .summary import summarize
+
+        return summarize(self, by, **options)
+
     def join_experiment(
         self, assignment: pd.DataFrame, *, user_col: str | Sequence[str] | None = None, variant_col: str = "variant",
         by: str | Sequence[str] | None = None, **options: Any,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..experiments.compare.runs import unit_of
 from ..tables.cells import NULL, Align, Cell, html_text, number, to_html, to_text, visible
-from .summary import SUMMARY
+from .mean_tables import SUMMARY
 
 MOST_ROWS = 30
 MOST_K = 6

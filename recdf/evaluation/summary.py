@@ -6,13 +6,12 @@ metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, NullKeyError, closest, kind_of, renamed
+from ..errors import ColumnError, DataError, closest, kind_of, renamed
 from ..experiments.compare.runs import unit_of
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.door import takes_columns
@@ -22,12 +21,8 @@ from ..inputs.options import Options, as_columns
 from ..inputs.per_user_columns import evaluated, list_columns, refuse_mixed_models, warn_of_weights
 from ..inputs.true_and_pred import read_weights
 from ..metrics.metric import METRICS
-from .value_moments import GroupMoments, clustered
-
-CONFIDENCE = 0.95
-
-OF_WEIGHTS = ("n_effective",)  # columns of the summary that only weighted means have
-SUMMARY = ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined")
+from .mean_tables import CONFIDENCE, means, split_column
+from .reductions import ListReduction, Stat, WeightBy, base_values, reduced
 
 
 class HasPerUser(Protocol):
@@ -55,8 +50,10 @@ def summarize(
     per_user: pd.DataFrame | HasPerUser, by: str | Sequence[str] | None = None, *,
     user_col: str | Sequence[str] | None = None, metrics: Sequence[str] | None = None, confidence: float = CONFIDENCE,
     weight_col: str | None = None, unit_col: str | Sequence[str] | None = None, options: Options | None = None,
+    stat: Stat | Sequence[Stat] = "mean", floor: float = 1e-5, weight_by: WeightBy | None = None,
+    base: pd.DataFrame | HasPerUser | None = None, alpha: float = 0.0, n_resamples: int = 2000, seed: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Mean of each metric over groups of per-user rows, with its interval.
+    """Mean of each metric over groups of per-user rows, or another statistic of them, with its interval.
 
     Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
     value ∓ z · se, z the normal quantile of (1 + confidence) / 2; below 100 units that of Student's t, with one degree
@@ -66,6 +63,13 @@ def summarize(
     n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965). The rows of a
     unit (`unit_col`) are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w,
     for u units; w is 1 without weights.
+
+    `stat` names other statistics of the n defined values. "sum" is n times the mean, and so are its errors. "gmean" is
+    exp(mean of ln max(x, floor)), se the delta method's: value · se of the mean of logarithms; its interval is that of
+    the mean of logarithms, put through exp. "urisk" is the mean of d where d ≥ 0 and of (1 + alpha) · d elsewhere, with
+    d = x − the value that `base` has for the list (Wang et al. 2012). "median", "min", "max" and a number q between 0
+    and 1 are quantiles, linear between two values; "std" has divisor n − 1. Errors and percentile intervals of
+    quantiles and std are those of the Poisson bootstrap, over the units where there are any.
 
     Parameters
     ----------
@@ -95,6 +99,22 @@ def summarize(
         than `by` precede `n_true` (or are in `user_col`), the one called "user_id", or else the first of them.
     options : Options, optional
         `user_col`, `by` and `weight_col` of a project, where they are not given here.
+    stat : str, float or list of them, default "mean"
+        "mean", "sum", "median", "min", "max", "std", "gmean", "urisk", or a quantile such as 0.9. The median says what
+        a list in the middle has. "gmean" with `floor` tells systems apart that differ in their worst lists, as
+        `gm_map` of trec_eval does. The bootstrap tells little of "min" and "max": no draw goes beyond the data.
+    floor : float, default 1e-5
+        Smaller values count as this in "gmean", which one 0 would make 0.
+    weight_by : {"relevant", "shown", "rows"}, optional
+        Weights of lists beside those of `weight_col`: n_true, min(k, n_pred) or n_pred. With `auc` that is GAUC, of
+        RecBole ("relevant") and of FuxiCTR and DIN ("rows").
+    base : DataFrame or Evaluation, optional
+        Per-user table of one other recommender, for "urisk": the list key and the same metric columns. A list that it
+        lacks has no value.
+    alpha : float, default 0
+        How much more a loss counts than a gain in "urisk".
+    n_resamples, seed : int, default 2000, 0
+        Of the bootstrap.
 
     Returns
     -------
@@ -102,7 +122,8 @@ def summarize(
         `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
         interval null for n = 1, se and interval also for one unit and for equal values), `n`, `n_undefined` (int64),
         with weights `n_effective` (float64), with units `n_users` (int64: units with a defined row); groups in order of
-        first appearance.
+        first appearance. Where a `stat` other than "mean" or several are asked for, or `weight_by`, `stat` before
+        `metric` names the statistic of each row, and `std` is still that of the values (with "urisk" of the d).
 
     Raises
     ------
@@ -111,8 +132,10 @@ def summarize(
     NullKeyError
         If a unit is null.
     DataError
-        If a list occurs in several rows, a group has lists of several recommenders, a metric column is not numeric, or
-        a weight is null, negative or infinite.
+        If a list occurs in several rows (also of `base`), a group has lists of several recommenders, a metric column is
+        not numeric, or a weight is null, negative or infinite.
+    OptionError
+        If `stat` or its arguments are unknown, or lists with weights are to be reduced to a sum, quantile or std.
 
     Examples
     --------
@@ -124,7 +147,14 @@ def summarize(
       segment metric  k  value  n
     0     new    mrr  1    1.0  1
     1     old    mrr  1    0.0  1
+    >>> rd.summarize(result, stat=["median", 0.9])[["stat", "metric", "value"]]
+         stat metric  value
+    0  median    mrr    0.5
+    1     0.9    mrr    0.9
     """
+    stats = [stat] if isinstance(stat, str | float) else as_columns(stat)  # type: ignore[arg-type]
+    base = None if base is None else per_user_table(base)
+    how = ListReduction(stats, floor, weight_by, base, alpha, n_resamples, seed)
     whole = not isinstance(per_user, pd.DataFrame)
     per_user = per_user_table(per_user)
     spec = evaluated(per_user)
@@ -165,7 +195,13 @@ def summarize(
             raise DataError(f"metric column {name!r} is {per_user[name].dtype}; expected numbers")
     plain = per_user.copy(deep=False)
     plain.attrs = {}
-    table = means(plain, by, names, spec, confidence, units, weights)
+    how.refuse_weights(weights is not None)
+    if isinstance(stat, str) and stat == "mean" and weight_by is None:
+        table = means(plain, by, names, spec, confidence, units, weights)
+    else:
+        key = spec.get("user_col") or [one for one in keys or list_columns(per_user) if one not in (*by, weight_col)]
+        against = None if how.base is None else base_values(per_user, how.base, names, key)
+        table = reduced(plain, by, names, how, spec, confidence, units, weights, against)
     if spec:
         table.attrs["recdf"] = spec
     return table
@@ -190,69 +226,6 @@ def recommender_columns(per_user: pd.DataFrame, argument: str, weight_col: str |
     return []
 
 
-def means(
-    per_user: pd.DataFrame, by: list[str], names: list[str], spec: Mapping[str, Any], confidence: float,
-    units: Sequence[str] = (), weights: np.ndarray | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Return the mean and the interval of some columns in each group of rows."""
-    if by:
-        grouped = per_user.groupby(by, sort=False, dropna=False, observed=True)
-        group, n_groups = grouped.ngroup().to_numpy(), grouped.ngroups
-        first = np.zeros(n_groups, np.int64)
-        first[group[::-1]] = np.arange(len(group))[::-1]
-        labels = per_user[by].take(first).reset_index(drop=True)
-    else:
-        group, n_groups = np.zeros(len(per_user), np.int64), 1
-        labels = pd.DataFrame(index=range(1))
-
-    def columns() -> Iterator[np.ndarray]:
-        return (per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names)
-
-    moments = GroupMoments.of(columns(), group, n_groups, weights)
-    if not units:
-        return mean_table(labels, names, moments, spec, confidence)
-    if "n_users" in by:
-        raise ColumnError("the by column 'n_users' has the name of a column of the summary; rename it")
-    moments, n_users = clustered(columns(), group, unit_codes(per_user, units), moments, weights)
-    return mean_table(labels, names, moments, spec, confidence).assign(n_users=n_users.ravel())
-
-
-def unit_codes(per_user: pd.DataFrame, units: Sequence[str]) -> np.ndarray:
-    """Return a code for the unit of each row."""
-    for name in units:
-        if per_user[name].isna().any():
-            raise NullKeyError(f"per_user[{name!r}] has null units: {int(per_user[name].isna().sum()):,}; drop them")
-        check_labels(per_user[name], f"per_user[{name!r}]")
-    codes: np.ndarray = per_user.groupby(list(units), sort=False, observed=True).ngroup().to_numpy()
-    return codes
-
-
-def refuse_summary_names(by: pd.DataFrame) -> None:
-    """Raise if a `by` column has the name of a column of the summary, which would replace it."""
-    taken = [name for name in map(str, by.columns) if name in (*SUMMARY, *OF_WEIGHTS)]
-    if taken:
-        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
-
-
-def mean_table(
-    labels: pd.DataFrame, names: Sequence[str], moments: GroupMoments, spec: Mapping[str, Any],
-    confidence: float = CONFIDENCE,
-) -> pd.DataFrame:  # fmt: skip
-    """Make one row per group (a row of `labels`) and metric column."""
-    refuse_summary_names(labels)
-    statistics, n_groups = moments.statistics(confidence), len(labels)
-    known = spec.get("metrics", {})
-    described = [(known[name]["name"], known[name]["k"]) if name in known else _split(name) for name in names]
-    columns: dict[str, Any] = {
-        "metric": [name for name, _ in described] * n_groups,
-        "k": pd.array([k for _, k in described] * n_groups, dtype="Int64"),
-        **{name: array.ravel() for name, array in statistics.items()},
-    }
-    rows = np.repeat(np.arange(n_groups), len(names))
-    repeated = {str(name): labels[name].take(rows).reset_index(drop=True) for name in labels.columns}
-    return pd.DataFrame({**repeated, **columns}, copy=False)
-
-
 def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: Mapping[str, Any]) -> list[str]:
     if metrics is not None:
         return as_columns(metrics)
@@ -261,7 +234,7 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
     texts = () if names else (name for name in per_user.columns if isinstance(name, str))
     for name in texts:
         metric = METRICS.get(name.partition("(")[0])
-        if _split(name)[1] is not None or (metric is not None and not metric.cut):
+        if split_column(name)[1] is not None or (metric is not None and not metric.cut):
             names.append(name)
     if not names:
         own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
@@ -270,11 +243,6 @@ def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec:
             f"drops what evaluate wrote: give them in ⟦+metrics=⟧; the columns of numbers are {own}"
         )
     return names
-
-
-def _split(column: str) -> tuple[str, int | None]:
-    name, at, k = column.rpartition("@")
-    return (name, int(k)) if at and name and k.isdigit() else (column, None)
 
 
 def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ Ties = Literal["item_desc", "item_asc", "row", "worst", "raise"]
 Duplicates = Literal["drop", "keep", "raise"]
 NullKeys = Literal["raise", "drop"]
 NanScore = Literal["raise", "last", "drop"]
-Undefined = Literal["nan", "zero", "raise"]
+Undefined = Literal["nan", "zero", "one", "raise"]
 
 
 class OptionArguments(TypedDict, total=False):

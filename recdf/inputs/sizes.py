@@ -27,7 +27,8 @@ class Sizes:
     by a slower sort.
 
     Blocks of lists: list_block_rows : rows of a block, or fewer where there are many threads · dealt_rows : rows that
-    are dealt at a time · group_rows : rows whose values are dealt at a time.
+    are dealt at a time · group_rows : rows whose values are dealt at a time · marked_cells : marks of items of a few
+    lists · rows_of_marks : rows that these lists must have, or their rows are paired instead.
 
     Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each · moment_cells : values of
     short columns whose moments are computed together · most_indicators : values become indicators only if there are at
@@ -70,6 +71,8 @@ class Sizes:
     list_block_rows: int = 2**19
     dealt_rows: int = 2**18
     group_rows: int = 2**22
+    marked_cells: int = 2**21
+    rows_of_marks: int = 2**10
     summed_terms: int = 2**14
     moment_cells: int = 2**14
     most_indicators: int = 1024

@@ -25,6 +25,7 @@ __all__ = [
     "auc",
     "bought",
     "bpref",
+    "brier",
     "calibration",
     "categories",
     "category_entropy",
@@ -38,6 +39,7 @@ __all__ = [
     "entropy",
     "epc",
     "err",
+    "explained_variance",
     "exposure_ratio",
     "exposure_share",
     "f1",
@@ -49,6 +51,11 @@ __all__ = [
     "hits",
     "ild",
     "ils",
+    "infap",
+    "iprecision",
+    "judged",
+    "least_promoted",
+    "log_loss",
     "mae",
     "mapr",
     "mar",
@@ -57,16 +64,26 @@ __all__ = [
     "money_precision",
     "money_recall",
     "mrr",
+    "mse",
     "ndcg",
+    "overlap",
     "pap",
     "pauc",
     "personalization",
+    "pooled_auc",
+    "pooled_brier",
+    "pooled_explained_variance",
+    "pooled_log_loss",
     "pooled_mae",
+    "pooled_mse",
+    "pooled_r2",
     "pooled_rmse",
     "pop_reo",
     "pop_rsp",
     "popularity",
     "precision",
+    "r2",
+    "rbo",
     "rbp",
     "recall",
     "revenue",
@@ -76,10 +93,13 @@ __all__ = [
     "shown",
     "specificity",
     "subtopic_recall",
+    "sufficient",
     "surprisal",
     "unexpectedness",
+    "unrepeated",
     "unseen",
     "user_coverage",
+    "utility",
 ]
 
 class _ANdcg(ListMetric):
@@ -211,6 +231,20 @@ class _Bpref(ListMetric):
     ) -> pd.DataFrame: ...
 
 bpref: _Bpref
+
+class _Brier(ListMetric):
+    """Brier score, the mean squared error of a list's probabilities; smaller is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+brier: _Brier
 
 class _Calibration(ListMetric):
     """Divergence of the recommended categories from those of the user's past, in nats; smaller is better, at least
@@ -401,6 +435,20 @@ class _Err(ListMetric):
 
 err: _Err
 
+class _ExplainedVariance(ListMetric):
+    """Share of the variance of a list's ratings that the scores explain; larger is better, at most 1. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+explained_variance: _ExplainedVariance
+
 class _ExposureRatio(Metric):
     """Share of a group in the exposure over its share in the relevant items; 1 is proportional, at least 0."""
 
@@ -548,6 +596,83 @@ class _Ils(ListMetric):
 
 ils: _Ils
 
+class _Infap(ListMetric):
+    """Average precision inferred from a pool of which only a sample is judged; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+infap: _Infap
+
+class _Iprecision(ListMetric):
+    """Interpolated precision at a level of recall; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+iprecision: _Iprecision
+
+class _Judged(ListMetric):
+    """Share of the first k that `true` judges, as relevant or not; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+judged: _Judged
+
+class _LeastPromoted(ListMetric):
+    """From how far below k a re-ranking fetched its deepest item; neither direction is better, a count, at least 0."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+least_promoted: _LeastPromoted
+
+class _LogLoss(ListMetric):
+    """Log loss (cross-entropy) of the predicted probabilities of a list; smaller is better, at least 0. k is
+    ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+log_loss: _LogLoss
+
 class _Mae(ListMetric):
     """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
@@ -664,6 +789,20 @@ class _Mrr(ListMetric):
 
 mrr: _Mrr
 
+class _Mse(ListMetric):
+    """Mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+mse: _Mse
+
 class _Ndcg(ListMetric):
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1]."""
 
@@ -683,6 +822,22 @@ class _Ndcg(ListMetric):
     ) -> pd.DataFrame: ...
 
 ndcg: _Ndcg
+
+class _Overlap(ListMetric):
+    """Share of the recommended items that a baseline recommends too; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+overlap: _Overlap
 
 class _Pap(ListMetric):
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
@@ -722,6 +877,46 @@ class _Personalization(Metric):
 
 personalization: _Personalization
 
+class _PooledAuc(Metric):
+    """Area under the ROC curve of all scores of all lists together; larger is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_auc: _PooledAuc
+
+class _PooledBrier(Metric):
+    """Brier score of all predicted probabilities together; smaller is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_brier: _PooledBrier
+
+class _PooledExplainedVariance(Metric):
+    """Share of the variance of all ratings that the scores explain; larger is better, at most 1. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_explained_variance: _PooledExplainedVariance
+
+class _PooledLogLoss(Metric):
+    """Log loss (cross-entropy) of all predicted probabilities together; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_log_loss: _PooledLogLoss
+
 class _PooledMae(Metric):
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
@@ -731,6 +926,26 @@ class _PooledMae(Metric):
     ) -> float: ...
 
 pooled_mae: _PooledMae
+
+class _PooledMse(Metric):
+    """Mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_mse: _PooledMse
+
+class _PooledR2(Metric):
+    """Coefficient of determination of all predicted ratings together; larger is better, at most 1. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+pooled_r2: _PooledR2
 
 class _PooledRmse(Metric):
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
@@ -790,6 +1005,38 @@ class _Precision(ListMetric):
     ) -> pd.DataFrame: ...
 
 precision: _Precision
+
+class _R2(ListMetric):
+    """Coefficient of determination of the predicted ratings of a list; larger is better, at most 1. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+r2: _R2
+
+class _Rbo(ListMetric):
+    """Rank-biased overlap, how alike the tops of two rankings are; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+rbo: _Rbo
 
 class _Rbp(ListMetric):
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1]."""
@@ -924,6 +1171,20 @@ class _SubtopicRecall(ListMetric):
 
 subtopic_recall: _SubtopicRecall
 
+class _Sufficient(ListMetric):
+    """Whether a list has k items; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+sufficient: _Sufficient
+
 class _Surprisal(ListMetric):
     """Mean self-information of the recommended items, in bits; larger is better, at least 0."""
 
@@ -954,6 +1215,20 @@ class _Unexpectedness(ListMetric):
 
 unexpectedness: _Unexpectedness
 
+class _Unrepeated(ListMetric):
+    """Whether a list shows no item twice; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+unrepeated: _Unrepeated
+
 class _Unseen(ListMetric):
     """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
@@ -977,3 +1252,17 @@ class _UserCoverage(Metric):
     ) -> float: ...
 
 user_coverage: _UserCoverage
+
+class _Utility(ListMetric):
+    """What a list is worth if hits, misses and missed items have prices; larger is better, without bounds."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+utility: _Utility

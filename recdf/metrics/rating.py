@@ -10,57 +10,58 @@ from functools import partial
 
 import numpy as np
 
-from ..errors import OptionError
-from ..inputs.sorting import offsets
 from ..inputs.sums import exact_sums
 from ..matching.counts import Counts, ListCounts, Sum
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from .metric import metric
+from .rated import Rated, mean_loss, pooled_loss, rated_of, rated_rows, squared_error, total_loss
 
 
-def _errors(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
-    """List and error of each rated recommendation that has a score."""
-    matched, judged = lists.matched, lists.judged
-    if matched.rating is None:
-        raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
-    error = matched.rating.predicted()[judged.place] - matched.rating.given()[judged.true_place]
-    scored = ~np.isnan(error)
-    return judged.list[scored], error[scored]
-
-
-def _errors_by_value(lists: Lists) -> tuple[np.ndarray, np.ndarray]:
-    """The errors, sorted by `by` value, and where those of each value begin. They are sorted once for all values."""
-    cache, key = lists.matched.cache, ("errors by value", lists.cut)
-    if key not in cache:
-        of_list, error = _errors(lists)
-        value = lists.matched.list_by[of_list]
-        n_errors = np.bincount(value, minlength=len(lists.matched.by))
-        cache[key] = offsets(n_errors), error[np.argsort(value, kind="stable")]
-    found: tuple[np.ndarray, np.ndarray] = cache[key]
+def _absolute(rated: Rated) -> np.ndarray:
+    found: np.ndarray = np.abs(rated.error)
     return found
 
 
-def _mean_error(lists: Lists, power: int) -> np.ndarray:
-    of_list, error = _errors(lists)
-    total = np.bincount(of_list, weights=np.abs(error) ** power, minlength=len(lists))
-    return ratio(total, np.bincount(of_list, minlength=len(lists))) ** (1 / power)
+def _rating_moments(counts: ListCounts) -> np.ndarray:
+    """Number of rated recommendations; sums of errors, ratings, and the squares of both."""
+    rated = rated_of(counts)
+    values = (rated.error, rated.rating, rated.error**2, rated.rating**2)
+    return np.concatenate([[len(rated.error)], *(exact_sums(one) for one in values)])
 
 
-def _errors_to(power: int, counts: ListCounts) -> np.ndarray:
-    """Sum of the errors to some power, and how many there are."""
-    start, error = _errors_by_value(counts.lists)
-    mine = np.abs(error[start[counts.by] : start[counts.by + 1]]) ** power
-    return np.append(exact_sums(mine), len(mine))
+SQUARED = Sum("squared errors", partial(total_loss, squared_error), "lists")
+ABSOLUTE = Sum("absolute errors", partial(total_loss, _absolute), "lists")
+RATING_MOMENTS = Sum("moments of errors and ratings", _rating_moments, "lists")
 
 
-SQUARED = Sum("squared errors", partial(_errors_to, 2), "lists")
-ABSOLUTE = Sum("absolute errors", partial(_errors_to, 1), "lists")
+def _pooled_explained(counts: Counts, centered: bool) -> float:
+    """Return 1 − the squares of the errors, `centered` or not, over those of the ratings around their mean."""
+    n, error, rating, errors, ratings = counts.summed(*RATING_MOMENTS)
+    spread = ratings - ratio(rating**2, n)
+    if not spread > 1e-12 * ratings:  # all ratings are equal, but for rounding
+        return float("nan")
+    return float(1.0 - (errors - centered * error**2 / n) / spread)
 
 
-def _pooled_error(counts: Counts, errors: Sum, power: int) -> float:
-    total, n = counts.summed(*errors)
-    return float((total / n) ** (1 / power)) if n else float("nan")
+def _explained_of_lists(lists: Lists, centered: bool) -> np.ndarray:
+    """The same for each list."""
+    rated = rated_rows(lists)
+    of_list = rated.list
+    n = np.bincount(of_list, minlength=len(lists))
+
+    def squares(values: np.ndarray, centered: bool) -> np.ndarray:
+        if centered:
+            first = np.zeros(len(lists))
+            first[of_list[::-1]] = values[::-1]
+            values = values - first[of_list]  # so that equal values are exactly 0
+            values = values - ratio(np.bincount(of_list, values, len(lists)), n)[of_list]
+        found: np.ndarray = np.bincount(of_list, values**2, len(lists))
+        return found
+
+    unexplained = ratio(squares(rated.error, centered), squares(rated.rating, True))
+    found: np.ndarray = 1.0 - unexplained
+    return found
 
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
@@ -88,7 +89,8 @@ def rmse(lists: Lists) -> np.ndarray:
     >>> rd.rmse({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 2, "c": 3}})
     1.0
     """
-    return _mean_error(lists, 2)
+    found: np.ndarray = np.sqrt(mean_loss(lists, squared_error))
+    return found
 
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
@@ -115,7 +117,7 @@ def mae(lists: Lists) -> np.ndarray:
     >>> rd.mae({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 1, "c": 3}})
     0.5
     """
-    return _mean_error(lists, 1)
+    return mean_loss(lists, _absolute)
 
 
 @metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(SQUARED,))
@@ -141,7 +143,7 @@ def pooled_rmse(counts: Counts) -> float:
     >>> rd.pooled_rmse({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}}).__round__(4)
     1.4142
     """
-    return _pooled_error(counts, SQUARED, 2)
+    return float(np.sqrt(pooled_loss(counts, SQUARED)))
 
 
 @metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(ABSOLUTE,))
@@ -167,4 +169,160 @@ def pooled_mae(counts: Counts) -> float:
     >>> rd.pooled_mae({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 1}, "v": {"a": 5}})
     1.0
     """
-    return _pooled_error(counts, ABSOLUTE, 1)
+    return pooled_loss(counts, ABSOLUTE)
+
+
+@metric(bounds=(0.0, None), better="smaller", cut=False)
+def mse(lists: Lists) -> np.ndarray:
+    """Mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored.
+
+    Formula
+    -------
+    Σ (s_i − r_i)² / n over the n recommended items with a rating r_i, as in `rmse`, which is its root. Undefined for a
+    list without rated items. The mean is over lists; `pooled_mse` is over all ratings.
+
+    Notes
+    -----
+    Use it where errors are added up or compared with a variance, as in a decomposition into bias and variance. Its unit
+    is the square of the unit of the ratings, so report `rmse` to people.
+
+    References
+    ----------
+    scikit-learn `mean_squared_error`, per user.
+
+    Examples
+    --------
+    >>> rd.mse({"u": {"a": 5, "b": 1}}, {"u": {"a": 3, "b": 1, "c": 3}})
+    2.0
+    """
+    return mean_loss(lists, squared_error)
+
+
+@metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(SQUARED,))
+def pooled_mse(counts: Counts) -> float:
+    """Mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored.
+
+    Formula
+    -------
+    Σ (s_i − r_i)² / n over all n rated recommendations of the population, as in `mse`.
+
+    Notes
+    -----
+    Use it to compare with published numbers, which nearly always pool all ratings. Users with many ratings rule it;
+    `mse` weighs users equally. `weight_col`, which weighs lists, does not change it.
+
+    References
+    ----------
+    scikit-learn `mean_squared_error`.
+
+    Examples
+    --------
+    >>> rd.pooled_mse({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}})
+    2.0
+    """
+    return pooled_loss(counts, SQUARED)
+
+
+@metric(bounds=(None, 1.0), cut=False)
+def r2(lists: Lists) -> np.ndarray:
+    """Coefficient of determination of the predicted ratings of a list; larger is better, at most 1. k is ignored.
+
+    Formula
+    -------
+    1 − Σ (s_i − r_i)² / Σ (r_i − r̄)² over the recommended items of the list with a rating r_i, where s_i is the score
+    and r̄ the mean of the ratings. Undefined for a list whose ratings are all equal.
+
+    Notes
+    -----
+    Use it to ask whether the scores predict better than the list's own mean rating, which has the value 0; worse
+    predictions are below 0 without limit. With few ratings in a list a mean over lists is ruled by its worst lists, so
+    take `pooled_r2` there. It punishes a constant offset, which `explained_variance` does not.
+
+    References
+    ----------
+    scikit-learn `r2_score`, per user, which gives 1 or 0 where all ratings are equal.
+
+    Examples
+    --------
+    >>> rd.r2({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 2}})
+    0.75
+    """
+    return _explained_of_lists(lists, centered=False)
+
+
+@metric(bounds=(None, 1.0), cut=False, per="item", sums=(RATING_MOMENTS,))
+def pooled_r2(counts: Counts) -> float:
+    """Coefficient of determination of all predicted ratings together; larger is better, at most 1. k is ignored.
+
+    Formula
+    -------
+    1 − Σ (s_i − r_i)² / Σ (r_i − r̄)² over all rated recommendations of the population. Undefined if all ratings are
+    equal.
+
+    Notes
+    -----
+    Use it to ask whether the scores predict better than the mean of all ratings. A model that knows only which users
+    rate high gets a good value; `r2` compares within each user. `weight_col` does not change it.
+
+    References
+    ----------
+    scikit-learn and recommenders `r2_score`, `rsquared`.
+
+    Examples
+    --------
+    >>> rd.pooled_r2({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 3}})
+    0.75
+    """
+    return _pooled_explained(counts, centered=False)
+
+
+@metric(bounds=(None, 1.0), cut=False)
+def explained_variance(lists: Lists) -> np.ndarray:
+    """Share of the variance of a list's ratings that the scores explain; larger is better, at most 1. k is ignored.
+
+    Formula
+    -------
+    1 − Σ (e_i − ē)² / Σ (r_i − r̄)² over the recommended items of the list with a rating r_i, where e_i = s_i − r_i is
+    the error of the score, and ē and r̄ are means. Undefined for a list whose ratings are all equal.
+
+    Notes
+    -----
+    Use it instead of `r2` where a constant offset of the scores does no harm, as for a ranking. It cannot tell that all
+    predictions are one star too high; `r2` and `mae` do.
+
+    References
+    ----------
+    scikit-learn `explained_variance_score`, per user; recommenders `exp_var`.
+
+    Examples
+    --------
+    >>> rd.explained_variance({"u": {"a": 5, "b": 1}}, {"u": {"a": 4, "b": 0}})
+    1.0
+    """
+    return _explained_of_lists(lists, centered=True)
+
+
+@metric(bounds=(None, 1.0), cut=False, per="item", sums=(RATING_MOMENTS,))
+def pooled_explained_variance(counts: Counts) -> float:
+    """Share of the variance of all ratings that the scores explain; larger is better, at most 1. k is ignored.
+
+    Formula
+    -------
+    1 − Σ (e_i − ē)² / Σ (r_i − r̄)² over all rated recommendations of the population, as in `explained_variance`.
+    Undefined if all ratings are equal.
+
+    Notes
+    -----
+    Use it to compare with published numbers, which pool all ratings. Like `explained_variance` it does not see a
+    constant offset. `weight_col` does not change it.
+
+    References
+    ----------
+    scikit-learn `explained_variance_score`; recommenders `exp_var`.
+
+    Examples
+    --------
+    >>> rd.pooled_explained_variance({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 6, "b": 2}, "v": {"a": 4}})
+    1.0
+    """
+    return _pooled_explained(counts, centered=True)

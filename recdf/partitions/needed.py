@@ -17,7 +17,7 @@ import pyarrow as pa
 from ..errors import ColumnError, DataError, EmptyPopulationError, IdTypeError, OptionError
 from ..evaluation.carry import check_carried, nullable
 from ..evaluation.exposure_sums import common_type
-from ..evaluation.summary import SUMMARY
+from ..evaluation.mean_tables import SUMMARY
 from ..evaluation.summary_rows import check_item_by
 from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids

@@ -101,6 +101,13 @@ def _poisson_tile(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: i
     _POISSON.take(raw.astype("<u8", copy=False).view("<u2"), out=weights.reshape(-1), mode="clip")
 
 
+def poisson_counts(n_units: int, block: int, seed: Seed) -> npt.NDArray[np.uint8]:
+    """Return Poisson(1) counts per unit for one block of replicates: an array (REPLICATES_AT_ONCE, n_units)."""
+    raw = random_words(seed, 0, block, n_units * REPLICATES_AT_ONCE // 4)
+    counts: npt.NDArray[np.uint8] = _POISSON.astype(np.uint8)[raw.astype("<u8", copy=False).view("<u2")]
+    return counts.reshape(REPLICATES_AT_ONCE, n_units)
+
+
 def _sign_tile(weights: Floats, seed: Seed, unit_tile: int, replicate_tile: int) -> None:
     raw = random_words(seed, unit_tile, replicate_tile, weights.size // 64)
     weights.reshape(-1)[:] = np.unpackbits(raw.astype("<u8", copy=False).view(np.uint8))

@@ -1,6 +1,7 @@
 """The command `recdf`: what it prints and writes, how it reads ids, and how it fails."""
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -375,3 +376,17 @@ def test_false_and_folds_of_true(capsys, files):
     for words, value in (([], True), (["fold"], "fold"), (["False"], False)):
         written = evaluate(capsys, "-m", "mrr@2", *flags, "--by-in-true", *words)
         assert written == rd.evaluate(true, pred, "mrr@2", **options, by_in_true=value)
+
+
+def test_other_statistics_than_the_mean_are_printed(capsys, files):
+    call = ["evaluate", "--true", "true.parquet", "--pred", "pred.parquet", "-m", "recall", "ndcg", "--by", "model"]
+    code, out, _ = run(capsys, *call, "--stat", "median", "0.9", "--format", "json")
+    assert code == 0
+    expected = rd.evaluate(TRUE, PRED, ["recall", "ndcg"], by="model").summarize(stat=["median", 0.9])
+    assert [[row["model"], row["stat"], row["metric"], row["value"]] for row in json.loads(out)] == (
+        expected[["model", "stat", "metric", "value"]].values.tolist()
+    )
+    code, out, _ = run(capsys, *call, "--weight-by", "relevant", "--format", "json")
+    assert {row["stat"] for row in json.loads(out)} == {"mean"}
+    assert "did you mean 'median'" in fails(capsys, *call, "--stat", "medain")
+    assert "weight_by" in fails(capsys, *call, "--weight-by", "users").replace("-", "_")

@@ -217,3 +217,31 @@ def test_bad_input_says_what_to_change(options, error, words, result):
 def test_a_frame_is_no_result(result):
     with pytest.raises(TypeError, match="result is a DataFrame; expected an Evaluation"):
         rd.leaderboard(result.summary)
+
+
+def test_another_statistic_than_the_mean_is_named_and_not_tested(result):
+    board = rd.leaderboard(result, k=10, baseline="popularity", stat="median")
+    median = result.summarize(stat="median").query("k == 10").set_index(["model", "metric"])
+    for row in board.frame.itertuples():
+        found = median.loc[(row.model, row.metric.partition("@")[0])] if row.metric in result.per_user else None
+        if found is not None:
+            assert row.value == found["value"]
+            assert (row.ci_low, row.ci_high) == (found["ci_low"], found["ci_high"])
+    assert not board.frame["marks"].any()
+    assert board.comparisons.empty
+    assert board.notes[0] == "Values are the median over lists, not means; no difference is tested."
+    assert "interval of the median" in board.notes[1]
+    assert not any("of the mean" in note for note in board.notes)
+    assert "quantile 0.9" in str(rd.leaderboard(result, k=10, stat=0.9))
+    with pytest.raises(rd.OptionError, match="stat='std'"):
+        rd.leaderboard(result, stat="std")
+    users = pd.DataFrame({"user_id": result.per_user["user_id"].unique()}).assign(group="x")
+    with pytest.raises(rd.OptionError, match="segments= have means"):
+        rd.leaderboard(result, stat="median", segments=users)
+
+
+def test_a_picture_of_statistics_says_which(result):
+    table = result.summarize(stat=["median", "gmean"], metrics=["ndcg@10"])
+    ax = rd.plot.heat(table, rows="model", columns="stat")
+    texts = [text.get_text() for text in [*ax.texts, *ax.figure.texts]]
+    assert any(text.replace("\n", " ").startswith("median and gmean of each cell") for text in texts)

@@ -230,3 +230,36 @@ def test_a_gate_sees_another_exclusion():
         assert checks["exclude="] == ("same" if pair[0] is pair[1] else "differs")
         assert found.verdict == "undecided" or pair[0] is pair[1]
     assert "exclude=" not in rd.gate(result, result, {"recall@2": "-0.5"}, min_lists=1).checks["check"].tolist()
+
+
+@pytest.mark.parametrize("n_items", [7, 600], ids=["small catalogue", "large catalogue"])
+@pytest.mark.parametrize(
+    ("together", "block_rows"), [(0, 500), (1, 2**19), (10, 500), (1000, 2**19)],
+    ids=["no room for marks", "more rounds than marks", "rounds", "one round"],
+)  # fmt: skip
+@pytest.mark.parametrize("order", ["sorted", "shuffled", "users in another order"])
+def test_marked_and_paired_rows_go_out_alike(resized, n_items, together, block_rows, order):
+    rng = np.random.default_rng(n_items)
+    frames = []
+    for users, n in ((300, 2000), (290, 4000), (320, 3000)):  # some users occur in one of the frames only
+        frame = pd.DataFrame({"user_id": rng.integers(0, users, n), "item_id": rng.integers(0, n_items, n)})
+        frames.append(frame if order == "shuffled" else frame.sort_values("user_id", ignore_index=True))
+    true, pred, seen = frames
+    if order == "users in another order":
+        seen = seen.iloc[::-1]
+    true, pred = true.drop_duplicates(), pred.drop_duplicates()
+    left = [without(frame, seen, ["user_id"]) for frame in (true, pred)]
+    resized(marked_cells=together * n_items, rows_of_marks=0, list_block_rows=block_rows, group_rows=2 * block_rows)
+    found = rd.evaluate(true, pred, METRICS[:-1], k=3, exclude=seen)
+    expected = rd.evaluate(*left, METRICS[:-1], k=3)
+    by_user = [result.per_user.sort_values("user_id", ignore_index=True) for result in (found, expected)]
+    pd.testing.assert_frame_equal(*by_user)
+    assert found.spec["counts"]["true_excluded"] == len(true) - len(left[0])
+
+
+def test_marks_of_one_list_do_not_stay_for_a_later_one(resized):
+    """There are 255 different marks, and each list here takes one."""
+    resized(marked_cells=3, rows_of_marks=0)
+    rows = pd.DataFrame({"user_id": np.repeat(np.arange(600), 3), "item_id": np.tile([1, 2, 3], 600)})
+    result = rd.evaluate(rows, rows, "recall", k=3, exclude=pd.DataFrame({"user_id": [0, 256], "item_id": [2, 3]}))
+    assert result.spec["counts"] == {"exclude_rows": 2, "true_excluded": 2, "pred_excluded": 2}

@@ -59,7 +59,7 @@ def tables():
     log = pd.DataFrame({"user_id": rng.integers(0, N_USERS, 6000), "item_id": seen})
     aspects = log.assign(aspect=rng.choice([*"uvwxyz"], len(log))).drop_duplicates()
     base = log.drop_duplicates().assign(score=lambda rows: rng.permutation(len(rows)))
-    found = {"true": true, "pred": pred.drop(columns="list").assign(score=rng.permutation(len(pred)))}
+    found = {"true": true, "pred": pred.drop(columns="list").assign(score=rng.permutation(len(pred)) / 2**16)}
     found |= {"items": items, "features": features, "log": log, "aspects": aspects, "base": base}
     return {
         name: table.assign(**{key: [f"{key}{one}" for one in table[key]] for key in table if key.endswith("_id")})

@@ -113,7 +113,9 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
     ax.tick_params(length=0)
     span = "" if fits else f": {number(low, form)} to {number(high, form)}"
     style.title(ax, metric or _only_metric(summary) or "value")
-    style.caption(ax, f"mean of each cell, darker is larger{span}; {count_text(data['n'])} lists per cell")
+    stats = summary["stat"].unique().tolist() if "stat" in summary.columns else ["mean"]
+    cells_are = f"{' and '.join(stats)} of each cell, darker is larger{span}"
+    style.caption(ax, f"{cells_are}; {count_text(data['n'])} lists per cell")
     return ax
 
 

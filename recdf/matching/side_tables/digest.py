@@ -13,10 +13,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ...inputs.threads import each
+
 DIGEST_BYTES = 8
 
 # A digest of very many numbers is that of weighted sums of so many neighbours, which takes a third of the time.
 MANY_ROWS, SUMMED = 10**6, 2**12
+
+# So many values are read at a time, which stay in the processor's cache.
+READ = 2**16
 
 
 class DescribedSide(TypedDict):
@@ -60,8 +65,8 @@ def _add_values(total: Any, series: pd.Series) -> None:
         total.update(repr(array.to_pylist()).encode("utf-8", "backslashreplace"))
         return
     array = array.cast(kind)
-    null = np.asarray(array.is_null(), bool)
-    total.update(np.packbits(null))
+    n_null = array.null_count
+    total.update(np.packbits(np.asarray(array.is_null(), bool)) if n_null else bytes(-(-len(array) // 8)))
     if kind == pa.large_string():
         array = pa.concat_arrays([array.fill_null("")])
         _, edges, data = array.buffers()
@@ -70,13 +75,20 @@ def _add_values(total: Any, series: pd.Series) -> None:
         if data is not None and len(ends):
             total.update(memoryview(data)[int(ends[0]) : int(ends[-1])])
         return
-    values = np.ascontiguousarray(array.fill_null(0).to_numpy(zero_copy_only=False))
+    array = array.fill_null(0) if n_null else array
+    values = np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
     if len(values) >= MANY_ROWS and values.itemsize == 8:
-        bits, n_rest = values.view(np.uint64), len(values) % SUMMED
+        rows, values = np.split(values.view(np.uint64), [len(values) // SUMMED * SUMMED])
         weight = np.random.RandomState(0).randint(2**63, size=SUMMED, dtype=np.uint64) | np.uint64(1)
-        mixed = bits ^ bits >> np.uint64(32)  # a change of the highest bits alone would be alike for all weights
-        total.update(mixed[: len(bits) - n_rest].reshape(-1, SUMMED) @ weight)
-        values = bits[len(bits) - n_rest :]
+
+        def sums(first: int) -> np.ndarray:
+            bits = rows[first : first + READ].reshape(-1, SUMMED)
+            # A change of the highest bits alone would be alike for all weights.
+            found: np.ndarray = np.einsum("ij,j->i", bits ^ bits >> np.uint64(32), weight)  # as @, but faster
+            return found
+
+        for found in each(sums, range(0, len(rows), READ)):
+            total.update(found)
     total.update(values)
 
 
