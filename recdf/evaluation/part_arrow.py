@@ -35,7 +35,7 @@ SCHEMA = pa.schema({
 })  # fmt: skip
 
 
-COUNTED = ("counts", "side_counts", "order", "relevance_col")  # fields of `Measured` that JSON can hold
+IN_JSON = ("counts", "side_counts", "order", "relevance_col")  # fields of `Measured` that JSON can hold
 
 
 class _PartRow(NamedTuple):
@@ -77,7 +77,7 @@ def _trace(error: Exception) -> Iterator[str]:
 def _measured_rows(measured: Measured) -> Iterator[_PartRow]:
     if measured.exposed is not None:
         raise ValueError("rows of exposure were made of a whole population, which is no part; measure with whole=False")
-    counts = {name: getattr(measured, name) for name in COUNTED}
+    counts = {name: getattr(measured, name) for name in IN_JSON}
     yield _PartRow("by", {"rows": len(measured.by)}, labels=_stream(measured.by))
     yield _PartRow("counts", counts, integers=measured.n_lists)
     overlap = asdict(measured.overlap)
