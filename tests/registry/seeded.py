@@ -35,7 +35,11 @@ SPACE = {
 }
 
 # Values of the numeric parameters of the built-in metrics to try beside the default.
-NUMBERS = {"beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0], "at": [0.0, 0.35, 1.0]}
+NUMBERS = {"beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0], "at": [0.0, 0.35, 1.0], "T": [0.25, 2.0], "halflife": [3.0],
+           "length": [6.0], "depth": [4]}
+
+
+TIMED = ("tbg", "umeasure", "weights")
 
 
 def numbers_to_try(metric, name):
@@ -131,6 +135,9 @@ def variants(metric):
     found += [{name: value} for name, values in numbers.items() for value in values]
     # The package refuses this pair: the ideal list would lack items that the list is credited for.
     found = [one for one in found if (one.get("ideal"), one.get("tied")) != ("shown", "averaged")]
+    if metric.name == "user_model":  # models of time have no chances, and 1000 ranks are slow in a plain loop
+        found = [one for one in found if one.get("model") not in TIMED or one["measure"] in ("utility", "residual")]
+        found = [{"depth": 30, **one} for one in found] + [{}]
     if "discount" in choices and "log_base" in numbers:
         found += [{"discount": "log", "log_base": 10}, {"discount": "jk", "log_base": 3}]
     return found
