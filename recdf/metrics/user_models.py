@@ -95,7 +95,7 @@ class Reader(NamedTuple):
 )  # fmt: skip
 def user_model(
     lists: Lists, *, model: Chance = "rbp", measure: Literal["utility", "total", "items", "residual"] = "utility",
-    p: Share | None = None, rate: Above0 = 0.25, T: Above0 = 1.0, beta: Above0 = 0.5,  # noqa: N803
+    p: Share | None = None, rate: Above0 = 0.25, T: Above0 = 1.0, beta: Above0 = 0.5,
     halflife: Above0 = 224.0, length: Above0 = 1000.0, weights: Discount | Callable[[int], float] = "log",
     gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: Positive = 1000,
     cost_col: str | None = None,
@@ -151,9 +151,9 @@ def user_model(
     Notes
     -----
     Use it where you know how users read: patient ones (rbp with a large p), users who want T items (insq, inst), who
-    stop once they have them (bpm) or once one item satisfies them (nerr8 to nerr11), or whose time is short (tbg). Choose
-    the model before you look at results. `measure="items"` says whether it fits: compare it with how far users scroll.
-    Do not use it for a page that is seen as a whole; take `precision` or `ndcg`.
+    stop once they have them (bpm) or once one item satisfies them (nerr8 to nerr11), or whose time is short (tbg).
+    Choose the model before you look at results. `measure="items"` says whether it fits: compare it with how far users
+    scroll. Do not use it for a page that is seen as a whole; take `precision` or `ndcg`.
 
     References
     ----------
@@ -329,6 +329,8 @@ def _walk_by_time(view: Lists, reader: Reader, scale: float | None, unknown: boo
 
 def _costs(view: Lists, name: str) -> np.ndarray:
     """Cost of each item code."""
+    if not view.sides.has("items"):
+        raise OptionError(f"⟦cost_col={name!r}⟧ is a column of ⟦+items=⟧, which is not given")
     catalogue = view.sides.items
     values = read_values(catalogue.frame, name, "items")
     if (values < 0).any():

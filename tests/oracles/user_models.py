@@ -10,7 +10,7 @@ from oracles.registry import oracle
 UP_TO_K = ("precision", "sdcg", "bpm", "nerr8", "nerr9", "set")
 
 
-def chance(model, i, share, so_far, one, p, T, beta):  # noqa: N803
+def chance(model, i, share, so_far, one, p, T, beta):
     """C(i): the chance to go on from rank i."""
     if model in UP_TO_K and i >= one.k:
         return 0.0
@@ -32,7 +32,7 @@ def chance(model, i, share, so_far, one, p, T, beta):  # noqa: N803
     }[model]()
 
 
-def seen_at(model, shares, costs, one, p, T, beta, halflife, length, weights):  # noqa: N803
+def seen_at(model, shares, costs, one, p, T, beta, halflife, length, weights):
     """V of every rank, or numbers in proportion to W for models without chances; and of the rank after them."""
     if model == "weights":
         return [weight(i, weights, 2) if i <= one.m else 0.0 for i in range(1, len(shares) + 1)] + [0.0]
@@ -53,7 +53,7 @@ def mean_gain(seen, shares):
 
 @oracle
 def user_model(
-    one, *, model="rbp", measure="utility", p=None, rate=0.25, T=1.0, beta=0.5, halflife=224.0, length=1000.0,  # noqa: N803
+    one, *, model="rbp", measure="utility", p=None, rate=0.25, T=1.0, beta=0.5, halflife=224.0, length=1000.0,
     weights="log", gain="linear", max_gain=None, depth=1000, cost_col=None,
 ):  # fmt: skip
     """Walk down the ranks 1 to depth; after the list all gains are 0 and all costs 1."""

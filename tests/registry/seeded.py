@@ -35,8 +35,10 @@ SPACE = {
 }
 
 # Values of the numeric parameters of the built-in metrics to try beside the default.
-NUMBERS = {"beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0], "at": [0.0, 0.35, 1.0], "T": [0.25, 2.0], "halflife": [3.0],
-           "length": [6.0], "depth": [4]}
+NUMBERS = {
+    "beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0], "at": [0.0, 0.35, 1.0], "T": [0.25, 2.0],
+    "halflife": [3.0], "length": [6.0], "depth": [4],
+}  # fmt: skip
 
 
 TIMED = ("tbg", "umeasure", "weights")

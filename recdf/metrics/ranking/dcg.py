@@ -265,8 +265,8 @@ def rbp(
 
     Formula
     -------
-    Σ_{i ≤ k} g_i p^(i−1) / d, where g_i is the gain of the item at rank i, in [0, 1] and 0 for a miss, and d = 1/(1 − p)
-    is the sum of p^(i−1) over all ranks.
+    Σ_{i ≤ k} g_i p^(i−1) / d, where g_i is the gain of the item at rank i, in [0, 1] and 0 for a miss, and
+    d = 1/(1 − p) is the sum of p^(i−1) over all ranks.
 
     Parameters
     ----------
@@ -275,8 +275,8 @@ def rbp(
     gain : {"linear", "binary"}, default "linear"
         "linear": gains as they are, which must be at most 1. "binary": 1 for every relevant item.
     normalize : {"endless", "achievable"}, default "endless"
-        "endless": d as above. "achievable": d is the sum over the first min(k, n_pred, n_true) ranks, so that every list
-        can reach 1; undefined for n_true = 0, and 0 for a list without recommendations.
+        "endless": d as above. "achievable": d is the sum over the first min(k, n_pred, n_true) ranks, so that every
+        list can reach 1; undefined for n_true = 0, and 0 for a list without recommendations.
 
     Notes
     -----
