@@ -19,6 +19,11 @@ def ratio(above: Any, below: Any) -> np.ndarray:
     return np.asarray(np.true_divide(above, np.where(undefined, np.nan, below) if undefined.any() else below))
 
 
+def quotient(above: Any, below: Any, pooled: bool) -> Any:
+    """Return above / below of each list, or both of them for a pooled metric, which is the ratio of their sums."""
+    return (above, below) if pooled else ratio(above, below)
+
+
 def running(ufunc: np.ufunc, number: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Accumulate the values of each list in their order by `np.add` or `np.multiply`; `number` counts them from 1.
 
