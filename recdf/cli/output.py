@@ -33,7 +33,7 @@ from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 from .files import FileSet, is_remote
 
-FAIL_ON = ("error", "warning", "invalid", "worse", "undecided")
+FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
 COMPARISON_FILES = (
@@ -68,7 +68,7 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check or audit "
             "of that severity (always so there); warning, any warning, also of a row; invalid, a verdict that is "
             "invalid, or withheld because the variants are not alike; worse, a verdict that begins with this word, or "
-            "the decision not to ship; undecided, the decision to keep running",
+            "the decision not to ship; undecided, the decision to keep running; drift, data that changed",
         )
 
 
@@ -186,25 +186,31 @@ def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[t
 
     Where there is a decision, it says what is "worse": a guardrail may be so within its margin.
     """
-    for what in ("invalid", "worse", "warning"):
+    for what, word in (("invalid", "invalid"), ("worse", "worse"), ("drift", "drifted"), ("warning", "")):
         for table in tables:
             verdict = table["verdict"].astype(str)
-            holds = verdict.str.startswith(what) & (what != "worse" or not decided)
+            holds = verdict.str.startswith(word) if word else table["warning"] != ""
             if what == "invalid":
                 holds |= verdict.isin(NOT_ALIKE)
-            if what == "warning":
-                holds = table["warning"] != ""
+            if what == "worse" and decided:
+                continue
             for row in table[holds].to_dict("records"):
                 yield what, f"{row_name(row)}: {row['verdict']}" + (f" ({row['warning']})" if row["warning"] else "")
 
 
 def row_name(row: Mapping[Any, Any]) -> str:
-    """Name a row of a comparison by its segments, metric and pair."""
+    """Name a row by its segments, metric and pair; a row without a metric by its texts."""
     names = list(row)
+    if "metric" not in names:
+        return ", ".join(f"{row[name]}" for name in names if name not in ("verdict", "warning") and _is_text(row[name]))
     segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]
     sides = ("treatment", "control"), ("model", "baseline")
     pairs = [f"{row[new]} vs. {row[old]}" for new, old in sides if new in row]
     return ", ".join([*segments, str(row["metric"]), *pairs])
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:

@@ -43,7 +43,9 @@ class Matched:
     list, None without `exclude=` ·
     item_weights : 1/propensity of each row of `true`, None without propensities ·
     responses : a function from the name of a column of `true`, such as "clicks", to its number for each row of `true`,
-    or to None where there is no such column.
+    or to None where there is no such column ·
+    user_groups : a function from a column of the frame `users=` to the names of its groups, and the group of each list,
+    -1 for none.
     """
 
     keys: pd.DataFrame
@@ -75,6 +77,7 @@ class Matched:
     item_weights: np.ndarray | None = None
     rating: Rating | None = None
     responses: Callable[[str], np.ndarray | None] = lambda name: None
+    user_groups: Callable[[str], tuple[pd.Index, np.ndarray]] = lambda name: (pd.Index([]), np.empty(0, np.int64))
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -150,6 +153,16 @@ class Matched:
         found: np.ndarray = self.once("seen", lambda: log.seen(self.item, self.start, self.n_pred))
         return found
 
+    @cached_property
+    def _derived(self) -> dict[Hashable, Any]:
+        return {}
+
+    def derived(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what `make` returns; it is called once for all that ask by this key beside these rows of `true`."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        return self._derived[key]
+
     def beside(self, pool: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None) -> Matched:
         """Return these lists with another pool; `true_lists`, if given, are the rows of `true` at `rows`."""
         if true_lists is None or rows is None:
@@ -178,6 +191,7 @@ class Matched:
         """Drop references that form cycles, which would keep the memory until Python collects garbage."""
         self._views.clear()
         self.hits_between.clear()
+        self._derived.clear()
 
 
 def _one(hits: Hits) -> float:
@@ -279,8 +293,7 @@ class Lists:
             rank = self.whole.first_rank
             return rank if self.cut >= self.matched.hits.deepest else np.where(rank <= self.cut, rank, np.inf)
         hits, rank = self.hits, np.full(len(self), np.inf)
-        first = np.flatnonzero(hits.number == 1)
-        rank[hits.list[first]] = hits.rank[first]
+        rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
         return rank
 
     def sum_hits(self, value: Callable[..., Any], *args: Any) -> np.ndarray:

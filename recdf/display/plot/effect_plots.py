@@ -23,7 +23,7 @@ __all__ = ["forest", "gate", "over_time"]
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
-MARKS = {"open": (style.NEUTRAL, "o"), "better": (style.BETTER, "^"), "worse": (style.WORSE, "v")}
+MARK_OF_SIGN = {"open": (style.NEUTRAL, "o"), "better": (style.BETTER, "^"), "worse": (style.WORSE, "v")}
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
@@ -153,7 +153,7 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     ax.grid(False, axis="y")
     row: Any
     for place, row in enumerate(rows.itertuples(index=False)):
-        colour, marker = MARKS.get(row.sign, MARKS["open"])
+        colour, marker = MARK_OF_SIGN.get(row.sign, MARK_OF_SIGN["open"])
         if not np.isnan(row.ci_low):
             ax.plot(np.clip([row.ci_low, row.ci_high], -reach, reach), [place, place], color=colour, linewidth=2)
             for bound, arrow in ((row.ci_low, "<"), (row.ci_high, ">")):
@@ -392,7 +392,7 @@ def over_time(
 
 def _mark_periods(ax: Axes, data: pd.DataFrame, what: str) -> None:
     """Draw the difference of each period, with a mark that has the look of its verdict."""
-    for sign, (colour, marker) in MARKS.items():
+    for sign, (colour, marker) in MARK_OF_SIGN.items():
         rows = data[data["sign"] == sign]
         if len(rows):
             fill = "none" if sign == "open" else colour
