@@ -73,8 +73,8 @@ CONVENTIONS: dict[str, Convention] = {
             order="score", options={"undefined": "zero"},
             metrics={
                 **_as_recdf("hitrate hits precision recall rprecision mapr mrr ndcg bpref infap normalized_gain"),
-                "utility": {}, "rbp": {"p": 0.9}, "f1": {"divisor": "shown"}, "iprecision": {"rounding": "trec9"},
-                "pair_accuracy": {"within": "judged"},
+                "utility": {}, "rbp": {"p": 0.9}, "rbp_residual": {"p": 0.9}, "f1": {"divisor": "shown"},
+                "iprecision": {"rounding": "trec9"}, "pair_accuracy": {"within": "judged"},
             },
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
@@ -350,7 +350,8 @@ CONVENTIONS: dict[str, Convention] = {
         Convention(
             name="cwl_eval", library="cwl_eval 1.0.8",
             rules="Rank order; users of true, 0 without a relevant item.",
-            options={"undefined": "zero", "ties": "row"}, metrics=_as_recdf("rbp mrr precision"),
+            options={"undefined": "zero", "ties": "row"},
+            metrics=_as_recdf("user_model rbp rbp_residual mrr precision"),
             differs={"user_model": "cwl_eval keeps equal scores in row order."},
         ),
     )

@@ -82,10 +82,10 @@ READ = {
     "cornac": "mrr",
     "recbole": "pooled_auc",
     "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt aclt epc efd "
-    "pop_reo pop_rsp gini subtopic_recall pooled_mae pooled_mse pooled_rmse",
+    "pop_reo pop_rsp gini item_gap subtopic_recall pooled_mae pooled_mse pooled_rmse",
     "fuxictr": "pooled_log_loss pooled_auc",
     "recmetrics": "surprisal",
-    "cwl_eval": "rbp mrr precision",
+    "cwl_eval": "rbp rbp_residual mrr precision",
 }
 
 # What names_elsewhere.toml calls a library -> its convention.
@@ -100,6 +100,9 @@ BY_PARAMETER = [
     ("trec_eval", "judged", "judged(of=unjudged,divisor=k); judged(of=nonrelevant,divisor=none)"),
     ("trec_eval", "intent_aware", "intent_aware(metric=mapr)"),
     ("tf_ranking", "intent_aware", "intent_aware(metric=precision)"),
+    ("lenskit", "user_model", "user_model(model=weights,weights=jk,gain=binary)"),
+    ("rectools", "serendipity", "serendipity"),
+    ("recommenders", "serendipity", "serendipity"),
     ("rectools", "rprecision", "rprecision"),
     ("rectools", "unexpectedness", "unexpectedness"),
 ]

@@ -55,8 +55,7 @@ def test_every_metric_that_a_library_has_is_known() -> None:
     text = (dialects.ROOT / "docs" / "names_elsewhere.toml").read_text(encoding="utf-8")
     missing = []
     for metric, libraries in tomllib.loads(text).items():
-        if metric not in rd.METRICS:
-            continue
+        assert metric in rd.METRICS, metric
         for library, name in libraries.items():
             like = dialects.LIBRARIES.get(library)
             other = "another measure" in name or "(of labels)" in name or "(a plot)" in name
@@ -219,3 +218,21 @@ def test_k_as_the_third_argument_warns_and_works():
     pd.testing.assert_frame_equal(old, new)
     with pytest.warns(rd.DeprecatedWarning):
         assert len(rd.compare_conventions(true, pred, np.int64(2))) == len(rd.compare_conventions(true, pred))
+
+
+def test_compare_conventions_takes_side_tables_and_metrics_of_all_lists() -> None:
+    frame = parity.parity_frames()["plain"]
+    items = pd.DataFrame({"item_id": range(1 + max(frame.true["item_id"].max(), frame.pred["item_id"].max()))})
+    metrics = ["precision", "auc", "coverage", "surprisal"]
+    table = rd.compare_conventions(frame.true, frame.pred, metrics, 10, items=items, log=frame.side["log"])
+    found = table.set_index(["metric", "convention"])
+    golden = json.loads((dialects.GOLDEN / "implicit.json").read_text())["frames"]["plain"]["accuracy"]["mean"]
+    for metric in ("precision", "auc"):
+        assert found.loc[(metric, "implicit"), "value"] == pytest.approx(golden[f"{metric}@10"], abs=1e-9)
+    assert found.loc[("precision", "implicit"), "rule"].startswith("divisor=achievable")
+    assert found["value"].notna().all()
+    for metric in metrics:
+        assert set(found.loc[metric].index) == {one.name for one in rd.CONVENTIONS.values() if metric in one.metrics}
+    without = rd.compare_conventions(frame.true, frame.pred, "coverage", 10)
+    assert without["value"].isna().all()
+    assert without["rule"].str.contains("items").all()
