@@ -158,7 +158,8 @@ class _Measure:
     def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
         options = Options(**{**self.given, "like": record})
         if find(metric).request({}, self.k, options).per == "item":  # one number for all lists
-            rows = evaluate(*self.frames, metric, self.k, **self.sides, **{**self.given, "like": record}).summary
+            (true, pred), arguments = self.frames, {**self.sides, **self.given, "like": record}
+            rows = evaluate(true, pred, metric, self.k, **arguments).summary
             return float(rows["value"].iloc[0]), int(rows["n"].iloc[0]), int(rows["n_undefined"].iloc[0])
         key = self._key(record)
         if key not in self.matched:
