@@ -22,6 +22,7 @@ from ..experiments.decide.experiment_health import by_stratum, experiment_health
 from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
 from ..experiments.plan.experiment_plan import ExperimentPlan
+from ..experiments.samples import subset
 from ..inputs.frames import column
 from ..tables.comparisons import report_table
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
@@ -199,6 +200,7 @@ def _experiment(given: argparse.Namespace) -> int:
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
         "test": dict.fromkeys(metrics, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
     }  # fmt: skip
+    subset("proportion", given.proportion, metrics)
     specs = {name: spec or name for name, spec in metrics.items()}
     named = roles.roles if isinstance(roles, ExperimentPlan) else roles
     if success := [name for name, role in named.items() if role == "success"]:
@@ -303,9 +305,9 @@ def _covariate_arguments(
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 
-def with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
+def with_times(assignment: pd.DataFrame, name: str | None, role: str = "assignment") -> pd.DataFrame:
     """Return the assignment with a text column read as times, if it holds times."""
-    if name is None or name not in assignment.columns or not pd.api.types.is_string_dtype(assignment[name].dtype):
+    if name is None or not pd.api.types.is_string_dtype(column(assignment, name, role).dtype):
         return assignment
     try:
         return assignment.assign(**{name: pd.to_datetime(assignment[name], format="ISO8601")})

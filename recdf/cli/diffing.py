@@ -53,7 +53,7 @@ def _run_diff(given: argparse.Namespace) -> int:
     else:
         if given.before_model or given.after_model:
             raise OptionError("--before-model and --after-model choose from results, and these are no results")
-        keys = [*as_columns(options.get("user_col") or "user_id"), options.get("item_col", "item_id")]
+        keys = [*as_columns(options.get("user_col") or "user_id"), options.setdefault("item_col", "item_id")]
         frames = read_files(paths, keys, [], ["score", "rank"])
         found = diff(frames["before"], frames["after"], pred=given.pred, **options)
     tables = {"summary": found.summary, "lists": found.per_list}

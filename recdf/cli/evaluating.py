@@ -290,7 +290,7 @@ def add_check(commands: Any) -> None:
         "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error is found.",
     )  # fmt: skip
     files = add_lists(command)
-    add_arguments(files, {"--log FILE": SIDE_TABLES["log"].flag})
+    add_arguments(files, {f"--{name} FILE": SIDE_TABLES[name].flag for name in ("log", "exclude")})
     add_out(files, "folder for findings.parquet; without it nothing is written")
     add_expected(command.add_argument_group("what is expected of the files"))
     add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
@@ -301,10 +301,11 @@ def _check(given: argparse.Namespace) -> int:
     check_out(given.out, [FINDINGS_FILE], given.overwrite)
     _settle(given)
     options = given_options(given)
-    frames = read_frames_of(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
+    paths = {name: path for name in ("items", "log", "exclude") if (path := getattr(given, name))}
+    frames = read_frames_of(given, options, paths)
     given.rows = {name: len(frame) for name, frame in frames.items()}
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
-    sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
+    sides: dict[str, Any] = {name: frames[name] for name in paths}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     text, tables = findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
     give_tables(given, text, tables, tables, [FINDINGS_FILE])

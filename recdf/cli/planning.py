@@ -76,7 +76,7 @@ def _plan(given: argparse.Namespace) -> int:
             )
         coming = None
         if given.log is not None:
-            log = with_times(read_files({"log": given.log}, keys, [given.time_col])["log"], given.time_col)
+            log = with_times(read_files({"log": given.log}, keys, [given.time_col])["log"], given.time_col, "log")
             coming = arrivals_by_day(log, time_col=given.time_col, user_col=keys)
         margins = given_margins(given) or None
         table = plan_experiment(users, specs, arrivals=coming, guardrails=margins, **options)

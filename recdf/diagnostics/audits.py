@@ -218,7 +218,7 @@ def _clock(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[
         try:
             columns["cutoff"] = "cutoff", pd.Series([float(cutoff) if plain else pd.Timestamp(cutoff)])
         except (ValueError, TypeError):
-            words = f"cutoff={cutoff!r}; expected {'a number' if plain else 'a time such as 2026-11-01'}"
+            words = f"⟦cutoff={cutoff!r}⟧; expected {'a number' if plain else 'a time such as 2026-11-01'}"
             raise OptionError(words, argument="cutoff", value=cutoff) from None
     read = read_times(list(columns.values()))[1]
     return {
