@@ -237,12 +237,10 @@ def _over_time(
     """The effect by period, of the users and metrics that are compared."""
     if "exposure_col" not in of_join or "time_col" not in of_join or result.spec["by"]:
         raise OptionError("--over-time needs --exposure-col and --time-col, and a result of one model (no --by)")
-    known = ("control", "variant_col", "user_col", "expected", "cluster", "nan", "confidence", "correction",
+    known = ("control", "variant_col", "user_col", "expected", "strata", "cluster", "nan", "confidence", "correction",
              "smaller_is_better", "larger_is_better")  # fmt: skip
     own = {name: options[name] for name in known if name in options}
     own |= {name: of_join[name] for name in ("exposure_col", "time_col", "multi_variant") if name in of_join}
-    if by_stratum(own["expected"]):  # strata of time are days of exposure
-        own["expected"] = None
     own |= {"sequential_n": options.get("sequential_n")} if given.over_time == "cumulative" else {}
     how = {name: given.how for name, spec in specs.items() if isinstance(spec, str)} if given.how else None
     missing: AbsentUsers = "drop" if of_join.get("missing") == "drop" else "zero"

@@ -341,7 +341,7 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
         own, weights = lists[mine], None if weight is None else lists.loc[mine, weight].to_numpy(float)
         for request, metric in zip(asked.call.requests, asked.call.columns, strict=True):
             row: dict[str, Any] = {"metric": metric, "n": len(own), "value": asked.mean(own, metric)}
-            said, sign = [], -1 if request.metric.better == "smaller" else 1
+            said, sign = [], -1 if request.better == "smaller" else 1
             ordered = request.metric.family == "ranking" or (own["n_pred"] > (request.k or np.inf)).any()
             for level in ("chance", "popularity", "ceiling"):
                 row[level] = asked.mean(own, f"{metric} {level}")

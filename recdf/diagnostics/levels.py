@@ -111,16 +111,16 @@ def with_ranks(
         number = np.arange(1, len(of) + 1) - np.searchsorted(of, of)
     hits = HitArrays(of, rank, matched.true_lists.gain[row], number, row, row)
     taken = {name: getattr(matched, name)[lists] for name in ("list_by", "n_true", "start", "true_list")}
-    return replace(matched, **taken, n_pred=n_pred, judged=Hits(hits), untied=True, cache={})
+    return replace(matched, **taken, n_pred=n_pred, pool=Hits(hits), repeats=(of[:0], of[:0]), untied=True, cache={})
 
 
 def best_order(matched: Matched) -> Matched:
     """Return the lists with their items by descending gain."""
-    judged = matched.judged
-    order = np.lexsort((-judged.gain, judged.list))
-    of = judged.list[order]
+    pool = matched.pool
+    order = np.lexsort((-pool.gain, pool.list))
+    of = pool.list[order]
     rank = np.arange(1, len(of) + 1) - np.searchsorted(of, of)
-    return with_ranks(matched, np.arange(len(matched)), matched.n_pred, of, judged.true_place[order], rank)
+    return with_ranks(matched, np.arange(len(matched)), matched.n_pred, of, pool.true_place[order], rank)
 
 
 def values_of(matched: Matched, call: Call, *requests: Request) -> dict[str, Floats]:

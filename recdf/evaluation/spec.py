@@ -111,7 +111,7 @@ DEFINITION_FIELDS = {
 def better_of(column: str) -> str | None:
     """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
     try:
-        return find(re.split("[@(]", column)[0]).better
+        return find(re.split("[@(]", column)[0]).stated(column)[1]
     except OptionError:  # not a metric of the registry
         return None
 
@@ -130,5 +130,7 @@ def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
         texts = {
             name: " ".join((getattr(record, field, "") or "").split()) for name, field in DEFINITION_FIELDS.items()
         }
+        if record is not None:
+            texts["better"] = record.stated(found["definition"])[1] or ""
         rows.append({"column": column, **{name: found[name] for name in METRIC_FIELDS}, **texts})
     return pd.DataFrame(rows, columns=["column", *METRIC_FIELDS, *DEFINITION_FIELDS])

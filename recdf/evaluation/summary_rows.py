@@ -56,12 +56,12 @@ class ItemGroups:
 
 def within(matched: Matched, keep: np.ndarray) -> Matched:
     """Return the same lists beside only those rows of `true` that are to be kept, by their places."""
-    judged = matched.judged
+    pool = matched.pool
     true_lists, rows, to = matched.true_lists.kept(keep)
-    there = np.flatnonzero(keep[judged.true_place])
-    place = to[judged.true_place[there]]
-    hits = Hits.of(judged.list[there], judged.rank[there], judged.gain[there], judged.place[there], place)
-    return matched.beside(hits, true_lists, rows)
+    there = np.flatnonzero(keep[pool.true_place])
+    place = to[pool.true_place[there]]
+    left = Hits.of(pool.list[there], pool.rank[there], pool.gain[there], pool.place[there], place)
+    return matched.beside(left, true_lists, rows)
 
 
 def check_item_by(item_by: str, by: Iterable[str], items: pd.DataFrame | None = None) -> None:

@@ -18,7 +18,7 @@ from ..stats.arms import (
     pool,
     slopes,
 )  # fmt: skip
-from ..stats.regression import regression_arm, residuals_of_both, varying_columns
+from ..stats.regression import Designs, regression_arm, residuals_of_both
 from .experiment_columns import Floats
 from .units import Units
 
@@ -80,7 +80,7 @@ def residuals(units: Units, found: ArmsEstimate) -> tuple[Floats, Floats]:
     return both(contributions, sides, z) if units.clustered else z
 
 
-def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Arm]) -> ArmsEstimate:
+def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> ArmsEstimate:
     """Lin's regression on all covariates, with the strata as dummies."""
     strata = units.sides[0].strata
     if strata is not None:
@@ -90,12 +90,9 @@ def _regression(units: Units, designs: tuple[Floats, Floats], raw: tuple[Arm, Ar
                 f"strata has {n_strata:,} levels; beside covariates each is a column of {sum(units.n):,} rows, which "
                 "does not fit in memory: merge strata, or leave out one of ⟦+strata=⟧ and ⟦+covariates=⟧"
             )
-        designs = both(lambda x, side: np.hstack([np.eye(n_strata)[side.strata.of][:, 1:], x]), designs, units.sides)
-    columns = varying_columns(*designs)
-    designs = both(lambda x: x[:, columns], designs)
-    together = np.concatenate(designs)
-    centre = together.mean(axis=0)
-    arms = both(lambda side, x: regression_arm(side.num, x, centre), units.sides, designs)
-    values = residuals_of_both(np.concatenate([side.num for side in units.sides]), together)
+        dummies = both(lambda side: np.eye(n_strata)[side.strata.of][:, 1:], units.sides)
+        designs = Designs(both(lambda *columns: np.hstack(columns), dummies, designs.arms))
+    arms = both(lambda side, of: regression_arm(side.num, of), units.sides, designs.ready[:2])
+    values = residuals_of_both(np.concatenate([side.num for side in units.sides]), designs.ready[2])
     how = "regression" if strata is None else "regression+strata"
     return ArmsEstimate(raw, arms, (values[: units.n[0]], values[units.n[0] :]), how=how)

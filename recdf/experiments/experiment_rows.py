@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, DuplicateError, OptionError
+from ..inputs.codes import strictly_ascends
 from ..inputs.options import as_columns
 from .assigned_users import in_several_variants
 from .choices import Columns
@@ -49,7 +50,12 @@ class ExperimentRows:
     def arm(self, group: int, variant: int) -> Codes:
         """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on that of the rows."""
         rows = self.cells[group * len(self.variants) + variant]
-        return rows if self.users is None else rows[np.argsort(self.users[rows], kind="stable")]
+        return rows if self.users is None or self.in_order else rows[np.argsort(self.users[rows], kind="stable")]
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether the rows stand in the order of their users."""
+        return self.users is not None and strictly_ascends(self.users)
 
     def strata_of(self, arms: tuple[Codes, Codes]) -> tuple[Codes, Codes] | None:
         """The stratum of each row of both arms, None without strata."""

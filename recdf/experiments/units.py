@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from ..errors import DataError
 from ..stats.arms import Sample, Strata, both
 from ..stats.permutation import random_split_p
+from ..stats.regression import Designs
 from ..stats.shares import equal_shares_test
 from .experiment_columns import Codes, Floats, Mask, some_keys
 from .experiment_rows import ExperimentRows
@@ -25,7 +27,7 @@ class Units:
     """Both arms of one metric in their strata. Covariates are in the samples or, for a regression, in `designs`."""
 
     sides: tuple[Sample, Sample]
-    designs: tuple[Floats, Floats] | None
+    designs: Designs | None
     clustered: bool
     n_dropped: tuple[int, int]
     n_covariate_missing: int
@@ -46,27 +48,58 @@ class Units:
         return min(len(s.num) if s.den is None else int((s.den > 0).sum()) for s in self.whole)
 
 
-def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRows, resampled: bool) -> Units:
-    """The units of a metric in the rows of both arms; `resampled` ones are not adjusted by a regression."""
+@dataclass(frozen=True)
+class Covariates:
+    """The covariates that can be used, of both arms, the control of `n[0]` units first, and why others cannot."""
+
+    used: list[Sample]
+    n: tuple[int, int]
+    n_missing: int = 0
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, metric: MetricRows, kept: tuple[Codes, Codes], data: ExperimentRows) -> Covariates:
+        """Those of the rows of a metric that count."""
+        n, strata = both(len, kept), data.strata_of(kept)
+        covariates = [one.take(np.concatenate(kept)) for one in metric.covariates.values()]
+        if not covariates:
+            return cls([], n)
+        # A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would
+        # turn the missing values into an effect, so it is left out.
+        reasons = [not_used(one, n, strata) for one in covariates]
+        used = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
+        n_missing = int(np.logical_or.reduce([one.missing for one in covariates]).sum())
+        return cls(used, n, n_missing, tuple(dict.fromkeys(filter(None, reasons))))
+
+    @cached_property
+    def designs(self) -> Designs:
+        columns = covariate_columns(self.used)
+        return Designs((columns[: self.n[0]], columns[self.n[0] :]))
+
+
+def make_units(
+    metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRows, resampled: bool,
+    made: dict[Any, Covariates] | None = None,
+) -> Units:  # fmt: skip
+    """The units of a metric in the rows of both arms; `resampled` ones are not adjusted by a regression.
+
+    `made` keeps the covariates for the next metric, which often has the same.
+    """
     kept = data.comparable(both(metric.kept, arms))
-    n = len(kept[0]), len(kept[1])
     sides = both(metric.sample.take, kept)
-    covariates = [one.take(np.concatenate(kept)) for one in metric.covariates.values()]
-    n_missing = int(np.logical_or.reduce([one.missing for one in covariates]).sum()) if covariates else 0
-    # A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would turn
-    # the missing values into an effect, so it is left out.
-    strata = data.strata_of(kept)
-    reasons = [not_used(one, n, strata) for one in covariates]
-    warnings = list(dict.fromkeys(filter(None, reasons)))
-    covariates = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
-    gaps = any(one.missing.any() for one in covariates)
+    key = (id(metric.defined), *((id(one.num), id(one.den)) for one in metric.covariates.values()))
+    made = {} if made is None else made
+    if key not in made:
+        made.clear()
+        made[key] = Covariates.of(metric, kept, data)
+    covariates, designs = made[key], None
+    (n, used), warnings = (covariates.n, covariates.used), list(covariates.warnings)
     regression = sides[0].den is None and data.clusters is None and not resampled
-    designs = None
-    if regression and (len(covariates) > 1 or gaps or (covariates and data.strata is not None)):
-        columns = covariate_columns(covariates)
-        designs = columns[: n[0]], columns[n[0] :]
-    elif covariates:
-        filled, of_arm = [without_gaps(one) for one in covariates], (slice(n[0]), slice(n[0], None))
+    gaps = covariates.n_missing and any(one.missing.any() for one in used)
+    if regression and (len(used) > 1 or gaps or (used and data.strata is not None)):
+        designs = covariates.designs
+    elif used:
+        filled, of_arm = [without_gaps(one) for one in used], (slice(n[0]), slice(n[0], None))
         sides = both(lambda side, own: side._replace(covariates=tuple(x.take(own) for x in filled)), sides, of_arm)
     if data.clusters is not None and np.isin(data.clusters[kept[0]], data.clusters[kept[1]]).any():
         warnings.append("shared_clusters")
@@ -75,7 +108,7 @@ def make_units(metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRo
     if null is not None and unequal(both(lambda own: null[own], arms), data.strata_of(arms)):
         warnings.append("unequal_missing")
     n_dropped = len(arms[0]) - n[0], len(arms[1]) - n[1]
-    return Units(sides, designs, data.clusters is not None, n_dropped, n_missing, tuple(warnings))
+    return Units(sides, designs, data.clusters is not None, n_dropped, covariates.n_missing, tuple(warnings))
 
 
 def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:

@@ -354,9 +354,10 @@ def group_codes(frame: pd.DataFrame, role: str, names: Sequence[str]) -> tuple[C
 def _ranked_values(values: pd.Series) -> tuple[Codes, int]:
     """Code values 0..n−1 in their order, and return n; strings are read by several threads."""
     if isinstance(values.dtype, pd.CategoricalDtype):
-        ranks = pd.factorize(values.cat.categories, sort=True)[0]
-        (codes,), n = close_ranks([ranks[values.cat.codes]], len(ranks))
-        return codes, n
+        own, lookup = values.cat.codes.to_numpy(), np.zeros(len(values.cat.categories), np.int64)
+        used = pd.unique(own)
+        lookup[used], found = pd.factorize(values.cat.categories[used], sort=True)
+        return lookup.take(own), len(found)
     if len(values) < sizes().coded_rows or getattr(values.dtype, "storage", "") != "pyarrow":
         codes, found = pd.factorize(values, sort=True)
         return codes, len(found)

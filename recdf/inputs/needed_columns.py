@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyarrow import dataset
@@ -14,6 +15,8 @@ from pyarrow import dataset
 from ..errors import DataError, kind_of
 from .data_files import data_files, pandas_metadata
 from .frames import plain_table, refuse_engine_frame
+from .sizes import sizes
+from .threads import each
 
 # Takes one row of all columns, and returns the names of the columns to read.
 NeededColumns = Callable[[pd.DataFrame], list[str]]
@@ -37,11 +40,13 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
         data = dataset.dataset(files, format="parquet", partitioning="hive")
     of = type(data).__module__.partition(".")[0]
     if isinstance(data, dataset.Dataset):
-        names = needed(_frame_of_table(data.head(1)))
-        if files and label in names and pa.types.is_string(data.schema.field(label).type):
-            of_labels = dataset.ParquetFileFormat(dictionary_columns=[label])
-            data = dataset.dataset(files, format=of_labels, partitioning="hive")
-        return _frame_of_table(data.to_table(columns=names))
+        # Without this, whole row groups of all columns would be read for one row.
+        names = needed(_frame_of_table(data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)))
+        if not files:
+            return _frame_of_table(data.to_table(columns=names))
+        labels = [label] if label in names and data.schema.field(label).type in (pa.string(), pa.large_string()) else []
+        of_labels = dataset.ParquetFileFormat(dictionary_columns=labels)
+        return _frame_of_table(_read(dataset.dataset(files, format=of_labels, partitioning="hive"), names))
     if of in ("duckdb", "_duckdb"):
         names = needed(_frame_of_table(pa.table(data.limit(1))))
         return _frame_of_table(pa.table(data.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))))
@@ -59,6 +64,34 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     first = next((batch for batch in reader if batch.num_rows), pa.RecordBatch.from_pylist([], reader.schema))
     names = needed(_frame_of_table(pa.Table.from_batches([first.slice(0, 1)])))
     return _frame_of_table(pa.Table.from_batches([first.select(names), *(batch.select(names) for batch in reader)]))
+
+
+def _read(data: dataset.Dataset, names: list[str]) -> pa.Table:
+    """The columns of parquet files. Threads read row groups, and copy numbers into arrays of all rows at once."""
+    groups = [group for file in data.get_fragments() for group in file.split_by_row_group()]
+    ends = np.cumsum([group.row_groups[0].num_rows for group in groups])
+    if len(groups) >= ends[-1:].sum() / sizes().coded_rows * 4:  # few rows in each
+        return data.to_table(columns=names)
+    types = {name: data.schema.field(name).type for name in names}
+    numbers = {
+        name: np.empty(ends[-1], of.to_pandas_dtype()) for name, of in types.items()
+        if pa.types.is_integer(of) or pa.types.is_floating(of)
+    }  # fmt: skip
+
+    def read(i: int) -> pa.Table:
+        table = groups[i].to_table(schema=data.schema, columns=names, use_threads=False)
+        for name, whole in numbers.items():
+            if not table[name].null_count:
+                mine = whole[ends[i] - table.num_rows : ends[i]]
+                np.concatenate([chunk.to_numpy() for chunk in table[name].chunks], out=mine)
+                table = table.set_column(names.index(name), name, pa.array(mine))
+        return table
+
+    table = pa.concat_tables(each(read, range(len(groups))))
+    for name, whole in numbers.items():
+        if not table[name].null_count:
+            table = table.set_column(names.index(name), name, pa.array(whole))
+    return table
 
 
 def _frame_of_table(table: pa.Table) -> pd.DataFrame:

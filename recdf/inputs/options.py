@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeVar, Unpack, get_args
+from typing import Any, ClassVar, Literal, TypeVar, Unpack, get_args
 
 import numpy as np
 import pandas as pd
@@ -84,7 +84,9 @@ class Options:
     relevance_col: str | Literal[False] | None = option(None, """
         Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
         else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the
-        columns. A row of gain 0 is judged and not relevant.""")
+        columns. A row of gain 0 is judged and not relevant. A null or negative relevance is an error, unless a metric
+        of the call asks what is judged (judged, bpref, infap, user_model, rbp_residual): the row is then in the pool
+        and not judged, and other metrics of the call do not see it.""")
     min_relevance: float | None = option(None, """
         Rows of `true` with a smaller relevance count as judged and not relevant.""")
     value_col: str | None = option(None, """
@@ -133,6 +135,9 @@ class Options:
         Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and
         of the parameters of metrics. Options that are given explicitly take precedence.""", LIKE)
     # fmt: on
+    # What null and negative relevances of `true` are: a mistake, or items of the pool that nobody judged. No caller
+    # sets it; a call keeps them if one of its metrics asks what is judged.
+    not_judged: ClassVar[Literal["raise", "keep"]] = "raise"
 
     def __init__(self, **given: Unpack[OptionArguments]) -> None:
         """Check the options that are given; the rest are those of the convention `like=`, or else the defaults."""

@@ -53,7 +53,7 @@ class RowRule:
     breaks: str
     error: Callable[[str, Mapping[str, Count], int], RecdfError]
     counted_as: str = ""
-    option: Literal["nan_score", "null_keys"] | None = None
+    option: Literal["nan_score", "null_keys", "not_judged"] | None = None
 
     def answer(self, options: Options) -> Answer:
         """Return what happens to such rows; they are refused where no option is about them."""
@@ -99,8 +99,10 @@ WEIGHTS_BROKEN = "{n} weights of {n_rows} ({some}); expected finite numbers, at 
 NULL_ORDER = '{n}s of {n_rows}; drop these rows or pass ⟦+nan_score="last"⟧ or "drop"'
 
 # The rules in the order in which they are reported: only the first broken rule raises its error.
-OF_RELEVANCE = tuple(
-    RowRule(f"{what} relevance", _number_rule(what, RELEVANCES)) for what in ("null", "infinite", "negative")
+OF_RELEVANCE = (
+    RowRule("null relevance", _number_rule("null", RELEVANCES), option="not_judged"),
+    RowRule("infinite relevance", _number_rule("infinite", RELEVANCES)),
+    RowRule("negative relevance", _number_rule("negative", RELEVANCES), option="not_judged"),
 )
 OF_PROPENSITY = (
     RowRule("null propensity", _number_rule("null", PROPENSITIES)),
@@ -221,7 +223,9 @@ class BrokenRows:
         return cls(found["n_rows"], broken, {ROW_RULES[rule]: n for rule, n in found["dropped"]})
 
 
-def judged(broken: Iterable[Broken], n_rows: int, options: Options) -> tuple[BrokenRows, np.ndarray | None]:
+def rows_refused_or_dropped(
+    broken: Iterable[Broken], n_rows: int, options: Options
+) -> tuple[BrokenRows, np.ndarray | None]:
     """Return what is wrong with some rows, and which of them to drop; None if there is none."""
     counts: dict[RowRule, dict[str, Count]] = {}
     found, dropped, gone = list(broken), {}, None

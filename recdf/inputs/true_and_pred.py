@@ -30,7 +30,7 @@ from .row_rules import (
     broken_propensity,
     broken_relevance,
     broken_weights,
-    judged,
+    rows_refused_or_dropped,
 )
 
 
@@ -100,7 +100,7 @@ def _read_ids(
     by_ids = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
     keys, item = [ids(name) for name in as_columns(options.user_col)], ids(options.item_col)
     null = broken_ids({one.where: one.null for one in (*keys, *by_ids, item)})
-    found, gone = judged([*broken, *null], len(frame), options)
+    found, gone = rows_refused_or_dropped([*broken, *null], len(frame), options)
     if findings is None:
         found.settle(role, options)
     else:
@@ -160,7 +160,7 @@ def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
 def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
     """Read the weights of lists that stand beside `true`, and raise for those that are no weights."""
     numbers = read_numbers(values, where).astype(np.float64)
-    judged(broken_weights(numbers, where), len(numbers), options)[0].settle(where, options)
+    rows_refused_or_dropped(broken_weights(numbers, where), len(numbers), options)[0].settle(where, options)
     return numbers
 
 
@@ -175,9 +175,13 @@ def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarr
 
 
 def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
-    """Return the gains of relevances: a row below `min_relevance` is judged and not relevant, so its gain is 0."""
+    """Return the gains of relevances: a row below `min_relevance` is judged and not relevant, so its gain is 0.
+
+    A row that nobody judged has the gain −1, which sorts it behind all that are judged.
+    """
     least = options.min_relevance
-    return relevance if least is None else np.where(relevance >= least, relevance, 0.0)
+    found = relevance if least is None else np.where(relevance >= least, relevance, 0.0)
+    return found if options.not_judged == "raise" else np.where(relevance >= 0, found, -1.0)
 
 
 def shared_by(true: pd.DataFrame, options: Options) -> list[str]:

@@ -72,6 +72,11 @@ class Hits:
         """Keep the entries where `keep` is true."""
         return self if keep.all() else Hits(self, np.flatnonzero(keep))
 
+    def numbered(self, keep: np.ndarray) -> Hits:
+        """Keep the entries where `keep` is true, and number them anew within each list."""
+        kept = self.where(keep)
+        return kept if kept is self else Hits.of(kept.list, kept.rank, kept.gain, kept.place, kept.true_place)
+
     def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
         """Compute value(hits, *args) over the hits of the whole lists, and return it for these hits.
 

@@ -32,8 +32,9 @@ class Matched:
 
     keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
     n_true, n_pred : number of relevant and of recommended items of each list · start : its first place among the
-    recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · judged : recommended
-    rows that `true` judges · counts : numbers of rows that were dropped or repeated ·
+    recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · pool : recommended
+    rows that `true` has, judged or not · repeats : the list of each row that repeats an item, and its rank before such
+    rows were dropped · counts : numbers of rows that were dropped or repeated ·
     order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
     sides : the side tables · first : where the list first stands in each frame that names the population, -1 for
     nowhere; only of a part · weight : how much each list counts in a mean, None if all count alike ·
@@ -54,7 +55,8 @@ class Matched:
     pred_lists: PredLists
     true_list: np.ndarray
     true_lists: TrueLists
-    judged: Hits
+    pool: Hits
+    repeats: tuple[np.ndarray, np.ndarray]
     n_items: int
     counts: Mapping[str, int]
     side_counts: Mapping[str, int]
@@ -108,12 +110,14 @@ class Matched:
             raise OptionError(f"needs ⟦+true=⟧, {otherwise}")
 
     @cached_property
+    def judged(self) -> Hits:
+        """The entries that `true` judges, numbered within their list."""
+        return self.pool.numbered(self.pool.gain >= 0)
+
+    @cached_property
     def hits(self) -> Hits:
         """The judged entries with gain above 0, numbered within their list."""
-        relevant = self.judged.where(self.judged.gain > 0)
-        if relevant is self.judged:
-            return relevant
-        return Hits.of(relevant.list, relevant.rank, relevant.gain, relevant.place, relevant.true_place)
+        return self.judged.numbered(self.judged.gain > 0)
 
     def at(self, k: int | None) -> Lists:
         """The lists cut after rank k; None keeps them whole."""
@@ -146,10 +150,10 @@ class Matched:
         found: np.ndarray = self.once("seen", lambda: log.seen(self.item, self.start, self.n_pred))
         return found
 
-    def beside(self, judged: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None) -> Matched:
-        """Return these lists with other judged rows; `true_lists`, if given, are the rows of `true` at `rows`."""
+    def beside(self, pool: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None) -> Matched:
+        """Return these lists with another pool; `true_lists`, if given, are the rows of `true` at `rows`."""
         if true_lists is None or rows is None:
-            return replace(self, judged=judged)
+            return replace(self, pool=pool)
         values, rating, responses = self.values, self.rating, self.responses
 
         def of_rows(name: str) -> np.ndarray | None:
@@ -157,7 +161,7 @@ class Matched:
             return None if found is None else found[rows]
 
         return replace(
-            self, judged=judged, true_lists=true_lists, n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
+            self, pool=pool, true_lists=true_lists, n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
             values=None if values is None else Values(values.pred, values.true[rows], values.where),
             item_weights=None if self.item_weights is None else self.item_weights[rows],
             rating=None if rating is None else Rating(lambda: rating.given()[rows], rating.predicted),
@@ -226,10 +230,8 @@ class Lists:
 
     @cached_property
     def n_judged(self) -> np.ndarray:
-        """Number of rows of `true` of each list, relevant or not."""
-        matched = self.matched
-        length = np.append(np.diff(matched.true_lists.start), 0)
-        return length.take(matched.true_list)
+        """Number of rows of `true` that judge an item of each list, as relevant or not."""
+        return np.append(self.matched.true_lists.n_judged, 0).take(self.matched.true_list)
 
     @cached_property
     def hits(self) -> Hits:
@@ -259,6 +261,11 @@ class Lists:
     def judged(self) -> Hits:
         """Items among the first k that `true` judges, relevant or not."""
         return self.matched.judged.where(self.matched.judged.rank <= self.cut)
+
+    @cached_property
+    def pool(self) -> Hits:
+        """Items among the first k that `true` has, also those of null or negative relevance, which nobody judged."""
+        return self.matched.pool.where(self.matched.pool.rank <= self.cut)
 
     @property
     def n_hits(self) -> np.ndarray:

@@ -251,7 +251,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     # Without a column of relevance every gain is 1, which takes no memory.
     gains = np.broadcast_to(1.0, len(pred.true_place)) if rows.true.number_col is None else gain.take(pred.true_place)
     of_pair = np.repeat(of_list, pred.n_pairs)
-    judged = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
+    pool = HitArrays(of_pair, pred.rank, gains, pred.number, pred.place, pred.true_place)
     side_codes = {name: coded.all() for name, coded in codes.side_items.items() if name != "exclude"}
     catalogue = rows.doors.get("items")
     sides = Sides(CODERS, rows.doors, side_codes, codes.items, labels, _base(rows, codes, key))
@@ -267,7 +267,8 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
     return Matched(
         keys=labels[[name for name in labels.columns if name not in rows.in_true]] if rows.in_true else labels,
         by=codes.by_values, list_by=list_by, n_true=n_true, n_pred=n_pred, start=start, pred_lists=pred,
-        true_list=true_list, true_lists=true_lists, judged=Hits(judged), n_items=codes.items.n, counts=ranked.counts,
+        true_list=true_list, true_lists=true_lists, pool=Hits(pool),
+        repeats=(of_list.take(pred.repeat_list), pred.repeat_rank), n_items=codes.items.n, counts=ranked.counts,
         side_counts=rows.doors.counts, order=rows.order, relevance_col=rows.true.number_col,
         overlap=_overlap(rows, codes, ranked, (true_list, n_true, n_pred), in_sides, compare),
         first={} if compare else _first_row_of_lists(rows, codes, ranked, (key, true_list, of_list)),

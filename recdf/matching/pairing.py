@@ -7,14 +7,14 @@ a list's length.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..inputs.sizes import sizes
-from ..inputs.sorting import alike, windows
+from ..inputs.sorting import alike, offsets, windows
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,13 @@ class Pairs:
     n: np.ndarray
     repeat: np.ndarray
     first: np.ndarray
+
+    def where(self, keep: np.ndarray) -> Pairs:
+        """Keep the pairs where `keep` is true."""
+        if keep.all():
+            return self
+        n = np.diff(offsets(keep)[offsets(self.n)])
+        return replace(self, place=self.place[keep], sought=self.sought[keep], n=n)
 
     def has_sought(self, n_rows: int) -> np.ndarray:
         """Tell for each row of the lists whether its item is sought in its list."""

@@ -43,6 +43,12 @@ class TrueLists:
         return np.diff(self.start if relevant.all() else offsets(relevant)[self.start])
 
     @cached_property
+    def n_judged(self) -> np.ndarray:
+        """Number of judged rows of each list; the rows that nobody judged come last."""
+        judged = self.gain >= 0
+        return np.diff(self.start if judged.all() else offsets(judged)[self.start])
+
+    @cached_property
     def constant_gain(self) -> bool:
         """Whether all rows have gain 1, as they do without a relevance column."""
         return bool((self.gain == 1.0).all())
@@ -93,10 +99,11 @@ class TrueByKey:
         start[lists.code], length[lists.code] = lists.start[:-1], np.diff(lists.start)
         return cls(lists.item, gain, start, length, n_by)
 
-    def pair(self, pred_lists: Ranked, n_items: int) -> Pairs:
-        """Find in each list of `pred` the items that `true` has for its key."""
+    def pair(self, pred_lists: Ranked, n_items: int, judged_only: bool) -> Pairs:
+        """Find in each list of `pred` the items that `true` has for its key, or only those that it judges."""
         _, key = split_codes(pred_lists.code, len(self.start), self.n_by)
-        return pair(pred_lists, self.item, self.start.take(key), self.length.take(key), n_items)
+        pairs = pair(pred_lists, self.item, self.start.take(key), self.length.take(key), n_items)
+        return pairs.where(self.gain[pairs.sought] >= 0) if judged_only else pairs
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,8 @@ class _Found:
     place: np.ndarray
     true_place: np.ndarray
     repeat: np.ndarray
+    repeat_list: np.ndarray
+    repeat_rank: np.ndarray
     counts: dict[str, int]
     has_levels: bool
     tied: np.ndarray
@@ -131,7 +140,8 @@ class PredLists:
     `code` : code of each list · `first` : row of the table where the list first appears · `start` (n_lists + 1) :
     first place of each list · `n_pairs` : number of judged rows of each list · `rank`, `number`, `place`,
     `true_place` : what `Hits` says of each judged row, by ascending place · `repeat` : places whose item stands earlier
-    in the same list.
+    in the same list · `repeat_list`, `repeat_rank` : the list of each repeated row, and its rank
+    before repeated rows were dropped.
     """
 
     def __init__(
@@ -151,6 +161,9 @@ class PredLists:
             parts_of(parts, name) for name in ("code", "first", "n_pairs", "rank", "number", "true_place")
         )
         self.start = offsets(parts_of(parts, "length"))
+        self.repeat_rank = parts_of(parts, "repeat_rank")
+        first_list = offsets(np.array([len(part.code) for part in parts]))[:-1]
+        self.repeat_list = np.concatenate([one.repeat_list + at for one, at in zip(parts, first_list, strict=True)])
         above = offsets(np.array([part.length.sum() for part in parts]))[:-1].tolist()
         self.place, self.repeat = (
             np.concatenate([getattr(part, name) + first for part, first in zip(parts, above, strict=True)])
@@ -169,9 +182,13 @@ class PredLists:
             block = self._excluded.left_of(block, key)
         return rank_pred(self._table, block, self._items, self._options)
 
+    def _paired(self, ranked: Ranked) -> Pairs:
+        return self._true.pair(ranked, self._items.n, self._options.judged_only)
+
     def _measured(self, block: Block) -> _Found:
         ranked = self._ranked(block)
-        pairs = self._true.pair(ranked, self._items.n)
+        pairs = self._paired(ranked)
+        repeat_list, repeat_rank = self._ranks_as_given(ranked, pairs)
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
         repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
         lists, pairs, counts = settle_pairs(ranked, pairs, self._true.gain, self._options)
@@ -182,9 +199,20 @@ class PredLists:
             rank=pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
             number=np.arange(1, len(pairs.place) + 1) - np.repeat(np.cumsum(pairs.n) - pairs.n, pairs.n),
             place=pairs.place.astype(np.int32), true_place=pairs.sought.astype(np.int32), repeat=pairs.repeat,
+            repeat_list=repeat_list, repeat_rank=repeat_rank,
             counts=counts, has_levels=lists.level is not None, tied=tied[:1], n_tied=len(tied), repeated=repeated,
             settled=lists is not ranked, lists=lists if self._blocks.n == 1 else None,
         )  # fmt: skip
+
+    def _ranks_as_given(self, ranked: Ranked, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+        """Return the list of each repeated row, and its rank among all rows of the list that are not condensed away."""
+        if not len(pairs.repeat):
+            return pairs.repeat, pairs.repeat
+        n = len(ranked.item)
+        left = pairs.has_sought(n) if self._options.judged_only else np.ones(n, bool)
+        repeat, upto = pairs.repeat[left[pairs.repeat]], offsets(left)
+        of_list = np.searchsorted(ranked.start, repeat, side="right") - 1
+        return of_list, upto[repeat + 1] - upto[ranked.start[of_list]]
 
     @cached_property
     def _lists(self) -> Ranked:
@@ -195,7 +223,7 @@ class PredLists:
         def again(block: Block) -> Ranked:
             lists = self._ranked(block)
             return (
-                settle_pairs(lists, self._true.pair(lists, self._items.n), self._true.gain, self._options)[0]
+                settle_pairs(lists, self._paired(lists), self._true.gain, self._options)[0]
                 if self._settled
                 else lists
             )

@@ -51,6 +51,10 @@ __all__ = [
     "hits",
     "ild",
     "ils",
+    "infap",
+    "iprecision",
+    "judged",
+    "least_promoted",
     "log_loss",
     "mae",
     "mapr",
@@ -62,6 +66,7 @@ __all__ = [
     "mrr",
     "mse",
     "ndcg",
+    "overlap",
     "pap",
     "pauc",
     "personalization",
@@ -78,6 +83,7 @@ __all__ = [
     "popularity",
     "precision",
     "r2",
+    "rbo",
     "rbp",
     "recall",
     "revenue",
@@ -87,10 +93,13 @@ __all__ = [
     "shown",
     "specificity",
     "subtopic_recall",
+    "sufficient",
     "surprisal",
     "unexpectedness",
+    "unrepeated",
     "unseen",
     "user_coverage",
+    "utility",
 ]
 
 class _ANdcg(ListMetric):
@@ -587,6 +596,68 @@ class _Ils(ListMetric):
 
 ils: _Ils
 
+class _Infap(ListMetric):
+    """Average precision inferred from a pool of which only a sample is judged; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+infap: _Infap
+
+class _Iprecision(ListMetric):
+    """Interpolated precision at a level of recall; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+iprecision: _Iprecision
+
+class _Judged(ListMetric):
+    """Share of the first k that `true` judges, as relevant or not; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+judged: _Judged
+
+class _LeastPromoted(ListMetric):
+    """From how far below k a re-ranking fetched its deepest item; neither direction is better, a count, at least 0."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+least_promoted: _LeastPromoted
+
 class _LogLoss(ListMetric):
     """Log loss (cross-entropy) of the predicted probabilities of a list; smaller is better, at least 0. k is
     ignored."""
@@ -751,6 +822,22 @@ class _Ndcg(ListMetric):
     ) -> pd.DataFrame: ...
 
 ndcg: _Ndcg
+
+class _Overlap(ListMetric):
+    """Share of the recommended items that a baseline recommends too; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+overlap: _Overlap
 
 class _Pap(ListMetric):
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
@@ -933,6 +1020,24 @@ class _R2(ListMetric):
 
 r2: _R2
 
+class _Rbo(ListMetric):
+    """Rank-biased overlap, how alike the tops of two rankings are; neither direction is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+rbo: _Rbo
+
 class _Rbp(ListMetric):
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1]."""
 
@@ -1066,6 +1171,20 @@ class _SubtopicRecall(ListMetric):
 
 subtopic_recall: _SubtopicRecall
 
+class _Sufficient(ListMetric):
+    """Whether a list has k items; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+sufficient: _Sufficient
+
 class _Surprisal(ListMetric):
     """Mean self-information of the recommended items, in bits; larger is better, at least 0."""
 
@@ -1096,6 +1215,20 @@ class _Unexpectedness(ListMetric):
 
 unexpectedness: _Unexpectedness
 
+class _Unrepeated(ListMetric):
+    """Whether a list shows no item twice; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+unrepeated: _Unrepeated
+
 class _Unseen(ListMetric):
     """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
@@ -1119,3 +1252,17 @@ class _UserCoverage(Metric):
     ) -> float: ...
 
 user_coverage: _UserCoverage
+
+class _Utility(ListMetric):
+    """What a list is worth if hits, misses and missed items have prices; larger is better, without bounds."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+utility: _Utility

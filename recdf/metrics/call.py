@@ -89,7 +89,10 @@ class Call:
                     raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
             if self.options.propensity_col is not None and true is not None:
                 _refuse_propensities(request)
-        call = replace(self, requests=tuple(requests), item_by=item_by)
+        options = self.options
+        if any("not_judged" in request.metric.optional for request in requests):
+            options = options.updated(not_judged="keep")
+        call = replace(self, options=options, requests=tuple(requests), item_by=item_by)
         weight = self.options.weight_name
         if weight is not None and call.result_columns.count(weight) > 1:
             raise ColumnError(f"⟦weight_col={weight!r}⟧ has the name of another result column; rename it")

@@ -78,7 +78,7 @@ def defined_values(matched: Matched, request: Request, options: Options) -> dict
                 f"metric {request.metric.name!r} returned shape {values.shape}, "
                 f"expected one value per list, ({len(lists)},)"
             )
-        values = _onto_bounds(values, request.metric.bounds)
+        values = _onto_bounds(values, request.bounds)
         _refuse_beyond(values, request, matched)
         count = {} if options.convention is None else options.convention.undefined
         if request.metric.name in count:
@@ -97,7 +97,7 @@ def compute_counts(counts: Iterable[Counts], request: Request, options: Options)
     for one in counts:
         value = _run_kernel(request, one)
         parts = value if isinstance(value, dict) else {None: value}
-        values = _onto_bounds(np.array(list(parts.values()), np.float64), request.metric.bounds)
+        values = _onto_bounds(np.array(list(parts.values()), np.float64), request.bounds)
         _refuse_beyond(values, request)
         values = _refuse_undefined(request.columns[0], values, options)
         numbers: dict[object, float] = dict(zip(parts, values.tolist(), strict=True))
@@ -136,7 +136,7 @@ def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
 
 def _refuse_beyond(values: Floats, request: Request, matched: Matched | None = None) -> None:
     """Raise if a value of a metric of one's own, of `matched` lists or of all, is outside the bounds it declares."""
-    (low, high), metric = request.metric.bounds, request.metric
+    (low, high), metric = request.bounds, request.metric
     beyond = (values < (-np.inf if low is None else low)) | (values > (np.inf if high is None else high))
     if not metric.built_in and beyond.any():
         place = int(np.flatnonzero(beyond)[0])
@@ -163,7 +163,7 @@ def settle_undefined(values: Floats, request: Request, options: Options) -> Floa
     """Replace undefined values by what they count as with `undefined="zero"` and "one"."""
     if options.undefined not in ("zero", "one") or not (missing := np.isnan(values)).any():
         return values
-    return np.where(missing, 1.0 if options.undefined == "one" else request.metric.undefined_as_zero, values)
+    return np.where(missing, 1.0 if options.undefined == "one" else request.undefined_as_zero, values)
 
 
 def mean(values: Floats, weights: Floats | None = None) -> float:

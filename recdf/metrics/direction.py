@@ -32,4 +32,5 @@ def direction_of(column: str) -> Direction | None:
         metric = next(named, None)
     if metric is None:
         return None
-    return Direction(metric.better, metric.bounds, name in _SUMS)
+    bounds, better = metric.stated(column)
+    return Direction(better, bounds, name in _SUMS)

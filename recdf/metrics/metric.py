@@ -176,7 +176,9 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         Positional arguments before k: "pred" and what the metric is about, such as ("log", "pred").
     optional : sequence of str
         Arguments and side tables that may be None. "propensity" says that the kernel counts relevant items by
-        `Lists.item_weights`; other metrics that read `true` are refused in a call with `propensity_col`.
+        `Lists.item_weights`; other metrics that read `true` are refused in a call with `propensity_col`. "not_judged"
+        says that the kernel asks what is judged: in a call with such a metric, a row of `true` with a null or negative
+        relevance is in `Lists.pool` and not judged, and no error.
     k : int or None, default 10
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"
@@ -192,6 +194,8 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         item is not there), "log_users" (lists whose user is not there), "features", "category", "group" (rows whose
         item has none), "negatives" (lists of which `true` judges only relevant items). `UnknownWarning` and
         `JudgedWarning` say if these are many.
+    where : mapping, optional
+        `bounds` and `better` where a parameter has a value, as in `{"of=last": {"better": "smaller"}}`.
 
     Returns
     -------

@@ -13,11 +13,11 @@ from ..errors import renamed
 from ..inputs.constraints import Natural
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from ..matching.pairing import pair_within
 from ..matching.side_tables.log import Head
 from .diversity import SimilarityArgument
 from .metric import metric
 from .similarity import nearest
+from .two_lists import shared_with_base
 
 ShareOf = Literal["users", "events"]
 
@@ -218,10 +218,8 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     >>> rd.unexpectedness({1: ["a", "b"]}, {1: ["b", "c"]}, k=2)
     0.5
     """
-    matched, base = lists.matched, lists.sides.base
-    length = np.append(np.minimum(np.diff(base.start), lists.cut), 0)[base.list_base]
-    start = np.append(base.start[:-1], 0)[base.list_base]
-    both = pair_within(matched.item, matched.start, lists.n_shown, base.item, start, length, matched.n_items).n
+    of_list, rank, other = shared_with_base(lists)
+    both = np.bincount(of_list[np.maximum(rank, other) <= lists.cut], minlength=len(lists))
     return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
 
 

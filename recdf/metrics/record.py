@@ -11,7 +11,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -59,6 +59,7 @@ class MetricRecord:
     per: Literal["list", "item"] = "list"
     sums: Sequence[str | tuple[Any, ...]] | None = None
     unknown: Sequence[Unknown] = ()
+    where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_parameters()
@@ -165,17 +166,11 @@ class MetricRecord:
         """Default of k; None is the whole list."""
         return self.k
 
-    @property
-    def undefined_as_zero(self) -> float:
-        """What an undefined value counts as with `undefined="zero"`, which must never be the best value there is.
-
-        Where a 0 could be that, it is the worst bound, or NaN without one: the value stays undefined.
-        """
-        low, high = self.bounds
-        if self.better is None or (self.better == "larger" and (high is None or high > 0)):
-            return 0.0
-        worst = high if self.better == "smaller" else low
-        return np.nan if worst is None else worst
+    def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
+        """Bounds and direction of the metric with the parameters of a metric string or the name of a column."""
+        inside = text.partition("(")[2].rpartition(")")[0].split(",")
+        changed = {name: value for one, new in self.where.items() if one in inside for name, value in new.items()}
+        return changed.get("bounds", self.bounds), changed.get("better", self.better)
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -260,6 +255,28 @@ class Request:
     k: int | None
     name: str
     own_column: str | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds of the values with these parameters."""
+        return self.metric.stated(self.definition)[0]
+
+    @property
+    def better(self) -> MetricDirection:
+        """Direction in which the metric is better with these parameters."""
+        return self.metric.stated(self.definition)[1]
+
+    @property
+    def undefined_as_zero(self) -> float:
+        """What an undefined value counts as with `undefined="zero"`, which must never be the best value there is.
+
+        Where a 0 could be that, it is the worst bound, or NaN without one: the value stays undefined.
+        """
+        low, high = self.bounds
+        if self.better is None or (self.better == "larger" and (high is None or high > 0)):
+            return 0.0
+        worst = high if self.better == "smaller" else low
+        return np.nan if worst is None else worst
 
     @property
     def columns(self) -> list[str]:

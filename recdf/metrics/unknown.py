@@ -66,7 +66,8 @@ def _negatives(matched: Matched, params: Params) -> Any:
 
 def _grades(matched: Matched, params: Params) -> Any:
     lists = matched.true_lists  # sorted by gain
-    one = np.append(lists.gain[lists.start[:-1]] == lists.gain[lists.start[1:] - 1], False)
+    first = lists.start[:-1]
+    one = np.append(lists.gain[first] == lists.gain[first + lists.n_judged - 1], False)
     return np.logical_and(_negatives(matched, params), one.take(matched.true_list))
 
 

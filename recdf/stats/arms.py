@@ -242,7 +242,7 @@ def around_pooled(control: Sample, treatment: Sample, theta: Floats = NO_THETA) 
     Of ratios and strata it is z around both arms together, without what the covariates explain.
     """
     sides = control, treatment
-    if control.den is None and not control.covariates:
+    if control.den is None and not control.covariates and control.strata is None:
         return control.num, treatment.num
     n, pooled = len(control.num), pool(*sides)
 

@@ -19,6 +19,9 @@ HUGE = 1e150
 # Standard deviations below this share of the largest value are rounding error, not variation.
 MEAN_ROUNDING = 1e-12
 
+# Moments of more values are those of pieces of so many, which stay in the cache of a processor.
+_IN_CACHE = 2**16
+
 
 class Moments(NamedTuple):
     """n values with mean m, of which `low` is the smallest and `high` the largest.
@@ -40,11 +43,17 @@ class Moments(NamedTuple):
         return largest
 
 
-def moments_of(values: Floats) -> Moments:
-    """Return the moments of some values; of huge ones, whose squares overflow, only mean and range."""
-    n = len(values)
+def moments_of(*arrays: Floats) -> Moments:
+    """Return the moments of all values together; of huge ones, whose squares overflow, only mean and range."""
+    n = sum(map(len, arrays))
     if not n:
         return Moments(0, *[np.nan] * 5)
+    if n > _IN_CACHE:
+        pieces = [one[at : at + _IN_CACHE] for one in arrays for at in range(0, len(one), _IN_CACHE)]
+        parts = Moments(*np.array([moments_of(piece) for piece in pieces]).T)
+        added = add_moments(parts, np.zeros(len(pieces), np.int64), 1)
+        return Moments(n, *(float(np.asarray(one)[0]) for one in added[1:]))
+    values = np.concatenate(arrays)
     low, high = float(values.min()), float(values.max())
     scale = max(-low, high)
     if scale >= HUGE:

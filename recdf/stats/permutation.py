@@ -138,7 +138,7 @@ def _split_moments(parts: Sequence[tuple[Floats, ...]]) -> tuple[float, float, f
     diff = var = cubes = 0.0
     for control, treatment in parts:
         n_c, n_t = len(control), len(treatment)
-        n, units = n_c + n_t, moments_of(np.concatenate([control, treatment]))
+        n, units = n_c + n_t, moments_of(control, treatment)
         if units.var > 0:
             turn = (n - 2 * n_t) * math.sqrt(n - 1) / ((n - 2) * math.sqrt(n_c * n_t))
             spread = n * math.sqrt(float(units.var) * n / (n - 1) * (1 / n_c + 1 / n_t))

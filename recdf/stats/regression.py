@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
 from .arms import Arm
@@ -32,30 +36,60 @@ def varying_columns(control: Floats, treatment: Floats) -> list[int]:
     return kept
 
 
-def regression_arm(values: Floats, design: Floats, centre: Floats) -> Arm:
+class Regressors(NamedTuple):
+    """Q of [1, covariates − centre] = QR of some units, with each unit's weight in the intercept, and its leverage."""
+
+    q: Floats
+    weights: Floats
+    leverage: Floats
+
+
+@dataclass(frozen=True)
+class Designs:
+    """Covariates of both arms (units, columns), made ready once for the regressions of several metrics."""
+
+    arms: tuple[Floats, Floats]
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest absolute value."""
+        return float(max(np.abs(one).max(initial=0) for one in self.arms))
+
+    @cached_property
+    def ready(self) -> tuple[Regressors, Regressors, Regressors]:
+        """Of each arm and of both: the columns that vary, around their means over both arms."""
+        columns = varying_columns(*self.arms)
+        control, treatment = (one[:, columns] for one in self.arms)
+        together = np.concatenate([control, treatment])
+        centre = together.mean(axis=0)
+        return regressors(control, centre), regressors(treatment, centre), regressors(together, centre)
+
+
+def regressors(design: Floats, centre: Floats) -> Regressors:
+    """Return what a regression on these columns needs of them."""
+    q, r = np.linalg.qr(np.column_stack([np.ones(len(design)), design - centre]))
+    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' is the weight of each unit in the intercept.
+    weights = q @ np.linalg.solve(r.T, np.eye(len(r))[:, 0])
+    return Regressors(q, weights, np.einsum("ij,ij->i", q, q))
+
+
+def regression_arm(values: Floats, of: Regressors) -> Arm:
     """Return the mean of an arm at the covariates' means over both arms: the intercept a of y = a + (x − centre)·b.
 
     Its variance is HC2's, Σ (e_i/√(1 − h_i) · w_i)², with e the residuals, h the leverages and w_i the weight of
     y_i in a. The difference of two arms is the coefficient of the treatment in the regression in which it is
     interacted with every centred covariate.
     """
-    x = np.column_stack([np.ones(len(values)), design - centre])
-    q, r = np.linalg.qr(x)
-    coefficients = np.linalg.solve(r, q.T @ values)
-    residuals = values - x @ coefficients
-    # Row 0 of (X'X)⁻¹X' = R⁻¹Q' is the weight of each unit in the intercept.
-    weights = q @ np.linalg.solve(r.T, np.eye(x.shape[1])[:, 0])
-    leverage = (q**2).sum(axis=1)
-    free = leverage < 1 - 1e-10  # a unit that is fitted exactly has no residual to learn a variance from
-    spread = np.where(free, residuals**2 / np.where(free, 1 - leverage, 1.0), 0.0)
-    var = float((weights**2 * spread).sum())
-    if np.sqrt((residuals**2).mean()) <= _CONSTANT * np.abs(values).max():
+    squares = np.square(values - of.q @ (of.q.T @ values))
+    free = of.leverage < 1 - 1e-10  # a unit that is fitted exactly has no residual to learn a variance from
+    spread = np.divide(squares, 1 - of.leverage, out=np.zeros(len(values)), where=free)
+    var = float(np.einsum("i,i,i->", of.weights, of.weights, spread))
+    if np.sqrt(squares.mean()) <= _CONSTANT * max(values.max(), -values.min()):
         var = 0.0
-    return Arm(float(coefficients[0]), var, float(len(values) - x.shape[1]))
+    mean = values.mean()  # the weights have the sum 1
+    return Arm(float(mean + of.weights @ (values - mean)), var, float(len(values) - of.q.shape[1]))
 
 
-def residuals_of_both(values: Floats, design: Floats) -> Floats:
+def residuals_of_both(values: Floats, of: Regressors) -> Floats:
     """Return the residuals of the regression on the covariates over both arms together, plus the mean of the values."""
-    centred = design - design.mean(axis=0)
-    coefficients = np.linalg.lstsq(centred, values - values.mean(), rcond=None)[0]
-    return np.asarray(values - centred @ coefficients)
+    return np.asarray(values - of.q @ (of.q.T @ values) + values.mean())

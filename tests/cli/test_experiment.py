@@ -443,6 +443,19 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
     assert written("decided/comparison.parquet")["srm_p"].tolist() == pytest.approx(want["srm_p"].tolist())
     assert written("decided/health.parquet")["period"].tolist() == ["one"] * 3 + ["two"] * 3
     assert run(capsys, *call, "--fail-on", "invalid")[0] == 1  # equal shares were never planned
+    seen = users.assign(seen=np.where(users["period"] == "one", 0, 2))
+    seen[["user_id", "variant", "period", "seen"]].to_csv("seen.csv", index=False)
+    dated = own.assign(day=3)
+    dated.to_parquet("dated.parquet")
+    late = ["evaluate", "--true", "wanted.parquet", "--pred", "dated.parquet", "--users", "pred", "-m", "hits@1"]
+    assert run(capsys, *late, "--carry", "day", "--out", "late", "-q")[0] == 0
+    timed = ["experiment", "late", "--assignment", "seen.csv", *call[4:], "--over-time", "cumulative",
+             "--exposure-col", "seen", "--time-col", "day"]  # fmt: skip
+    code, out, err = run(capsys, *timed, "--expected", *planned, "--fail-on", "invalid", "--out", "timed")
+    assert (code, err) == (0, "")
+    assert "not checked" not in out
+    over = written("timed/over_time.parquet")
+    assert over["srm_p"].iloc[-1] == pytest.approx(want["srm_p"].iloc[0])
     assert "no such period" in fails(capsys, *call, "--expected", *(text.replace("one", "zero") for text in planned))
     srm = ["srm", "--assignment", "ramp.csv", "--column", "browser", "--fail-on", "invalid", "--strata", "period"]
     assert run(capsys, *srm, "--expected", *planned)[0] == 0

@@ -119,7 +119,8 @@ def test_regression_on_covariates_with_gaps(rng):
         y = x[:, 0] + x[:, 1] ** 2 + rng.normal(size=150)
         design = np.column_stack([np.where(gaps, x[~gaps, 0].mean(), x[:, 0]), x[:, 1], gaps])
         centre = design.mean(axis=0)
-        sides = [regression.regression_arm(y[part], design[part], centre) for part in (slice(100), slice(100, None))]
+        parts = slice(100), slice(100, None)
+        sides = [regression.regression_arm(y[part], regression.regressors(design[part], centre)) for part in parts]
         found = effect_sizes.effect(*sides)
         covered += bool(found.ci_low <= 0 <= found.ci_high)
     assert stats.binom.ppf(0.0005, runs, 0.95) <= covered <= stats.binom.ppf(0.9995, runs, 0.95)

@@ -10,6 +10,7 @@ import pytest
 import recdf as rd
 from recdf import DataError
 from recdf.experiments.compare.many_users import ManyUsers
+from recdf.inputs.needed_columns import needed_frame
 
 METRICS = {name: name for name in ["level", "spend", "bought", "count", "heavy", "tight", "same"]} | {
     "ctr": ("clicks", "views"),
@@ -136,8 +137,6 @@ def test_only_needed_columns_are_read(stored, tmp_path):
             return self.table.__arrow_c_stream__(schema)
 
     table = pyarrow.parquet.read_table(path)
-    from recdf.inputs.needed_columns import needed_frame
-
     kept = needed_frame(Watched(table), "data", lambda head: ["variant", "level"])
     assert list(kept.columns) == ["variant", "level"]
     assert len(kept) == table.num_rows
@@ -160,3 +159,35 @@ def test_an_empty_stream_is_an_empty_frame(stored):
     empty = pyarrow.parquet.read_table(stored[1]).slice(0, 0)
     with pytest.raises(rd.OptionError, match="control"):
         rd.compare_variants(empty, "level", control="A")
+
+
+@pytest.mark.parametrize("names", [["variant", "count", "part"], None])
+def test_row_groups_are_read_at_the_same_time_as_one_after_another(tmp_path, names, resized):
+    rng = np.random.default_rng(3)
+    data = users(3, 5000).assign(day=pd.Timestamp("2026-11-02"), small=np.float32(0.1), byte=np.uint8(7), flag=True)
+    data["late"] = data["count"].astype("Int64").where(data.index < 4000)  # null in the last row groups only
+    data["none"] = pd.Series(np.nan, data.index)
+    for part, rows in enumerate(np.split(rng.permutation(5000), [2000, 2000, 4900])):
+        (tmp_path / f"part={part}").mkdir()
+        table = pa.Table.from_pandas(data.iloc[np.sort(rows)], preserve_index=False)
+        wide = table.schema.set(1, pa.field("variant", pa.large_string()))
+        pyarrow.parquet.write_table(table.cast(wide), tmp_path / f"part={part}" / "a.parquet", row_group_size=700)
+
+    def read():
+        return needed_frame(tmp_path, "data", lambda head: names or list(head.columns), "variant")
+
+    expected = read()
+    resized(coded_rows=500)
+    found = read()
+    pd.testing.assert_frame_equal(found, expected)
+    assert found["variant"].dtype == "category"
+    assert {"part", "count"} <= set(found.columns)
+    given = {"metrics": ["level", "count"], "control": "A", "by": "part"}
+    if names is None:
+        pd.testing.assert_frame_equal(rd.compare_variants(tmp_path, **given), rd.compare_variants(expected, **given))
+
+
+def test_a_file_without_row_groups_is_an_empty_frame(tmp_path, resized):
+    resized(coded_rows=500)
+    pyarrow.parquet.ParquetWriter(tmp_path / "none.parquet", pa.schema([("variant", pa.string())])).close()
+    assert len(needed_frame(tmp_path / "none.parquet", "data", lambda head: ["variant"], "variant")) == 0

@@ -36,6 +36,15 @@ def by_scipy(users):
     return chi2, stats.chi2.sf(chi2, 4)
 
 
+def over_time(users, kind="cumulative", days=4, **options):
+    """Effects over time of users of whom the first period came on the days 0 and 1, the second one on 2 and 3."""
+    exposed = 2 * (users["period"] == "two") + users["user_id"] % 2
+    rows = users.assign(exposed=exposed).merge(pd.DataFrame({"day": range(days)}), how="cross")
+    return rd.experiments.effect_over_time(
+        rows, "clicks", control="A", time_col="day", exposure_col="exposed", kind=kind, **options
+    )
+
+
 def test_each_period_has_its_plan():
     users = ramped(lost=0.5)
     options = {"control": "A", "strata": "period", "time_col": "period", "expected": PLAN}
@@ -56,6 +65,62 @@ def test_a_ramp_up_as_planned_is_no_fault_and_a_broken_period_is():
     broken = rd.compare_variants(
         ramped(n=20_000, lost=0.8), "clicks", control="A", strata="period", time_col="period", expected=PLAN)
     assert set(broken["verdict"]) == {"invalid: sample ratio"}
+
+
+@pytest.mark.parametrize("kind", ["cumulative", "daily"])
+def test_effects_over_time_take_the_shares_of_each_period(kind):
+    users = ramped()
+    assert users["user_id"].is_unique
+    table = over_time(users, kind, expected=PLAN, strata="period").set_index(["period", "treatment"])
+    early = users["period"] == "one"
+    for day in range(4):
+        there = users[np.where(early, 0, 2) + users["user_id"] % 2 <= day]
+        own = by_scipy(there)[1] if day > 1 else by_scipy_of_first(there)
+        assert table.loc[(day, "B"), "srm_p"] == pytest.approx(min(own, by_scipy(users)[1]), rel=1e-9)
+    assert not table["verdict"].str.contains("not checked|invalid").any()
+    assert not table["trend_verdict"].str.contains("not checked|invalid").any()
+    # The effects themselves need no strata: days of exposure are finer.
+    plain = over_time(users, kind)
+    assert table["diff"].tolist() == pytest.approx(plain["diff"].tolist(), rel=0.2, abs=0.01)
+    broken = over_time(ramped(n=20_000, lost=0.8), kind, expected=PLAN, strata="period")
+    assert set(broken["verdict"]) == set(broken["trend_verdict"]) == {"invalid: sample ratio"}
+
+
+def by_scipy_of_first(users):
+    stats = pytest.importorskip("scipy.stats")
+    n = users["variant"].value_counts().reindex(list("ABC"))
+    return stats.chisquare(n, len(users) * np.array([0.9, 0.05, 0.05])).pvalue
+
+
+def test_effects_over_time_count_clusters_in_their_period():
+    users = ramped(n=4000)
+    pair = pd.concat([users, users.assign(user_id=users["user_id"] + len(users))], ignore_index=True)
+    pair["shop"] = pair["user_id"] % len(users)
+    found = over_time(pair, expected=PLAN, strata="period", cluster="shop")
+    assert found["srm_p"].iloc[-1] == pytest.approx(by_scipy(users)[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("cluster", [None, "user_id"])
+@pytest.mark.parametrize("lost", [0.0, 0.8])
+def test_a_health_table_by_period_is_taken_within_strata(lost, cluster):
+    users = ramped(n=20_000, lost=lost)
+    health = experiment_health(users[["user_id"]], users, expected=PLAN, by="period", cluster=cluster)
+    options = {"control": "A", "strata": "period", "time_col": "period", "cluster": cluster}
+    table = rd.compare_variants(users, "clicks", health=health, **options)
+    want = rd.compare_variants(users, "clicks", expected=PLAN, **options)
+    assert table["srm_p"].tolist() == pytest.approx(want["srm_p"].tolist(), rel=1e-9)
+    assert table["verdict"].tolist() == want["verdict"].tolist()
+    assert table["verdict"].str.startswith("invalid").all() == (lost > 0)
+    by = rd.compare_variants(users, "clicks", health=health, by="browser", **options)
+    segments = rd.compare_variants(users, "clicks", expected=PLAN, by="browser", **options)
+    assert by["verdict"].tolist() == segments["verdict"].tolist()
+    # A variant whose users are lost on the way from the assignment to the data.
+    rng = np.random.default_rng(5)
+    seen = users[(users["variant"] != "B") | (users["period"] == "one") | (rng.random(len(users)) < 0.8)]
+    found = rd.compare_variants(seen, "clicks", health=health, **options)
+    assert set(found["verdict"]) == {"invalid: sample ratio"}
+    with pytest.raises(rd.OptionError, match="other users"):
+        rd.compare_variants(users.assign(user_id=users["user_id"] + 10**6), "clicks", health=health, **options)
 
 
 def test_the_health_table_has_a_row_for_each_period():
@@ -116,9 +181,11 @@ def test_clusters_are_counted_once_in_their_period():
                                        expected=PLAN | {"two": {"A": 1, "B": 1}}), "no share for variant 'C'"),
         (lambda u: experiment_health(u, u, expected=PLAN), "in by="),
         (lambda u: find_srm(u, "browser", expected=PLAN), "in strata="),
-        (lambda u: rd.compare_variants(u, "clicks", control="A", strata="period",
+        (lambda u: rd.compare_variants(u, "clicks", control="A", strata="country",
                                        health=experiment_health(u, u, by="period", expected=PLAN)),
-         "those of every stratum"),
+         "compare within strata='period'"),
+        (lambda u: over_time(u, expected=PLAN), "in strata="),
+        (lambda u: over_time(u, expected=PLAN, strata="country"), "no shares for country 'fi', 'se'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_checked_says_what_to_pass(call, words):

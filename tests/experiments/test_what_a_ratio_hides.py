@@ -140,6 +140,62 @@ def test_broad_effects_in_skewed_revenue_are_left_alone(rng):
     assert warned <= 10
 
 
+def ramp(rng, cells, lift=0.0):
+    """Revenue in the periods of a ramp-up, each with its number of users in A and in B; it grows."""
+    parts = [
+        pd.DataFrame({
+            "week": week, "variant": np.repeat(["A", "B"], n),
+            "m": rng.lognormal(0.4 * week, 1.5, sum(n)) * np.repeat([1.0, 1 + lift], n),
+        }) for week, n in enumerate(cells)
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def in_weeks(data):
+    return rd.compare_variants(data, "m", control="A", strata="week").iloc[0]
+
+
+@pytest.mark.parametrize("cells", [[(1960, 40), (1800, 200), (1000, 1000)], [(60, 2940), (5400, 600)]])
+@pytest.mark.parametrize("lift", [0.0, 0.3])
+def test_a_thin_arm_of_a_ramp_up_is_judged_by_its_own_size(rng, cells, lift):
+    # Of the 6,000 users of the first case 40 have most of the variance; ten of them were taken for few of 6,000.
+    found = [in_weeks(ramp(rng, cells, lift)) for _ in range(60)]
+    assert sum("few_units" in one["warning"] for one in found) <= 8
+    assert sum(one["p_value"] <= 0.05 for one in found) <= 9 or lift
+
+
+@pytest.mark.parametrize("arm", ["A", "B"])
+def test_a_whale_in_a_thin_period_hides_an_effect(rng, arm):
+    data = pd.DataFrame({
+        "week": np.repeat([0, 1], [80, 8000]), "variant": np.tile(["A", "B"], 4040), "m": rng.normal(1, 1, 8080),
+    })  # fmt: skip
+    data["m"] += 0.2 * (data["variant"] == "B")
+    assert "few_units" not in in_weeks(data)["warning"]
+    whale = data.index[(data["week"] == 0) & (data["variant"] == arm)][3]
+    hidden = data.assign(m=data["m"].where(data.index != whale, 2000 if arm == "A" else -2000))
+    found = in_weeks(hidden)
+    assert found["p_value"] > 0.05
+    assert found["verdict"] == "check: few units decide"
+    assert found["diff_without_top"] == pytest.approx(0.2, abs=0.1)
+
+
+def test_the_difference_without_top_units_is_that_of_the_strata(rng):
+    # By hand: the ten units whose part in the estimate is farthest from the mean leave their stratum and arm.
+    data = ramp(rng, [(300, 900), (700, 400)])
+    weight = data.groupby("week")["m"].size() / len(data)
+    mean, size = (data.groupby(["week", "variant"])["m"].transform(how) for how in ("mean", "size"))
+    n_arm = data.groupby("variant")["m"].transform("size")
+    share = data["week"].map(weight)
+    part = (data["m"] - data.groupby("week")["m"].transform("mean")) * share / size * n_arm
+    left = data.drop(index=(part - part.mean()).abs().nlargest(10).index)
+    means = left.groupby(["variant", "week"])["m"].mean().unstack()
+    want = (means.loc["B"] - means.loc["A"]) @ weight
+    found = in_weeks(data)
+    assert found["diff"] == pytest.approx(
+        ((mean * share / size)[data["variant"] == "B"]).sum() - ((mean * share / size)[data["variant"] == "A"]).sum())
+    assert found["diff_without_top"] == pytest.approx(want, rel=1e-9)
+
+
 # ---------------------------------------------------------------------------------- skew
 
 

@@ -43,7 +43,7 @@ def test_messages_and_docstrings(name):
 
 
 def test_what_metrics_need_and_take_is_a_record():
-    others = {"true", "pred", "value", "candidates", "propensity"}
+    others = {"true", "pred", "value", "candidates", "propensity", "not_judged"}
     for metric in rd.METRICS.values():
         assert {*metric.needs, *metric.arguments, *metric.optional, *metric.sides} <= {*NAMES, *others}
         for name in metric.sides:

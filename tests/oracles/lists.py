@@ -53,7 +53,7 @@ class PredItem:
 
     @property
     def gain(self):
-        return self.true.gain if self.true else 0.0
+        return max(self.true.gain, 0.0) if self.true else 0.0
 
     @property
     def hit(self):
@@ -61,7 +61,11 @@ class PredItem:
 
     @property
     def judged_not_relevant(self):
-        return self.true is not None and not self.hit
+        return self.judged and not self.hit
+
+    @property
+    def judged(self):
+        return self.true is not None and self.true.gain >= 0
 
 
 @dataclass
@@ -70,7 +74,8 @@ class OneList:
 
     k: int
     ranked: list  # every PredItem, best first
-    judged: list  # every TrueItem, best gain first
+    rows: list  # their items before repeated rows were dropped
+    judged: list  # every TrueItem that somebody judged, best gain first
     catalogue: set | None = None
     judged_only: bool = False
     largest_gain: float = 0.0  # over the whole frame `true`
@@ -146,15 +151,17 @@ def match_lists(
     lists = {}
     for user in population(true_rows, pred_rows, users):
         judged = judged_rows(true_rows.get(user, []), relevance, min_relevance, duplicates, prices, negative)
-        ranked = ranked_rows(pred_rows.get(user, []), judged, order, ties, nan_score, duplicates, prices, negative)
+        rows = ranked_rows(pred_rows.get(user, []), judged, order, ties, nan_score, prices, negative)
         if judged_only:
-            judged_items = {t.item for t in judged}
-            ranked = [s for s in ranked if s.item in judged_items]
+            judged_items = {t.item for t in judged if t.gain >= 0}
+            rows = [s for s in rows if s.item in judged_items]
+        ranked = first_of_each_item(rows) if duplicates == "drop" else rows
         attach_true(ranked, judged)
         lists[user] = OneList(
             k=k,
             ranked=ranked,
-            judged=judged,
+            rows=[s.item for s in rows],
+            judged=[t for t in judged if t.gain >= 0],
             catalogue=None if items is None else set(items),
             judged_only=judged_only,
             largest_gain=largest_gain,
@@ -186,8 +193,10 @@ def population(true_rows, pred_rows, users):
 
 
 def gain_of(row, relevance, min_relevance):
-    """Gain of a row of `true`; 0 when it is judged but not relevant."""
+    """Gain of a row of `true`; 0 when it is judged but not relevant, −1 when it is not judged."""
     gain = float(row["relevance"]) if relevance else 1.0
+    if not gain >= 0:
+        return -1.0  # in the pool, and not judged
     return gain if min_relevance is None or gain >= min_relevance else 0.0
 
 
@@ -220,8 +229,8 @@ def judged_rows(rows, relevance, min_relevance, duplicates, prices, negative):
     return first_of_each_item(judged) if duplicates == "drop" else judged
 
 
-def ranked_rows(rows, judged, order, ties, nan_score, duplicates, prices, negative):
-    """Recommended rows of one user, best first."""
+def ranked_rows(rows, judged, order, ties, nan_score, prices, negative):
+    """Recommended rows of one user, best first, repeated ones too."""
     listed = [
         PredItem(row["item_id"], place_of(row, position, order), value=value_of(row, prices, negative))
         for position, row in enumerate(rows)
@@ -231,7 +240,7 @@ def ranked_rows(rows, judged, order, ties, nan_score, duplicates, prices, negati
         # Sorts keep the order of equals: the last sort is the first criterion.
         sort_ties(listed, judged, ties)
         listed.sort(key=lambda s: s.place)
-    return first_of_each_item(listed) if duplicates == "drop" else listed
+    return listed
 
 
 def is_null(number):

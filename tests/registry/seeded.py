@@ -16,7 +16,7 @@ import recdf as rd
 N_ITEMS = 14
 ITEMS = list(range(N_ITEMS))
 
-FAMILIES = ("relevance", "ranking", "money")  # metrics of true and pred alone
+FAMILIES = ("relevance", "ranking", "money", "judgements", "user_models")  # metrics of true and pred alone
 BUILT_IN = [metric for metric in rd.METRICS.values() if metric.family in FAMILIES]
 # Those that take side tables, are of exposure, or compare ratings.
 BEYOND = [metric for metric in rd.METRICS.values() if metric.family not in FAMILIES]
@@ -35,7 +35,7 @@ SPACE = {
 }
 
 # Values of the numeric parameters of the built-in metrics to try beside the default.
-NUMBERS = {"beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0]}
+NUMBERS = {"beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0], "at": [0.0, 0.35, 1.0]}
 
 
 def numbers_to_try(metric, name):
@@ -185,7 +185,9 @@ WORST = {"ils": 1.0, "fallout": 1.0, "brier": 1.0}
 WORST |= dict.fromkeys(["first_rank", "rmse", "mae", "mse", "log_loss", "calibration"], math.nan)
 
 
-def zero_of(name):
+def zero_of(name, params):
+    if name == "judged":
+        return 1.0 if params.get("of") in ("unjudged", "nonrelevant") else 0.0
     return WORST.get(name, 0.0)
 
 
@@ -199,15 +201,16 @@ def oracle_values(lists, name, params, undefined="nan"):
     for one in lists.values():
         value = function(one, **params)
         row = list(value.values()) if isinstance(value, dict) else [float(value)]
-        rows.append([zero_of(name) if undefined == "zero" and math.isnan(x) else x for x in row])
+        rows.append([zero_of(name, params) if undefined == "zero" and math.isnan(x) else x for x in row])
     return np.array(rows, dtype=float)
 
 
 def assert_within_bounds(metric, values):
     """No value is below or above the bounds of the metric; NaN is no value, and a bound that is None does not bind."""
-    low, high = (np.nan if bound is None else bound for bound in metric.bounds)
-    assert not (np.asarray(values) < low).any()
-    assert not (np.asarray(values) > high).any()
+    for name, column in values.items() if isinstance(values, pd.DataFrame) else [("", np.asarray(values))]:
+        low, high = (np.nan if bound is None else bound for bound in metric.stated(name)[0])
+        assert not (column < low).any()
+        assert not (column > high).any()
 
 
 def assert_close(found, expected, what=""):

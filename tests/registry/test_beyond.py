@@ -54,6 +54,13 @@ VARIANTS = {
         {"relevant": False, "threshold": 0.3, "similarity": "hamming"},
     ],
     "unexpectedness": [{"divisor": "k"}],
+    "rbo": [
+        {"p": 0.3},
+        {"against": "ideal"},
+        {"against": "ideal", "normalize": True, "p": 0.95},
+        {"against": "ideal", "unshown": "first"},
+    ],
+    "overlap": [{"base_k": 2}, {"divisor": "base"}, {"divisor": "union", "base_k": 4}],
     "epc": [{"relevant": False}, {"discount": "none"}],
     "efd": [{"relevant": False, "discount": "none"}],
     "aplt": [{"head": 0.5}, {"head": 1.0}],
@@ -128,9 +135,10 @@ def oracle_lists(number, k):
 
 def tried_under(metric, number):
     """Metric strings to try under one set of options, each with its parameters."""
-    if OPTION_SETS[number].get("duplicates") == "keep" and metric.name == "a_ndcg":
-        return {}  # what the ideal list is with repeated truth is nowhere defined
-    return {text(metric, params): params for params in [{}, *VARIANTS.get(metric.name, one_change(metric))]}
+    tried = [{}, *VARIANTS.get(metric.name, one_change(metric))]
+    if OPTION_SETS[number].get("duplicates") == "keep":  # what the ideal list is with repeated truth is nowhere defined
+        tried = [one for one in tried if metric.name != "a_ndcg" and one.get("against") != "ideal"]
+    return {text(metric, params): params for params in tried}
 
 
 def one_change(metric):
@@ -314,8 +322,9 @@ def test_parts_make_up_the_whole():
 
 
 def test_k_beyond_every_list_takes_the_whole_lists():
-    """No list has 60 items: of what does not divide by k, 60 and 90 give the same."""
-    metrics = ["categories(divisor=shown)" if name == "categories" else name for name in NAMES]
+    """No list has 60 items: of what neither divides by k nor goes on beyond the list, 60 and 90 give the same."""
+    other = {"categories": "categories(divisor=shown)", "rbo": "rbo(against=ideal)"}
+    metrics = [other.get(name, name) for name in NAMES]
     one, two = (evaluate_all(side_tables(11), *one_model(11), metrics, k=k) for k in (60, 90))
     assert_same_result(one, two)
 

@@ -16,6 +16,10 @@ ADAPTERS = {key: adapter for section in SECTIONS for key, adapter in section.ADA
 NOT_YET = set().union(*(section.NOT_YET for section in SECTIONS))
 
 
+# trec_eval counts a phantom miss for the user without a list, which its mean then has too.
+BUGS = {("utility", "trec_eval", -0.25, user) for user in ("4", "all")}
+
+
 def calls():
     """Expected values by user, for each call of a library."""
     found = defaultdict(dict)
@@ -48,6 +52,9 @@ def test_equals_the_libraries(call):
     within = 1e-6 if library == "torchmetrics" or "32 bit" in call[-1] else 1e-9
     for user in NOTHING_RELEVANT & set(expected) & set(found):
         found[user] = 0.0 if expected[user] == 0 and np.isnan(found[user]) else found[user]
+    if "all" in expected and "all" not in found:
+        found["all"] = np.nanmean([found[user] for user in expected if user != "all"])
+    expected = {user: value for user, value in expected.items() if (metric, library, params.get("c"), user) not in BUGS}
     near = {user: np.isclose(found[user], value, within, within, equal_nan=True) for user, value in expected.items()}
     if trap:
         assert not all(near.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows
 from ..settings import Settings
-from ..units import Units, make_units
+from ..units import Covariates, Units, make_units
 from .top_units import without_top
 from .two_sample import POWER, SKEWED_SAMPLES, TINY, Row, but, compare_pair, first_row, without_estimate
 
@@ -40,6 +41,7 @@ def compare_arms(
     """One row per metric for one treatment in one segment."""
     rows: list[Row] = []
     waiting: dict[int, tuple[Units, ArmsEstimate]] = {}
+    made: dict[Any, Covariates] = {}
 
     def checked(row: Row, metric: MetricRows, units: Units, found: ArmsEstimate) -> Row:
         """The row with what else may decide: the denominators, several rows of a unit, a few units."""
@@ -51,7 +53,7 @@ def compare_arms(
 
     for i, metric in enumerate(metrics):
         test = settings.tests[metric.name]
-        units = make_units(metric, arms, data, test == "bootstrap")
+        units = make_units(metric, arms, data, test == "bootstrap", made)
         row = first_row(
             metric.name, settings, units.n, units.n_dropped, units.warnings, clustered=units.clustered, cap=metric.cap,
             n_covariate_missing=units.n_covariate_missing,
@@ -126,8 +128,9 @@ def _no_estimate(units: Units) -> str:
     if min(units.n) < 2:
         return "too_few_users"
     samples = [one for side in units.sides for one in (side, *side.covariates)]
-    parts = [part for one in samples for part in (one.num, one.den) if part is not None] + list(units.designs or ())
-    if any(part.size and np.abs(part).max() >= HUGE for part in parts):
+    parts = [part for one in samples for part in (one.num, one.den) if part is not None]
+    largest = [max(part.max(initial=0), -part.min(initial=0)) for part in parts]
+    if max(largest) >= HUGE or (units.designs is not None and units.designs.largest >= HUGE):
         return "huge_values"
     if not all(side.has_denominators for side in units.sides):
         return "zero_denominator"

@@ -15,7 +15,7 @@ from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
 from ...stats.numbers import Floats
 from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
-from ..decide.sample_ratio import Arms, check_sample_ratio
+from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..decide.verdict import directions
 from ..estimates import ArmsEstimate
 from ..samples import subset
@@ -140,7 +140,7 @@ def compare_variants_from_moments(
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     _check_shares(table, settings)
     arms = Arms.of(table.groups, table.variants, control, "moments")
-    ratio = check_sample_ratio(expected, health, arms, lambda: _users_of_moments(table, health))
+    ratio = check_sample_ratio(expected, health, arms, lambda _: without_strata(_users_of_moments(table, health)))
 
     def compare_both(group: int, pair: tuple[int, int]) -> list[Row]:
         return [_row_of_moments(table, metric, group, pair, settings) for metric in range(len(specs))]

@@ -17,7 +17,7 @@ from ...stats.arms import Sample
 from ...stats.shares import is_binary
 from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check_value, new_word
 from ..decide.balance import measured_late, shares_change, unbalanced
-from ..decide.sample_ratio import Arms, check_sample_ratio, count_units
+from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
 from ..decide.verdict import directions
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
 from ..experiment_rows import read_experiment_rows
@@ -132,7 +132,8 @@ def compare_variants(
         {"week 1": {"A": 0.9, "B": 0.1}, "week 2": {"A": 0.5, "B": 0.5}}; χ² is then the sum over the strata.
     health : DataFrame, optional
         What `experiment_health` found, in place of `expected`. The users in `data` are tested by its planned shares,
-        and so is whether the variants have lost different shares of their assigned users on the way to `data`.
+        and so is whether the variants have lost different shares of their assigned users on the way to `data`. Its
+        groups may be those of `by` and of `strata`, such as the periods of a ramp-up.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better. Default: what recdf knows of columns such as first_rank@10; for
         ratios and for columns of other names larger is better. With `smaller_is_better` alone, all others are larger.
@@ -178,7 +179,7 @@ def compare_variants(
         `variance_reduction` (1 − v/v without covariate and strata), `n_covariate_missing`, `mean_denominator_control`,
         `mean_denominator_treatment` (per unit of a ratio of sums; rows per cluster), `p_denominator` (Welch's p of
         their difference), `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
-        the mean of all, 5 % of fewer than 200 units),
+        the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that is less),
         `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
         the users compared; the smallest where several tests are made), `balance_p` (that the arms have the same mean of
         the covariates and weights; the smallest, times the number of these tests in the table), `unbalanced` (columns
@@ -262,7 +263,7 @@ def compare_variants(
                 raise no_share(metric.name)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
     arms = Arms.of(rows.groups, rows.variants, control, "data")
-    ratio = check_sample_ratio(expected, health, arms, lambda: count_units(rows), rows)
+    ratio = check_sample_ratio(expected, health, arms, lambda within: count_rows(rows, within), rows)
     weight = {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)

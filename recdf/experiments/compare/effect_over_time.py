@@ -17,7 +17,7 @@ from ...progress import Progress
 from ...tables.comparisons import Comparison
 from ..choices import Columns, Correction, RaiseOrDrop
 from ..decide.balance import Difference
-from ..decide.sample_ratio import Arms, check_sample_ratio
+from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
 from ..decide.verdict import directions
 from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ..experiment_rows import ExperimentRows
@@ -63,7 +63,8 @@ def effect_over_time(
     confidence: float = 0.95,
     correction: Correction = "holm",
     sequential_n: int | None = None,
-    expected: Mapping[Any, float] | None = None,
+    expected: Mapping[Any, Any] | None = None,
+    strata: Columns | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
     progress: bool | None = None,
@@ -125,8 +126,11 @@ def effect_over_time(
         For "cumulative": the planned number of units in two arms, at which the bands are tightest. It belongs to the
         plan; by default it is the number that there is at the end.
     expected : mapping, optional
-        Planned share of every variant, tested in each period and over all users (χ², p < 0.001). It is not for a
-        ramp-up, in which there is no such share.
+        Planned share of every variant, tested in each period and over all users (χ², p < 0.001). In a ramp-up, those of
+        each of `strata`, as `compare_variants` takes them.
+    strata : str or list of str, optional
+        Columns such as the period of a ramp-up, one value per user, within which users are compared, and of which
+        `expected` may have the shares. The days of exposure need not be named.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better, as in `compare_variants`.
     progress : bool, optional
@@ -198,15 +202,17 @@ def effect_over_time(
     absent = _absent_count(rows, specs, values, missing, smaller_is_better, larger_is_better)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     given = None if assignment is None else named_frame("assignment", assignment)
-    people = read_people(rows, given, [str(name) for name in as_columns(user_col)], variant_col, as_columns(cluster),
+    people = read_people(rows, given, [str(name) for name in as_columns(user_col)], variant_col,
+                         [*as_columns(cluster), *as_columns(strata)],
                          time_col, exposure_col, multi_variant)  # fmt: skip
     read = [read_period_metric(rows, name, specs[name], values[name], absent[name], nan) for name in specs]
     periods = read_periods(people, kind)
     users = _experiment_rows(people, periods, as_columns(cluster))
     arms = Arms.of(users.groups, people.variants, control, "rows" if given is None else "assignment")
-    exposures = Exposures(people, periods, users)
-    counts = exposures.counts
-    ratio = check_sample_ratio(expected, None, arms, lambda: counts)
+    exposures = Exposures(people, periods, users, as_columns(strata))
+    counts = exposures.counts.sum(axis=1)
+    ratio = check_sample_ratio(expected, None, arms, lambda within:
+        (exposures.labels, exposures.counts) if within and strata is not None else without_strata(counts))  # fmt: skip
     settings = Settings(which_tests("t", specs), confidence=confidence, correction=correction,
                         family="period" if cumulative else None,
                         sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None)  # fmt: skip
@@ -225,7 +231,8 @@ def effect_over_time(
                     trend.add(period, metric, pair)
             shown.add()
     table = compare_each(arms, lambda group, pair: found[group][arms.pairs.index(pair)])
-    ramped = [] if exposure_col is None else [Difference("strata_differ", exposure_col, exposures.changed)]
+    where = ", ".join(as_columns(strata)) or exposure_col
+    ramped = [] if where is None else [Difference("strata_differ", where, exposures.changed)]
     result = decide(arms, table, ratio, better, settings, ramped)
     ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
     slopes = [

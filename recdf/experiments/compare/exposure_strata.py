@@ -10,20 +10,25 @@ import pandas as pd
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
 from ..decide.balance import merge_periods
 from ..decide.verdict import HEALTH_ALPHA
-from ..experiment_columns import Floats, Mask
+from ..experiment_columns import Floats, Mask, group_codes
 from ..experiment_rows import ExperimentRows
 from ..units import UNEQUAL
 from .user_periods import People, Periods, days_of
 
 
 class Exposures:
-    """Users by the day of their exposure, which is the first of their cluster where clusters were assigned."""
+    """Users by the day of their exposure, which is the first of their cluster where clusters were assigned.
 
-    def __init__(self, people: People, periods: Periods, users: ExperimentRows) -> None:
+    If columns of strata are named, the day is one within a stratum; `labels` are their values.
+    """
+
+    def __init__(self, people: People, periods: Periods, users: ExperimentRows, strata: list[str]) -> None:
         start, stop, variant, unit = periods.start, periods.stop, people.variant, users.randomised
-        cohort = np.zeros(len(start), np.int64)
-        if people.exposed is not None:
-            cohort = np.unique(days_of(people.exposed, people.zone), return_inverse=True)[1]
+        stratum, self.labels = group_codes(people.frame, "assignment", strata)
+        day = stratum * 0 if people.exposed is None else days_of(people.exposed, people.zone)
+        day = day - day.min(initial=np.iinfo(day.dtype).max)
+        n_days = int(day.max(initial=0)) + 1
+        known, cohort = np.unique(stratum * n_days + day, return_inverse=True)
         self.cohort = cohort
         if unit is not None and unit is users.clusters:
             order = np.lexsort([cohort, unit])
@@ -32,7 +37,7 @@ class Exposures:
             np.maximum.at(stop, unit, periods.stop)
             start, variant, cohort = start[first], variant[first], cohort[first]
             self.cohort = cohort[unit]
-        shape = int(cohort.max(initial=0)) + 1, len(people.variants)
+        shape = len(known), len(people.variants)
 
         def table(present: Mask) -> Floats:
             cell = cohort[present] * shape[1] + variant[present]
@@ -40,13 +45,14 @@ class Exposures:
 
         there = [table((start <= period) & (period < stop)) for period in range(len(periods.rows))]
         self.ever = table(start < stop)
-        # Assigned units by variant in every period, and (last) in all of them together.
-        self.counts = np.array([one.sum(axis=0) for one in [*there, self.ever]])
+        # Assigned units by stratum and variant in every period, and (last) in all of them together.
+        of_label = known // n_days == np.arange(len(self.labels))[:, None]
+        self.counts = of_label.astype(np.float64) @ np.array([*there, self.ever])
         p = np.array([_p_of_shares(one) for one in [*there, self.ever]])
         # Periods whose users were assigned with changing shares.
         self.changed = p[:-1] < HEALTH_ALPHA
         # Strata are right without a ramp-up too, so that a hint is enough.
-        self.ramped = bool(self.changed.any() or p[-1] < UNEQUAL)
+        self.ramped = bool(strata or self.changed.any() or p[-1] < UNEQUAL)
 
     def within(self, users: ExperimentRows, arms: tuple[int, int]) -> ExperimentRows:
         """The users in strata of two variants: days of exposure, small ones put together where the shares are alike."""

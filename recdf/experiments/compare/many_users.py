@@ -31,8 +31,8 @@ from .two_sample import SKEWED_SAMPLES, Row, but, compare_pair, first_row
 _MOST_VARIANTS, _LEAST_USERS = 4, 1000
 # A spread below this share of the values, or of the parts that it is the difference of, has lost digits.
 _LOST = 1e-3
-# Blocks that a thread takes at a time.
-_BLOCKS = 64
+# Blocks that a thread takes at a time, and blocks that it reads at once.
+_BLOCKS, _TOGETHER = 64, 16
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class ManyUsers:
         found = {id(part): part for one in metrics if _can_be(one, settings) for part in _columns_of(one)}
         if not found:
             return None
-        columns, step, users = list(found.values()), block_rows(len(found)), rows.users
-        order = None if users is None or (users[1:] >= users[:-1]).all() else np.argsort(users, kind="stable")
+        columns, step = list(found.values()), block_rows(len(found))
+        order = None if rows.users is None or rows.in_order else np.argsort(rows.users, kind="stable")
         centre, n = centres(columns), len(rows.variant)
         parts = each(
             lambda part: cross_products(columns, rows.variant, len(rows.variants), centre, part, order),
@@ -118,16 +118,16 @@ class ManyUsers:
             others = 0.0 if len(at) < 2 else slope * columns[1][rows]
             return np.asarray(columns[0][rows] - others)
 
-        def farthest(start: int) -> float:
-            own = values(slice(start, start + self.step))
-            return float(max(own.max() - centre, centre - own.min()))
+        def farthest(some: Codes) -> Floats:
+            own, at = values(slice(some[0], some[-1] + self.step)), some - some[0]
+            return np.maximum(np.maximum.reduceat(own, at) - centre, centre - np.minimum.reduceat(own, at))
 
         if len(at) < 2:
             i, middle = at[0], self.sums.centre[at[0]]
             blocks = np.maximum(self.sums.high[:, i] + middle - centre, centre - self.sums.low[:, i] - middle)
         else:
-            parts = np.array_split(starts, max(1, len(starts) // _BLOCKS))
-            blocks = np.concatenate(each(lambda part: [farthest(start) for start in part], parts))
+            parts = np.array_split(starts, max(1, len(starts) // _TOGETHER))
+            blocks = np.concatenate(each(farthest, parts))
         return _Distances(blocks, values, columns, slope, centre)
 
     def _without_top(
@@ -154,7 +154,8 @@ class ManyUsers:
             at = own[top] if self.order is None else self.order[own[top]]
             num, den = (far.columns[0][at], far.columns[1][at]) if ratio else (value[top], 1.0)
             mine = total if ratio else ([*total, 0.0][0] - far.slope * [*total, 0.0][1], n_arm)
-            sums.append(ArmSums(float(mine[0]), float(mine[1]), num, den, out))
+            whole, part = np.reshape(mine, (2, 1)), np.zeros(len(top), np.int64)
+            sums.append(ArmSums(whole[0], whole[1], num, den, out, part, np.ones(1)))
         moved = moved_by(*sums)
         if not abs(moved) < MOVED * row["se"]:
             return None

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...stats.arms import Arm, Sample, Strata
 from ...stats.student import t_p_value
 from ..estimates import ArmsEstimate
 from ..experiment_columns import Codes, Floats
@@ -28,25 +29,32 @@ _TIED = 1e-12
 
 
 class ArmSums(NamedTuple):
-    """Sums of numerators and denominators of an arm, those of its top units, and the part of each to leave out."""
+    """Sums of numerators and denominators of an arm in each of its strata, those of its top units, what to leave out.
 
-    num: float
-    den: float
+    `out` is the part of each top unit that is left out, and `of` its stratum; `weights` are those of the strata.
+    """
+
+    num: Floats
+    den: Floats
     top_num: Floats
     top_den: Floats | float
     out: Floats
+    of: Codes
+    weights: Floats
 
-    def mean(self, share: float = 1.0) -> tuple[float, float]:
-        """Mean or ratio without this share of what is left out, and its denominator."""
-        out = share * self.out
-        total = self.den - float((out * self.top_den).sum())
-        return ((self.num - float(out @ self.top_num)) / total if total > 0 else np.nan), total
+    def means(self, share: float = 1.0) -> tuple[Floats, Floats]:
+        """Means or ratios in the strata without this share of what is left out, and their denominators."""
+        less = [np.bincount(self.of, share * self.out * top, len(self.weights)) for top in (self.top_num, self.top_den)]
+        total = self.den - less[1]
+        return np.divide(self.num - less[0], total, out=np.full(len(total), np.nan), where=total > 0), total
+
+    def mean(self, share: float = 1.0) -> float:
+        return float((self.weights * self.means(share)[0])[self.weights > 0].sum())
 
 
 def moved_by(control: ArmSums, treatment: ArmSums) -> float:
     """By how much the difference moves when the top units are left out; NaN where the others have no denominator."""
-    (before, _), (after, _) = treatment.mean(0.0), treatment.mean()
-    return (after - before) - (control.mean()[0] - control.mean(0.0)[0])
+    return (treatment.mean() - treatment.mean(0.0)) - (control.mean() - control.mean(0.0))
 
 
 def n_top(n: int) -> int:
@@ -54,32 +62,57 @@ def n_top(n: int) -> int:
     return min(MOST_TOP_UNITS, max(1, n // OF_UNITS))
 
 
-def _arm_sums(num: Floats, den: Floats | None, top: Codes, out: Floats) -> ArmSums:
-    dens = (float(len(num)), 1.0) if den is None else (float(den.sum()), den[top])
-    return ArmSums(float(num.sum()), dens[0], num[top], dens[1], out)
+class _ArmRows(NamedTuple):
+    """What every unit of an arm adds to numerator and denominator (1 if None) of its stratum."""
+
+    num: Floats
+    den: Floats | None
+    strata: Strata
+
+    @classmethod
+    def of(cls, side: Sample, whole: Sample, values: Floats, how: str) -> _ArmRows:
+        """Ratios are recomputed. Adjusted means move as the values do that are compared, within their strata."""
+        if side.strata is not None and side.strata.cluster is None and how:
+            cell = side.strata.of
+            scale = np.where(side.strata.weights > 0, side.strata.weights, 1.0) * len(cell) / side.strata.sums()
+            return cls(values / scale[cell], None, side.strata)
+        plain = Strata(np.zeros(len(values), np.int64), np.ones(1))
+        return cls(values, None, plain) if how or whole.den is None else cls(whole.num, whole.den, plain)
+
+    def sums(self, top: Codes, out: Floats) -> ArmSums:
+        strata, den = self.strata, 1.0 if self.den is None else self.den[top]
+        return ArmSums(strata.sums(self.num), strata.sums(self.den), self.num[top], den, out, strata.of[top],
+                       strata.weights)  # fmt: skip
+
+    def var_without(self, sums: ArmSums, top: Codes, share: float) -> float:
+        """Variance of the mean without this share of what is left out of the top units."""
+        strata, (means, total) = self.strata, sums.means(share)
+        z = self.num - means[strata.of] * (1.0 if self.den is None else self.den)
+        size = strata.sums() - np.bincount(sums.of, share * sums.out, len(total))
+        squares = strata.sums(z**2) - np.bincount(sums.of, share * sums.out * z[top] ** 2, len(total))
+        counts = (size > 1) & (total > 0)
+        factors = np.divide(strata.weights**2 * size, total**2 * (size - 1), out=np.zeros(len(size)), where=counts)
+        return float(factors @ squares)
 
 
-def _var_without(num: Floats, den: Floats | None, top: Codes, sums: ArmSums, share: float) -> float:
-    (mean, total), out = sums.mean(share), share * sums.out
-    z, n = num - mean * (1.0 if den is None else den), len(num) - float(out.sum())
-    return (float(z @ z) - float(out @ z[top] ** 2)) * n / (n - 1) / total**2
+def n_equal(control: Arm, treatment: Arm) -> float:
+    """How many units two equal arms would have whose variance is as well known as that of these."""
+    var = control.var + treatment.var
+    return 2 + 1 / sum(float((one.var / var) ** 2 / one.df) for one in (control, treatment)) if var > 0 else np.inf
 
 
 def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings) -> Row:
-    """The row with its difference without the top units, and with a warning where they decide.
-
-    Ratios are recomputed. Adjusted means move as the values do that are compared.
-    """
-    n = sum(units.n)
-    k = n_top(n)
-    if min(units.n) < 2 * k or not np.isfinite(row["diff"]):
+    """The row with its difference without the top units, and with a warning where they decide."""
+    if not np.isfinite(row["diff"]):
         return row
-    tops = top_units(found.values, k)
-    arms = [
-        (values, None) if found.how or sample.den is None else (sample.num, sample.den)
-        for values, sample in zip(found.values, units.whole, strict=True)
-    ]
-    sums = [_arm_sums(num, den, top, out) for (num, den), (top, out) in zip(arms, tops, strict=True)]
+    # A thin arm or stratum with most of the variance is judged by its own size, however many units are elsewhere.
+    n = min(float(sum(units.n)), n_equal(*found.arms))
+    k = n_top(int(n))
+    if min(units.n) < 2 * k:
+        return row
+    arms = [_ArmRows.of(*one, found.how) for one in zip(units.sides, units.whole, found.values, strict=True)]
+    tops = top_units(found.values, k, sum(float(part.sum()) for part in found.values) / sum(units.n))
+    sums = [arm.sums(top, out) for arm, (top, out) in zip(arms, tops, strict=True)]
     moved = moved_by(sums[0], sums[1])
     if np.isnan(moved):
         return row
@@ -89,13 +122,11 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
     distinct = any((out == 1).any() for _, out in tops)
     if min(units.n) < TINY or not distinct or not row["se"] > 0 or abs(moved) < MOVED * row["se"]:
         return row
-    # Both arms with all units, then both without the top ones.
-    variances = [
-        _var_without(num, den, top, own, share)
+    with_top, without = (
+        sum(arm.var_without(own, top, share) for arm, own, (top, _) in zip(arms, sums, tops, strict=True))
         for share in (0.0, 1.0)
-        for (num, den), (top, _), own in zip(arms, tops, sums, strict=True)
-    ]
-    se = row["se"] * np.sqrt(sum(variances[2:]) / sum(variances[:2]))
+    )
+    se = row["se"] * np.sqrt(without / with_top)
     p = float(t_p_value(diff / se, n - k - 2, settings.alternative)) if se > 0 else 1.0
     alpha = settings.alpha
     decides = p <= min(HIDDEN, alpha)
@@ -106,14 +137,13 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
 
 
 def top_units(
-    values: tuple[Floats, Floats], k: int, centre: float | None = None
+    values: tuple[Floats, Floats], k: int, centre: float
 ) -> list[tuple[Codes, Floats]]:
     """Per arm the units whose values are farthest from the mean of all, k in both, and the part of each to leave out.
 
-    Of units that are equally far a part is left out, so that neither the arm nor the order of rows decides. Where
-    `values` are some of all, which hold the top ones, `centre` is the mean of all.
+    Of units that are equally far a part is left out, so that neither the arm nor the order of rows decides. The
+    values may be some of all, which hold the top ones; `centre` is the mean of all.
     """
-    centre = sum(float(part.sum()) for part in values) / sum(map(len, values)) if centre is None else centre
     scores = []
     for part in values:
         starts = np.arange(0, len(part), _BLOCK)

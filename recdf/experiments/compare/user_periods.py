@@ -72,11 +72,11 @@ class Periods(NamedTuple):
 
 
 def read_people(
-    rows: pd.DataFrame, assignment: pd.DataFrame | None, keys: list[str], variant_col: str, cluster: list[str],
+    rows: pd.DataFrame, assignment: pd.DataFrame | None, keys: list[str], variant_col: str, labels_of: list[str],
     time_col: str, exposure_col: str | None, multi_variant: RaiseOrDrop,
 ) -> People:  # fmt: skip
     """Match the rows to users, each with the variant and the earliest exposure that the assignment or the rows name."""
-    fixed = [variant_col, *cluster, *([] if exposure_col is None else [exposure_col])]
+    fixed = [variant_col, *labels_of, *([] if exposure_col is None else [exposure_col])]
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     require(rows, "rows", [*keys, time_col])
     require(given, role, [*keys, *fixed])

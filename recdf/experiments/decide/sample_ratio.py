@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
 from ...stats.shares import independence_test, share_tests
-from ..experiment_columns import Codes, Floats, Mask, count_distinct, group_codes, key_codes, require
+from ..experiment_columns import Codes, Floats, Mask, count_distinct, group_codes, key_codes, require, split
 from ..experiment_rows import ExperimentRows
 from .experiment_health import by_stratum, hash_users, key_of, others, plans_of, shares_of_plans
 from .verdict import HEALTH_ALPHA
@@ -60,25 +60,32 @@ class SampleRatio(NamedTuple):
     p: Floats
 
 
+# Labels of the strata (one row without columns if there are none), and units by group, stratum and variant. The last
+# place of the groups has the units of all of them, NaN where these are not known.
+CountedUnits = tuple[pd.DataFrame, Floats]
+
+
+def without_strata(counts: Floats) -> CountedUnits:
+    """Units by group and variant as those of a single stratum."""
+    return pd.DataFrame(index=[0]), counts[:, None]
+
+
 def check_sample_ratio(
-    expected: Mapping[Any, Any] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[], Floats],
+    expected: Mapping[Any, Any] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[bool], CountedUnits],
     rows: ExperimentRows | None = None,
 ) -> SampleRatio:  # fmt: skip
     """Test the units that are compared against the planned shares, or against those of `experiment_health`.
 
-    `count` gives the units per variant of every group and, in the last row, of all groups: NaN where that is not known.
+    `count` gives the units, within strata if it is called with True.
     """
     if expected is not None and health is not None:
         raise OptionError("expected and health are both given; the health table has the expected shares already")
     if health is not None:
-        return _from_health(health, arms, count(), rows)
+        return _from_health(health, arms, count, rows)
     if expected is not None:
-        if rows is None or not by_stratum(expected):
-            plans = plans_of(expected, [], pd.DataFrame(index=[0]), "strata")
-            return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), count()[:, None])
-        strata, labels = rows.strata or (rows.variant, pd.DataFrame())
+        labels, counts = count(by_stratum(expected))
         plans = plans_of(expected, list(labels.columns), labels, "strata")
-        return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), _count_in_strata(rows, strata, len(labels)))
+        return _from_plan(shares_of_plans(plans, arms.names).to_numpy(), counts)
     n = len(arms.groups)
     return SampleRatio(np.zeros(n, bool), np.zeros(n, bool), np.full(n, np.nan))
 
@@ -97,8 +104,12 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
     )
 
 
-def _count_in_strata(rows: ExperimentRows, strata: Codes, n_strata: int) -> Floats:
-    """Distinct units by group, stratum and variant, and in the last place those of all groups."""
+def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
+    """Distinct units of the rows, within their strata if that is wanted and there are any."""
+    if not within or rows.strata is None:
+        return without_strata(count_units(rows))
+    strata, labels = rows.strata
+    n_strata = len(labels)
     cells = pd.DataFrame(index=range(len(rows.groups) * n_strata))
     units = count_units(replace(rows, group=rows.group * n_strata + strata, groups=cells))[:-1]
     by_group = units.reshape(-1, n_strata, units.shape[1])
@@ -106,10 +117,10 @@ def _count_in_strata(rows: ExperimentRows, strata: Codes, n_strata: int) -> Floa
     known = count_units(rows)[-1].sum()
     if known < overall.sum():
         raise OptionError(
-            "expected has shares of every stratum, but users (or clusters) are in several strata; give each of them "
+            "shares of every stratum are planned, but users (or clusters) are in several strata; give each of them "
             "the stratum of its assignment, or pass the shares of the variants"
         )
-    return np.concatenate([by_group, [overall if known == overall.sum() else overall * np.nan]])
+    return labels, np.concatenate([by_group, [overall if known == overall.sum() else overall * np.nan]])
 
 
 def count_units(rows: ExperimentRows) -> Floats:
@@ -126,16 +137,21 @@ def count_units(rows: ExperimentRows) -> Floats:
     return np.vstack([by_group.reshape(n_groups, -1), overall if known else np.full(n_variants, np.nan)])
 
 
-def _from_health(health: pd.DataFrame, arms: Arms, counts: Floats, rows: ExperimentRows | None) -> SampleRatio:
+def _from_health(
+    health: pd.DataFrame, arms: Arms, count: Callable[[bool], CountedUnits], rows: ExperimentRows | None
+) -> SampleRatio:
     """Test the units that are compared by the planned shares of a health table, which must be of the same users.
 
     Of the users of the table some may be left out, such as those who were not exposed, but alike in all variants. The
     rows of the users are None where only moments of them are known.
     """
-    variants = arms.names
-    table, at = _read_health(health, arms.groups, variants)
+    variants, by = arms.names, _by_of_health(health, arms.names)
+    within = any(name not in arms.groups.columns for name in by)
+    labels, counts = count(within)
+    table, at = _read_health(health, by, arms.groups, labels, variants)
 
     def cells(name: str) -> Any:
+        """A column by group, stratum and variant."""
         return table[name].to_numpy().reshape(-1, len(variants))[at]
 
     assigned = cells("n_assigned").astype(np.float64)
@@ -143,34 +159,37 @@ def _from_health(health: pd.DataFrame, arms: Arms, counts: Floats, rows: Experim
     users, others_there = counts, False
     by_key = rows is not None and bool(keys) and all(name in rows.data.columns for name in keys)
     if rows is not None and by_key:
-        users = count_units(replace(rows, users=key_codes([("data", rows.data)], keys)[0][0], clusters=None))
-        hashed = hash_users(rows.data, keys, "data")
-        pairs = zip(cells("users_digest").ravel(), rows.cells, strict=True)
+        known = replace(rows, users=key_codes([("data", rows.data)], keys)[0][0], clusters=None)
+        users, hashed = count_rows(known, within)[1], hash_users(rows.data, keys, "data")
+        stratum = rows.strata[0] if within and rows.strata is not None else 0
+        cell = (rows.group * len(labels) + stratum) * len(variants) + rows.variant
+        pairs = zip(cells("users_digest").ravel(), split(cell, assigned.size), strict=True)
         others_there = any(others(digest, hashed[mine]).any() for digest, mine in pairs)
     # Rows without a key may be several of a user.
     if by_key or rows is None or rows.clusters is None:
-        whole = len(set(at.tolist())) == 1 and not np.isnan(users[-1]).any()
+        whole = len(np.unique(at, axis=0)) == 1 and not np.isnan(users[-1]).any()
         compared = users[-1:] if whole else users[:-1]
-        wrong = (compared > assigned[: len(compared)]).any(axis=1)
+        wrong = (compared > assigned[: len(compared)]).any(axis=(1, 2))
         if wrong.any() or others_there:
             worst = int(np.argmax(wrong))
-            raise _other_users(variants, assigned[worst], compared[worst])
-    if len(table) > len(variants):  # each segment was checked by itself
-        counts = np.vstack([counts[:-1], np.full(len(variants), np.nan)])
+            raise _other_users(variants, assigned[worst].sum(axis=0), compared[worst].sum(axis=0))
+    if len(table) > len(labels) * len(variants):  # each segment was checked by itself
+        counts = np.concatenate([counts[:-1], np.full((1, *counts.shape[1:]), np.nan)])
     planned = cells("expected_share").astype(np.float64)
-    own = _from_plan(np.vstack([planned, planned[:1]])[:, None], counts[:, None])
+    own = _from_plan(np.concatenate([planned, planned[:1]]), counts)
     left_out = np.full(len(arms.groups), np.nan)
     if np.array_equal(users[:-1], counts[:-1]):  # else users came in clusters
-        pairs = zip(users[:-1], assigned, strict=True)
-        left_out = np.array([independence_test([some, of - some])[1] for some, of in pairs])
-    flagged = (cells("srm_flag") != "").any(axis=1)
-    tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=1)
-    p = np.fmin(own.p, left_out)
-    return SampleRatio(flagged | own.fails | (left_out < HEALTH_ALPHA), tested | own.checked, p)
+        p = [[independence_test([some, of - some])[1] for some, of in zip(*one, strict=True)]
+             for one in zip(users[:-1], assigned, strict=True)]  # fmt: skip
+        left_out = np.minimum(1.0, len(labels) * np.fmin.reduce(p, axis=1))
+    flagged = (cells("srm_flag") != "").any(axis=(1, 2))
+    tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=(1, 2))
+    p_value = np.fmin(own.p, left_out)
+    return SampleRatio(flagged | own.fails | (left_out < HEALTH_ALPHA), tested | own.checked, p_value)
 
 
-def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]) -> tuple[pd.DataFrame, Codes]:
-    """The rows of a health table by group and variant, and which of its groups each group of the comparison is in."""
+def _by_of_health(health: pd.DataFrame, variants: list[Any]) -> list[str]:
+    """The columns of a health table within whose values it was made."""
     if not isinstance(health, pd.DataFrame):
         raise TypeError(f"health is {kind_of(health)}; expected the table of rd.experiment_health")
     require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
@@ -180,12 +199,18 @@ def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]
             f"health has no variant {examples(lacking)}; it has {examples(health['variant'])}. "
             "Pass the table that experiment_health made of this experiment"
         )
-    by = list(health.columns[: list(health.columns).index("variant")])
-    unknown = [name for name in by if name not in groups.columns]
+    return list(health.columns[: list(health.columns).index("variant")])
+
+
+def _read_health(
+    health: pd.DataFrame, by: list[str], groups: pd.DataFrame, strata: pd.DataFrame, variants: list[Any]
+) -> tuple[pd.DataFrame, Codes]:
+    """The rows of a health table by group and variant, and which of its groups each group and stratum compared is."""
+    unknown = [name for name in by if name not in groups.columns and name not in strata.columns]
     if unknown:
         raise OptionError(
             f"health is by {by}, but the comparison is not by {unknown}; make it without them, or, where the planned "
-            "shares change, pass in its place ⟦+expected=⟧ with those of every stratum"
+            f"shares change, compare within ⟦+strata={unknown[0]!r}⟧"
         )
     of_row, labels = group_codes(health, "health", by)
     variant = pd.Index(variants).get_indexer(pd.Index(health["variant"]))
@@ -194,11 +219,12 @@ def _read_health(health: pd.DataFrame, groups: pd.DataFrame, variants: list[Any]
     if not np.array_equal(variant[order], np.tile(np.arange(len(variants)), len(labels))):
         raise OptionError("health has not one row for each variant; pass the table of experiment_health with all rows")
     place = {key: i for i, key in enumerate(labels[by].itertuples(index=False, name=None))} if by else {(): 0}
-    keys = list(groups[by].itertuples(index=False, name=None)) if by else [()] * len(groups)
+    of_both = groups.reset_index(drop=True).merge(strata.drop(columns=groups.columns, errors="ignore"), how="cross")
+    keys = list(of_both[by].itertuples(index=False, name=None)) if by else [()] * len(of_both)
     absent = [key for key in keys if key not in place]
     if absent:
         raise OptionError(f"health has no rows for {by} {absent[0]}; make it with ⟦+by={by}⟧ from the same assignment")
-    return health.iloc[order], np.array([place[key] for key in keys], np.int64)
+    return health.iloc[order], np.array([place[key] for key in keys], np.int64).reshape(len(groups), len(strata))
 
 
 def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> OptionError:

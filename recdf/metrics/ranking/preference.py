@@ -142,7 +142,7 @@ def pap(lists: Lists) -> np.ndarray:
     return ratio(area, lists.k * np.minimum(lists.k, lists.n_true))
 
 
-@metric(unknown=("negatives",))
+@metric(unknown=("negatives",), optional=("not_judged",))
 def bpref(lists: Lists) -> np.ndarray:
     """Preference of judged relevant over judged other items; larger is better, in [0, 1].
 
@@ -150,7 +150,8 @@ def bpref(lists: Lists) -> np.ndarray:
     -------
     (1/R) Σ_{hits i ≤ k} (1 − min(o_i, R) / min(R, N)), where R = n_true, N is the number of judged items of the list
     that are not relevant, and o_i is the number of these above rank i. A term with o_i = 0 is 1. `true` must have rows
-    that are not relevant (gain 0 or below `min_relevance`). Undefined for R = 0.
+    that are not relevant (gain 0 or below `min_relevance`). A row of null or negative relevance is not judged.
+    Undefined for R = 0.
 
     Notes
     -----
