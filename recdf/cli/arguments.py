@@ -146,8 +146,11 @@ def add_command(
     return command
 
 
-def add_out(group: Any, text: str) -> None:
+def add_out(group: Any, names: Sequence[str], text: str = "") -> None:
+    """Add the folder for the files that a command writes; it is checked before the command runs."""
+    text = text or f"folder for {' and '.join(', '.join(names).rsplit(', ', 1))}; without it nothing is written"
     add_arguments(group, {"--out FOLDER": text, "--overwrite": "replace a result that is already there"})
+    group.set_defaults(writes=names)
 
 
 def file(text: str) -> str:

@@ -29,7 +29,7 @@ from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..tables.findings import finding_of
-from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, check_out, given_options
+from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
 from .output import failed, give_tables, note, print_tables, verbose
 
@@ -127,7 +127,7 @@ def add_evaluate(commands: Any) -> None:
         "--memory-limit SIZE":
             "memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
     })  # fmt: skip
-    add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
+    add_out(files, RESULT_FILES)
     add_expected(command.add_argument_group("what is expected of the files"))
     what = command.add_argument_group("metrics")
     add_arguments(what, {"-m --metrics METRIC ...": "such as ndcg@10"}, required=True)
@@ -168,7 +168,6 @@ def _streamed_days(source: Source, name: str) -> pd.Series:
 
 
 def _evaluate(given: argparse.Namespace) -> None:
-    check_out(given.out, RESULT_FILES, given.overwrite)
     _settle(given)
     started = time.perf_counter()
     options = given_options(given)
@@ -291,14 +290,13 @@ def add_check(commands: Any) -> None:
     )  # fmt: skip
     files = add_lists(command)
     add_arguments(files, {f"--{name} FILE": SIDE_TABLES[name].flag for name in ("log", "exclude")})
-    add_out(files, "folder for findings.parquet; without it nothing is written")
+    add_out(files, [FINDINGS_FILE])
     add_expected(command.add_argument_group("what is expected of the files"))
     add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
 
 
 def _check(given: argparse.Namespace) -> int:
-    check_out(given.out, [FINDINGS_FILE], given.overwrite)
     _settle(given)
     options = given_options(given)
     paths = {name: path for name in ("items", "log", "exclude") if (path := getattr(given, name))}
@@ -308,7 +306,7 @@ def _check(given: argparse.Namespace) -> int:
     sides: dict[str, Any] = {name: frames[name] for name in paths}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     text, tables = findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
-    give_tables(given, text, tables, tables, [FINDINGS_FILE])
+    give_tables(given, text, tables)
     severe = {"error", "warning"} if failed(given, "warning") else {"error"}
     return int(found["severity"].isin(severe).any())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any, Final, Unpack
 import numpy as np
 import pandas as pd
 
-from ..errors import EmptyPopulationError, RecdfWarning, examples
+from ..errors import EmptyPopulationError, examples
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
 from ..inputs.ids import IdColumn
@@ -32,6 +31,7 @@ from ..progress import Progress
 from ..tables.findings import Severity
 from .check_ids import check_ids, check_side
 from .check_lists import Data, ListFindings, check_lists, check_order, labels_where, parts_by
+from .levels import matched_quietly
 
 # If a larger share of the recommendations is in the user's log already, the finding is a warning.
 MANY_SEEN = 0.05
@@ -113,7 +113,8 @@ def check(
             data = _left_without(exclude, found, data, pred_ids)
         if not len(data.pred) + len(data.true):
             return found.table()
-        with _forgiving_match(data, items) as matched:
+        given = {} if items is None else {"items": items}
+        with matched_quietly(Call(_forgiving(data.options), given=given), data.true, data.pred) as matched:
             progress.add()
             check_lists(found, data, matched)
             check_order(found, data, matched)
@@ -149,22 +150,14 @@ def _left_without(exclude: Any, found: ListFindings, data: Data, pred_ids: dict[
     if not check_side(found, "exclude", exclude, names, pred_ids):
         return data
     kept = [frame[data.pair].isna().any(axis=1).to_numpy(copy=True) for frame in (data.true, data.pred)]
-    with suppress(EmptyPopulationError), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecdfWarning)
-        with Call(options, given={"exclude": exclude}).match(data.true[data.pair], data.pred[data.pair]) as left:
-            kept[0][left.true_lists.rows(np.arange(len(left.true_lists.item)))] = True
-            kept[1][left.rows(np.arange(len(left.item)))] = True
+    call, pairs = Call(options, given={"exclude": exclude}), (data.true[data.pair], data.pred[data.pair])
+    with suppress(EmptyPopulationError), matched_quietly(call, *pairs) as left:
+        kept[0][left.true_lists.rows(np.arange(len(left.true_lists.item)))] = True
+        kept[1][left.rows(np.arange(len(left.item)))] = True
     for role, keep in zip(("true", "pred"), kept, strict=True):
         effect = "evaluate leaves them out before lists are ranked"
         found.add(f"rows of {role} in exclude", "info", np.count_nonzero(~keep), len(keep), "", effect)
     return replace(data, true=data.true[kept[0]], pred=data.pred[kept[1]])
-
-
-def _forgiving_match(data: Data, items: pd.DataFrame | None) -> Matched:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecdfWarning)
-        given = {} if items is None else {"items": items}
-        return Call(_forgiving(data.options), given=given).match(data.true, data.pred)
 
 
 # ---------------------------------------------------------------------------------------------- numbers
@@ -276,15 +269,8 @@ def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
         (data.pred, data.k, plain, "recommendations", AGAIN),
         (true[data.pair], None, plain.updated(**UNORDERED), "relevant items", LEAK),
     ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RecdfWarning)
-            for name in data.pair:
-                column(log, name, "log")
-            try:
-                known = Call(options).match(log[data.pair], frame)
-            except EmptyPopulationError:  # the log has no user of these lists
-                continue
-        with known:
+        # The log may have no user of these lists.
+        with suppress(EmptyPopulationError), matched_quietly(Call(options), log[data.pair], frame) as known:
             seen, shown = known.at(k).n_hits, known.at(k).n_shown
             for name, own in parts_by(known):
                 n_rows, n_seen, some = int(shown[own].sum()), seen[own].sum(), labels_where(known, own & (seen > 0))
