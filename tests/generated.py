@@ -63,7 +63,8 @@ def spelled(hint):
         return f"{spelled(origin)}[{', '.join(map(spelled, inside))}]"
     if hint is type(None):
         return "None"
-    return f"np.{hint.__name__}" if hint.__module__ == "numpy" else hint.__name__
+    short = {"numpy": "np.", "pandas": "pd."}.get(hint.__module__.partition(".")[0], "")
+    return short + hint.__name__
 
 
 def result_type(metric):

@@ -14,6 +14,7 @@ from ..evaluation.result import read_parquet
 from ..experiments.compare.runs import Runs
 from ..inputs.frames import as_frame, column
 from ..inputs.per_user_columns import evaluated
+from ..metrics.direction import request_of
 from .check_lists import SAMPLED
 from .data_checks import MANY_SEEN, check
 from .gate_result import CHECK_COLUMNS
@@ -41,7 +42,10 @@ class Side(NamedTuple):
 
     def recorded(self, metric: str, what: str) -> Any:
         """What is recorded of a metric, such as its k; None if nothing is."""
-        return self.spec.get("metrics", {}).get(metric, {}).get(what)
+        found = self.spec.get("metrics", {}).get(metric, {}).get(what)
+        request = request_of(found) if what == "definition" and found else None
+        # An older version wrote a definition without the parameters that were added since.
+        return found if request is None else request.definition
 
 
 def read_side(role: str, given: Any) -> Side:

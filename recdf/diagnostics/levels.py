@@ -46,8 +46,8 @@ def call_of_levels(
     call = Call.from_arguments(function, options, True, lambda checked: parse(metrics, k, checked))
     for one in call.requests:
         family = one.metric.family if one.metric.built_in else "ranking"
-        if one.metric.per == "item" or len(one.columns) > 1 or family not in ("ranking", "relevance"):
-            kind = "a metric of exposure" if one.metric.per == "item" else f"a metric of {family}"
+        if one.per == "item" or len(one.columns) > 1 or family not in ("ranking", "relevance"):
+            kind = "one number for all lists" if one.per == "item" else f"a metric of {family}"
             words = f"{one.name} is {kind}; expected one number about the ranks of relevant items, such as 'ndcg@10'"
             raise OptionError(words, argument="metrics")
     for name in refused:

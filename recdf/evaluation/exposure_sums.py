@@ -120,13 +120,13 @@ def exposure_sums(
     sums: dict[SumKey, np.ndarray] = {}
     needed_at: dict[int | None, dict[str, Sum]] = {}  # by k, each once
     for request in requests:
-        needed_at.setdefault(request.k, {}).update((one.name, one) for one in request.metric.exposure_sums)
+        needed_at.setdefault(request.k, {}).update((one.name, one) for one in request.sums)
     for k, needed in needed_at.items():
         for by in range(len(matched.by)):
             counts = ListCounts(matched.at(k), by)
             for one in needed.values():
                 over[one.name] = one.over
-                with naming(next(asked for asked in requests if asked.k == k and one in asked.metric.exposure_sums)):
+                with naming(next(asked for asked in requests if asked.k == k and one in asked.sums)):
                     values = counts.summed(*one)
                 if one.over == "log":
                     values = values[matched.sides.log.item]

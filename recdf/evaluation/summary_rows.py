@@ -75,7 +75,7 @@ def check_item_by(item_by: str, by: Iterable[str], items: pd.DataFrame | None = 
 def item_groups(matched: Matched, requests: Sequence[Request], options: Options, item_by: str) -> ItemGroups:
     """Measure accuracy metrics within each group of items that the column `item_by` of the catalogue names."""
     check_item_by(item_by, matched.by.columns)
-    accuracy = [one for one in requests if one.metric.per == "list" and "true" in one.metric.needs]
+    accuracy = [one for one in requests if one.per == "list" and "true" in one.metric.needs]
     refused = [one for one in accuracy if "candidates" in one.metric.needs and options.judged_only]
     if refused:
         raise OptionError(f"{refused[0].columns[0]} within groups of items needs ⟦items=⟧, not judged_only")
@@ -125,7 +125,7 @@ def summary_table(
     metrics of exposure; each is None where the call has no such metric.
     """
     number = {column: i for i, request in enumerate(requests) for column in request.columns}
-    columns = [name for request in requests if request.metric.per == "list" for name in request.columns]
+    columns = [name for request in requests if request.per == "list" for name in request.columns]
     if moments is not None and exposed is None and groups is None:
         return _mean_rows(columns, moments, by, spec)[0]
     parts = []
@@ -175,11 +175,11 @@ def exposure_rows(
     `counts` returns the counts for a k and a `by` value, and `n_lists` is the number of lists of each `by` value. The
     result is None if the call has no metric of exposure.
     """
-    if all(request.metric.per == "list" for request in requests):
+    if all(request.per == "list" for request in requests):
         return None
     rows: list[tuple[object, ...]] = []
     for number, request in enumerate(requests):
-        if request.metric.per != "item":
+        if request.per != "item":
             continue
         name = request.name if request.own_column is None else request.own_column
         of_each = (counts(request.k, by) for by in range(len(n_lists)))

@@ -19,6 +19,27 @@ def ratio(above: Any, below: Any) -> np.ndarray:
     return np.asarray(np.true_divide(above, np.where(undefined, np.nan, below) if undefined.any() else below))
 
 
+def quotient(above: Any, below: Any, pooled: bool) -> Any:
+    """Return above / below of each list, or both of them for a pooled metric, which is the ratio of their sums."""
+    return (above, below) if pooled else ratio(above, below)
+
+
+def running(ufunc: np.ufunc, number: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Accumulate the values of each list in their order by `np.add` or `np.multiply`; `number` counts them from 1.
+
+    All lists go on together, one entry at a time, so that no list depends on those before it.
+    """
+    found = np.array(values, np.float64)
+    place = np.flatnonzero(number == 1)
+    length = np.diff(np.append(place, len(found)))
+    place = place[np.argsort(-length, kind="stable")]
+    n_longer = len(place) - np.cumsum(np.bincount(length))
+    for n in n_longer[1:-1].tolist():  # first the second entries of all lists that have one, then the third
+        place = place[:n] + 1
+        found[place] = ufunc(found[place - 1], found[place])
+    return found
+
+
 class HitArrays(NamedTuple):
     """The arrays of `Hits`, one entry per hit."""
 

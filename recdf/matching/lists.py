@@ -150,6 +150,16 @@ class Matched:
         found: np.ndarray = self.once("seen", lambda: log.seen(self.item, self.start, self.n_pred))
         return found
 
+    @cached_property
+    def _derived(self) -> dict[Hashable, Any]:
+        return {}
+
+    def derived(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what `make` returns; it is called once for all that ask by this key beside these rows of `true`."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        return self._derived[key]
+
     def beside(self, pool: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None) -> Matched:
         """Return these lists with another pool; `true_lists`, if given, are the rows of `true` at `rows`."""
         if true_lists is None or rows is None:
@@ -178,6 +188,7 @@ class Matched:
         """Drop references that form cycles, which would keep the memory until Python collects garbage."""
         self._views.clear()
         self.hits_between.clear()
+        self._derived.clear()
 
 
 def _one(hits: Hits) -> float:
@@ -279,8 +290,7 @@ class Lists:
             rank = self.whole.first_rank
             return rank if self.cut >= self.matched.hits.deepest else np.where(rank <= self.cut, rank, np.inf)
         hits, rank = self.hits, np.full(len(self), np.inf)
-        first = np.flatnonzero(hits.number == 1)
-        rank[hits.list[first]] = hits.rank[first]
+        rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
         return rank
 
     def sum_hits(self, value: Callable[..., Any], *args: Any) -> np.ndarray:

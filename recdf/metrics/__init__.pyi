@@ -52,6 +52,7 @@ __all__ = [
     "ild",
     "ils",
     "infap",
+    "intent_aware",
     "iprecision",
     "judged",
     "least_promoted",
@@ -66,9 +67,12 @@ __all__ = [
     "mrr",
     "mse",
     "ndcg",
+    "normalized_gain",
     "overlap",
+    "pair_accuracy",
     "pap",
     "pauc",
+    "percentile_rank",
     "personalization",
     "pooled_auc",
     "pooled_brier",
@@ -86,6 +90,7 @@ __all__ = [
     "rbo",
     "rbp",
     "recall",
+    "relevant_rank",
     "revenue",
     "rmse",
     "rprecision",
@@ -107,13 +112,15 @@ class _ANdcg(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
-        ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        ideal: Literal["greedy", "even", "aspects", "none"] = "greedy",
+        discount: Literal["log", "reciprocal", "geometric"] = "log", p: float = 0.5, aspect_col: str | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
-        ideal: Literal["greedy", "even"] = "greedy", aspect_col: str | None = None, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        ideal: Literal["greedy", "even", "aspects", "none"] = "greedy",
+        discount: Literal["log", "reciprocal", "geometric"] = "log", p: float = 0.5, aspect_col: str | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 a_ndcg: _ANdcg
@@ -164,12 +171,14 @@ class _Arhr(ListMetric):
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i)."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["none", "achievable", "achievable_shown"] = "none", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["none", "achievable", "achievable_shown"] = "none", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 arhr: _Arhr
@@ -193,13 +202,15 @@ class _Auc(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
-        tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        tied: Literal["half", "ranked", "wrong", "worst"] = "half",
+        one_class: Literal["undefined", "share"] = "undefined", max_fpr: float | None = None, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
-        tied: Literal["half", "ranked"] = "half", one_class: Literal["undefined", "share"] = "undefined",
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        tied: Literal["half", "ranked", "wrong", "worst"] = "half",
+        one_class: Literal["undefined", "share"] = "undefined", max_fpr: float | None = None, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 auc: _Auc
@@ -367,14 +378,14 @@ class _Dcg(ListMetric):
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", of: Literal["list", "ideal"] = "list",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", of: Literal["list", "ideal"] = "list",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 dcg: _Dcg
@@ -474,12 +485,14 @@ class _F1(ListMetric):
     """Weighted harmonic mean of precision and recall; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, divisor: Literal["k", "shown"] = "k",
+        combine: Literal["harmonic", "product"] = "harmonic", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, divisor: Literal["k", "shown"] = "k",
+        combine: Literal["harmonic", "product"] = "harmonic", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 f1: _F1
@@ -610,6 +623,25 @@ class _Infap(ListMetric):
 
 infap: _Infap
 
+class _IntentAware(ListMetric):
+    """Mean over a user's aspects of a metric for each of them; larger is better, in [0, 1], unless the metric says
+    so."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, metric: str | Metric = "precision",
+        weights: Literal["equal"] | pd.DataFrame = "equal", aspect_col: str | None = None,
+        max_gain: float | None = None, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, metric: str | Metric = "precision",
+        weights: Literal["equal"] | pd.DataFrame = "equal", aspect_col: str | None = None,
+        max_gain: float | None = None, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+intent_aware: _IntentAware
+
 class _Iprecision(ListMetric):
     """Interpolated precision at a level of recall; larger is better, in [0, 1]."""
 
@@ -692,13 +724,15 @@ class _Mapr(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *,
-        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant",
+        transform: Literal["none", "log_odds"] = "none", tied: Literal["ranked", "worst"] = "ranked",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *,
-        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant", items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant",
+        transform: Literal["none", "log_odds"] = "none", tied: Literal["ranked", "worst"] = "ranked",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mapr: _Mapr
@@ -779,12 +813,14 @@ class _Mrr(ListMetric):
     """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first",
+        tied: Literal["ranked", "worst"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first", items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first",
+        tied: Literal["ranked", "worst"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mrr: _Mrr
@@ -810,18 +846,32 @@ class _Ndcg(ListMetric):
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", average: Literal["none", "hits", "levels"] = "none",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
         discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", average: Literal["none", "hits", "levels"] = "none",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 ndcg: _Ndcg
+
+class _NormalizedGain(ListMetric):
+    """Gain of the hits, less where more gain was possible above; larger is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+normalized_gain: _NormalizedGain
 
 class _Overlap(ListMetric):
     """Share of the recommended items that a baseline recommends too; neither direction is better, in [0, 1]."""
@@ -839,16 +889,32 @@ class _Overlap(ListMetric):
 
 overlap: _Overlap
 
+class _PairAccuracy(ListMetric):
+    """Share of the pairs of items with unequal gains whose better item stands higher; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "judged"] = "shown",
+        gain: Literal["linear", "binary"] = "linear", tied: Literal["half", "wrong", "right"] = "half",
+        pooled: bool = False, items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "judged"] = "shown",
+        gain: Literal["linear", "binary"] = "linear", tied: Literal["half", "wrong", "right"] = "half",
+        pooled: bool = False, items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+pair_accuracy: _PairAccuracy
+
 class _Pap(ListMetric):
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pap: _Pap
@@ -857,15 +923,29 @@ class _Pauc(ListMetric):
     """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pauc: _Pauc
+
+class _PercentileRank(ListMetric):
+    """Mean place of the relevant items in the catalogue, 0 for the top; smaller is better, in [0, 1]. k is ignored."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, unshown: Literal["middle", "bottom"] = "middle",
+        pooled: bool = False, items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, unshown: Literal["middle", "bottom"] = "middle",
+        pooled: bool = False, items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+percentile_rank: _PercentileRank
 
 class _Personalization(Metric):
     """How different the lists of two users are on average, by the items in both; larger is better, in [0, 1]."""
@@ -996,11 +1076,13 @@ class _Precision(ListMetric):
     """Share of the first k that is relevant; larger is better, in [0, 1]."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k", pooled: bool = False,
         items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["k", "shown", "achievable"] = "k",
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k", pooled: bool = False,
         items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1066,6 +1148,22 @@ class _Recall(ListMetric):
 
 recall: _Recall
 
+class _RelevantRank(ListMetric):
+    """Rank of the first or last hit, or the mean of all; smaller is better, at least 1. Undefined without a hit."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "last", "mean"] = "first",
+        tied: Literal["ranked", "worst"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "last", "mean"] = "first",
+        tied: Literal["ranked", "worst"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+relevant_rank: _RelevantRank
+
 class _Revenue(ListMetric):
     """Value of the hits in the first k, in the unit of the value column; larger is better, at least 0."""
 
@@ -1098,12 +1196,12 @@ class _Rprecision(ListMetric):
     """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, multiple: float = 1, at_most: int | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, multiple: float = 1, at_most: int | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rprecision: _Rprecision

@@ -113,12 +113,12 @@ class Call:
     @property
     def per_list(self) -> list[Request]:
         """The requests that give a value for each list."""
-        return [request for request in self.requests if request.metric.per == "list"]
+        return [request for request in self.requests if request.per == "list"]
 
     @property
     def per_item(self) -> list[Request]:
-        """The requests for metrics of exposure, which give one number for all lists of a `by` value."""
-        return [request for request in self.requests if request.metric.per == "item"]
+        """The requests for one number for all lists of a `by` value: metrics of exposure, and pooled ones."""
+        return [request for request in self.requests if request.per == "item"]
 
     @property
     def columns(self) -> list[str]:

@@ -109,6 +109,8 @@ def _run_kernel(request: Request, of: object) -> Any:
     """Call the kernel, in which 0/0 is NaN, that is undefined; an error names the request in which it was raised."""
     try:
         with naming(request), np.errstate(divide="ignore", invalid="ignore"):
+            if request.pooled and isinstance(of, Counts):
+                return float(ratio(*of.summed(*request.sums[0])))
             return request.metric.kernel(of, **request.params)
     except (Exception, SystemExit) as error:
         if not request.metric.built_in and not isinstance(error, OptionError):

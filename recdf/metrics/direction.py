@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ..errors import OptionError
+from ..inputs.options import Options
 from .metric import METRICS
-from .record import Bounds, MetricDirection
+from .record import Bounds, MetricDirection, Request
+from .strings import read_string
 
 # Sums over the recommended items: a list that was not shown adds 0 to them, although a larger sum is not always better.
 _SUMS = frozenset({"hits", "dcg", "tp", "fp", "aclt", "shown", "clicked", "bought"})
@@ -21,6 +24,15 @@ class Direction(NamedTuple):
     better: MetricDirection
     bounds: Bounds
     counts: bool
+
+
+def request_of(text: str) -> Request | None:
+    """Return the request of a metric string with all its parameters; None if it is none of a known metric."""
+    try:
+        found, params, _, at = read_string(text)
+        return found.request(params, int(at) if at is not None and at.isdecimal() else None, Options())
+    except OptionError:
+        return None
 
 
 def direction_of(column: str) -> Direction | None:

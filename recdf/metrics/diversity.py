@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import pandas as pd
 
-from ..inputs.constraints import Share, a_number
+from ..errors import OptionError
+from ..inputs.constraints import Constraint, Share, a_number, either, one_of
+from ..inputs.options import Options
+from ..inputs.sums import exact_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from .metric import metric
+from .metric import Metric, metric
 from .similarity import mean_similarity
-from .subtopics import alpha_dcg, aspect_counts, even_ideal, greedy_ideal, mixes
+from .strings import read_string
+from .subtopics import (
+    AspectLists,
+    alpha_dcg,
+    aspect_counts,
+    aspect_weights,
+    by_aspect,
+    even_ideal,
+    full_ideal,
+    greedy_ideal,
+    mixes,
+)
 
 SimilarityArgument = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -93,14 +108,15 @@ def _clipped(similarity: np.ndarray) -> np.ndarray:
 
 @metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
 def a_ndcg(
-    lists: Lists, alpha: Annotated[float, a_number(0, 1)] = 0.5, *, ideal: Literal["greedy", "even"] = "greedy",
-    aspect_col: str | None = None,
+    lists: Lists, alpha: Annotated[float, a_number(0, 1)] = 0.5, *,
+    ideal: Literal["greedy", "even", "aspects", "none"] = "greedy",
+    discount: Literal["log", "reciprocal", "geometric"] = "log", p: Share = 0.5, aspect_col: str | None = None,
 ) -> np.ndarray:  # fmt: skip
     """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0.
 
     Formula
     -------
-    α-DCG / α-IDCG, α-DCG = Σ_{i ≤ k} (1/log2(i+1)) Σ_a rel(i, a) (1−α)^{c_a(i)}, where rel(i, a) = 1 if the item at
+    α-DCG / α-IDCG, α-DCG = Σ_{i ≤ k} disc(i) Σ_a rel(i, a) (1−α)^{c_a(i)}, where rel(i, a) = 1 if the item at
     rank i is relevant and has aspect a, c_a(i) is the number of earlier relevant items with aspect a, and α-IDCG is
     the same sum over the ideal list. Undefined for a list without a relevant item that has an aspect. The best order
     is hard to find, so a list can be a little better than the greedy one.
@@ -109,10 +125,15 @@ def a_ndcg(
     ----------
     alpha : float, default 0.5
         α in [0, 1]: each time an aspect is repeated, it is worth 1 − α times what it was worth before.
-    ideal : {"greedy", "even"}, default "greedy"
+    ideal : {"greedy", "even", "aspects", "none"}, default "greedy"
         The ideal list. "greedy": the relevant items, where the next item is always the one that adds most, and of
-        equal ones that with the smallest id. "even": as many items as the list has, which take the aspects in turn, as
-        in rs_metrics; 0 for an empty list.
+        equal ones that with the largest id. "even": as many items as the list has, which take the aspects in turn, as
+        in rs_metrics; 0 for an empty list. "aspects": every rank up to k has all A aspects of the relevant items, which
+        gives Σ_{i ≤ k} disc(i) (1−α)^(i−1) A. "none": α-DCG is not divided.
+    discount : {"log", "reciprocal", "geometric"}, default "log"
+        disc(i): 1/log2(i+1), 1/i, or p^(i−1).
+    p : float in (0, 1), default 0.5
+        Persistence of the geometric discount.
     aspect_col : str, optional
         Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
 
@@ -124,8 +145,10 @@ def a_ndcg(
 
     References
     ----------
-    Clarke et al. (2008), SIGIR. ideal="greedy" equals TREC `ndeval`. In rs_metrics, c_a(i) also counts earlier items
-    that have the aspect and are not relevant, which is not reproduced here.
+    Clarke et al. (2008), SIGIR, and (2009), ICTIR; Chapelle et al. (2009), CIKM. In TREC `ndeval`, alpha-nDCG, nERR-IA
+    and nNRBP are ideal="greedy" with the three discounts, and alpha-DCG, ERR-IA and NRBP are ideal="aspects", but for
+    k = 1, where ndeval does not normalize. In rs_metrics, c_a(i) also counts earlier items that have the aspect and are
+    not relevant, which is not reproduced here.
 
     Examples
     --------
@@ -133,11 +156,15 @@ def a_ndcg(
     >>> rd.a_ndcg({"u": ["a", "b", "c"]}, {"u": ["a", "b", "c"]}, aspects, k=3).__round__(4)
     0.9652
     """
-    aspects = lists.sides.aspects(aspect_col)
-    found = alpha_dcg(lists, aspects, alpha)
-    if ideal == "greedy":
-        return ratio(found, greedy_ideal(lists, aspects, alpha))
-    best = even_ideal(lists, aspects, alpha)
+    if p != 0.5 and discount != "geometric":
+        raise OptionError(f'⟦p={p}⟧ is of ⟦+discount="geometric"⟧; leave it out')
+    aspects, by_rank = lists.sides.aspects(aspect_col), (alpha, discount, p)
+    found = alpha_dcg(lists, aspects, *by_rank)
+    if ideal == "none":
+        return np.where(aspect_counts(lists, aspects)[1] > 0, found, np.nan)
+    if ideal != "even":
+        return ratio(found, (greedy_ideal if ideal == "greedy" else full_ideal)(lists, aspects, *by_rank))
+    best = even_ideal(lists, aspects, *by_rank)
     empty = (lists.n_shown == 0) & (aspects.n_of_list(len(lists)) > 0)
     return np.where(empty, 0.0, ratio(found, best))
 
@@ -167,6 +194,81 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
     0.5
     """
     return ratio(*aspect_counts(lists, lists.sides.aspects(aspect_col)))
+
+
+def _single_metric(given: Any) -> tuple[Metric, dict[str, Any]]:
+    """Return the metric to take for each aspect, and its parameters."""
+    found, params, _, at = (given, {}, "", None) if isinstance(given, Metric) else read_string(given)
+    alone = (found.per, len(found.outputs), found.arguments, at) == ("list", 1, ("true", "pred"), None)
+    if not alone or params.get("pooled"):
+        raise OptionError(
+            f"intent_aware takes a metric of true and pred with one value per list and without a cut-off, such as "
+            f"'mapr'; {given!r} is not one"
+        )
+    return found, found.request(params, None, Options()).params
+
+
+A_METRIC = Constraint("a metric", lambda value: bool(_single_metric(value)), "str or Metric")
+BY_INTENT = either(
+    one_of(("equal",)), Constraint("a DataFrame", lambda value: isinstance(value, pd.DataFrame), "DataFrame")
+)
+
+
+@metric(arguments=("true", "pred", "aspects"), optional=("not_judged",))
+def intent_aware(
+    lists: Lists, *, metric: Annotated[str | Metric, A_METRIC] = "precision",
+    weights: Annotated[Literal["equal"] | pd.DataFrame, BY_INTENT] = "equal", aspect_col: str | None = None,
+    max_gain: float | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Mean over a user's aspects of a metric for each of them; larger is better, in [0, 1], unless the metric says so.
+
+    Formula
+    -------
+    Σ_a w_a · metric_a, where metric_a is the metric of the same list if only the relevant items of aspect a are
+    relevant, and a are the aspects of the relevant items. Undefined for a list without a relevant item that has an
+    aspect, and where the metric is undefined for an aspect of weight above 0. Direction and bounds are the metric's.
+
+    Parameters
+    ----------
+    metric : str or Metric, default "precision"
+        A metric of `true` and `pred` with one value per list, perhaps with parameters: "mapr", "ndcg(gain=binary)".
+    weights : {"equal"} or DataFrame, default "equal"
+        w_a. "equal": 1 over the number of aspects. A frame has the columns of the list key, the column of aspects and
+        `weight`, at least 0, 0 for a row that is missing; the weights of a list are divided by their sum. Without the
+        key, all lists have the same weights.
+    aspect_col : str, optional
+        Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
+    max_gain : float, optional
+        Largest possible gain, for a metric that has this parameter. By default it is the largest gain in `true`.
+
+    Notes
+    -----
+    Use it when users come with one of several needs and each should be served, such as the meanings of a query: the
+    weights are then the probabilities of the needs. With judges in place of needs it is the mean over judges. It does
+    not punish a second item for a need that is already served, as `a_ndcg` does. Do not use it where the needs of users
+    are not known for each item.
+
+    References
+    ----------
+    Agrawal, Gollapudi, Halverson & Ieong (2009), WSDM. In TREC `ndeval`, P-IA is metric="precision" and MAP-IA is
+    metric="mapr" for whole lists.
+
+    Examples
+    --------
+    >>> aspects = {"u": [["a", "b"], ["c"]]}
+    >>> rd.intent_aware({"u": ["a", "b", "c"]}, {"u": ["a", "b", "x"]}, aspects, k=2, metric="recall")
+    0.5
+    """
+    aspects, (inner, params) = lists.sides.aspects(aspect_col), _single_metric(metric)
+    if "max_gain" in params and params["max_gain"] is None:
+        params["max_gain"] = float(lists.matched.true_lists.gain.max(initial=0.0)) if max_gain is None else max_gain
+    found: AspectLists = lists.matched.derived(("aspects", aspect_col), lambda: by_aspect(lists, aspects))
+    if not len(found.owner):
+        return np.full(len(lists), np.nan)
+    values = np.asarray(inner.kernel(found.matched.at(lists.cut), **params), np.float64)
+    weight = aspect_weights(lists, aspects, found, weights)
+    total = exact_sums(np.where(weight == 0, 0.0, weight * values), found.owner, len(lists))
+    return np.where(np.bincount(found.owner, minlength=len(lists)) > 0, total, np.nan)
 
 
 @metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))

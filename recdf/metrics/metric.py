@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, overload
 
@@ -17,7 +16,7 @@ from ..inputs.options import NAMES, Options, check_names
 from ..matching.counts import ListCounts
 from .call import Call, check_k
 from .compute import compute, compute_counts, mean, per_user_frame, settle_undefined
-from .record import Kernel, MetricRecord, Request, show
+from .record import Bounds, Kernel, MetricDirection, MetricRecord, Request, show
 
 METRICS: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
@@ -25,7 +24,7 @@ _ALIASES: dict[str, str] = {}
 KernelArguments = ParamSpec("KernelArguments")
 
 
-class Metric(MetricRecord, ABC):
+class Metric(MetricRecord):
     """One metric: a record that can be called.
 
     Call it with frames for the mean over the population, `.per_user` for one value per list, or name it in
@@ -36,9 +35,32 @@ class Metric(MetricRecord, ABC):
     and has no `per_user`).
     """
 
-    @abstractmethod
+    def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
+        """Bounds and direction with the parameters of a metric string; those of the metric that it takes, if any."""
+        inner = re.search(r"\(metric=((\w+)(\([^()]*\))?)", text) if self.built_in else None
+        try:
+            return super().stated(text) if inner is None else find(inner[2]).stated(inner[1])
+        except OptionError:  # only named like a metric string
+            return super().stated(text)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The value over all lists."""
+        call, true, pred = self._call(args, kwargs)
+        (request,) = call.requests
+        with call.match(true, pred) as matched:
+            if call.options.by:
+                per_user = f"{self.name}.per_user or " * (request.per == "list")
+                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use {per_user}evaluate")
+            if request.per == "list":
+                columns = compute(matched, request, call.options)
+                found = {name: mean(values, matched.weight) for name, values in columns.items()}
+                return found if len(found) > 1 else next(iter(found.values()))
+            value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
+            parts = value if isinstance(value, dict) else {None: value}
+            settled = {
+                group: float(settle_undefined(np.array(part), request, call.options)) for group, part in parts.items()
+            }
+            return settled if isinstance(value, dict) else settled[None]
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Any, Any]:
         """What is asked by these arguments, and `true` and `pred` among them."""
@@ -78,38 +100,17 @@ class Metric(MetricRecord, ABC):
 class ListMetric(Metric):
     """A metric with one value per list; called, it is the mean over the population."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call, true, pred = self._call(args, kwargs)
-        with call.match(true, pred) as matched:
-            if call.options.by:
-                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use {self.name}.per_user or evaluate")
-            columns = compute(matched, call.requests[0], call.options)
-            found = {name: mean(values, matched.weight) for name, values in columns.items()}
-        return found if len(found) > 1 else next(iter(found.values()))
-
     def per_user(self, *args: Any, **kwargs: Any) -> pd.DataFrame:
         """One row per list of the population: `by` columns, list key columns, the metric at k."""
         call, true, pred = self._call(args, kwargs)
+        if call.requests[0].pooled:
+            raise OptionError(f"⟦{self.name}(pooled=True)⟧ is one number for all lists, and no list has a value of it")
         with call.match(true, pred) as matched:
             return per_user_frame(matched, compute(matched, call.requests[0], call.options))
 
 
 class ExposureMetric(Metric):
     """A metric of exposure: one number for all lists, from counts per item."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call, true, pred = self._call(args, kwargs)
-        (request,) = call.requests
-        with call.match(true, pred) as matched:
-            if call.options.by:
-                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use evaluate")
-            value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
-            if isinstance(value, dict):
-                return {
-                    group: float(settle_undefined(np.array(part), request, call.options))
-                    for group, part in value.items()
-                }
-            return float(settle_undefined(np.array(value), request, call.options))
 
     @property
     def per_user(self) -> NoReturn:
@@ -196,6 +197,9 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         `JudgedWarning` say if these are many.
     where : mapping, optional
         `bounds` and `better` where a parameter has a value, as in `{"of=last": {"better": "smaller"}}`.
+
+    A parameter `pooled` of a kernel, False by default, says that the metric can be one ratio of sums over all lists.
+    With True the kernel returns two arrays per list: what is summed above the line, and below it.
 
     Returns
     -------

@@ -20,7 +20,8 @@ import numpy as np
 from ..errors import NewWord, OptionError, in_new_words, valid
 from ..inputs.constraints import Constraint, constraint_of
 from ..inputs.options import NAMES, Options, parameters
-from ..matching.counts import OF_LOG, SUMS, Sum
+from ..inputs.sums import exact_sums
+from ..matching.counts import OF_LOG, SUMS, ListCounts, Sum
 from ..matching.side_tables.records import SIDES
 from .docstrings import full_doc, section
 
@@ -206,7 +207,8 @@ class MetricRecord:
         defaults = in_new_words(options.parameters(self.name), self.renamed, self.name)
         for name, value in (*params.items(), *defaults.items()):
             self._check(name, value)
-        changed = {n: params[n] for n in self.defaults if n in params and params[n] != self.defaults[n]}
+        given = [name for name in self.defaults if name in params]
+        changed = {n: params[n] for n in given if is_frame(params[n]) or params[n] != self.defaults[n]}
         inside = ",".join(f"{n}={show(v)}" for n, v in changed.items())
         name = label or self.name + (f"({inside})" if inside else "")
         return Request(self, {**self.defaults, **defaults, **params}, k, name)
@@ -257,6 +259,27 @@ class Request:
     own_column: str | None = None
 
     @property
+    def pooled(self) -> bool:
+        """Whether it is one ratio of sums over all lists: its kernel then returns what is summed, above and below."""
+        return self.params.get("pooled") is True
+
+    @property
+    def per(self) -> Literal["list", "item"]:
+        """Whether there is a value for each list, or one for all lists, as a metric of exposure has."""
+        return "item" if self.pooled else self.metric.per
+
+    @property
+    def sums(self) -> list[Sum]:
+        """The sums over lists from which the one value for all lists follows."""
+        return [Sum(self.definition, self._summed, "lists")] if self.pooled else self.metric.exposure_sums
+
+    def _summed(self, counts: ListCounts) -> np.ndarray:
+        lists, mine = counts.lists, counts.mine
+        parts = lists.matched.derived(self.definition, lambda: self.metric.kernel(lists, **self.params))
+        weight = 1.0 if lists.matched.weight is None else lists.matched.weight[mine]
+        return np.concatenate([exact_sums(np.broadcast_to(one, len(lists))[mine] * weight) for one in parts])
+
+    @property
     def bounds(self) -> Bounds:
         """Bounds of the values with these parameters."""
         return self.metric.stated(self.definition)[0]
@@ -297,6 +320,11 @@ class Request:
 
 def show(value: Any) -> str:
     """Return a parameter's value as metric strings write it: the name of a function, else the value."""
-    return getattr(value, "__name__", None) or str(value)
+    return getattr(value, "__name__", None) or ("given" if is_frame(value) else str(value))
+
+
+def is_frame(value: Any) -> bool:
+    """Tell whether a parameter is a table, which has neither a truth value nor a short text."""
+    return hasattr(value, "columns")
 
 

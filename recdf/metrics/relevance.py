@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from ..inputs.constraints import a_number
-from ..matching.hits import ratio
+from ..errors import OptionError
+from ..inputs.constraints import Positive, a_number
+from ..matching.hits import quotient, ratio
 from ..matching.lists import Lists
 from .metric import metric
 from .observed import observed_precision, observed_recall
@@ -66,30 +67,41 @@ def hits(lists: Lists) -> np.ndarray:
 
 
 @metric(optional=("propensity",))
-def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k") -> np.ndarray:
+def precision(
+    lists: Lists, *, divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k", pooled: bool = False
+) -> np.ndarray:
     """Share of the first k that is relevant; larger is better, in [0, 1].
 
     Formula
     -------
     Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With `propensity_col`: Σ_{i
     ≤ k} h_i v_i / (d · v̄), where v = 1/max(propensity, propensity_floor) and v̄ is the mean v of the min(k, n_true)
-    relevant items with the largest v.
+    relevant items with the largest v. With `pooled=True`: Σ_lists w Σ_{i ≤ k} h_i / Σ_lists w d, where w is the weight
+    of the list, 1 without `weight_col`.
 
     Parameters
     ----------
-    divisor : {"k", "shown", "achievable"}, default "k"
+    divisor : {"k", "shown", "achievable", "achievable_shown"}, default "k"
         "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations. "achievable":
-        d = min(k, n_true), undefined for a list without relevant items. "shown" is refused with `propensity_col`.
+        d = min(k, n_true), undefined for a list without relevant items. "achievable_shown": d = min(k, n_pred, n_true),
+        undefined for a list without relevant items, and 0 for one without recommendations. With `propensity_col` only
+        "k" and "achievable" are taken.
+    pooled : bool, default False
+        True: one ratio of sums over all lists instead of the mean of the ratios. It is one number for all lists,
+        without an interval.
 
     Notes
     -----
     Use it where places are scarce and a wasted place costs something, as in an e-mail with five products. With the
     divisor k, a user with fewer than k relevant items can never reach 1, so the mean also depends on how many
     relevant items users have. This is not so with `divisor="achievable"`. The order inside the first k does not count.
+    Pooled, a list counts as much as its divisor: use it to reproduce numbers of implicit, or for the share of all shown
+    places that were hits. Do not use it to compare models by a test, since it has no value per user.
 
     References
     ----------
-    trec_eval `P`; `relative_P` for "achievable".
+    trec_eval `P`; `relative_P` for "achievable", `set_relative_P` for "achievable_shown"; implicit `precision` for
+    "achievable" and `pooled=True`.
 
     Examples
     --------
@@ -99,9 +111,18 @@ def precision(lists: Lists, *, divisor: Literal["k", "shown", "achievable"] = "k
     0.5
     """
     if lists.item_weights is not None:
+        if pooled:
+            raise OptionError("⟦pooled=True⟧ has no form with ⟦+propensity_col=⟧; measure without one of them")
         return observed_precision(lists, divisor)
     below = {"k": lists.k, "shown": lists.n_shown, "achievable": np.minimum(lists.k, lists.n_true)}
-    return ratio(lists.n_hits, below[divisor])
+    below["achievable_shown"] = np.minimum(lists.n_shown, lists.n_true)
+    found = quotient(lists.n_hits, below[divisor], pooled)
+    return found if pooled or divisor != "achievable_shown" else _or_zero(found, lists.n_true)
+
+
+def _or_zero(found: np.ndarray, n_true: np.ndarray) -> np.ndarray:
+    """Return 0 in place of 0/0 for a list that has relevant items, and NaN for one that has none."""
+    return np.where(n_true > 0, np.nan_to_num(found), np.nan)
 
 
 @metric(optional=("propensity",))
@@ -143,18 +164,25 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
 
 
 @metric(aliases=("fbeta",))
-def f1(lists: Lists, *, beta: Annotated[float, a_number(0)] = 1.0) -> np.ndarray:
+def f1(
+    lists: Lists, *, beta: Annotated[float, a_number(0)] = 1.0, divisor: Literal["k", "shown"] = "k",
+    combine: Literal["harmonic", "product"] = "harmonic",
+) -> np.ndarray:  # fmt: skip
     """Weighted harmonic mean of precision and recall; larger is better, in [0, 1].
 
     Formula
     -------
-    (1 + β²) P R / (β² P + R), 0 when P = R = 0, where P is precision@k (divisor k) and R recall@k.
-    Undefined for a list without relevant items.
+    (1 + β²) P R / (β² P + R), 0 when P = R = 0, where P is precision@k with the divisor and R recall@k; P · R with
+    combine="product". Undefined for a list without relevant items, and 0 for one without recommendations.
 
     Parameters
     ----------
     beta : float, default 1
         Weight β of recall. Above 1 recall counts more, and below 1 precision counts more.
+    divisor : {"k", "shown"}, default "k"
+        Divisor of precision: k, or min(k, n_pred).
+    combine : {"harmonic", "product"}, default "harmonic"
+        "harmonic": the weighted harmonic mean. "product": P · R, which takes no `beta`.
 
     Notes
     -----
@@ -163,24 +191,40 @@ def f1(lists: Lists, *, beta: Annotated[float, a_number(0)] = 1.0) -> np.ndarray
 
     References
     ----------
-    van Rijsbergen (1979), Information Retrieval.
+    van Rijsbergen (1979), Information Retrieval. trec_eval `set_F` has divisor "shown", and its parameter is β²; its
+    `set_map` is the product with divisor "shown".
 
     Examples
     --------
     >>> rd.f1({"u": ["a", "b"]}, {"u": ["a", "x"]}, k=2)
     0.5
     """
-    found = (1 + beta**2) * lists.n_hits / (beta**2 * lists.n_true + lists.k)  # P = hits / k, R = hits / n_true
-    return np.where(lists.n_true > 0, found, np.nan)
+    if combine == "product" and beta != 1:
+        raise OptionError(f'⟦beta={beta}⟧ weighs a harmonic mean; ⟦combine="product"⟧ has none')
+    below = lists.n_shown if divisor == "shown" else lists.k
+    if combine == "product":
+        return _or_zero(ratio(lists.n_hits**2, below * lists.n_true), lists.n_true)
+    # P = hits / below, R = hits / n_true
+    return _or_zero(ratio((1 + beta**2) * lists.n_hits, beta**2 * lists.n_true + below), lists.n_true)
 
 
 @metric(cut=False)
-def rprecision(lists: Lists) -> np.ndarray:
+def rprecision(
+    lists: Lists, *, multiple: Annotated[float, a_number(above=0)] = 1, at_most: Positive | None = None
+) -> np.ndarray:
     """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored.
 
     Formula
     -------
-    Σ_{i ≤ n} h_i / n, where n = n_true and h_i = 1 if the item at rank i is relevant. Undefined for n = 0.
+    Σ_{i ≤ c} h_i / c, where c = n = n_true and h_i = 1 if the item at rank i is relevant. Undefined for n = 0. With
+    `multiple`, c = ⌊multiple · n + 0.9⌋. With `at_most`, the sum is over i ≤ min(c, at_most), over c as before.
+
+    Parameters
+    ----------
+    multiple : float, default 1
+        The cut-off as a multiple of n, rounded up unless little is missing.
+    at_most : int, optional
+        Ranks beyond it do not count.
 
     Notes
     -----
@@ -190,15 +234,16 @@ def rprecision(lists: Lists) -> np.ndarray:
 
     References
     ----------
-    trec_eval `Rprec`.
+    trec_eval `Rprec`, `Rprec_mult`; recommenders `r_precision_at_k` has `at_most`.
 
     Examples
     --------
     >>> rd.rprecision({"u": ["a", "b"]}, {"u": ["a", "x", "b"]})
     0.5
     """
-    within = lists.hits.rank <= lists.n_true[lists.hits.list]
-    return ratio(lists.sum(within), lists.n_true)
+    upto = np.floor(multiple * lists.n_true + 0.9)
+    last = upto if at_most is None else np.minimum(upto, at_most)
+    return ratio(lists.sum(lists.hits.rank <= last[lists.hits.list]), upto)
 
 
 Length = Literal["shown", "k"]

@@ -19,6 +19,7 @@ from .metric import Metric, find, written
 from .record import Request
 
 _STRING = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*(?:@\s*(\w+))?\s*")
+_BETWEEN = re.compile(r",(?![^(]*\))")  # commas that are not inside the brackets of another metric
 
 
 def parse(
@@ -48,20 +49,9 @@ def parse(
 
 def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Options) -> list[Request]:
     if isinstance(text, Metric):
-        found, params, at, label = text, {}, None, None
+        found, params, label, at = text, dict[str, Any](), None, None
     elif isinstance(text, str):
-        match_ = _STRING.fullmatch(text)
-        if match_ is None:
-            several = "; pass several metrics as a list, and several cut-offs in ⟦+k=⟧" if "," in text else ""
-            raise OptionError(
-                f"metric string {text!r} is not of the form 'name', 'name@k' or 'name(parameter=value)@k'{several}"
-            )
-        name, inside, at = match_.groups()
-        name = written(name)
-        found = find(name)
-        params = _parse_parameters(found, text, inside or "")
-        given = ",".join(part.replace(" ", "") for part in (inside or "").split(",") if part.strip())
-        label = name + (f"({given})" if given else "")
+        found, params, label, at = read_string(text)
     else:
         own = "; a function of your own becomes a metric by @rd.metric" if callable(text) else ""
         raise OptionError(f"metric {text!r} is {kind_of(text)}; expected a string such as 'ndcg@10', or a Metric{own}")
@@ -85,9 +75,24 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Opti
     return requests
 
 
+def read_string(text: str) -> tuple[Metric, dict[str, Any], str, str | None]:
+    """Return the metric of a string, its parameters, the string without the cut-off, and the cut-off."""
+    match_ = _STRING.fullmatch(text)
+    if match_ is None:
+        several = "; pass several metrics as a list, and several cut-offs in ⟦+k=⟧" if "," in text else ""
+        raise OptionError(
+            f"metric string {text!r} is not of the form 'name', 'name@k' or 'name(parameter=value)@k'{several}"
+        )
+    name, inside, at = match_.groups()
+    found = find(name)
+    params = _parse_parameters(found, text, inside or "")
+    given = ",".join(part.replace(" ", "") for part in (inside or "").split(",") if part.strip())
+    return found, params, written(name) + (f"({given})" if given else ""), at
+
+
 def _parse_parameters(found: Metric, text: str, inside: str) -> dict[str, Any]:
     params: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in inside.split(","))):
+    for part in filter(None, (part.strip() for part in _BETWEEN.split(inside))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name or not value:
             raise OptionError(f"metric string {text!r}: {part!r} is not of the form parameter=value")

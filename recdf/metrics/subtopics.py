@@ -8,17 +8,34 @@ In a mix of categories each item counts as 1 and is divided equally among its ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
+from ..errors import DataError
+from ..inputs.codes import encode_keys
+from ..inputs.frames import column, read_numbers
+from ..inputs.ids import read_ids
 from ..inputs.sizes import sizes
-from ..inputs.sorting import distinct, offsets, spans
+from ..inputs.sorting import distinct, offsets, rank_within, run_heads, spans
 from ..inputs.sums import exact_sums
+from ..matching.hits import Hits, ratio
 from ..matching.lists import Lists, Matched
 from ..matching.side_tables.catalogue import Labels
 from ..matching.side_tables.log import LogCodes
 from ..matching.side_tables.sides import Aspects
+from ..matching.true_and_pred_lists import TrueLists
+
+# Discounts by rank, whose second argument only the geometric one reads.
+DISCOUNTS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+    "log": lambda rank, p: 1.0 / np.log2(rank + 1),
+    "reciprocal": lambda rank, p: 1.0 / rank,
+    "geometric": lambda rank, p: p ** (rank - 1.0),
+}
+RANKS_AT_ONCE = 2**20
 
 
 def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
@@ -42,10 +59,10 @@ def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.
     hits = lists.hits
     n = length[hits.true_place]
     code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[hits.true_place], n)]
-    return code, np.repeat(hits.rank, n), _earlier(code)
+    return code, np.repeat(hits.rank, n), n_earlier(code)
 
 
-def _earlier(code: np.ndarray) -> np.ndarray:
+def n_earlier(code: np.ndarray) -> np.ndarray:
     """For each entry, the number of earlier entries with the same code."""
     order = np.argsort(code, kind="stable")
     heads = np.flatnonzero(np.diff(code[order], prepend=-1))
@@ -55,18 +72,18 @@ def _earlier(code: np.ndarray) -> np.ndarray:
     return found
 
 
-def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
+def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
     """α-DCG of each list."""
     code, rank, earlier = covered(lists, aspects)
-    gain = (1.0 - alpha) ** earlier / np.log2(rank + 1)
+    gain = (1.0 - alpha) ** earlier * DISCOUNTS[discount](rank, p)
     return exact_sums(gain, code // aspects.n_aspects, len(lists))
 
 
-def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
+def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
     """α-DCG of the relevant items of each list in the greedy order, in which the next item is the one that adds most.
 
     Each round of the loop takes the next item of all lists at once. Of items that add the same, it takes the one with
-    the smallest id.
+    the largest id.
     """
     matched = lists.matched
     true_lists, item_rank = matched.true_lists, lists.sides.item_rank()
@@ -74,7 +91,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
     key = true_lists.key
     row = np.flatnonzero(length)
     value = true_lists.item if item_rank is None else item_rank[true_lists.item]
-    row = row[np.lexsort((value[row], key[row]))]
+    row = row[np.lexsort((-value[row], key[row]))]
     owner, n = key[row], length[row]
     of_row = np.repeat(np.arange(len(row)), n)
     code = owner[of_row] * aspects.n_aspects + aspects.aspect[spans(first[row], n)]
@@ -87,7 +104,7 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
         best = np.maximum.reduceat(score, heads)
         ahead = np.flatnonzero(score == np.repeat(best, np.diff(np.append(heads, len(owner)))))
         taken = ahead[np.flatnonzero(np.diff(owner[ahead], prepend=-1))]
-        total[owner[taken]] += score[taken] / np.log2(rank + 1)
+        total[owner[taken]] += score[taken] * DISCOUNTS[discount](np.array(rank), p)
         left = np.ones(len(owner), bool)
         left[taken] = False
         weight[pair[~left[of_row]]] *= 1.0 - alpha
@@ -99,17 +116,33 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
     return np.append(total, 0.0).take(matched.true_list)
 
 
-def even_ideal(lists: Lists, aspects: Aspects, alpha: float) -> np.ndarray:
+def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
     """DCG of an ideal list of the same length, whose items take the user's aspects in turn, as rs_metrics computes it.
 
     Each item of a complete round has gain 1. Each item of the last, incomplete round has (1 − α)^(complete rounds).
     """
     n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
     rounds = n_shown // np.maximum(n_aspects, 1)
-    discounts = np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(int(n_shown.max(initial=0))) + 2.0))])
+    ranks = np.arange(1.0, int(n_shown.max(initial=0)) + 1)
+    discounts = np.append(0.0, np.cumsum(DISCOUNTS[discount](ranks, p)))
     whole = np.minimum(rounds * n_aspects, n_shown)
     total = discounts[whole] + (1.0 - alpha) ** rounds * (discounts[n_shown] - discounts[whole])
     return np.where(n_aspects > 0, total, 0.0)
+
+
+def full_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
+    """α-DCG of a list of which every rank up to k has all aspects of the user's relevant items."""
+    if discount == "geometric":
+        total = (1.0 - (p * (1.0 - alpha)) ** lists.k) / (1.0 - p * (1.0 - alpha))
+    else:
+        total = 0.0
+        for first in range(1, lists.k + 1, RANKS_AT_ONCE):
+            ranks = np.arange(first, min(first + RANKS_AT_ONCE, lists.k + 1))
+            parts = DISCOUNTS[discount](ranks, p) * (1.0 - alpha) ** (ranks - 1.0)
+            total += float(parts.sum())
+            if parts[-1] < 1e-20:  # all further terms together are too small to change the sum
+                break
+    return total * aspect_counts(lists, aspects)[1]
 
 
 def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
@@ -123,6 +156,79 @@ def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarra
     )
     of_true = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)
     return of_hits, np.append(of_true, 0)[matched.true_list]
+
+
+class AspectLists(NamedTuple):
+    """The lists once for each aspect of their relevant items: what they match, and the list and the aspect of each."""
+
+    matched: Matched
+    owner: np.ndarray
+    aspect: np.ndarray
+
+
+def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
+    """Return each list once for each aspect of its relevant items, beside `true` with only the items of the aspect.
+
+    The other rows of `true` stay judged, and are not relevant.
+    """
+    matched, true = lists.matched, lists.matched.true_lists
+    first, n = aspects_of_true(matched, aspects)
+    own = np.repeat(np.arange(len(n)), n)  # the row of `true` of each entry
+    code = true.key[own] * aspects.n_aspects + aspects.aspect[spans(first, n)]
+    pairs = distinct(code)  # a key of `true` and an aspect
+    key = pairs // aspects.n_aspects
+    start = offsets(np.diff(true.start)[key])
+    shift = start[:-1] - true.start[key]  # from a row of `true` to its row in a pair
+    rows = spans(true.start[key], np.diff(start))
+    has = np.zeros(len(rows), bool)
+    pair = np.searchsorted(pairs, code)
+    has[own + shift[pair]] = True
+    gain = np.where(has, true.gain[rows], np.minimum(true.gain[rows], 0.0))
+    ranked = rank_within(gain, start, descending=True)
+    order, gain = (np.arange(len(rows)), gain) if ranked is None else ranked
+    to = np.empty(len(rows), np.int64)
+    to[order] = np.arange(len(rows))
+    rows = rows[order]
+
+    n_pairs = np.bincount(key, minlength=len(true.start) - 1)
+    mine = np.append(n_pairs, 0)[matched.true_list]
+    owner = np.repeat(np.arange(len(lists)), mine)
+    of_list = spans(np.append(offsets(n_pairs)[:-1], 0)[matched.true_list], mine)
+    pool = matched.pool
+    n_pool = np.bincount(pool.list, minlength=len(lists))
+    begin = np.zeros(len(lists), np.int64)
+    heads = run_heads([pool.list])
+    begin[pool.list[heads]] = heads
+    entry = spans(begin[owner], n_pool[owner])
+    number = np.repeat(np.arange(len(owner)), n_pool[owner])
+    place = to[pool.true_place[entry] + shift[of_list[number]]]
+    found = Hits.of(number, pool.rank[entry], gain[place], pool.place[entry], place)
+    of_pairs = replace(
+        matched, keys=matched.keys.take(owner), list_by=matched.list_by[owner], n_pred=matched.n_pred[owner],
+        start=matched.start[owner], true_list=of_list, weight=None, first={}, n_excluded=None, cache={},
+    )  # fmt: skip
+    beside = TrueLists(start, gain, true.item[rows], lambda places: true.rows(rows[places]))
+    return AspectLists(of_pairs.beside(found, beside, rows), owner, pairs[of_list] % aspects.n_aspects)
+
+
+def aspect_weights(lists: Lists, aspects: Aspects, found: AspectLists, weights: str | pd.DataFrame) -> np.ndarray:
+    """Return the weight of each aspect of each list, whose sum is 1 in a list; NaN where all weights are 0."""
+    given = np.ones(len(found.owner))
+    if isinstance(weights, pd.DataFrame):
+        names = [one for one in lists.matched.keys.columns if one in weights.columns]
+        labels = [*(lists.matched.keys[one].take(found.owner) for one in names), aspects.labels.take(found.aspect)]
+        table = [column(weights, one, "weights") for one in (*names, aspects.labels.name)]
+        number = read_numbers(column(weights, "weight", "weights"), "weights['weight']")
+        (of_pairs, of_rows), n = encode_keys(
+            [[read_ids(one, f"{what}[{one.name!r}]") for one in some]
+             for what, some in (("aspects", labels), ("weights", table))]
+        )  # fmt: skip
+        if len(distinct(of_rows.all())) < len(weights) or not (number >= 0).all():
+            raise DataError("weights must have one row per list and aspect, with a weight of at least 0")
+        value = np.zeros(n)
+        value[of_rows.all()] = number
+        given = value[of_pairs.all()]
+    return ratio(given, exact_sums(given, found.owner, len(lists))[found.owner])
 
 
 def mixes(lists: Lists, labels: Labels, log: LogCodes | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:

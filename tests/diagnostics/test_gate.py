@@ -236,6 +236,20 @@ def test_truth_of_the_same_size_with_other_items_is_other_truth():
     assert differs(rd.gate(of("knn", true=first.assign(relevance=1)), of("knn", true=graded), {"ndcg@10": "-2%"}))
 
 
+def test_a_parameter_that_is_new_since_the_baseline_was_stored_is_its_default():
+    """A result of an older version has a definition without it."""
+    budgets = {"ndcg@10": -0.5}
+    stored = of("popularity")
+    for one in (stored.spec, stored.per_user.attrs["recdf"]):
+        short = one["metrics"]["ndcg@10"]["definition"].replace(",average=none", "")
+        one["metrics"]["ndcg@10"]["definition"] = short
+    assert short == "ndcg(gain=linear,discount=log,log_base=2,ideal=relevant,tied=ranked)@10"
+    assert not differs(rd.gate(NEW, stored, budgets))
+    assert differs(rd.gate(of("knn", {"ndcg@10": "ndcg(average=hits)@10"}), stored, budgets)) == [
+        "definition of ndcg@10"
+    ]
+
+
 def test_other_definitions_and_catalogues_are_undecided():
     gate = rd.gate(of("knn", {"n": "ndcg(gain=exp2)@10"}), of("popularity", {"n": "ndcg@10"}), {"n": "-2%"})
     assert differs(gate) == ["definition of n"]

@@ -149,7 +149,7 @@ def test_records_pickle_and_print():
         assert pickle.loads(pickle.dumps(metric)) is metric
     table = rd.metrics_table().set_index("metric")
     assert table.loc["surprisal", "needs"] == "log"
-    assert table.loc["a_ndcg", "parameters"] == "alpha=0.5, ideal=greedy, aspect_col=None"
+    assert table.loc["a_ndcg", "parameters"] == "alpha=0.5, ideal=greedy, discount=log, p=0.5, aspect_col=None"
     assert table.loc["ild", "aliases"] == "diversity"
 
 

@@ -80,7 +80,7 @@ def test_metrics_table():
     table = rd.metrics_table()
     assert table["metric"].tolist() == [m.name for m in rd.METRICS.values()]
     rows = table.set_index("metric")
-    assert rows.loc["mapr", "parameters"] == "normalizer=relevant"
+    assert rows.loc["mapr", "parameters"] == "normalizer=relevant, transform=none, tied=ranked"
     assert rows.loc["mapr", ["low", "high", "family"]].tolist() == [0.0, 1.0, "ranking"]
     assert rows.loc["first_rank", "better"] == "smaller"
     assert np.isnan(rows.loc["first_rank", "high"])

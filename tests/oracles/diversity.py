@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 from oracles.lists import items_of
 from oracles.numbers import NAN, average, ratio
-from oracles.registry import oracle
+from oracles.registry import ORACLES, oracle
 
 
 def sim(a, b, kind):
@@ -36,24 +37,35 @@ def ild(one, *, similarity="cosine"):
     return 1 - ils(one, similarity=similarity)
 
 
-def alpha_dcg(items, relevant, aspects, alpha):
-    """Σ 1/log2(i+1) Σ_a rel(i, a) (1 − α)^(earlier relevant items with a)."""
+def disc(rank, discount, p):
+    """disc(rank) of α-DCG."""
+    return {"log": 1 / math.log2(rank + 1), "reciprocal": 1 / rank, "geometric": p ** (rank - 1)}[discount]
+
+
+def alpha_dcg(items, relevant, aspects, alpha, discount, p):
+    """Σ disc(i) Σ_a rel(i, a) (1 − α)^(earlier relevant items with a)."""
     seen, total = Counter(), 0.0
     for i, item in enumerate(items, start=1):
         if item not in relevant:
             continue
         for a, with_aspect in enumerate(aspects):
             if item in with_aspect:
-                total += (1 - alpha) ** seen[a] / math.log2(i + 1)
+                total += (1 - alpha) ** seen[a] * disc(i, discount, p)
                 seen[a] += 1
     return total
 
 
 @oracle
-def a_ndcg(one, *, alpha=0.5, ideal="greedy"):
-    """α-DCG over that of the greedy ideal, or of the even one of rs_metrics."""
+def a_ndcg(one, *, alpha=0.5, ideal="greedy", discount="log", p=0.5):
+    """α-DCG over that of the greedy ideal, the even one of rs_metrics, or one with all aspects at every rank."""
     aspects, relevant = one.world.aspects.get(one.user, []), {t.item for t in one.relevant}
-    found = alpha_dcg([s.item if s.hit else None for s in one.first_k], relevant, aspects, alpha)
+    found = alpha_dcg([s.item if s.hit else None for s in one.first_k], relevant, aspects, alpha, discount, p)
+    if ideal in ("aspects", "none"):
+        n_aspects = sum(bool(relevant & a) for a in aspects)
+        if not n_aspects:
+            return NAN
+        best = sum(disc(i, discount, p) * (1 - alpha) ** (i - 1) for i in range(1, one.k + 1)) * n_aspects
+        return found / best if ideal == "aspects" else found
     if ideal == "greedy":
         left = sorted(i for i in relevant if any(i in a for a in aspects))
         if not left:
@@ -61,17 +73,32 @@ def a_ndcg(one, *, alpha=0.5, ideal="greedy"):
         order, seen = [], Counter()
         while left and len(order) < one.k:
             gains = [sum((1 - alpha) ** seen[a] for a, s in enumerate(aspects) if item in s) for item in left]
-            best = left.pop(max(range(len(left)), key=lambda j: (gains[j], -j)))
+            best = left.pop(max(range(len(left)), key=lambda j: (gains[j], j)))
             order.append(best)
             seen.update(a for a, s in enumerate(aspects) if best in s)
-        return found / alpha_dcg(order, relevant, aspects, alpha)
+        return found / alpha_dcg(order, relevant, aspects, alpha, discount, p)
     aspects = [a for a in aspects if a]
     if not aspects:
         return NAN
     whole = one.m // len(aspects)
     gains = [1.0] * (whole * len(aspects)) + [(1 - alpha) ** whole] * (one.m % len(aspects))
-    best = sum(g / math.log2(i + 1) for i, g in enumerate(gains, start=1))
+    best = sum(g * disc(i, discount, p) for i, g in enumerate(gains, start=1))
     return found / best if one.m else 0.0
+
+
+@oracle
+def intent_aware(one, *, metric="precision"):
+    """Mean over the aspects of the relevant items of the metric with only these items relevant."""
+    name, _, inside = metric.removesuffix(")").partition("(")
+    params = dict(part.split("=") for part in inside.split(",") if part)
+    values = []
+    for aspect in one.world.aspects.get(one.user, []):
+        if any(t.item in aspect for t in one.relevant):
+            judged = [replace(t, gain=t.gain if t.item in aspect else 0.0) for t in one.judged]
+            ranked = [replace(s, true=next((t for t in judged if t.item == s.item), None)) for s in one.ranked]
+            judged.sort(key=lambda t: -t.gain)
+            values.append(float(ORACLES[name](replace(one, judged=judged, ranked=ranked), **params)))
+    return average(values)
 
 
 @oracle

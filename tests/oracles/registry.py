@@ -2,6 +2,13 @@
 
 ORACLES = {}
 OF_ALL_LISTS = set()
+POOLED = {}
+
+
+def pooled(function):
+    """Register what a metric sums over lists with `pooled=True`: a function `pooled_NAME` of one list, a pair."""
+    POOLED[function.__name__.removeprefix("pooled_")] = function
+    return function
 
 
 def oracle(function=None, *, of_all=False):

@@ -3,7 +3,7 @@
 import math
 
 from oracles.numbers import NAN, choose, ratio
-from oracles.registry import oracle
+from oracles.registry import oracle, pooled
 
 
 @oracle
@@ -18,10 +18,24 @@ def hits(one):
     return one.hits
 
 
+def divisor_of_precision(one, divisor):
+    """d: k, m ("shown"), min(k, n) ("achievable") or min(m, n) ("achievable_shown")."""
+    found = {"k": one.k, "shown": one.m, "achievable": min(one.k, one.n), "achievable_shown": min(one.m, one.n)}
+    return choose("divisor", divisor, found)
+
+
 @oracle
 def precision(one, *, divisor="k"):
-    """Hits / k, / m ("shown") or / min(k, n) ("achievable")."""
-    return ratio(one.hits, choose("divisor", divisor, {"k": one.k, "shown": one.m, "achievable": min(one.k, one.n)}))
+    """Hits / d; without recommendations but with relevant items 0 for "achievable_shown"."""
+    if divisor == "achievable_shown" and one.n and not one.m:
+        return 0.0
+    return ratio(one.hits, divisor_of_precision(one, divisor))
+
+
+@pooled
+def pooled_precision(one, *, divisor="k"):
+    """Hits and d, which are summed over the lists."""
+    return one.hits, divisor_of_precision(one, divisor)
 
 
 @oracle
@@ -31,20 +45,28 @@ def recall(one, *, divisor="relevant"):
 
 
 @oracle
-def f1(one, *, beta=1):
-    """(1 + β²) P R / (β² P + R) with P = hits / k and R = hits / n; 0 when both are 0, undefined when one is."""
-    p, r = precision(one), recall(one)
-    if math.isnan(p) or math.isnan(r):
+def f1(one, *, beta=1, divisor="k", combine="harmonic"):
+    """(1 + β²) P R / (β² P + R) with P = hits / k (or m) and R = hits / n; 0 when both are 0, undefined for n = 0.
+
+    With combine="product" it is P R. Without recommendations it is 0.
+    """
+    p, r = precision(one, divisor=divisor), recall(one)
+    if math.isnan(r):
         return NAN
+    if one.m == 0:
+        return 0.0
+    if combine == "product":
+        return p * r
     if p == 0 and r == 0:
         return 0.0
     return (1 + beta**2) * p * r / (beta**2 * p + r)
 
 
 @oracle
-def rprecision(one):
-    """Hits among the first n ranks / n; k plays no part."""
-    return ratio(sum(s.hit for s in one.ranked[: one.n]), one.n)
+def rprecision(one, *, multiple=1, at_most=None):
+    """Hits among the first c = ⌊multiple · n + 0.9⌋ ranks / c, of which those beyond at_most are no hits."""
+    c = math.floor(multiple * one.n + 0.9)
+    return ratio(sum(s.hit for s in one.ranked[:c][:at_most]), c)
 
 
 def candidates(one):

@@ -129,7 +129,7 @@ def assert_within_bounds(values, metrics, tried, ks=(1,)):
         for params in some
         for _ in range(len(ks if metric.cut else ks[:1]) * len(metric.outputs))
     ]
-    low, high = np.array(of_column, dtype=float).T  # None becomes NaN, and no value is below or above NaN
+    low, high = np.array(of_column, dtype=float).T  # no value is below or above NaN
     beyond = ((values < low) | (values > high)).any()
     assert not beyond.any(), f"beyond their bounds: {list(values.columns[beyond])}"
 

@@ -35,7 +35,16 @@ SPACE = {
 }
 
 # Values of the numeric parameters of the built-in metrics to try beside the default.
-NUMBERS = {"beta": [0.5, 2.0], "log_base": [3], "p": [0.3], "max_gain": [6.0], "at": [0.0, 0.35, 1.0]}
+NUMBERS = {
+    "beta": [0.5, 2.0],
+    "log_base": [3],
+    "p": [0.3],
+    "max_gain": [6.0],
+    "multiple": [0.6, 1.5],
+    "at_most": [2],
+    "max_fpr": [0.4, 1.0],
+    "at": [0.0, 0.35, 1.0],
+}
 
 
 def numbers_to_try(metric, name):
@@ -129,11 +138,23 @@ def variants(metric):
                 numbers[name] = numbers_to_try(metric, name)
     found = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     found += [{name: value} for name, values in numbers.items() for value in values]
-    # The package refuses this pair: the ideal list would lack items that the list is credited for.
-    found = [one for one in found if (one.get("ideal"), one.get("tied")) != ("shown", "averaged")]
+    found = [one for one in found if not refused_together(one)]
     if "discount" in choices and "log_base" in numbers:
         found += [{"discount": "log", "log_base": 10}, {"discount": "jk", "log_base": 3}]
     return found
+
+
+def refused_together(params):
+    """The package refuses parameters of which one leaves the other without a meaning, and what is to raise."""
+    average, ideal, tied = params.get("average", "none"), params.get("ideal", "relevant"), params.get("tied", "ranked")
+    return (
+        (ideal, tied) == ("shown", "averaged")
+        or params.get("insufficient") == "raise"
+        or (average != "none" and (ideal, tied) != ("relevant", "ranked"))
+        or (params.get("transform") == "log_odds" and params.get("normalizer", "relevant") != "relevant")
+        or (params.get("of") == "ideal" and tied == "averaged")
+        or (params.get("within") == "judged" and tied not in ("ranked", "half"))
+    )
 
 
 def counts_candidates(metric, params):
@@ -181,8 +202,8 @@ def records(frame):
 
 
 # What an undefined list counts as with undefined="zero" where smaller is better: the worst bound, if there is one.
-WORST = {"ils": 1.0, "fallout": 1.0, "brier": 1.0}
-WORST |= dict.fromkeys(["first_rank", "rmse", "mae", "mse", "log_loss", "calibration"], math.nan)
+WORST = {"ils": 1.0, "fallout": 1.0, "brier": 1.0, "percentile_rank": 1.0}
+WORST |= dict.fromkeys(["first_rank", "relevant_rank", "rmse", "mae", "mse", "log_loss", "calibration"], math.nan)
 
 
 def zero_of(name, params):

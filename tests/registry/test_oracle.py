@@ -101,7 +101,7 @@ def test_a_list_without_recommendations_scores_zero():
 
 
 def test_a_list_without_relevant_items():
-    needs_candidates = {"confusion", "accuracy", "fallout", "specificity", "mcc"}
+    needs_candidates = {"confusion", "accuracy", "fallout", "specificity", "mcc", "percentile_rank"}
     names = {*family("relevance"), *family("ranking")} - needs_candidates
     values = {name: one({1: 0}, [1, 2], name) for name in names}
     undefined = {name for name, value in values.items() if math.isnan(value)}

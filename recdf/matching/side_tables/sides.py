@@ -222,7 +222,7 @@ class Aspects:
 
     `key` : user * n_items + item, where the user is 0 if all users have the same aspects · `list_user` : the user of
     each list, -1 for none; None if all users have the same aspects · `n_of_user` : number of distinct aspects of each
-    user.
+    user · `labels` : the label of each aspect, under the name of their column.
     """
 
     key: np.ndarray
@@ -231,6 +231,7 @@ class Aspects:
     list_user: np.ndarray | None
     n_of_user: np.ndarray
     n_items: int
+    labels: pd.Series
 
     def n_of_list(self, n_lists: int) -> np.ndarray:
         if self.list_user is None:
@@ -382,4 +383,5 @@ def _aspects(sides: Sides, table_name: str, name: str | None = None) -> Aspects:
     entry = np.unique(np.stack([key, aspect]), axis=1) if len(key) else np.zeros((2, 0), np.int64)
     n_users = int(max(user.max(initial=0), -1 if list_user is None else list_user.max(initial=-1))) + 1
     own = pd.unique(entry[0] // sides.n_items * n_aspects + entry[1]) // n_aspects
-    return Aspects(entry[0], entry[1], n_aspects, list_user, np.bincount(own, minlength=n_users), sides.n_items)
+    n_of_user = np.bincount(own, minlength=n_users)
+    return Aspects(entry[0], entry[1], n_aspects, list_user, n_of_user, sides.n_items, pd.Series(labels, name=name))

@@ -6,10 +6,12 @@ from typing import Literal
 
 import numpy as np
 
+from ...errors import OptionError
 from ...matching.hits import Hits, ratio
 from ...matching.lists import Lists
 from ..metric import metric
-from ..observed import observed_average_precision
+from ..observed import observed_average_precision, refuse
+from .preference import ByScore, ranked_by
 
 Normalizer = Literal["relevant", "achievable", "hits", "k", "shown"]
 
@@ -27,8 +29,11 @@ def _normalized(lists: Lists, total: np.ndarray, normalizer: str) -> np.ndarray:
     return ratio(total, n if normalizer == "relevant" else np.minimum(lists.k, n))
 
 
-@metric(aliases=("map", "ap"), optional=("propensity",))
-def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
+@metric(aliases=("map", "ap"), optional=("propensity",), where={"transform=log_odds": {"bounds": (None, None)}})
+def mapr(
+    lists: Lists, *, normalizer: Normalizer = "relevant", transform: Literal["none", "log_odds"] = "none",
+    tied: ByScore = "ranked",
+) -> np.ndarray:  # fmt: skip
     """Average precision at the ranks of the hits (MAP over lists); larger is better, in [0, 1].
 
     Formula
@@ -36,7 +41,8 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
     (1/d) Σ_{i ≤ k} h_i · P@i, where h_i = 1 if the item at rank i is a hit, P@i is the number of hits in ranks 1 to i
     over i, and d is the normalizer. With `propensity_col`: Σ_{i ≤ k} h_i v_i · P@i / Σ_t v_t, where
     v = 1/max(propensity, propensity_floor). The second sum is over all relevant items t, and for "achievable" over the
-    min(k, n_true) of them with the largest v.
+    min(k, n_true) of them with the largest v. With transform="log_odds": ln((1 + S) / (1 + n_true − S)), where S =
+    Σ_{i ≤ k} h_i · P@i; it has any sign, and is undefined where n_true = 0.
 
     Parameters
     ----------
@@ -45,6 +51,12 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
         the first k, and the value is 0 without hits. "k": d = k. "shown": d = min(n_true, k, n_pred), 0 for an
         empty list. Undefined where n_true = 0, except for "hits" and "k", which give 0. With `propensity_col` only
         "relevant" and "achievable" are taken.
+    transform : {"none", "log_odds"}, default "none"
+        "log_odds" stretches values near 0 and 1, so that a difference there counts more; it takes no other normalizer
+        than "relevant".
+    tied : {"ranked", "worst"}, default "ranked"
+        "ranked": equal scores have the ranks that the option `ties` gives them. "worst": the rank of an item is the
+        number of items with an equal or higher score.
 
     Notes
     -----
@@ -54,7 +66,8 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
 
     References
     ----------
-    trec_eval `map_cut`; Buckley & Voorhees (2000), SIGIR.
+    trec_eval `map_cut`, and `yaap` for log_odds; Buckley & Voorhees (2000), SIGIR; Robertson (2012), SIGIR. In
+    scikit-learn, `label_ranking_average_precision_score` is normalizer "hits" with tied="worst" on the candidates.
 
     Examples
     --------
@@ -62,8 +75,16 @@ def mapr(lists: Lists, *, normalizer: Normalizer = "relevant") -> np.ndarray:
     0.75
     """
     if lists.item_weights is not None:
+        refuse("transform", transform, ("none",))
+        refuse("tied", tied, ("ranked",))
         return observed_average_precision(lists, normalizer)
-    return _normalized(lists, lists.sum_hits(_precision_there), normalizer)
+    lists = ranked_by(lists, tied)
+    total = lists.sum_hits(_precision_there)
+    if transform == "none":
+        return _normalized(lists, total, normalizer)
+    if normalizer != "relevant":
+        raise OptionError(f'⟦transform="log_odds"⟧ has no form with ⟦normalizer={normalizer!r}⟧; leave one of them out')
+    return np.where(lists.n_true > 0, np.log((1 + total) / (1 + lists.n_true - total)), np.nan)
 
 
 def _precision_there(hits: Hits) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import DataError, OptionError, examples, renamed
 from ...inputs.constraints import Share, a_number
-from ...matching.hits import Hits, ratio
+from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
 from ..metric import metric
 from ..observed import refuse, weights_of
@@ -142,6 +142,32 @@ def ideal_dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float) -
     return lists.sum_ideal(_discounted, gain, _as_key(discount), log_base)
 
 
+def _mean_ndcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, average: str) -> np.ndarray:
+    """Mean of DCG/IDCG of the whole list at several ranks: those of its hits, or those where the ideal gain falls."""
+    whole, hits, n, true = lists.whole, lists.whole.hits, lists.n_true, lists.matched.true_lists
+    discounted, ideal = _discounted(hits, gain, discount, log_base), true.ideal
+    best = running(np.add, ideal.rank, _discounted(ideal, gain, discount, log_base))
+    end = np.append(np.cumsum(true.n_relevant), 0)
+    true_list = lists.matched.true_list
+    place = (end - np.append(true.n_relevant, 0) - 1)[true_list]  # of rank 0 in the ideal list
+    at_end = ratio(whole.sum(discounted), ideal_dcg(whole, gain, discount, log_base))
+    if average == "hits":
+        upto = running(np.add, hits.number, discounted) / best[place[hits.list] + np.minimum(hits.rank, n[hits.list])]
+        return ratio(whole.sum(upto) + (n - whole.n_hits) * at_end, n)
+    gains = gain_values(gain, ideal.gain)
+    falls = np.append(gains[1:] != gains[:-1], True)[: len(gains)] | (ideal.rank == true.n_relevant[ideal.list])
+    # DCG at a rank is the sum of the hits above it, so that each hit counts in all ranks from its own on.
+    parts = falls / best
+    upto = running(np.add, ideal.rank, parts)
+    from_here = upto[end[ideal.list] - 1] - upto + parts
+    near = hits.rank <= n[hits.list]
+    counted = discounted[near] * from_here[place[hits.list[near]] + hits.rank[near]]
+    n_ranks = np.append(np.bincount(ideal.list, falls, len(true.n_relevant)), 0)[true_list]
+    longer = whole.n_pred > n + 1
+    total = whole.sum(counted, hits.where(near)) + np.where(longer, at_end, 0.0)
+    return ratio(total, np.where(n > 0, n_ranks + longer, 0))
+
+
 def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, whole: bool) -> np.ndarray:
     """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
     hits = lists.whole.hits if whole else lists.hits
@@ -155,7 +181,7 @@ def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: floa
 def ndcg(
     lists: Lists, *, gain: Gain = "linear", discount: Discount | Callable[[int], float] = "log",
     log_base: Annotated[float, a_number(above=1)] = 2, ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-    tied: Literal["ranked", "averaged"] = "ranked",
+    tied: Literal["ranked", "averaged"] = "ranked", average: Literal["none", "hits", "levels"] = "none",
 ) -> np.ndarray:  # fmt: skip
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1].
 
@@ -182,6 +208,11 @@ def ndcg(
     tied : {"ranked", "averaged"}, default "ranked"
         "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
         discount of their ranks.
+    average : {"none", "hits", "levels"}, default "none"
+        "none": the value at k. The others are means of DCG/IDCG over ranks of the whole list, and k is ignored: "hits"
+        over the ranks of all n_true relevant items, where those that are not recommended stand at the end of the list;
+        "levels" over the last rank of each gain in the ideal list, and over the end of a list of more than n_true + 1
+        items. They take only ideal="relevant" and tied="ranked".
 
     Notes
     -----
@@ -193,7 +224,8 @@ def ndcg(
 
     References
     ----------
-    Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ndcg_cut`; McSherry & Najork (2008), ECIR, for ties.
+    Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ndcg_cut`, and `ndcg_rel` and `Rndcg` for the averages over
+    hits and levels; McSherry & Najork (2008), ECIR, for ties.
 
     Examples
     --------
@@ -204,8 +236,13 @@ def ndcg(
         raise OptionError(
             '⟦tied="averaged"⟧ credits items below rank k, which ⟦ideal="shown"⟧ leaves out; take ⟦+ideal="listed"⟧'
         )
+    if average != "none" and (ideal != "relevant" or tied != "ranked"):
+        raise OptionError(f'⟦average={average!r}⟧ takes only ⟦+ideal="relevant"⟧ and ⟦+tied="ranked"⟧')
     if lists.item_weights is not None:
+        refuse("average", average, ("none",))
         return _observed_ndcg(lists, gain, discount, log_base, ideal, tied)
+    if average != "none":
+        return _mean_ndcg(lists, gain, discount, log_base, average)
     gains = lists.matched.true_lists.gain
     if ideal == "k" and gain != "binary" and (gains > 1).any():
         raise DataError(
@@ -231,12 +268,18 @@ def ndcg(
 def dcg(
     lists: Lists, *, gain: Gain = "linear", discount: Discount | Callable[[int], float] = "log",
     log_base: Annotated[float, a_number(above=1)] = 2, tied: Literal["ranked", "averaged"] = "ranked",
+    of: Literal["list", "ideal"] = "list",
 ) -> np.ndarray:  # fmt: skip
     """Discounted gain of the list; larger is better within one list, at least 0.
 
     Formula
     -------
     Σ_{i ≤ k} gain(g_i) · disc(i), where g_i is the gain of the item at rank i, 0 for a miss.
+
+    Parameters
+    ----------
+    of : {"list", "ideal"}, default "list"
+        "ideal": the sum over the best min(k, n_true) relevant items, which is the largest value that a list can reach.
 
     Notes
     -----
@@ -245,14 +288,52 @@ def dcg(
 
     References
     ----------
-    Järvelin & Kekäläinen (2002), ACM TOIS 20(4).
+    Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ideal_dcg` for of="ideal".
 
     Examples
     --------
     >>> rd.dcg({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, k=3)
     1.5
     """
-    return _dcg(lists, gain, discount, log_base, tied)
+    if of == "list":
+        return _dcg(lists, gain, discount, log_base, tied)
+    if tied != "ranked":
+        raise OptionError(f'⟦tied={tied!r}⟧ has no meaning with ⟦of="ideal"⟧, whose order no score gives')
+    return ideal_dcg(lists, gain, discount, log_base)
+
+
+@metric(cut=False)
+def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> np.ndarray:
+    """Gain of the hits, less where more gain was possible above; larger is better, in [0, 1]. k is ignored.
+
+    Formula
+    -------
+    Σ_i gain(g_i) / log2(2 + Σ_{j ≤ i} max(1, b_j) − Σ_{j ≤ i} gain(g_j)), over the sum of the gains of all relevant
+    items, where g_i is the gain of the item at rank i, 0 for a miss, and b_j the j-th largest gain of a relevant item,
+    0 after n_true. Undefined for n_true = 0.
+
+    Notes
+    -----
+    Use it in place of `ndcg` where a list should not lose for ranks that no better item could have taken: the discount
+    grows only with the gain that was missed so far. It is little known, so report `ndcg` beside it. Do not use it for a
+    fixed number of places, since it reads the whole list.
+
+    References
+    ----------
+    trec_eval `G`, and `binG` for gain="binary".
+
+    Examples
+    --------
+    >>> round(rd.normalized_gain({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}), 6)
+    0.815465
+    """
+    whole, n, true = lists.whole, lists.n_true, lists.matched.true_lists
+    hits, values = whole.hits, gain_values(gain, whole.hits.gain)
+    possible = running(np.add, true.ideal.rank, np.maximum(gain_values(gain, true.ideal.gain), 1.0))
+    place = (np.append(np.cumsum(true.n_relevant) - true.n_relevant, 0) - 1)[lists.matched.true_list]
+    n_best = np.minimum(hits.rank, n[hits.list])
+    missed = possible[place[hits.list] + n_best] + hits.rank - n_best - running(np.add, hits.number, values)
+    return ratio(whole.sum(values / np.log2(2 + missed)), lists.sum_true(gain_values(gain, true.gain)))
 
 
 @metric

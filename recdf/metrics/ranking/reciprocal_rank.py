@@ -7,14 +7,15 @@ from typing import Literal
 import numpy as np
 
 from ...errors import DataError, examples
-from ...matching.hits import Hits, ratio
+from ...matching.hits import Hits, ratio, running
 from ...matching.lists import Lists
 from ..metric import metric
-from ..observed import observed_reciprocal_rank
+from ..observed import observed_reciprocal_rank, refuse
+from .preference import ByScore, ranked_by
 
 
 @metric(aliases=("rr",), optional=("propensity",))
-def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
+def mrr(lists: Lists, *, of: Literal["first", "all"] = "first", tied: ByScore = "ranked") -> np.ndarray:
     """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1].
 
     Formula
@@ -28,6 +29,9 @@ def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
     of : {"first", "all"}, default "first"
         "first": the first hit. "all": the mean over all relevant items, where those that are not recommended count 0;
         undefined where n_true = 0.
+    tied : {"ranked", "worst"}, default "ranked"
+        "ranked": equal scores have the ranks that the option `ties` gives them. "worst": the rank of an item is the
+        number of items with an equal or higher score.
 
     Notes
     -----
@@ -45,7 +49,9 @@ def mrr(lists: Lists, *, of: Literal["first", "all"] = "first") -> np.ndarray:
     0.5
     """
     if lists.item_weights is not None:
+        refuse("tied", tied, ("ranked",))
         return observed_reciprocal_rank(lists, of)
+    lists = ranked_by(lists, tied)
     if of == "all":
         return ratio(lists.sum_hits(_reciprocal_rank), lists.n_true)
     return 1 / lists.first_rank
@@ -55,30 +61,98 @@ def _reciprocal_rank(hits: Hits) -> np.ndarray:
     return 1 / hits.rank
 
 
-@metric(bounds=(0.0, None))
-def arhr(lists: Lists) -> np.ndarray:
+BY_BEST = {"bounds": (0.0, 1.0)}
+
+
+@metric(bounds=(0.0, None), where={"normalizer=achievable": BY_BEST, "normalizer=achievable_shown": BY_BEST})
+def arhr(lists: Lists, *, normalizer: Literal["none", "achievable", "achievable_shown"] = "none") -> np.ndarray:
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i).
 
     Formula
     -------
-    Σ_{i ≤ k} h_i / i, where h_i = 1 if the item at rank i is a hit.
+    Σ_{i ≤ k} h_i / i, where h_i = 1 if the item at rank i is a hit. With a normalizer it is divided by Σ_{i ≤ d} 1/i,
+    and is then in [0, 1], undefined for n_true = 0.
+
+    Parameters
+    ----------
+    normalizer : {"none", "achievable", "achievable_shown"}, default "none"
+        "none": the sum. "achievable": d = min(k, n_true). "achievable_shown": d = min(k, n_pred, n_true), 0 for a list
+        without recommendations.
 
     Notes
     -----
-    Use it when several hits count, and early ones count much more. It is not normalized: it grows with k and with the
+    Use it when several hits count, and early ones count much more. Without a normalizer it grows with k and with the
     number of relevant items, so compare models on the same users and the same k. `ndcg` is normalized, and its discount
     falls more slowly.
 
     References
     ----------
-    Deshpande & Karypis (2004), ACM TOIS 22(1).
+    Deshpande & Karypis (2004), ACM TOIS 22(1). Cornac `NCRR` has the normalizer "achievable_shown".
 
     Examples
     --------
     >>> rd.arhr({"u": ["a", "b"]}, {"u": ["a", "b"]}, k=10)
     1.5
     """
-    return lists.sum_hits(_reciprocal_rank)
+    total = lists.sum_hits(_reciprocal_rank)
+    if normalizer == "none":
+        return total
+    best = np.minimum(lists.n_true, lists.k if normalizer == "achievable" else lists.n_shown)
+    sums = np.append(0.0, np.cumsum(1 / np.arange(1, int(best.max(initial=0)) + 1)))
+    return np.where((lists.n_true > 0) & (best == 0), 0.0, ratio(total, sums[best]))
+
+
+@metric(bounds=(1.0, None), better="smaller")
+def relevant_rank(
+    lists: Lists, *, of: Literal["first", "last", "mean"] = "first", tied: ByScore = "ranked"
+) -> np.ndarray:
+    """Rank of the first or last hit, or the mean of all; smaller is better, at least 1. Undefined without a hit.
+
+    Formula
+    -------
+    min, or max, of {i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit; with of="mean" it is
+    Σ_{i ≤ k} g_i · i / Σ_{i ≤ k} g_i, where g_i is the gain of the item at rank i, 0 for a miss.
+
+    Parameters
+    ----------
+    of : {"first", "last", "mean"}, default "first"
+        "first": the first hit, which is `first_rank`. "last": how far a user must go to see all hits. "mean": the mean
+        over the hits, weighted by their gains.
+
+    Notes
+    -----
+    Use it to explain how deep users must look, or with of="last" where they need every relevant item, as in a search
+    for legal cases. Lists without a hit have no value, and relevant items that are not shown do not count, so read
+    `recall` beside it. Do not decide by it alone: a model that shows fewer hits can have smaller ranks.
+
+    References
+    ----------
+    scikit-learn `coverage_error` is of="last" with tied="worst" on the candidates; TF-Ranking `ARPMetric` of one list
+    is of="mean".
+
+    Examples
+    --------
+    >>> rd.relevant_rank({"u": ["a", "b"]}, {"u": ["x", "a", "y", "b"]}, k=4, of="last")
+    4.0
+    """
+    lists = ranked_by(lists, tied)
+    if of == "mean":
+        return ratio(lists.sum_hits(_rank_by_gain), lists.sum_hits(_gain_there))
+    if of == "first":
+        found: np.ndarray = first_rank.kernel(lists)
+        return found
+    last = np.full(len(lists), np.nan)
+    last[lists.hits.list] = lists.hits.rank  # of equal lists the last entry stays
+    return last
+
+
+def _rank_by_gain(hits: Hits) -> np.ndarray:
+    found: np.ndarray = hits.gain * hits.rank
+    return found
+
+
+def _gain_there(hits: Hits) -> np.ndarray:
+    return hits.gain
 
 
 @metric(bounds=(1.0, None), better="smaller")
@@ -150,14 +224,7 @@ def _stopped(hits: Hits, top: float) -> np.ndarray:
 def _stops(hits: Hits, top: float) -> np.ndarray:
     """Probability that the user reaches each hit and is satisfied there, divided by its rank."""
     satisfied = np.exp2(hits.gain - top) - np.exp2(-top)
-    going_on, reached = 1 - satisfied, np.ones(len(hits))
-    place = np.flatnonzero(hits.number == 1)
-    length = np.diff(np.append(place, len(hits)))
-    place, here = place[np.argsort(-length, kind="stable")], np.ones(len(place))
-    n_longer = len(place) - np.cumsum(np.bincount(length))
-    for n in n_longer[1:-1].tolist():  # first the second hits of all lists that have one, then the third hits
-        here = here[:n] * going_on[place[:n]]
-        place = place[:n] + 1
-        reached[place] = here
+    going_on = running(np.multiply, hits.number, 1 - satisfied)
+    reached = np.where(hits.number == 1, 1.0, np.append(1.0, going_on)[:-1])
     found: np.ndarray = reached * satisfied / hits.rank
     return found
