@@ -40,6 +40,7 @@ from . import (
     evaluating,
     experimenting,
     gating,
+    histories,
     planning,
     reading_logs,
     reporting,
@@ -51,7 +52,7 @@ from .output import RunRecord, add_output, can_be_retried, complain
 __all__ = ["main", "run"]
 
 # Commands whose findings or verdicts may end them with code 1.
-VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm", "quantiles")
+VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm", "quantiles", "history")
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -205,7 +206,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
         evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions,
         deciding.add_compare, deciding.add_experiment, gating.add_gate, diffing.add_diff,
         experimenting.add_interleave, experimenting.add_interleaved, experimenting.add_aa, experimenting.add_srm,
-        experimenting.add_quantiles, planning.add_plan,
+        experimenting.add_quantiles, planning.add_plan, histories.add_history,
         estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)

@@ -41,7 +41,7 @@ def add_gate(commands: Any) -> None:
         "--junit PATH": "write a JUnit report, which CI systems show",
         "--summary PATH": "write a summary in Markdown, for a comment on a change request",
     })  # fmt: skip
-    add_out(files, GATE_FILES)
+    add_out(files, GATE_FILES, "folder for gate.parquet and checks.parquet; without it nothing else is written")
     looked_at = command.add_argument_group("recommendations that are looked at, beside the results")
     add_arguments(looked_at, {
         "--pred FILE ...":

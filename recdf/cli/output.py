@@ -33,7 +33,7 @@ from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 from .files import FileSet, is_remote
 
-FAIL_ON = ("error", "warning", "invalid", "worse", "undecided")
+FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
 COMPARISON_FILES = (
@@ -68,7 +68,7 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check or audit "
             "of that severity (always so there); warning, any warning, also of a row; invalid, a verdict that is "
             "invalid, or withheld because the variants are not alike; worse, a verdict that begins with this word, or "
-            "the decision not to ship; undecided, the decision to keep running",
+            "the decision not to ship; undecided, the decision to keep running; drift, data that changed",
         )
 
 
@@ -170,7 +170,8 @@ def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame, decided: boo
     verdicts = pd.concat([table["verdict"].astype(str) for table in tables])
     invalid = (verdicts.str.startswith("invalid") | verdicts.isin(NOT_ALIKE)).any()
     warned = any((table["warning"] != "").any() for table in tables)
-    found = {"invalid": invalid, "warning": warned, "worse": not decided and verdicts.str.startswith("worse").any()}
+    worse, drifted = (verdicts.str.startswith(word).any() for word in ("worse", "drifted"))
+    found = {"invalid": invalid, "warning": warned, "worse": not decided and worse, "drift": drifted}
     return int(any(holds and failed(given, name) for name, holds in found.items()))
 
 

@@ -24,7 +24,8 @@ TABLES = {
 def frames(seed=0):
     rng = np.random.default_rng(seed)
     ids = {"user_id": rng.integers(0, 12, 200), "item_id": rng.integers(0, 30, 200)}
-    pred = pd.DataFrame(ids | {"model": rng.choice(["a", "b"], 200)}).drop_duplicates(["user_id", "item_id"], ignore_index=True)
+    pred = pd.DataFrame(ids | {"model": rng.choice(["a", "b"], 200)})
+    pred = pred.drop_duplicates(["user_id", "item_id"], ignore_index=True)
     pred["at"] = pred.groupby(["user_id", "model"]).cumcount()
     true, seen = (
         pd.DataFrame({"user_id": rng.integers(0, 14, n), "item_id": rng.integers(0, 30, n)}).drop_duplicates()
