@@ -44,6 +44,16 @@ def case_side_tables_exposure_and_groups():
     return true, pred, metrics, options
 
 
+def case_pooled_values_and_intents():
+    true, pred = frames(33)
+    true["weight"] = true["user_id"] % 3 + 0.5
+    aspects = pd.DataFrame({"item_id": [*range(ITEMS), *range(5)], "aspect": [*"xyz" * 4, *"wwwww"]})
+    pooled = ["precision(pooled=True)", "pair_accuracy(pooled=True)", "percentile_rank(pooled=True)"]
+    intents = ["intent_aware(metric=err)", "intent_aware(metric=mapr(tied=worst))", "a_ndcg(discount=reciprocal)"]
+    options = {"by": "model", "weight_col": "weight", "aspects": aspects, "items": side_tables()["items"]}
+    return true, pred, [*pooled, *intents, "ndcg(average=levels)", "pair_accuracy", "percentile_rank"], options
+
+
 def case_the_largest_gain_of_all():
     true, pred = frames(2)
     metrics = ["err", "rbp(gain=binary)", "ndcg"]

@@ -28,7 +28,7 @@ from ..plot.effect_plots import SOURCE
 __all__: list[str] = []
 
 # Families whose metrics say how good the lists are; every other metric is a price or a gain beside that.
-ACCURACY = ("ranking", "relevance", "rating", "money", "")
+ACCURACY = ("ranking", "relevance", "user_models", "rating", "money", "")
 # Columns that a table beside the result must have.
 MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "rel_diff", "wins", "ties", "losses")
 # Tables of an experiment that have an argument of their own, by a column that no other table has.
@@ -113,7 +113,7 @@ class Subject:
     def of_accuracy(self) -> bool:
         """Whether the first metric says how good the lists are."""
         family = self.meanings.set_index("column")["family"]
-        return self.better(self.primary) == "larger" and family.get(self.primary, "") in ACCURACY[:2]
+        return self.better(self.primary) == "larger" and family.get(self.primary, "") in ACCURACY[:3]
 
 
 def read_subject(
