@@ -32,8 +32,9 @@ class Sizes:
 
     Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each · most_indicators : values
     become indicators only if there are at most so many · category_cells : entries of a matrix of lists and categories ·
-    feature_bytes : gathered features of a block of lists · product : multiplications that OpenBLAS makes in one thread,
-    since threads of small products wait for each other.
+    paired_items : pairs of a recommended item and one of the past · feature_bytes : gathered features of a block of
+    lists · product : multiplications that OpenBLAS makes in one thread, since threads of small products wait for each
+    other.
 
     Experiments: many_users : variants of so many users are compared by one pass over all columns.
 
@@ -75,6 +76,7 @@ class Sizes:
     summed_terms: int = 2**14
     most_indicators: int = 1024
     category_cells: int = 2**20
+    paired_items: int = 2**21
     feature_bytes: int = 2**22
     product: int = 2**17
     log_rows: int = 2**17
