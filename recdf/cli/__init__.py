@@ -47,7 +47,7 @@ from . import (
 )  # fmt: skip
 from .arguments import Parser, add_config, in_flags, with_config
 from .evaluating import Unexpected
-from .output import RunRecord, add_output, can_be_retried, complain
+from .output import RunRecord, add_output, can_be_retried, complain, fail_on
 
 __all__ = ["main", "run"]
 
@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warn_user(f"{old} is now {new}; the old name goes after one minor version", DeprecatedWarning)
             record = RunRecord(given, words)
             code = _run_command(given, record)
-            code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
+            code = code or fail_on(given, (("warning", str(message)) for message in seen))
             if code in (0, 1, 3):
                 record.write(code)
             return code

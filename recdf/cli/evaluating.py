@@ -33,7 +33,7 @@ from ..partitions.source import Source
 from ..tables.findings import finding_of
 from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, check_out, given_options
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
-from .output import digest_of_result, failed, give_tables, note, print_tables, verbose
+from .output import digest_of_result, fail_on, give_tables, note, print_tables, verbose
 
 OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
@@ -326,8 +326,16 @@ def _check(given: argparse.Namespace) -> int:
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     text, tables = findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
     give_tables(given, text, tables, tables, [FINDINGS_FILE])
-    severe = {"error", "warning"} if failed(given, "warning") else {"error"}
-    return int(found["severity"].isin(severe).any())
+    return findings_fail(given, found)
+
+
+def findings_fail(given: argparse.Namespace, found: pd.DataFrame) -> int:
+    """Return the exit code for findings: 1 if one is an error, or a warning where `--fail-on` names it."""
+    rows = found.to_dict("records")
+    return fail_on(
+        given, ((row["severity"], f"{row['severity']}: {finding_of(row)}: {row['count']:,}") for row in rows),
+        always=["error"],
+    )  # fmt: skip
 
 
 def findings_lines(found: pd.DataFrame) -> str:
