@@ -108,7 +108,8 @@ CONVENTIONS: dict[str, Convention] = {
                 **_as_recdf("hitrate precision recall f1 mapr mrr"), "ndcg": {**BINARY, "ideal": "k"},
                 **_as_recdf("pauc pap"), "accuracy": {"length": "k"}, "mcc": {"length": "k"}, "surprisal": {},
                 "popularity": {"share_of": "events"}, "ild": {"similarity": "hamming"},
-                **_as_recdf("sufficient unrepeated overlap coverage user_coverage"),
+                "coverage": {"normalize": False}, "serendipity": {"of": "rank"},
+                **_as_recdf("sufficient unrepeated overlap user_coverage"),
             },
             differs={
                 "*": "RecTools takes ranks as they are, gaps included; recdf ranks anew, so gaps close up.",
@@ -140,7 +141,7 @@ CONVENTIONS: dict[str, Convention] = {
             order="score", options={"ties": "row"},
             metrics={
                 **_as_recdf("precision recall"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
-                **_as_recdf("ild entropy surprisal coverage rprecision"),
+                **_as_recdf("ild entropy surprisal coverage rprecision"), "serendipity": {"of": "similarity"},
                 **_as_recdf("pooled_rmse pooled_mae pooled_r2 pooled_explained_variance pooled_auc pooled_log_loss"),
             },
             undefined={"precision": "n_pred", "recall": "n_pred", "mapr": "n_pred"},
