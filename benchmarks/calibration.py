@@ -167,7 +167,7 @@ PEERS = {"more": "rows of one user or household are taken for independent"}
 SAFE_SKEW = {"less": "one large value makes both the difference and its error"}
 TIES = {"less": "values repeat: no density at the quantile, so no test"}
 OTHER_USERS = {"more": "the variants hold other users: what is compared differs"}
-FEW_LISTS = {"more": "15 lists of a skewed difference"}
+SKEWED_LISTS = {"more": "the difference of a list is skewed, so t is too"}
 EXACT = {"less": "exact for counts, of which few are possible"}
 WHY = {
     ("skew", "proportion"): EXACT, ("imbalance", "proportion"): EXACT,
@@ -187,7 +187,7 @@ WHY = {
     ("ratio", "ratio"): {"less": "one large user makes both the difference and its error", **UNEQUAL_ARMS},
     ("cuped", "measured too late"): {"more": "the covariate has moved with the treatment"},
     ("sequential", "sequential"): {"less": "the interval holds at all looks, of which this is one"},
-    ("paired", "15 lists, skewed"): FEW_LISTS,
+    ("paired", "15 lists, skewed"): SKEWED_LISTS, ("paired", "500 lists, skewed"): SKEWED_LISTS,
     ("quantiles", "5 % payers, 1,000/1,000"): TIES, ("quantiles", "counts, 500/500"): TIES,
     ("quantiles", "requests of 400 users"): {"less": "the density is taken from a wide interval where it falls fast"},
 }  # fmt: skip
