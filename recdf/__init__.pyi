@@ -9,6 +9,7 @@ from . import ope as ope
 from ._version import __version__ as __version__
 from .datasets import Shop as Shop
 from .datasets import sample_shop as sample_shop
+from .diagnostics import History as History
 from .diagnostics import compare_conventions as compare_conventions
 from .diagnostics import exposure_table as exposure_table
 from .diagnostics import hit_table as hit_table
@@ -63,6 +64,7 @@ from .experiments import bootstrap_ci as bootstrap_ci
 from .experiments import compare_variants_from_moments as compare_variants_from_moments
 from .experiments import experiment_health as experiment_health
 from .experiments import plan_experiment as plan_experiment
+from .experiments import proxy_metrics as proxy_metrics
 from .experiments import report_table as report_table
 from .experiments import roll_up as roll_up
 from .experiments import variant_moments as variant_moments

@@ -71,6 +71,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.decide.decide_experiment": ["decide_experiment", "role_verdicts"],
         "experiments.decide.experiment_health": ["experiment_health"],
         "experiments.decide.broken_ratio": ["find_srm"],
+        "experiments.decide.proxy_metrics": ["proxy_metrics"],
         "experiments.decide.verdict": ["adjust_pvalues"],
         "experiments.join.join_experiment": ["join_experiment"],
         "experiments.join.roll_up": ["roll_up"],
@@ -104,10 +105,13 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.count_tables": ["exposure_table", "hit_table", "position_table", "user_gap"],
         "diagnostics.audits": ["audit"],
         "diagnostics.data_checks": ["check"],
+        "diagnostics.data_profiles": ["data_profile"],
         "diagnostics.chance": ["chance_level"],
         "diagnostics.levels": ["ceiling"],
         "diagnostics.gates": ["gate"],
         "diagnostics.list_changes": ["diff"],
+        "diagnostics.history": ["History"],
+        "diagnostics.run_records": ["past_runs", "past_tests"],
         "metrics.sampled": ["sampled_values"],
     },
 }
@@ -116,14 +120,14 @@ PUBLIC: dict[str, NamesByModule] = {
 ALIASES: NamesByModule = {
     "datasets": ["Shop"],
     "diagnostics": [
-        "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
+        "History", "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
     ],
     "diagnostics.gate_result": ["Gate"],
     "diagnostics.list_changes": ["Diff"],
     "display.leaderboard": ["Leaderboard"],
     "experiments": [
         "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",
-        "plan_experiment", "report_table", "roll_up", "variant_moments",
+        "plan_experiment", "proxy_metrics", "report_table", "roll_up", "variant_moments",
     ],
     "inputs.conventions": ["CONVENTIONS"],
     "logs": ["Impressions", "check_log", "from_dict", "from_labelled", "impressions_parquet", "time_slice"],

@@ -40,18 +40,19 @@ from . import (
     evaluating,
     experimenting,
     gating,
+    histories,
     planning,
     reading_logs,
     reporting,
 )  # fmt: skip
 from .arguments import Parser, add_config, in_flags, with_config
 from .evaluating import Unexpected
-from .output import RunRecord, add_output, can_be_retried, complain
+from .output import RunRecord, add_output, can_be_retried, complain, fail_on
 
 __all__ = ["main", "run"]
 
 # Commands whose findings or verdicts may end them with code 1.
-VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm", "quantiles")
+VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm", "quantiles", "history")
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -102,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warn_user(f"{old} is now {new}; the old name goes after one minor version", DeprecatedWarning)
             record = RunRecord(given, words)
             code = _run_command(given, record)
-            code = 1 if code == 0 and seen and "warning" in getattr(given, "fail_on", []) else code
+            code = code or fail_on(given, (("warning", str(message)) for message in seen))
             if code in (0, 1, 3):
                 record.write(code)
             return code
@@ -203,7 +204,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
         evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions,
         deciding.add_compare, deciding.add_experiment, gating.add_gate, diffing.add_diff,
         experimenting.add_interleave, experimenting.add_interleaved, experimenting.add_aa, experimenting.add_srm,
-        experimenting.add_quantiles, planning.add_plan,
+        experimenting.add_quantiles, planning.add_plan, histories.add_history,
         estimating.add_ope, reporting.add_report, demo.add_demo,
     ):  # fmt: skip
         add(commands)

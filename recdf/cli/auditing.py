@@ -15,9 +15,9 @@ from ..inputs.options import NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
 from ..partitions.source import Source
 from .arguments import add_arguments, add_command, add_options, add_out, check_out, given_options
-from .evaluating import NOT_OF_CHECK, add_lists, findings_lines, id_columns, read_frames_of
+from .evaluating import NOT_OF_CHECK, add_lists, findings_fail, findings_lines, id_columns, read_frames_of
 from .files import is_remote, is_text_file, read_beside
-from .output import failed, give_tables
+from .output import give_tables
 
 __all__ = ["add_audit"]
 
@@ -63,7 +63,7 @@ def _audit(given: argparse.Namespace) -> int:
     text = (findings_lines(found) if len(found) else "nothing found") + f"\n\n{found.floors.to_string(index=False)}"
     tables = {"findings": pd.DataFrame(found), "floors": found.floors}
     give_tables(given, text, tables, tables, AUDIT_FILES)
-    return int(found["severity"].isin({"error", "warning"} if failed(given, "warning") else {"error"}).any())
+    return findings_fail(given, found)
 
 
 def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:

@@ -26,8 +26,18 @@ from ..inputs.frames import column
 from ..tables.comparisons import report_table
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
 from .files import read_beside
-from .output import COMPARED_RESULT, COMPARISON_FILES, digest_of_result, give_tables, text_table, verdicts_fail
-from .role_flags import add_roles, decided, decision_fails, decision_text, given_roles
+from .output import (
+    COMPARED_RESULT,
+    COMPARISON_FILES,
+    digest_of_result,
+    fail_on,
+    failing_verdicts,
+    give_tables,
+    plain_signs,
+    text_table,
+    verdicts_fail,
+)
+from .role_flags import add_roles, decided, decision_text, failing_decisions, given_roles
 
 OF_MODELS = (
     "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
@@ -218,14 +228,14 @@ def _experiment(given: argparse.Namespace) -> int:
         tables["over_time"] = _over_time(given, result, assignment, specs, of_join, options)
         lines.append(f"\n{given.over_time.replace('_', ' ').capitalize()}\n\n{compact(tables['over_time'])}\n")
         for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
-            words = trend_words(row).replace("−", "-")
+            words = plain_signs(trend_words(row))
             lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
     ran = {"unit": options.get("cluster", join["user_col"]), "segments": segments}
     decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
-    fails = verdicts_fail(given, *tables.values(), decided=bool(decision))
-    return fails or decision_fails(given, decision.get("decision"))
+    found = *failing_decisions(decision.get("decision")), *failing_verdicts(*tables.values(), decided=bool(decision))
+    return fail_on(given, found)
 
 
 def _over_time(
@@ -364,8 +374,7 @@ def compact(table: pd.DataFrame) -> str:
     shown = report_table(table).frame
     before = list(table.columns[: list(table.columns).index("metric")])
     names = [name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS]
-    # A terminal may lack the typographic signs.
-    plain = shown[names].map(lambda cell: cell.replace("−", "-").replace("∞", "inf").replace("–", "-"))
+    plain = shown[names].map(plain_signs)
     head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
     return text_table({head.get(name, name): plain[name].tolist() for name in names})
 

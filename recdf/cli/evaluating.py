@@ -18,9 +18,11 @@ from typing import Any
 import pandas as pd
 
 from ..diagnostics.data_checks import check
+from ..diagnostics.data_profiles import data_profile
+from ..diagnostics.history import PROFILE, PROFILED
 from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import RESULT_FILES, sweep
+from ..evaluation.publishing import RESULT_FILES, staged, sweep
 from ..evaluation.shown import EXCLUDED
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
@@ -31,7 +33,7 @@ from ..partitions.source import Source
 from ..tables.findings import finding_of
 from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, check_out, given_options
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
-from .output import failed, give_tables, note, print_tables, verbose
+from .output import digest_of_result, fail_on, give_tables, note, print_tables, verbose
 
 OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
@@ -128,6 +130,9 @@ def add_evaluate(commands: Any) -> None:
             "memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
     })  # fmt: skip
     add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
+    add_arguments(files, {
+        "--profile": "also write profile.parquet: unknown users and items, judged share and scores, for recdf history",
+    })  # fmt: skip
     add_expected(command.add_argument_group("what is expected of the files"))
     what = command.add_argument_group("metrics")
     add_arguments(what, {"-m --metrics METRIC ...": "such as ndcg@10"}, required=True)
@@ -169,6 +174,8 @@ def _streamed_days(source: Source, name: str) -> pd.Series:
 
 def _evaluate(given: argparse.Namespace) -> None:
     check_out(given.out, RESULT_FILES, given.overwrite)
+    if given.profile and (given.out is None or given.stream or given.memory_limit is not None):
+        raise OptionError("--profile needs --out, and files that are read as a whole: leave out --stream")
     _settle(given)
     started = time.perf_counter()
     options = given_options(given)
@@ -212,6 +219,8 @@ def _evaluate(given: argparse.Namespace) -> None:
         result.spec["files"] = given.files
         if given.out is not None:
             result.to_parquet(given.out, overwrite=given.overwrite)
+        if given.profile:
+            _write_profile(given, frames, options)
     summary = result.summary
     if given.stat or given.weight_by:
         stats = [float(one) if re.fullmatch(r"[\d.]*\d[\d.]*", one) else one for one in given.stat or ["mean"]]
@@ -227,6 +236,15 @@ def _evaluate(given: argparse.Namespace) -> None:
         per_user, summary = (given.out / name for name in RESULT_FILES)
         note(given, f"\nwrote {per_user} ({read_metadata(per_user).num_rows:,} rows) and {summary}")
     verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
+
+
+def _write_profile(given: argparse.Namespace, frames: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> None:
+    """Write the profile of the data beside the result, with the digest of the result that it belongs to."""
+    own = {name: one for name, one in options.items() if name in OPTIONS or name == "items"}
+    profile = data_profile(frames["true"], frames["pred"], **own)
+    profile.attrs[PROFILED] = digest_of_result(given.out)
+    with staged(given.out, [PROFILE], overwrite=True) as staging:
+        profile.to_parquet(staging / PROFILE, index=False)
 
 
 def _is_file(name: str) -> bool:
@@ -308,8 +326,16 @@ def _check(given: argparse.Namespace) -> int:
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     text, tables = findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
     give_tables(given, text, tables, tables, [FINDINGS_FILE])
-    severe = {"error", "warning"} if failed(given, "warning") else {"error"}
-    return int(found["severity"].isin(severe).any())
+    return findings_fail(given, found)
+
+
+def findings_fail(given: argparse.Namespace, found: pd.DataFrame) -> int:
+    """Return the exit code for findings: 1 if one is an error, or a warning where `--fail-on` names it."""
+    rows = found.to_dict("records")
+    return fail_on(
+        given, ((row["severity"], f"{row['severity']}: {finding_of(row)}: {row['count']:,}") for row in rows),
+        always=["error"],
+    )  # fmt: skip
 
 
 def findings_lines(found: pd.DataFrame) -> str:

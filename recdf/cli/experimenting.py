@@ -18,7 +18,7 @@ from ..experiments.plan.interleaving import interleave
 from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
 from .deciding import add_control, compact, label, metric_arguments, planned_arguments
 from .files import read_files
-from .output import failed, give_tables, text_table, verdicts_fail
+from .output import fail_on, give_tables, row_name, text_table, verdicts_fail
 
 OF_INTERLEAVE = ("method", "seed", "user_col", "item_col", "score_col", "rank_col")
 OF_INTERLEAVED = ("credit", "unit_col", "user_col", "item_col", "alternative", "confidence")
@@ -118,7 +118,8 @@ def _aa(given: argparse.Namespace) -> int:
     table = aa_test(users, specs, user_col=keys, shares=given.shares, **given_parameters(given, OF_AA))
     text, tables = _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}
     give_tables(given, text, tables, tables, SPLIT)
-    return int(failed(given, "warning") and (table["verdict"] == "rejects too often").any())
+    often = table[table["verdict"] == "rejects too often"].to_dict("records")
+    return fail_on(given, (("warning", f"{row_name(row)}: {row['verdict']}") for row in often))
 
 
 def _in_columns(table: pd.DataFrame, *numbers: str) -> str:
@@ -164,7 +165,8 @@ def _srm(given: argparse.Namespace) -> int:
     said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
     shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
     give_tables(given, said + shown, {"srm": table}, {"srm": table}, RATIO)
-    return int(failed(given, "invalid") and table["verdict"].str.startswith("invalid").any())
+    broken = table[table["verdict"].str.startswith("invalid")].to_dict("records")
+    return fail_on(given, (("invalid", f"{row['column']} {row['level']}: {row['verdict']}") for row in broken))
 
 
 def add_quantiles(commands: Any) -> None:

@@ -16,7 +16,7 @@ from .arguments import add_arguments, add_command, add_out, add_parameters, as_p
 from .arguments import flag as as_flag
 from .deciding import label
 from .files import read_files
-from .output import GATE_FILES, give_tables
+from .output import GATE_FILES, give_tables, say_why
 
 __all__: list[str] = []
 
@@ -82,7 +82,10 @@ def _run_gate(given: argparse.Namespace) -> int:
         given.summary.write_text(found.to_markdown(), encoding="utf-8")
     written = {"gate": found.table, "checks": found.checks}
     give_tables(given, repr(found), {"gate": found.table}, written, GATE_FILES)
-    return GATE_CODES[given.undecided if found.verdict == "undecided" and given.undecided else found.verdict]
+    code = GATE_CODES[given.undecided if found.verdict == "undecided" and given.undecided else found.verdict]
+    if code:
+        say_why(given, code, sorted(found.reasons, key=lambda said: f": {found.verdict}, " not in said))
+    return code
 
 
 def side_of_folder(given: argparse.Namespace, role: str, name: str, flag: str) -> Side:

@@ -33,7 +33,7 @@ from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 from .files import FileSet, is_remote
 
-FAIL_ON = ("error", "warning", "invalid", "worse", "undecided")
+FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
 COMPARISON_FILES = (
@@ -68,7 +68,7 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             help="exit with code 1, after all is printed and written, on: error, a finding of recdf check or audit "
             "of that severity (always so there); warning, any warning, also of a row; invalid, a verdict that is "
             "invalid, or withheld because the variants are not alike; worse, a verdict that begins with this word, or "
-            "the decision not to ship; undecided, the decision to keep running",
+            "the decision not to ship; undecided, the decision to keep running; drift, data that changed",
         )
 
 
@@ -157,21 +157,64 @@ def _write_out(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], na
     return "\nwrote " + ", ".join(str(given.out / f"{name}.parquet") for name in tables)
 
 
-def failed(given: argparse.Namespace, what: str) -> bool:
-    """Tell whether the command fails on this kind of finding."""
-    return what in getattr(given, "fail_on", [])
+# What `--fail-on` may name, with the sentence of a row for which it holds.
+Failings = Iterable[tuple[str, str]]
 
 
-def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame, decided: bool = False) -> int:
-    """Return the exit code for tables of verdicts: 1 if `--fail-on` names what a row warns of, or its verdict.
+def fail_on(given: argparse.Namespace, found: Failings, *, always: Sequence[str] = ()) -> int:
+    """Return exit code 1 if `--fail-on` names what one of the rows is, and say on stderr which row that was."""
+    named = getattr(given, "fail_on", [])
+    rows = list(dict.fromkeys((what, said) for what, said in found if what in always or what in named))
+    if rows:
+        say_why(given, 1, [said for _, said in rows], "" if rows[0][0] in always else f", --fail-on {rows[0][0]}")
+    return int(bool(rows))
+
+
+def say_why(given: argparse.Namespace, code: int, rows: Sequence[str], why: str = "") -> None:
+    """Say on stderr which row is the reason of an exit code, and how many there are more."""
+    more = f" (and {len(rows) - 1:,} more)" if len(rows) > 1 else ""
+    complain(f"recdf {given.command}: exit code {code}{why}: {plain_signs(' '.join(rows[0].split()))}{more}")
+
+
+def plain_signs(text: str) -> str:
+    """Return a text without typographic signs, which a terminal may lack."""
+    return text.replace("−", "-").replace("∞", "inf").replace("–", "-")
+
+
+def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[tuple[str, str]]:
+    """Give the rows of tables of verdicts that are invalid or worse, or have a warning, each with its sentence.
 
     Where there is a decision, it says what is "worse": a guardrail may be so within its margin.
     """
-    verdicts = pd.concat([table["verdict"].astype(str) for table in tables])
-    invalid = (verdicts.str.startswith("invalid") | verdicts.isin(NOT_ALIKE)).any()
-    warned = any((table["warning"] != "").any() for table in tables)
-    found = {"invalid": invalid, "warning": warned, "worse": not decided and verdicts.str.startswith("worse").any()}
-    return int(any(holds and failed(given, name) for name, holds in found.items()))
+    for what, word in (("invalid", "invalid"), ("worse", "worse"), ("drift", "drifted"), ("warning", "")):
+        for table in tables:
+            verdict = table["verdict"].astype(str)
+            holds = verdict.str.startswith(word) if word else table["warning"] != ""
+            if what == "invalid":
+                holds |= verdict.isin(NOT_ALIKE)
+            if what == "worse" and decided:
+                continue
+            for row in table[holds].to_dict("records"):
+                yield what, f"{row_name(row)}: {row['verdict']}" + (f" ({row['warning']})" if row["warning"] else "")
+
+
+def row_name(row: Mapping[Any, Any]) -> str:
+    """Name a row by its segments, metric and pair; a row without a metric by its texts."""
+    names = list(row)
+    if "metric" not in names:
+        return ", ".join(f"{row[name]}" for name in names if name not in ("verdict", "warning") and _is_text(row[name]))
+    segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]
+    sides = ("treatment", "control"), ("model", "baseline")
+    pairs = [f"{row[new]} vs. {row[old]}" for new, old in sides if new in row]
+    return ", ".join([*segments, str(row["metric"]), *pairs])
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def verdicts_fail(given: argparse.Namespace, *tables: pd.DataFrame) -> int:
+    return fail_on(given, failing_verdicts(*tables))
 
 
 RECORD = "run.json"

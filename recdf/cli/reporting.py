@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..diagnostics.gate_result import Gate
+from ..diagnostics.history import History
 from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.publishing import held_still, refuse_two_runs
@@ -62,14 +63,16 @@ def add_report(commands: Any) -> None:
         "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, and what recdf aa, srm, "
         "plan, quantiles and interleaved wrote",
     }, type=local)  # fmt: skip
+    add_arguments(tables, {"--history FOLDER": "earlier results of the job, as recdf history reads them"})
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
 
 
 def _run_report(given: argparse.Namespace) -> None:
     if given.out.exists() and not given.overwrite:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
-    if given.results is None and given.experiment is None and given.off_policy is None:
-        given.parser.error("name RESULTS, or a page of its own: --experiment FILE or --off-policy FILE")
+    alone = (given.experiment, given.off_policy, given.history)
+    if given.results is None and all(one is None for one in alone):
+        given.parser.error("name RESULTS, or a page of its own: --experiment FILE, --off-policy FILE, --history FOLDER")
     result = None if given.results is None else read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
     if "gate" in paths:
@@ -102,6 +105,7 @@ def _run_report(given: argparse.Namespace) -> None:
         result, given.out, title=given.title, baseline=baseline, k=given.k, segments=segments,
         examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
         **given_parameters(given, ("unit_col", "metrics")), **tables, roles=given_roles(given) or None,
+        history=None if given.history is None else History(given.history),
     )  # fmt: skip
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from ..errors import OptionError
 from ..experiments.decide.decide_experiment import Roles, decide_experiment, plan_sentence, role_verdicts
 from ..experiments.plan.experiment_plan import read_plan
 from .arguments import add_arguments, as_pairs
-from .output import failed
+from .output import plain_signs
 
 __all__: list[str] = []
 
@@ -66,13 +67,15 @@ def decision_text(decision: pd.DataFrame) -> str:
         lines.append(f"\nDecision, {row['treatment']} vs. {row['control']}: {row['decision'].upper()}")
         lines += [textwrap.indent(reason, "  ") for reason in row["reasons"].split("; ")]
         lines += [textwrap.indent(line, "  ") for line in plan_sentence(row).split("; ") if line]
-    return "\n".join(lines).replace("−", "-").replace("∞", "inf").replace("–", "-")
+    return plain_signs("\n".join(lines))
 
 
-def decision_fails(given: argparse.Namespace, decision: pd.DataFrame | None) -> int:
-    """Return the exit code of a decision: 1 if --fail-on names what it says."""
+def failing_decisions(decision: pd.DataFrame | None) -> Iterator[tuple[str, str]]:
+    """Give what `--fail-on` may name of each treatment's decision, with its sentence."""
     words = {"do not ship": "worse", "keep running": "undecided", "invalid": "invalid"}
-    found = [] if decision is None else [words.get(one, "") for one in decision["decision"]]
-    if decision is not None and "deviations" in decision.columns and (decision["deviations"] != "").any():
-        found.append("warning")
-    return int(any(failed(given, word) for word in found))
+    for row in [] if decision is None else decision.to_dict("records"):
+        pair = f"{row['treatment']} vs. {row['control']}"
+        if row["decision"] in words:
+            yield words[row["decision"]], f"{pair}: {row['decision']}, {row['reasons']}"
+        if row.get("deviations"):
+            yield "warning", f"{pair}: {row['deviations']}"

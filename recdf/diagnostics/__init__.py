@@ -5,6 +5,8 @@
   are levels of metrics.
 * `gate` says whether a candidate may replace a baseline; `diff` says what changed from one version to another.
 * `hit_table`, `exposure_table`, `position_table` and `user_gap` show where hits come from: items, ranks, users.
+* `History` says when metrics or data of a job changed, from its results and what `data_profile` describes; `past_runs`
+  and `past_tests` list what was run and decided.
 * `sampled_values` corrects metrics that were computed among sampled negatives.
 """
 

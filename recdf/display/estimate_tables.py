@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.decide_experiment import HARMED, SAFE, allowed_of, change_texts
 from ..experiments.decide.verdict import WITHHELD
 from ..tables.cells import digits_for, interval, number, p_value
@@ -22,7 +23,8 @@ EstimateRow = Mapping[Any, Any]
 # Look of a verdict that begins with neither "better" nor "worse".
 LOOKS = {
     SAFE: "better", HARMED: "worse", "holds": "better", "rejects too often": "worse", "rejects too rarely": "worse",
-    "fits": "better", WITHHELD["sample_ratio"]: "worse",
+    "fits": "better", "predicts": "better", "predicts the opposite": "worse", "drifted": "worse",
+    WITHHELD["sample_ratio"]: "worse",
 }  # fmt: skip
 
 
@@ -92,6 +94,26 @@ def _of_plan(row: EstimateRow) -> dict[str, Any]:
     return {"label": label, "from_zero": True, "verdict": "", "numbers": numbers} | drawn
 
 
+def _of_proxy(row: EstimateRow) -> dict[str, Any]:
+    form = f".{digits_for(row['slope'], row['slope_low'], row['slope_high'])}f"
+    slope = f"{number(row['slope'], form)} {interval(row['slope_low'], row['slope_high'], form)}".rstrip()
+    return {
+        "metric": f"{row['online']} per unit of the offline metric", "label": row["offline"], "diff": row["slope"],
+        "ci_low": row["slope_low"], "ci_high": row["slope_high"], "verdict": row["verdict"],
+        "numbers": f"{slope}; {row['n_tests']} experiments, {number(row['called_right'], '.0%')} called right",
+    }  # fmt: skip
+
+
+def _of_change(row: EstimateRow) -> dict[str, Any]:
+    what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS and row[name] not in ("", None)]
+    if pd.isna(row["diff"]):
+        numbers = f"{number(row['level'], '.4g')} in {row['n_runs']} runs"
+    else:
+        numbers = f"{number(row['before'], '.4g')} to {number(row['after'], '.4g')} from {row['changed']:%Y-%m-%d}"
+    return {"metric": "Changes of level", "label": ", ".join(what), "diff": row["diff"], "verdict": row["verdict"],
+            "numbers": numbers}  # fmt: skip
+
+
 _PLAN = "a line is the 95 % interval of a number of users or lists"
 ESTIMATE_KINDS = (
     EstimateKind(
@@ -105,6 +127,14 @@ ESTIMATE_KINDS = (
     EstimateKind(
         ("role", "margin", "change", "change_low"), "Roles", _of_role, "change, zero in the middle",
         "bounds of a guardrail are one-sided; upright line: the margin; filled: shown (blue: good, orange: bad)",
+    ),
+    EstimateKind(
+        ("offline", "slope", "naive_slope"), "Which offline metric predicts", _of_proxy, "slope of the true effects",
+        "intervals over the experiments; filled: predicts (blue) or predicts the opposite (orange)",
+    ),
+    EstimateKind(
+        ("changed", "found", "e_value"), "Changes of level", _of_change, "difference of level",
+        "one row per change, or per series without one; filled: better (blue) or worse (orange)",
     ),
     EstimateKind(("mde_abs", "n_low", "design_effect", "role"), "Plan", _of_plan, "", _PLAN),
     EstimateKind(("mde_abs", "n_low", "design_effect", "n_lists"), "Plan", _of_plan, "", _PLAN),

@@ -118,21 +118,26 @@ def exposure_sums(
     }
     over: dict[str, Over] = {}
     sums: dict[SumKey, np.ndarray] = {}
-    needed_at: dict[int | None, dict[str, Sum]] = {}  # by k, each once
+    needed_at: dict[int | None, dict[str, tuple[Sum, Request]]] = {}  # by k, each once
     for request in requests:
-        needed_at.setdefault(request.k, {}).update((one.name, one) for one in request.sums)
+        for one in request.sums:
+            needed_at.setdefault(request.k, {}).setdefault(one.name, (one, request))
     for k, needed in needed_at.items():
         for by in range(len(matched.by)):
             counts = ListCounts(matched.at(k), by)
-            for one in needed.values():
-                over[one.name] = one.over
-                with naming(next(asked for asked in requests if asked.k == k and one in asked.sums)):
+            for one, request in needed.values():
+                with naming(request):
                     values = counts.summed(*one)
-                if one.over == "log":
-                    values = values[matched.sides.log.item]
-                elif one.over != "lists":
-                    values = values[codes[one.over][0]]
-                sums[SumKey(k, by, one.name)] = values
+                # A sum for each group of users is one sum per group, since other parts may have other groups.
+                parts = values if isinstance(values, dict) else {None: values}
+                for group, part in parts.items():
+                    name = one.name if group is None else f"{one.name}:{group}"
+                    over[name] = one.over
+                    if one.over == "log":
+                        part = part[matched.sides.log.item]
+                    elif one.over != "lists":
+                        part = part[codes[one.over][0]]
+                    sums[SumKey(k, by, name)] = part
     return ExposureSums(labels, over, sums)
 
 

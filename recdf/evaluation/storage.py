@@ -155,6 +155,14 @@ def _read_tables(target: Path, digest: str | None) -> StoredTables:
     return StoredTables(per_user, summary, spec)
 
 
+def read_summary(folder: Any) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read the summary of a result and its spec alone, without the rows of its lists."""
+    target = local_path(folder)
+    sweep(target)
+    with open_sealed(target / SUMMARY_FILE) as sealed:
+        return _read_sealed(sealed, target / SUMMARY_FILE)
+
+
 def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return one table with the dtypes that it was written with, and its spec."""
     import pyarrow.parquet as pq

@@ -6,7 +6,7 @@
   `variant_moments` and `compare_variants_from_moments`.
 * Decide: `experiment_health` says whether an experiment is sound, `find_srm` why not, `decide_experiment` whether to
   ship by the roles of its metrics (`role_verdicts`) or by a plan (`read_plan`), `adjust_pvalues` corrects for many
-  tests, and `report_table` makes a comparison a table to print.
+  tests, `report_table` makes a comparison a table to print, and `proxy_metrics` says which offline metric predicts.
 * Plan: `plan_experiment` says how many users it takes, and days with `arrivals_by_day`; `plan_comparison` how many
   lists models take, `aa_test` whether the tests hold; `interleave` mixes the lists of two recommenders.
 

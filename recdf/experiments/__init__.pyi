@@ -14,6 +14,7 @@ from ..experiments.decide.broken_ratio import find_srm as find_srm
 from ..experiments.decide.decide_experiment import decide_experiment as decide_experiment
 from ..experiments.decide.decide_experiment import role_verdicts as role_verdicts
 from ..experiments.decide.experiment_health import experiment_health as experiment_health
+from ..experiments.decide.proxy_metrics import proxy_metrics as proxy_metrics
 from ..experiments.decide.verdict import adjust_pvalues as adjust_pvalues
 from ..experiments.join.join_experiment import join_experiment as join_experiment
 from ..experiments.join.roll_up import roll_up as roll_up
@@ -46,6 +47,7 @@ __all__ = [
     "join_experiment",
     "plan_comparison",
     "plan_experiment",
+    "proxy_metrics",
     "read_plan",
     "report_table",
     "role_verdicts",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..inputs.codes import first_rows
@@ -21,11 +23,15 @@ FEWEST, USUAL_SHARE, TIMES_USUAL, DEVIATIONS, LEVEL = 20, 0.95, 2.0, 5.0, 0.01
 
 
 def check_events(
-    found: Findings, log: LogRows, events: EventRows, window: float | None, clock: Clock, names: list[str]
-) -> None:
-    """Report events that belong to no impression, by the reason. `names` are the columns that examples show."""
+    found: Findings, log: LogRows, events: EventRows, window: float | None, clock: Clock, names: list[str],
+    follows: bool,
+) -> None:  # fmt: skip
+    """Report events that belong to no impression, by the reason. `names` are the columns that examples show.
+
+    `follows` says that events which name a list belong to it.
+    """
     what, [lists] = events.name, lists_of_events(log, [events])
-    followed = lists if what == "clicks" else np.full(len(lists), -1)  # as from_impressions does
+    followed = lists if follows else np.full(len(lists), -1)
     outcome, ahead = Outcome.of_none(len(lists)), []
     for event, candidates in candidates_by_list(log, events, followed, window, 0):
         outcome.put(event, candidates.outcome)
@@ -101,6 +107,26 @@ def _check_copies(found: Findings, events: EventRows, names: list[str]) -> None:
     copies = np.sort(order[again])
     effect = f"each copy counts, also in what was paid; {events.name}.drop_duplicates() takes the copies out"
     _add(found, f"{events.name} logged twice", events, copies, len(order), names, effect)
+
+
+def check_refunds(found: Findings, counts: Mapping[str, Mapping[str, int]]) -> None:
+    """Report refunds that cancel no purchase, or pay back more than was paid."""
+    refunds = counts.get("refunds", {"events": 0, "without_purchase": 0, "beyond_price": 0})
+    for what, finding, effect in (
+        ("without_purchase", "refunds without a purchase",
+         "they cancel nothing; look for the purchase in a time before the log, or in another order or user"),
+        ("beyond_price", "refunds beyond what was paid", "what is beyond the price changes nothing"),
+    ):  # fmt: skip
+        found.add(finding, "warning", refunds[what], refunds["events"], "", effect)
+
+
+def check_persons(found: Findings, counts: Mapping[str, int] | None) -> None:
+    """Report devices without a person, and devices of several."""
+    if counts is not None:
+        unknown, shared, of = (counts[name] for name in ("unknown_devices", "shared_devices", "devices"))
+        found.add("devices that persons does not name", "info", unknown, of, "", "each is a person of its own")
+        effect = "each is taken for a device of the first of them"
+        found.add("devices of several persons", "warning", shared, of, "", effect)
 
 
 def check_prices(found: Findings, events: EventRows, name: str) -> None:

@@ -14,9 +14,10 @@ from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
 from .attribution import Outcome
-from .impression_rows import SESSION, Rules, raw_frame, read_log_rows
+from .impression_rows import SESSION, Rules, read_log_rows
 from .impression_tables import ImpressionTables, make_tables
-from .persons import with_persons
+from .persons import key_of_lists, read_persons
+from .refunds import check_refund_rules
 
 # The rules that the record of a call has.
 SPANS = ("window", "clock_skew", "session_gap")
@@ -234,12 +235,8 @@ def from_impressions(
     0     ann           1       1       2      1.0         8.5
     1     bob           7       0       1      0.0         0.0
     """
-    lists = tuple(as_columns(list_cols))
-    if session_gap is not None:
-        lists = (*(name for name in lists if name != SESSION), SESSION)
     device_col = None if person_col is None else user_col
-    if person_col is not None and lists:
-        lists = (user_col, *(name for name in lists if name != user_col))
+    lists = key_of_lists(list_cols, session_gap, user_col, person_col)
     rules = Rules(
         person_col or user_col, item_col, rank_col, lists, time_col, clicked_col, value_col, window, attribution,
         _levels(relevance), repeats, unattributed, session_gap, clock_skew, value, null_keys, named_lists, order_col,
@@ -248,13 +245,8 @@ def from_impressions(
     events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in events.items() if data is not None}
     _check_rules(rules, list(events))
-    devices: dict[str, dict[str, int]] = {}
-    if person_col is not None or persons is not None:
-        if person_col is None or persons is None:
-            raise OptionError("⟦persons=⟧ and ⟦person_col=⟧ go together; pass both, or neither")
-        frames = {role: raw_frame(data, role) for role, data in {"log": log, **events}.items()}
-        frames, devices["persons"] = with_persons(frames, persons, user_col, person_col, time_col)
-        log, events = frames.pop("log"), frames
+    frames, devices = read_persons({"log": log, **events}, persons, user_col, person_col, time_col)
+    log, events = frames.pop("log"), frames
     with Progress(2, "from_impressions") as progress:
         read = [read_log_rows(log, events, rules)]
         progress.add()
@@ -285,10 +277,7 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
     check_record(rules)
     if rules.clicked_col is not None and "clicks" in events:
         raise OptionError("clicked_col and clicks both say what was clicked, and a click would count twice; pass one")
-    if "refunds" in events and "purchases" not in events:
-        raise OptionError("⟦refunds=⟧ cancel purchases; pass ⟦+purchases=⟧")
-    if rules.order_col is not None and "refunds" not in events:
-        raise OptionError(f"⟦order_col={rules.order_col!r}⟧ matches refunds to purchases; pass ⟦+refunds=⟧")
+    check_refund_rules(rules, events)
     if rules.clicked_col is None and not events:
         raise OptionError("nothing says what was relevant; pass ⟦+clicked_col=⟧, ⟦+clicks=⟧ or ⟦+purchases=⟧")
     for name in ("window", "clock_skew", "unattributed"):

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, RecdfError
 from ..inputs.codes import first_rows
+from ..inputs.constraints import check_value
 from ..inputs.door import takes_columns
 from ..inputs.frames import as_frame, column, read_numbers
-from ..inputs.options import Options, as_columns
+from ..inputs.options import Options
 from ..inputs.sorting import dense_codes, distinct, run_heads, stable_order
 from ..tables.findings import Findings, row_objects
 from .clock_checks import check_clocks
-from .event_checks import check_click_rates, check_events, check_prices
+from .event_checks import check_click_rates, check_events, check_persons, check_prices, check_refunds
 from .impression_rows import SESSION, ImpressionRows, LogRows, Rules, read_log_rows
+from .persons import key_of_lists, read_persons
+from .refunds import check_refund_rules, without_refunded
 from .sessions import rank_lists, repeated_rows
 from .time_slices import empty_hours
 from .times import TICKS_PER_SECOND
@@ -32,7 +36,9 @@ MUCH, ENOUGH_USERS = 0.05, 100
 def check_log(
     log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
     list_cols: Any = (SESSION,), time_col: str | None = None, clicks: Any = None, purchases: Any = None,
-    value_col: str | None = None, window: Any = None, session_gap: Any = None, variant_col: str | None = None,
+    refunds: Any = None, order_col: str | None = None, persons: Any = None, person_col: str | None = None,
+    value_col: str | None = None, window: Any = None, session_gap: Any = None,
+    named_lists: Literal["clicks", "all", "none"] = "clicks", variant_col: str | None = None,
     propensity_col: str | None = None, n_actions: int | None = None, many: int = 1000, options: Options | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """Find what is unusual in a log of impressions, and what it does to the numbers: one row per finding.
@@ -41,8 +47,9 @@ def check_log(
     ----------
     log : DataFrame or Arrow stream
         One row per impression.
-    user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, value_col, window, session_gap
-        As in `from_impressions`.
+    user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, refunds, order_col, persons, person_col, \
+value_col, window, session_gap, named_lists
+        As in `from_impressions`. What refunds cancel is no purchase, and persons are the users.
     variant_col : str, optional
         Column of the variant of an experiment. Variants that change within a list or between the lists of a user are
         reported.
@@ -72,6 +79,7 @@ def check_log(
     It looks for null ids, times and positions; ids and clocks that cannot be compared; clocks that differ by some
     hours; clicks and purchases without an impression, before their impression (with quantiles of how long before),
     after the window, written twice, or that name an unknown list or another one than that of the last impression;
+    refunds without a purchase, or beyond what was paid; devices without a person, or of several;
     prices below 0; users with more than `many` impressions, or with over 5 % of them; users who click far more often
     than the others; rows that were logged twice; items shown twice in a list; positions that do not start at 1, have
     holes or occur twice; hours without any row; variants that change; propensities outside (0, 1], or whose inverses
@@ -86,26 +94,29 @@ def check_log(
                            finding severity  count  share     examples
     0  items shown twice in a list  warning      1    0.5  (1, 1, 'a')
     """
-    lists = tuple(as_columns(list_cols))
-    if session_gap is not None:
-        lists = (*(name for name in lists if name != SESSION), SESSION)
+    check_value("named_lists", named_lists, Literal["clicks", "all", "none"])
+    lists = key_of_lists(list_cols, session_gap, user_col, person_col)
     rules = Rules(
-        user_col, item_col, rank_col, lists, time_col, None, value_col, window, "last", {}, "first", "true",
-        session_gap, None, "paid", "drop",
+        person_col or user_col, item_col, rank_col, lists, time_col, None, value_col, window, "last", {}, "first",
+        "true", session_gap, None, "paid", "drop", named_lists, order_col, None if person_col is None else user_col,
     )  # fmt: skip
-    events = {name: data for name, data in (("clicks", clicks), ("purchases", purchases)) if data is not None}
+    given = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
+    events = {name: data for name, data in given.items() if data is not None}
+    check_refund_rules(rules, events)
     if time_col is None and (events or session_gap is not None):
         raise OptionError("⟦clicks=⟧, ⟦purchases=⟧ and ⟦session_gap=⟧ need ⟦+time_col=⟧, the column of the time")
     if value_col is not None and "purchases" not in events:
         raise OptionError(f"⟦value_col={value_col!r}⟧ is what was paid; pass ⟦+purchases=⟧")
     found = Findings()
-    frames = {name: as_frame(data, name) for name, data in {"log": log, **events}.items()}
+    frames: dict[str, Any] = {name: as_frame(data, name) for name, data in {"log": log, **events}.items()}
     if not len(frames["log"]):
         found.add("log is empty", "error", 1, 1, "0 rows", "there is nothing to evaluate")
         return found.table()
-    _check_nulls(found, frames, rules)
+    _check_nulls(found, frames, replace(rules, user_col=user_col))
     try:
+        frames, devices = read_persons(frames, persons, user_col, person_col, time_col)
         rows = read_log_rows(frames["log"], {name: frames[name] for name in events}, rules)
+        remaining, refunded = without_refunded(rows.events, rules)
         span = rows.clock.span(window, "window")
     except (ColumnError, OptionError):
         raise
@@ -113,11 +124,14 @@ def check_log(
         found.add("columns that cannot be read or compared", "error", 1, 1, str(error), "from_impressions raises")
         return found.table()
     if len(rows.log):
-        for one in rows.events:
-            check_events(found, rows.log, one, span, rows.clock, [user_col, item_col, str(time_col)])
+        for one in remaining:
+            names = [rules.user_col, item_col, str(time_col)]
+            check_events(found, rows.log, one, span, rows.clock, names, rules.follows_lists(one.name))
             check_prices(found, one, str(value_col))
             if one.name == "clicks":
-                check_click_rates(found, rows.log, one, user_col)
+                check_click_rates(found, rows.log, one, rules.user_col)
+        check_refunds(found, refunded)
+        check_persons(found, devices.get("persons"))
         check_clocks(found, rows)
         _check_heavy_users(found, rows.log, many, rules)
         _check_lists(found, rows.log, rules)

@@ -16,8 +16,9 @@ from ..errors import OptionError
 from ..inputs.codes import check_kinds, encode
 from ..inputs.frames import column
 from ..inputs.ids import read_ids
+from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
-from .impression_rows import frame_codes, raw_frame
+from .impression_rows import SESSION, frame_codes, raw_frame
 
 
 def with_persons(
@@ -57,6 +58,31 @@ def with_persons(
     unknown = seen & (first < 0)
     counts = {"devices": seen, "unknown_devices": unknown, "shared_devices": of_other >= 0}
     return found, {name: int(flags.sum()) for name, flags in counts.items()}
+
+
+def key_of_lists(
+    list_cols: Any, session_gap: Any, user_col: str, person_col: str | None
+) -> tuple[str, ...]:
+    """Return the columns that name a list of a user: sessions come last; those of a person have a device."""
+    lists = tuple(as_columns(list_cols))
+    if session_gap is not None:
+        lists = (*(name for name in lists if name != SESSION), SESSION)
+    if person_col is not None and lists:
+        lists = (user_col, *(name for name in lists if name != user_col))
+    return lists
+
+
+def read_persons(
+    frames: Mapping[str, Any], persons: Any, user_col: str, person_col: str | None, time_col: str | None
+) -> tuple[dict[str, Any], dict[str, dict[str, int]]]:
+    """Return the frames, with their persons if there are any, and then the counts of devices as `persons`."""
+    if person_col is None and persons is None:
+        return dict(frames), {}
+    if person_col is None or persons is None:
+        raise OptionError("⟦persons=⟧ and ⟦person_col=⟧ go together; pass both, or neither")
+    given = {role: raw_frame(data, role) for role, data in frames.items()}
+    found, counts = with_persons(given, persons, user_col, person_col, time_col)
+    return dict(found), {"persons": counts}
 
 
 def assign_persons(

@@ -7,12 +7,12 @@ the order of time. Without amounts, each refund cancels one whole purchase.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import DataError, OptionError
 from ..inputs.frames import column, read_values
 from ..inputs.sorting import dense_codes, run_heads, stable_order
 from .attribution import TimedPairs, bisect
@@ -20,6 +20,14 @@ from .impression_rows import EventRows, Rules, frame_codes
 
 # What is left of an amount, as a share of it, if it is only a rounding error.
 ROUNDING = 1e-9
+
+
+def check_refund_rules(rules: Rules, events: Collection[str]) -> None:
+    """Refuse refunds without purchases, and orders without refunds."""
+    if "refunds" in events and "purchases" not in events:
+        raise OptionError("⟦refunds=⟧ cancel purchases; pass ⟦+purchases=⟧")
+    if rules.order_col is not None and "refunds" not in events:
+        raise OptionError(f"⟦order_col={rules.order_col!r}⟧ matches refunds to purchases; pass ⟦+refunds=⟧")
 
 
 def without_refunded(

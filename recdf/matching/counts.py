@@ -9,8 +9,8 @@ read; a plain `Counts` holds sums that were computed before.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import Literal, NamedTuple, NoReturn
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -97,9 +97,14 @@ class Counts:
     had = _per_item("In how many lists the log has each item for the user of the list.")
     new = _per_item("How often each item was shown to a user for whom the log does not have it.")
 
-    def exposure(self, discount: str = "log") -> np.ndarray:
-        """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), or `shown` without discount."""
-        return self.shown.astype(np.float64) if discount == "none" else self._sum("exposure")
+    def exposure(self, discount: str = "log", p: float = 0.85) -> np.ndarray:
+        """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), Σ p^(rank − 1), or `shown` without discount."""
+        return self.summed(*exposure_sum(discount, p)).astype(np.float64)
+
+    def by_user_group(self, one: Sum) -> Mapping[str, np.ndarray]:
+        """Return a sum that is counted apart for each group of users, by the name of the group."""
+        before = one.name + ":"
+        return {name.removeprefix(before): sums for name, sums in self.sums.items() if name.startswith(before)}
 
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""
@@ -126,6 +131,9 @@ class ListCounts(Counts):
 
     def _counted(self, one: Sum) -> np.ndarray:
         return one.counted(self)
+
+    def by_user_group(self, one: Sum) -> Mapping[str, np.ndarray]:
+        return self.summed(*one)  # type: ignore[return-value]
 
     @cached_property
     def n_shown(self) -> np.ndarray:
@@ -181,9 +189,53 @@ def _relevant_counts(counts: ListCounts) -> np.ndarray:
     return np.bincount(true.item[rows[true.gain[rows] > 0]], minlength=counts.n_items)
 
 
+def discount_at(discount: str, p: float, rank: np.ndarray) -> np.ndarray:
+    """Weight of each rank: 1 / log2(rank + 1) for "log", p^(rank − 1) for "geometric", 1 for "none"."""
+    if discount == "log":
+        return 1.0 / np.log2(rank + 1.0)
+    return p ** (rank - 1.0) if discount == "geometric" else np.ones(len(rank))
+
+
+def _discounted_exposure(discount: str, p: float, counts: ListCounts) -> np.ndarray:
+    return counts.per_item(discount_at(discount, p, counts.rank))
+
+
+def exposure_sum(discount: str, p: float) -> Sum:
+    """Return the sum over lists that is the exposure of items under a discount."""
+    if discount == "none":
+        return SUMS["shown"]
+    if discount == "log":
+        return SUMS["exposure"]
+    return Sum(f"exposure {discount} {p}", partial(_discounted_exposure, discount, p))
+
+
+def user_group_sums(column: str) -> tuple[Sum, Sum]:
+    """Return how often each item was shown to, and had by, the users of each group, which a column of users= names.
+
+    Each of the two is a dict by the name of the group. Where parts of a population are added, it is a sum per group.
+    """
+    shown, had = partial(_shown_to_groups, column), partial(_had_by_groups, column)
+    return Sum(f"shown to each {column!r}", shown), Sum(f"had by each {column!r}", had, "log")
+
+
+def _shown_to_groups(column: str, counts: ListCounts) -> Any:
+    names, group = counts.matched.user_groups(column)
+    of_place, n_items = np.repeat(group[counts.mine], counts.n_shown), counts.n_items
+    return {str(name): np.bincount(counts.item[of_place == g], minlength=n_items) for g, name in enumerate(names)}
+
+
+def _had_by_groups(column: str, counts: ListCounts) -> Any:
+    names, group = counts.matched.user_groups(column)
+    return {str(name): _had_by(counts, counts.mine[group[counts.mine] == g]) for g, name in enumerate(names)}
+
+
 def _had(counts: ListCounts) -> np.ndarray:
+    return _had_by(counts, counts.mine)
+
+
+def _had_by(counts: ListCounts, lists: np.ndarray) -> np.ndarray:
     log = counts.sides.log
-    users = log.list_user[counts.mine]
+    users = log.list_user[lists]
     n_of_user = np.bincount(users[users >= 0], minlength=len(log.pairs[0]) - 1)
     return np.bincount(log.pairs[1], weights=n_of_user[log.pair_user], minlength=counts.n_items)
 
@@ -196,7 +248,7 @@ SUMS: dict[str, Sum] = {
         Sum("shown", lambda counts: np.bincount(counts.item, minlength=counts.n_items)),
         Sum("n_lists_with", _lists_with),
         Sum("first_shown", lambda counts: np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)),
-        Sum("exposure", lambda counts: counts.per_item(1.0 / np.log2(counts.rank + 1.0))),
+        Sum("exposure", partial(_discounted_exposure, "log", 0.0)),
         Sum("hits", _hits),
         Sum("relevant", _relevant_counts, "true"),
         Sum("had", _had, "log"),

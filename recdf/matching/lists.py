@@ -43,7 +43,9 @@ class Matched:
     list, None without `exclude=` ·
     item_weights : 1/propensity of each row of `true`, None without propensities ·
     responses : a function from the name of a column of `true`, such as "clicks", to its number for each row of `true`,
-    or to None where there is no such column.
+    or to None where there is no such column ·
+    user_groups : a function from a column of the frame `users=` to the names of its groups, and the group of each list,
+    -1 for none.
     """
 
     keys: pd.DataFrame
@@ -75,6 +77,7 @@ class Matched:
     item_weights: np.ndarray | None = None
     rating: Rating | None = None
     responses: Callable[[str], np.ndarray | None] = lambda name: None
+    user_groups: Callable[[str], tuple[pd.Index, np.ndarray]] = lambda name: (pd.Index([]), np.empty(0, np.int64))
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:

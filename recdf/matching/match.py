@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ from .ranked import Ranked, pred_blocks, rank_true
 from .side_tables.records import CODERS, read_sides
 from .side_tables.sides import Doors, Sides, base_lists
 from .true_and_pred_lists import PredLists, TrueByKey, TrueLists
-from .values_and_weights import Rating, item_values, list_weights, responses_of
+from .values_and_weights import Rating, item_values, list_weights, responses_of, user_groups_of
 
 # Counts of (list, item) pairs that occur twice in the rows that metrics read.
 REPEATED = {"true_duplicates", "pred_duplicates"}
@@ -279,6 +279,7 @@ def _matched(rows: _Rows, codes: _Codes, ranked: _RankedLists, compare: bool) ->
         weight=list_weights(labels, rows.true, true, true_list, users, options),
         item_weights=item_weights_of(rows.true, true.all_rows(), options), rating=raw,
         responses=cache(lambda name: responses_of(rows.true, true, name)),
+        user_groups=cache(partial(user_groups_of, labels, users, options)),
     )  # fmt: skip
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, examples
+from ..errors import DataError, OptionError, examples
 from ..inputs.codes import IdCodes, encode_keys
 from ..inputs.frames import column, read_numbers, read_values
-from ..inputs.ids import as_series, read_ids
+from ..inputs.ids import as_series, check_labels, read_ids
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import ReadRows, read_weights
@@ -163,18 +163,40 @@ def _of_frame(labels: pd.DataFrame, frame: pd.DataFrame, source: str, options: O
     """Return the weight of each list by the keys of a frame, NaN for a list that it does not have."""
     where = "weight_col" if source == "mapping" else f"users[{options.weight_name!r}]"
     weights = read_weights(column(frame, options.weight_name, "users"), where, options)
+    return _by_key(labels, frame, weights, (where, "weights"), options)
+
+
+def user_groups_of(
+    labels: pd.DataFrame, users: pd.DataFrame | None, options: Options, name: str
+) -> tuple[pd.Index, np.ndarray]:
+    """Return the groups that a column of `users=` names, and the number of the group of each list, -1 for none."""
+    if users is None:
+        raise OptionError(f"needs ⟦+users=⟧ (a frame of users with the column {name!r})")
+    where = f"users[{name!r}]"
+    group, names = pd.factorize(check_labels(column(users, name, "users"), where))
+    of_list = _by_key(labels, users, group, (where, "groups"), options)
+    return pd.Index(names), np.nan_to_num(of_list, nan=-1).astype(np.int64)
+
+
+def _by_key(
+    labels: pd.DataFrame, frame: pd.DataFrame, values: np.ndarray, said: tuple[str, str], options: Options
+) -> np.ndarray:
+    """Return the value of each list, of values by the rows of a frame of keys; NaN for a list that it does not have.
+
+    `said` is what an error about keys with two values says of the values.
+    """
     if not len(frame) or not len(labels):
         return np.full(len(labels), np.nan)
     names = as_columns(options.user_col)
     keys = [
         [read_ids(table[name], f"{role}[{name!r}]") for name in names]
-        for role, table in (("lists", labels), ("weight_col", frame))
+        for role, table in (("lists", labels), (said[0].partition("[")[0], frame))
     ]
     (of_lists, of_rows), n = encode_keys(keys)
     found, rows = np.full(n, np.nan), of_rows.all()
-    found[rows] = weights
-    differ = found[rows] != weights
+    found[rows] = values
+    differ = found[rows] != values
     if differ.any():
         some = frame[names][differ].head(3).to_dict("records")
-        raise DataError(f"{where} has two weights for {len(distinct(rows[differ])):,} users, such as {some}")
+        raise DataError(f"{said[0]} has two {said[1]} for {len(distinct(rows[differ])):,} users, such as {some}")
     return found.take(of_lists.all())

@@ -23,6 +23,7 @@ __all__ = [
     "arhr",
     "arp_ratio",
     "auc",
+    "bias_disparity",
     "bought",
     "bpref",
     "brier",
@@ -54,6 +55,7 @@ __all__ = [
     "infap",
     "intent_aware",
     "iprecision",
+    "item_gap",
     "judged",
     "least_promoted",
     "log_loss",
@@ -143,12 +145,12 @@ class _Aclt(ListMetric):
     """Number of recommended items that are in the long tail; a count, at least 0."""
 
     def __call__(
-        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, tail: float | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, tail: float | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 aclt: _Aclt
@@ -157,12 +159,12 @@ class _Aplt(ListMetric):
     """Share of the recommended items that are in the long tail; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, tail: float | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, tail: float | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 aplt: _Aplt
@@ -214,6 +216,17 @@ class _Auc(ListMetric):
     ) -> pd.DataFrame: ...
 
 auc: _Auc
+
+class _BiasDisparity(Metric):
+    """How much more a group of users is recommended a group of items than it chose; neither direction is better."""
+
+    def __call__(
+        self, log: Rows, pred: Rows, k: int = 10, *, user_group_col: str = "group", group_col: str = "group",
+        of: Literal["both", "lists", "log"] = "both", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> dict[object, float]: ...
+
+bias_disparity: _BiasDisparity
 
 class _Bought(ListMetric):
     """Number of items in the first k that were bought; larger is better, at least 0. The numerator of `conversion`."""
@@ -295,12 +308,14 @@ class _CategoryEntropy(ListMetric):
     """Shannon entropy of the recommended categories, in bits; larger is better, at least 0."""
 
     def __call__(
-        self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        discount: Literal["none", "log", "geometric"] = "none", p: float = 0.85, smoothing: float = 0.0,
+        separator: str = "|", items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, pred: Rows, k: int = 10, *, category_col: str = "category", separator: str = "|",
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        discount: Literal["none", "log", "geometric"] = "none", p: float = 0.85, smoothing: float = 0.0,
+        separator: str = "|", items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 category_entropy: _CategoryEntropy
@@ -351,7 +366,7 @@ class _Coverage(Metric):
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1]."""
 
     def __call__(
-        self, items: Ids, pred: Rows, k: int | None = None, *, exclude: Rows | None = None,
+        self, items: Ids, pred: Rows, k: int | None = None, *, normalize: bool = True, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -410,8 +425,9 @@ class _Entropy(Metric):
     """Shannon entropy of exposure, in bits; larger is better, at least 0."""
 
     def __call__(
-        self, pred: Rows, k: int = 10, *, normalize: bool = False, items: Ids | None = None,
-        exclude: Rows | None = None, **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, normalize: bool = False, log_base: float | Literal["e"] = 2,
+        divisor: Literal["items"] | None = None, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
 
 entropy: _Entropy
@@ -529,8 +545,8 @@ class _Gini(Metric):
     """Gini index of exposure over the catalogue; smaller is better, in [0, 1]."""
 
     def __call__(
-        self, items: Ids, pred: Rows, k: int | None = None, *, exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, items: Ids, pred: Rows, k: int | None = None, *, discount: Literal["none", "log", "geometric"] = "none",
+        p: float = 0.85, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 gini: _Gini
@@ -657,6 +673,17 @@ class _Iprecision(ListMetric):
     ) -> pd.DataFrame: ...
 
 iprecision: _Iprecision
+
+class _ItemGap(Metric):
+    """How far apart groups of items are in the gain per recommendation; smaller is better, at least 0."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, group_col: str = "group", stat: Literal["mad", "gap"] = "mad",
+        gain: Literal["linear", "exp2", "binary"] = "linear", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+
+item_gap: _ItemGap
 
 class _Judged(ListMetric):
     """Share of the first k that `true` judges, as relevant or not; larger is better, in [0, 1]."""
@@ -1063,11 +1090,13 @@ class _Popularity(ListMetric):
 
     def __call__(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        unit: Literal["share", "count", "rank"] = "share", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        unit: Literal["share", "count", "rank"] = "share", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 popularity: _Popularity

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from ..errors import OptionError, renamed
+from ..inputs.constraints import Share, a_number
 from ..inputs.sums import exact_sums
-from ..matching.counts import Counts
+from ..matching.counts import Counts, exposure_sum
 from .metric import metric
 
 
-@metric(arguments=("items", "pred"), k=None, per="item", sums=("shown",), unknown=("items",))
-def coverage(counts: Counts) -> float:
+@metric(
+    arguments=("items", "pred"), k=None, per="item", sums=("shown",), unknown=("items",),
+    where={"normalize=False": {"bounds": (0.0, None)}},
+)  # fmt: skip
+def coverage(counts: Counts, *, normalize: bool = True) -> float:
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1].
 
     Formula
     -------
     |items of the catalogue that are in the first k of any list| / |items of the catalogue|. Recommended items outside
     the catalogue count only in `spec["counts"]`.
+
+    Parameters
+    ----------
+    normalize : bool, default True
+        With False: the number of items, not divided.
 
     Notes
     -----
@@ -36,7 +46,7 @@ def coverage(counts: Counts) -> float:
     0.5
     """
     catalogue = counts.sides.items
-    return _divided(np.count_nonzero(counts.shown[catalogue.codes]), len(catalogue.codes))
+    return _divided(np.count_nonzero(counts.shown[catalogue.codes]), len(catalogue.codes) if normalize else 1)
 
 
 @metric(arguments=("true", "pred"), per="item", sums=("lengths",))
@@ -64,15 +74,26 @@ def user_coverage(counts: Counts) -> float:
     return _divided(counts.n_lists_shown, counts.n_lists)
 
 
-@metric(better="smaller", arguments=("items", "pred"), k=None, per="item", sums=("shown",), unknown=("items",))
-def gini(counts: Counts) -> float:
+@metric(
+    better="smaller", arguments=("items", "pred"), k=None, per="item", unknown=("items",),
+    sums=lambda params: [exposure_sum(params["discount"], params["p"])],
+)  # fmt: skip
+def gini(counts: Counts, *, discount: Literal["none", "log", "geometric"] = "none", p: Share = 0.85) -> float:
     """Gini index of exposure over the catalogue; smaller is better, in [0, 1].
 
     Formula
     -------
-    Σ_j (2j − n − 1) x_j / (n Σ_j x_j), where x_1 ≤ x_2 ≤ ... are the numbers of times that the n items of the catalogue
-    are recommended, 0 for an item that never is. Recommended items outside the catalogue count only in
-    `spec["counts"]`. Undefined when nothing of the catalogue is recommended.
+    Σ_j (2j − n − 1) x_j / (n Σ_j x_j), where x_1 ≤ x_2 ≤ ... are the exposures of the n items of the catalogue: by
+    default the number of times that an item is recommended, 0 for one that never is. Recommended items outside the
+    catalogue count only in `spec["counts"]`. Undefined when nothing of the catalogue is recommended.
+
+    Parameters
+    ----------
+    discount : {"none", "log", "geometric"}, default "none"
+        The exposure x of an item is the sum of disc(rank) over its recommendations. "none": disc(rank) = 1. "log":
+        1/log2(rank + 1). "geometric": p^(rank − 1).
+    p : float, default 0.85
+        In (0, 1), for `discount="geometric"`: chance that a user who sees a rank looks at the next one.
 
     Notes
     -----
@@ -83,7 +104,8 @@ def gini(counts: Counts) -> float:
 
     References
     ----------
-    Gini (1912); LensKit `ListGini`.
+    Gini (1912); LensKit `ListGini`, and with discount="geometric" `ExposureGini`. elliot reports 1 − gini n / (n − 1);
+    evidently takes the items that are recommended for the catalogue.
 
     Examples
     --------
@@ -91,13 +113,18 @@ def gini(counts: Counts) -> float:
     0.0
     """
     catalogue = counts.sides.items
-    shown = np.sort(counts.shown[catalogue.codes])
-    n = len(shown)
-    return _divided(((2 * np.arange(1, n + 1) - n - 1) * shown).sum(), n * int(shown.sum()))
+    exposure = np.sort(counts.exposure(discount, p)[catalogue.codes])
+    n = len(exposure)
+    above = exact_sums((2 * np.arange(1, n + 1) - n - 1) * exposure)[0]
+    return _divided(above, n * exact_sums(exposure)[0])
 
 
 @metric(bounds=(0.0, None), arguments=("pred",), per="item", sums=("shown",))
-def entropy(counts: Counts, *, normalize: bool = False) -> float:
+@renamed(base="log_base")
+def entropy(
+    counts: Counts, *, normalize: bool = False, log_base: Annotated[float, a_number(above=1)] | Literal["e"] = 2,
+    divisor: Literal["items"] | None = None,
+) -> float:  # fmt: skip
     """Shannon entropy of exposure, in bits; larger is better, at least 0.
 
     Formula
@@ -107,8 +134,12 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
     Parameters
     ----------
     normalize : bool, default False
-        Divide by log2 of the number of items, so that values lie in [0, 1]; undefined for one item. Items are those
-        that are recommended and, if `items` is given, those of the catalogue.
+        Divide by the logarithm of the number of items, so that values lie in [0, 1]; undefined for one item. Items are
+        those that are recommended and, if `items` is given, those of the catalogue.
+    log_base : float or "e", default 2
+        Base of the logarithm, above 1; "e" is that of the natural logarithm.
+    divisor : {"items"}, optional
+        "items": divide by the number of items that are recommended.
 
     Notes
     -----
@@ -119,7 +150,8 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
 
     References
     ----------
-    Shannon (1948), Bell System Technical Journal 27; Adomavicius & Kwon (2012), IEEE TKDE 24(5).
+    Shannon (1948), Bell System Technical Journal 27; Adomavicius & Kwon (2012), IEEE TKDE 24(5). RecBole has
+    log_base="e" and divisor="items", which falls as more items share the exposure.
 
     Examples
     --------
@@ -131,8 +163,10 @@ def entropy(counts: Counts, *, normalize: bool = False) -> float:
         return float("nan")
     share = shown / shown.sum()
     value = abs(float(exact_sums(share * np.log2(share))[0]))
+    if normalize and divisor is not None:
+        raise OptionError(f"⟦normalize=True⟧ and ⟦divisor={divisor!r}⟧ both divide; leave one of them out")
     if not normalize:
-        return value
+        return float(value / np.log2(np.e if log_base == "e" else log_base) / (len(shown) if divisor else 1))
     there = counts.shown > 0
     if counts.sides.has("items"):
         there = there | counts.sides.items.inside

@@ -6,6 +6,7 @@ several groups (`A|B`) counts in each.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,12 +15,13 @@ import pandas as pd
 from ..errors import renamed
 from ..inputs.sorting import offsets
 from ..inputs.sums import exact_sums
-from ..matching.counts import Counts
+from ..matching.counts import SUMS, Counts, ListCounts, Sum, user_group_sums
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import Labels
 from ..matching.side_tables.log import Head
 from .metric import metric
+from .ranking.dcg import Gain, gain_values
 
 
 def _by_group(labels: Labels, per_item: np.ndarray) -> np.ndarray:
@@ -248,3 +250,126 @@ def arp_ratio(lists: Lists, *, share_of: Literal["users", "events"] = "users") -
     share = log.share(share_of)
     of_user = ratio(exact_sums(share[log.pairs[1]], log.pair_user, len(log.pairs[0]) - 1), np.diff(log.pairs[0]))
     return ratio(lists.mean_shown(share), np.append(of_user, np.nan)[log.list_user])
+
+
+def _gains_of_items(gain: str, counts: ListCounts) -> np.ndarray:
+    hits = counts.lists.hits
+    mine = np.flatnonzero(counts.matched.list_by[hits.list] == counts.by)
+    items = counts.matched.item[hits.place[mine]]
+    return exact_sums(gain_values(gain, hits.gain[mine]), items, counts.n_items)
+
+
+def _gain_sum(gain: str) -> Sum:
+    return Sum(f"gains of items, {gain}", partial(_gains_of_items, gain))
+
+
+@metric(
+    bounds=(0.0, None), better="smaller", needs=("items",), arguments=("true", "pred"), per="item", unknown=("group",),
+    sums=lambda params: [SUMS["shown"], _gain_sum(params["gain"])],
+)  # fmt: skip
+def item_gap(
+    counts: Counts, *, group_col: str = "group", stat: Literal["mad", "gap"] = "mad", gain: Gain = "linear"
+) -> float:
+    """How far apart groups of items are in the gain per recommendation; smaller is better, at least 0.
+
+    Formula
+    -------
+    Mean over the pairs of item groups g, h of |v_g − v_h|, where v_g is the mean, over the items of g that are
+    recommended in the first k of any list, of (sum of the gains of the item where it is a hit) / (times it is
+    recommended). Groups without such an item are left out; undefined for fewer than two groups.
+
+    Parameters
+    ----------
+    group_col : str, default "group"
+        Column of `items`.
+    stat : {"mad", "gap"}, default "mad"
+        "mad": the mean above. "gap": the largest v_g minus the smallest.
+    gain : {"linear", "exp2", "binary"}, default "linear"
+        Gain of a hit: its relevance g, 2^g − 1, or 1.
+
+    Notes
+    -----
+    Use it to see whether recommendations of one group of items, say of partners, hit as often as those of another. It
+    does not say which group is better off, and nothing about items that are never recommended; `pop_reo` and
+    `exposure_ratio` do. Each item counts the same, so rarely recommended items make it noisy. For groups of users take
+    `rd.diagnostics.user_gap`.
+
+    References
+    ----------
+    Deldjoo et al. (2021), UMUAI 31; elliot `ItemMADranking`.
+
+    Examples
+    --------
+    >>> items = pd.DataFrame({"item_id": ["a", "b"], "group": ["own", "partner"]})
+    >>> rd.item_gap({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a", "b"]}, k=2, items=items)
+    0.5
+    """
+    labels = counts.sides.items.labels(group_col)
+    per_item = np.divide(counts.summed(*_gain_sum(gain)), np.maximum(counts.shown, 1))
+    there = counts.shown > 0
+    value = ratio(_by_group(labels, np.where(there, per_item, 0.0)), _by_group(labels, there))
+    value = np.sort(value[~np.isnan(value)])
+    n = len(value)
+    if n < 2:
+        return float("nan")
+    if stat == "gap":
+        return float(value[-1] - value[0])
+    # Of the sorted values, the j-th is above j − 1 of the others and below n − j.
+    return float(exact_sums((2 * np.arange(1, n + 1) - n - 1) * value)[0] / (n * (n - 1) / 2))
+
+
+@metric(
+    bounds=(-1.0, None), better=None, needs=("items",), arguments=("log", "pred"), per="item",
+    sums=lambda params: user_group_sums(params["user_group_col"]), unknown=("group", "log_users"),
+    where={"of=lists": {"bounds": (0.0, None)}, "of=log": {"bounds": (0.0, None)}},
+)  # fmt: skip
+def bias_disparity(
+    counts: Counts, *, user_group_col: str = "group", group_col: str = "group",
+    of: Literal["both", "lists", "log"] = "both",
+) -> dict[object, float]:  # fmt: skip
+    """How much more a group of users is recommended a group of items than it chose; neither direction is better.
+
+    Formula
+    -------
+    B / S − 1, at least −1. B is the share of item group c in the recommendations (first k) to the users of group g,
+    over the share of c in the catalogue. S is the same of the items that these users have in `log`, each item once per
+    list. Items without a group are left out, and an item of several groups counts in each. There is one value per pair
+    of groups: a call returns a dict with keys "g:c", and a summary has rows `bias_disparity[g:c]`. Undefined for S = 0.
+
+    Parameters
+    ----------
+    user_group_col : str, default "group"
+        Column of the frame `users=`, which is the population: one row per user.
+    of : {"both", "lists", "log"}, default "both"
+        "both": B / S − 1. "lists": B, at least 0. "log": S, at least 0.
+
+    Notes
+    -----
+    Use it to see whether a recommender amplifies what groups of users prefer: above 0 it shows them more of c than they
+    chose, below 0 less. Neither is better in itself. Small groups give noisy values; `calibration` looks at each user.
+
+    References
+    ----------
+    Tsintzou, Pitoura & Tsaparas (2019), RMSE workshop at RecSys; elliot `BiasDisparityBD`, `BR` (lists), `BS` (log).
+
+    Examples
+    --------
+    >>> items = pd.DataFrame({"item_id": ["a", "b"], "group": ["x", "y"]})
+    >>> users = pd.DataFrame({"user_id": ["u", "v"], "group": ["young", "young"]})
+    >>> rd.bias_disparity({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, k=1, items=items, users=users)
+    {'young:x': 1.0, 'young:y': -1.0}
+    """
+    labels = counts.sides.items.labels(group_col)
+    grouped = labels.length > 0
+
+    def share(per_item: np.ndarray) -> np.ndarray:
+        return ratio(_by_group(labels, np.where(grouped, per_item, 0)), per_item[grouped].sum())
+
+    shown, had = (counts.by_user_group(one) for one in user_group_sums(user_group_col))
+    catalogue = share(grouped)
+    found: dict[object, float] = {}
+    for group in shown:
+        lists, log = ratio(share(shown[group]), catalogue), ratio(share(had[group]), catalogue)
+        value = {"both": ratio(lists, log) - 1.0, "lists": lists, "log": log}[of]
+        found.update({f"{group}:{name}": one for name, one in zip(labels.names, value.tolist(), strict=True)})
+    return found

@@ -189,7 +189,8 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         For a metric of exposure, what it reads of `rd.Counts`: "lengths" (for `n_lists`, `n_lists_shown` and
         `deepest`), "shown", "n_lists_with", "first_shown", "exposure", "hits", "relevant", "had", "new"; or a tuple
         of a name, a function and "pred", "true", "log" or "lists", as `Counts.summed` takes them. `evaluate_parquet`
-        adds these up over parts of the files. By default all that the package knows.
+        adds these up over parts of the files. By default all that the package knows. Where the sums depend on the
+        parameters of the metric: a function of these, as a mapping, that returns the tuples.
     unknown : sequence of str, default ()
         What side tables may not know, to be counted in `Evaluation.spec`: "items", "items_or_log", "log" (rows whose
         item is not there), "log_users" (lists whose user is not there), "features", "category", "group" (rows whose

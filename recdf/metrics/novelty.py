@@ -5,26 +5,34 @@ Recommended items that the log does not have are counted in `spec["counts"]`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from ..errors import renamed
+from ..errors import OptionError, renamed
 from ..inputs.constraints import Natural
+from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
-from ..matching.side_tables.log import Head
+from ..matching.side_tables.log import Head, TailSize
 from .diversity import SimilarityArgument
 from .metric import metric
 from .similarity import nearest
 from .two_lists import shared_with_base
 
 ShareOf = Literal["users", "events"]
+HEAD = 0.8  # the share of the interactions that the head holds by default
 
 
-@metric(better=None, aliases=("arp",), arguments=("log", "pred"), unknown=("log",))
+@metric(
+    better=None, aliases=("arp",), arguments=("log", "pred"), unknown=("log",),
+    where={"unit=count": {"bounds": (0.0, None)}},
+)  # fmt: skip
 @renamed(base="share_of")
-def popularity(lists: Lists, *, share_of: ShareOf = "users") -> np.ndarray:
+def popularity(
+    lists: Lists, *, share_of: ShareOf = "users", unit: Literal["share", "count", "rank"] = "share"
+) -> np.ndarray:
     """Mean popularity of the recommended items; neither direction is better, in [0, 1].
 
     Formula
@@ -36,6 +44,10 @@ def popularity(lists: Lists, *, share_of: ShareOf = "users") -> np.ndarray:
     ----------
     share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users. "events": it is a share of interactions.
+    unit : {"share", "count", "rank"}, default "share"
+        "share": p(i) as above. "count": the number of users or interactions, which is at least 0. "rank": the rank of
+        item i by that number, from the smallest, over the number of items in the log, so that the most popular item has
+        1; equal items share the mean of their ranks.
 
     Notes
     -----
@@ -45,14 +57,18 @@ def popularity(lists: Lists, *, share_of: ShareOf = "users") -> np.ndarray:
 
     References
     ----------
-    Yin et al. (2012), PVLDB 5(9); Abdollahpouri et al. (2017), RecSys.
+    Yin et al. (2012), PVLDB 5(9); Abdollahpouri et al. (2017), RecSys. ARP of RecBole and elliot has unit="count" of
+    "events", LensKit `MeanPopRank` unit="rank".
 
     Examples
     --------
     >>> rd.popularity({1: ["a", "b"], 2: ["b"]}, {1: ["b"], 2: ["a"]}, k=2)
     0.75
     """
-    return lists.mean_shown(lists.sides.log.share(share_of))
+    log = lists.sides.log
+    if unit == "share":
+        return lists.mean_shown(log.share(share_of))
+    return lists.mean_shown(log.rank_share(share_of) if unit == "rank" else log.count(share_of).astype(np.float64))
 
 
 @metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",))
@@ -226,10 +242,7 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
 def _expected_novelty(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) -> np.ndarray:
     """Discounted mean of novelty times relevance over the first k items."""
     matched = lists.matched
-
-    def weight(rank: np.ndarray) -> np.ndarray:
-        return 1.0 / np.log2(rank + 1.0) if discount == "log" else np.ones(len(rank))
-
+    weight = partial(discount_at, discount, 0.0)
     deepest = int(lists.n_shown.max(initial=0))
     below = np.concatenate([[0.0], np.cumsum(weight(np.arange(1, deepest + 1)))])[lists.n_shown]
     if relevant:
@@ -305,7 +318,7 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
 
 @metric(better=None, arguments=("log", "pred"), unknown=("log",))
-def aplt(lists: Lists, *, head: Head = 0.8) -> np.ndarray:
+def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np.ndarray:
     """Share of the recommended items that are in the long tail; neither direction is better, in [0, 1].
 
     Formula
@@ -319,6 +332,10 @@ def aplt(lists: Lists, *, head: Head = 0.8) -> np.ndarray:
     ----------
     head : float, default 0.8
         Share of the interactions that the head holds, in (0, 1].
+    tail : float, optional
+        The tail in place of all that is not in the head; an item that is not in the log is then not in it. Below 1:
+        this share of the items of the log, those with the fewest interactions, and at least one item. From 1 on: the
+        items of the log with at most so many interactions.
 
     Notes
     -----
@@ -327,18 +344,27 @@ def aplt(lists: Lists, *, head: Head = 0.8) -> np.ndarray:
 
     References
     ----------
-    Abdollahpouri, Burke & Mobasher (2019), FLAIRS; elliot `APLT`.
+    Abdollahpouri, Burke & Mobasher (2019), FLAIRS; elliot `APLT`. `TailPercentage` of RecBole has `tail`.
 
     Examples
     --------
     >>> rd.aplt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
     0.5
     """
-    return lists.mean_shown(~lists.sides.log.head(head) * 1.0)
+    return lists.mean_shown(_in_tail(lists, head, tail))
+
+
+def _in_tail(lists: Lists, head: float, tail: float | None) -> np.ndarray:
+    """Return 1 for each item code that is in the long tail, 0 for the others."""
+    if tail is None:
+        return ~lists.sides.log.head(head) * 1.0
+    if head != HEAD:
+        raise OptionError(f"⟦head={head:g}⟧ and ⟦tail={tail:g}⟧ both say what the tail is; leave one of them out")
+    return lists.sides.log.tail(tail) * 1.0
 
 
 @metric(bounds=(0.0, None), better=None, arguments=("log", "pred"), unknown=("log",))
-def aclt(lists: Lists, *, head: Head = 0.8) -> np.ndarray:
+def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np.ndarray:
     """Number of recommended items that are in the long tail; a count, at least 0.
 
     Formula
@@ -359,4 +385,4 @@ def aclt(lists: Lists, *, head: Head = 0.8) -> np.ndarray:
     >>> rd.aclt({1: ["a"], 2: ["a"], 3: ["a"], 4: ["a", "b"]}, {1: ["a", "b"]}, k=2)
     1.0
     """
-    return lists.sum_shown((~lists.sides.log.head(head) * 1.0)[lists.matched.item])
+    return lists.sum_shown(_in_tail(lists, head, tail)[lists.matched.item])

@@ -58,7 +58,7 @@ class MetricRecord:
     optional: Sequence[str] = ()
     k: int | None = 10
     per: Literal["list", "item"] = "list"
-    sums: Sequence[str | tuple[Any, ...]] | None = None
+    sums: Sequence[str | tuple[Any, ...]] | Callable[[Mapping[str, Any]], Sequence[Sum]] | None = None
     unknown: Sequence[Unknown] = ()
     where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -86,11 +86,12 @@ class MetricRecord:
                     f"parameter {p.name!r} of metric {self.name!r} must have a default and not be named like an option"
                 )
 
-    @cached_property
-    def exposure_sums(self) -> list[Sum]:
+    def exposure_sums(self, params: Mapping[str, Any]) -> list[Sum]:
         """The sums over lists that the kernel reads: those that the record names, or all that its side tables allow."""
         if self.per == "list":
             return []
+        if callable(self.sums):
+            return list(self.sums(params))
         if self.sums is None:
             return [one for one in SUMS.values() if one.name not in OF_LOG or "log" in self.needs]
         return [SUMS[one] if isinstance(one, str) else Sum(*one) for one in self.sums]
@@ -271,7 +272,7 @@ class Request:
     @property
     def sums(self) -> list[Sum]:
         """The sums over lists from which the one value for all lists follows."""
-        return [Sum(self.definition, self._summed, "lists")] if self.pooled else self.metric.exposure_sums
+        return [Sum(self.definition, self._summed, "lists")] if self.pooled else self.metric.exposure_sums(self.params)
 
     def _summed(self, counts: ListCounts) -> np.ndarray:
         lists, mine = counts.lists, counts.mine

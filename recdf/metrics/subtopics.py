@@ -231,17 +231,22 @@ def aspect_weights(lists: Lists, aspects: Aspects, found: AspectLists, weights: 
     return ratio(given, exact_sums(given, found.owner, len(lists))[found.owner])
 
 
-def mixes(lists: Lists, labels: Labels, log: LogCodes | None = None) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield blocks of lists with the mix of the recommended items, and that of the user's log (zeros without a log)."""
+def mixes(
+    lists: Lists, labels: Labels, log: LogCodes | None = None, weight: Callable[[np.ndarray], np.ndarray] | None = None
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield blocks of lists with the mix of the recommended items, and that of the user's log (zeros without a log).
+
+    `weight` returns the weight of recommended items by their ranks.
+    """
     n_labels = max(len(labels.names), 1)
     size = max(1, sizes().category_cells // n_labels)
     for low in range(0, len(lists), size):
         block = slice(low, min(low + size, len(lists)))
         n_shown = lists.n_shown[block]
-        items = lists.matched.item[spans(lists.matched.start[block], n_shown)]
-        shown = _mixed_shares(
-            items, np.repeat(np.arange(len(n_shown)), n_shown), None, labels, (len(n_shown), n_labels)
-        )
+        start = lists.matched.start[block]
+        places, of_list = spans(start, n_shown), np.repeat(np.arange(len(n_shown)), n_shown)
+        weights = None if weight is None else weight(places - start[of_list] + 1)
+        shown = _mixed_shares(lists.matched.item[places], of_list, weights, labels, (len(n_shown), n_labels))
         past = np.zeros_like(shown)
         if log is not None:
             start, item, count = log.pairs

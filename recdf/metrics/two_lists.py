@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import OptionError
 from ..inputs.constraints import Positive, Share
-from ..inputs.sorting import spans
+from ..inputs.sorting import run_heads, spans
 from ..matching.hits import ratio
 from ..matching.lists import Lists, Matched
 from ..matching.pairing import pair_within
@@ -48,9 +48,8 @@ def _shared(matched: Matched, length: np.ndarray) -> SharedItems:
 
 def _equal_runs(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return where the run of equal keys around each entry begins, and its length."""
-    n = len(keys[0])
-    heads = np.flatnonzero(np.append(True, np.logical_or.reduce([key[1:] != key[:-1] for key in keys]))[:n])
-    length = np.diff(np.append(heads, n))
+    heads = run_heads(keys)
+    length = np.diff(np.append(heads, len(keys[0])))
     return np.repeat(heads, length), np.repeat(length, length)
 
 
@@ -71,7 +70,10 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
     return hits.list, hits.rank, above + other
 
 
-@metric(better=None, aliases=("rank_biased_overlap",), arguments=("true", "pred"), optional=("true", "base"))
+@metric(
+    better=None, aliases=("rank_biased_overlap",), arguments=("true", "pred"), optional=("true", "base"),
+    where={"against=ideal": {"better": "larger"}},
+)  # fmt: skip
 def rbo(
     lists: Lists, *, p: Share = 0.9, against: Literal["base", "ideal"] = "base", normalize: bool = False,
     unshown: Literal["last", "first"] = "last",

@@ -50,7 +50,7 @@ def test_check_prints_findings_and_a_warning_is_no_error(capsys, lists):
 def test_check_of_errors_is_exit_code_1(capsys, lists):
     lists.assign(user_id=lists["user_id"].map("u{}".format)).to_csv("pred.csv", index=False)
     code, out, err = check(capsys)
-    assert (code, err) == (1, "")
+    assert (code, err) == (1, "recdf check: exit code 1: error: no user in common: 30\n")
     assert out.startswith(
         "error    no user in common: 30 (100.0%)\n         seen: true ['1', '2'], pred ['u1', 'u1']\n"
     )

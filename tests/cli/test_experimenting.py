@@ -42,7 +42,8 @@ def test_srm_names_the_level(capsys):
     want = rd.experiments.find_srm(pd.read_csv("users.csv"), "browser")
     pd.testing.assert_frame_equal(pd.read_parquet("found/srm.parquet"), want, check_dtype=False)
     assert want["verdict"].tolist() == ["invalid: sample ratio", "fits"]
-    assert run(capsys, *call, "--fail-on", "invalid")[0] == 1
+    code, _, err = run(capsys, *call, "--fail-on", "invalid")
+    assert (code, err) == (1, "recdf srm: exit code 1, --fail-on invalid: browser y: invalid: sample ratio\n")
     assert run(capsys, *call, "--expected", "A=1", "B=1", "--format", "json")[0] == 0
     assert "no column 'country'" in fails(capsys, *call[:-1], "country")
 

@@ -68,6 +68,14 @@ def test_bad_calls_are_named(capsys):
     assert "--budget" in fails(capsys, "gate", "new", "--baseline", "old")
 
 
+def test_the_budget_that_is_broken_is_named(capsys):
+    code, _, err = run(capsys, "gate", "bad", "--baseline", "old", "--budget", "ndcg@10=-2%", "-q")
+    assert code == 1
+    assert err.startswith("recdf gate: exit code 1: ndcg@10: fail, -")
+    assert err.isascii()
+    assert err.count("\n") == 1
+
+
 def test_one_of_several_recommenders(capsys):
     call = ("gate", "all", "--model", "knn", "--baseline", "all", "--baseline-model", "popularity")
     code, out, _ = run(capsys, *call, "--budget", "ndcg@10=-2%", "--format", "json")
@@ -99,7 +107,10 @@ def test_a_shell_stops_where_the_gate_does(tmp_path):
 def test_compare_fails_on_worse(capsys):
     call = ("compare", "all", "--model", "random", "--baseline", "popularity")
     assert run(capsys, *call)[0] == 0
-    assert run(capsys, *call, "--fail-on", "worse")[0] == 1
+    code, _, err = run(capsys, *call, "--fail-on", "worse")
+    assert code == 1
+    said = "recdf compare: exit code 1, --fail-on worse: ndcg@10, random vs. popularity: worse (and 1 more)\n"
+    assert err == said
     assert run(capsys, "compare", "all", "--model", "knn", "--baseline", "popularity", "--fail-on", "worse")[0] == 0
 
 
@@ -139,7 +150,8 @@ def test_recommendations_beside_the_results(capsys, tmp_path):
     frames["new"].to_csv("new.csv", index=False)
     beside = ("--true", "true.parquet", "--log", "log.parquet", "--pred")
     code, out, err = run(capsys, *GATE, *beside, "seen.parquet", "old.parquet", "--out", "kept")
-    assert (code, err) == (3, "")
+    assert code == 3
+    assert err.startswith("recdf gate: exit code 3: seen items in doubt: ")
     assert "seen items in doubt" in out
     with open("kept/run.json", encoding="utf-8") as file:
         assert {"pred", "true", "log"} <= set(json.load(file)["inputs"])

@@ -66,7 +66,10 @@ def test_check_fails_on_what_is_asked(capsys, fail_on, code):
     findings = rd.check(TRUE, pd.concat([PRED, PRED.head(1)]), 1, by="model")
     assert set(findings["severity"]) >= {"warning"}
     assert "error" not in set(findings["severity"])
-    assert run(capsys, *call, *(["--fail-on", *fail_on] if fail_on else []))[0] == code
+    found, _, err = run(capsys, *call, *(["--fail-on", *fail_on] if fail_on else []))
+    assert found == code
+    first = findings.loc[findings["severity"] == "warning", "finding"].iloc[0]
+    assert err.startswith(f"recdf check: exit code 1, --fail-on warning: warning: {first}") == bool(code)
 
 
 def test_check_writes_its_findings(capsys):
@@ -90,7 +93,11 @@ def test_an_invalid_experiment_fails_if_asked(capsys):
     control = users["variant"].iloc[0]
     call = ["experiment", "r", "--assignment", "users.parquet", "--control", control, "--missing", "zero"]
     assert run(capsys, *call)[0] == 0
-    assert run(capsys, *call, "--fail-on", "invalid")[0] == 1
+    code, _, err = run(capsys, *call, "--fail-on", "invalid", "warning")
+    assert code == 1
+    treatment = users.loc[users["variant"] != control, "variant"].iloc[0]
+    assert err.splitlines()[-1].startswith(
+        f"recdf experiment: exit code 1, --fail-on invalid: hits@5, {treatment} vs. {control}: invalid: sample ratio (")
 
 
 # ------------------------------------------------------------------------------------------ what is printed

@@ -5,6 +5,7 @@ import inspect
 import io
 import runpy
 import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -21,6 +22,19 @@ def a_gate(shop, budgets):
     old, new = (rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10", "recall@10"])
                 for name in ("popularity", "knn"))  # fmt: skip
     return rd.gate(new, old, budgets)
+
+
+def past_experiments():
+    return pd.DataFrame({"x": [0.0, 1, 2, 4], "x_se": 0.1, "y": [0.1, 0.4, 1.2, 2.0], "y_se": 0.1})
+
+
+def a_history(folder, model="a"):
+    """Three nights of a job."""
+    for night in range(1, 4):
+        pred = pd.DataFrame({"model": model, "user_id": [1, 2], "item_id": [1, night]})
+        true = {1: [1], 2: [1]}
+        rd.evaluate(true, pred, "mrr@1", by="model").to_parquet(f"{folder}/2026-11-0{night}", overwrite=True)
+    return rd.History(folder)
 
 
 def pictures(shop, result, exposed):
@@ -44,16 +58,18 @@ def pictures(shop, result, exposed):
         "performance": ((result, "ndcg@10"), {}),
         "pairs": ((result.compare_models("ndcg@10"),), {}),
         "lists": ((rd.diagnostics.hit_table(shop.true, shop.pred, k=5, by="model"), "u0004"), {}),
+        "proxy_metrics": ((past_experiments(),), {"offline": "x", "online": "y"}),
+        "history": ((a_history(tempfile.mkdtemp()),), {}),
     }
 
 
 NAMES = [
-    "curve", "exposure", "forest", "gate", "heat", "lists", "longtail", "over_time", "pairs", "performance",
-    "position", "tradeoff", "users", "winners",
+    "curve", "exposure", "forest", "gate", "heat", "history", "lists", "longtail", "over_time", "pairs",
+    "performance", "position", "proxy_metrics", "tradeoff", "users", "winners",
 ]  # fmt: skip
 
 
-def test_there_are_fourteen_pictures_and_each_is_documented():
+def test_there_are_sixteen_pictures_and_each_is_documented():
     assert sorted(rd.plot.__all__) == NAMES
     for name in NAMES:
         picture = getattr(rd.plot, name)

@@ -61,9 +61,24 @@ def test_over_time_draws_effects_by_day_of_a_log(by_day, small, tmp_path):
     np.testing.assert_allclose(ends, data[["ci_low", "ci_high"]], atol=1e-12)
     assert ax.get_xlabel() == "day"
     caption = " ".join(next(text.get_text() for text in ax.texts).split())
-    assert "for its own period alone; n = 40 users" in caption
+    assert "intervals that hold together, adjusted by holm for 5 tests; n = 40 users" in caption
     page = rd.report(small, tmp_path / "r.html", over_time=effect).read_text(encoding="utf-8")
     assert "Effect on clicked@1" in page
+
+
+@pytest.mark.parametrize("kind", ["daily", "cumulative"])
+def test_every_period_has_the_look_and_the_words_of_its_verdict(kind):
+    verdicts = ["better", "worse, within the margin", "no difference shown", "check: tiny", "better"]
+    table = effects().sort_values("period").assign(verdict=verdicts, kind=kind, p_adj=0.5)
+    data = rd.plot.over_time.data(table)
+    assert data["verdict"].tolist() == verdicts
+    assert data["sign"].tolist() == ["better", "worse", "open", "open", "better"]
+    ax = rd.plot.over_time(table)
+    marks = {line.get_marker(): line for line in ax.lines if line.get_marker() not in ("None", None, "")}
+    assert {name: list(line.get_xdata()) for name, line in marks.items()} == {"^": [1, 5], "v": [2], "o": [3, 4]}
+    assert [marks[name].get_markerfacecolor() == "none" for name in "^vo"] == [False, False, True]
+    assert "filled: better (blue) or worse (orange)" in " ".join(ax.texts[0].get_text().split())
+    assert rd.plot.over_time.data(effects().drop(columns="verdict", errors="ignore"))["sign"].tolist() == ["open"] * 5
 
 
 def test_over_time_draws_a_cumulative_effect_of_a_log(by_day):

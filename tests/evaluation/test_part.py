@@ -20,8 +20,9 @@ USERS, ITEMS = 9, 8
 WEIGHTS = {user: [1.0, 0.25, 0.0][user % 3] for user in range(USERS)}
 LISTS = ["ndcg", "err", "recall", "mapr(normalizer=achievable)", "mrr", "precision@3"]
 LISTS += ["unseen", "category_entropy", "ild@3", "revenue", "epc", "aplt", "calibration"]
-LISTS += ["subtopic_recall", "unexpectedness", "clicked", "ctr"]
+LISTS += ["subtopic_recall", "unexpectedness", "clicked", "ctr", "rbo", "popularity(unit=rank)"]
 EXPOSURE = ["hhi", "coverage", "user_coverage", "personalization", "pop_rsp", "exposure_share(group_col=category)"]
+EXPOSURE += ["gini(discount=geometric,p=0.5)", "gini", "coverage(normalize=False)", "item_gap(group_col=category)"]
 SIDES = {
     "items": pd.DataFrame({"item_id": range(ITEMS - 1), "category": list("abcabca")}),
     "log": pd.DataFrame({"user_id": [0, 0, 1, 3, 20, None], "item_id": [1, 2, 2, 5, 1, 3]}),

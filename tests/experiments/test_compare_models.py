@@ -337,3 +337,34 @@ def test_bootstrap_ci_groups_and_undefined():
     assert edge[["se", "ci_low", "ci_high"]].isna().all(axis=None)
     with pytest.raises(EmptyPopulationError, match="no rows"):
         rd.bootstrap_ci(frame.iloc[:0], "m")
+
+
+# ---------------------------------------------------------------------------------- without the top units
+
+
+@pytest.mark.parametrize("n", [60, 500])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_difference_without_the_users_who_are_farthest_from_the_mean(n, weighted):
+    rng = np.random.default_rng(n)
+    users = pd.DataFrame({"user_id": range(n), "w": rng.integers(1, 4, n) * 1.0})
+    a, b = users.assign(m=rng.random(n)), users.assign(m=rng.lognormal(0, 1.5, n))
+    options = {"weight_col": "w"} if weighted else {}
+    row = rd.compare_models({"a": a, "b": b}, "m", **options).iloc[0]
+    w, d = (users["w"] if weighted else users["w"] * 0 + 1), b["m"] - a["m"]
+    part = (w * (d - np.average(d, weights=w))).abs()
+    left = users.index.difference(part.nlargest(min(10, n // 20)).index)
+    assert row["diff_without_top"] == pytest.approx(np.average(d[left], weights=w[left]), rel=1e-9)
+    assert row["diff"] > row["diff_without_top"]
+
+
+def test_units_of_several_lists_are_left_out_as_a_whole():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"user_id": np.arange(600) // 3, "session_id": np.arange(600) % 3})
+    frames = {name: rows.assign(m=rng.lognormal(0, 1, 600)) for name in "ab"}
+    row = rd.compare_models(frames, "m", user_col=["user_id", "session_id"]).iloc[0]
+    d = (frames["b"]["m"] - frames["a"]["m"]).groupby(rows["user_id"]).mean()
+    left = d.drop((d - d.mean()).abs().nlargest(10).index)
+    assert row["diff_without_top"] == pytest.approx(left.mean(), rel=1e-9)
+    same = rd.compare_models({"a": frames["a"], "b": frames["a"].assign(m=frames["a"]["m"] + 1)}, "m",
+                             user_col=["user_id", "session_id"]).iloc[0]  # fmt: skip
+    assert same["diff_without_top"] == pytest.approx(1)

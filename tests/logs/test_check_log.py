@@ -258,3 +258,40 @@ def test_honest_users_who_differ_are_not_named(draw):
     log, clicks = clicked(rng, draw(rng, 2000), np.ceil(rng.lognormal(2.5, 1, 2000)).astype(int))
     found = rd.check_log(log, clicks=clicks, time_col="time", many=10**6)
     assert "users with implausible click rates" not in set(found["finding"])
+
+
+def test_devices_refunds_and_named_lists_are_those_of_from_impressions():
+    """What from_impressions is told, the check is told too, and finds the same events."""
+    times = pd.to_datetime("2026-09-01 10:00") + pd.to_timedelta([0, 1, 2, 3], unit="h")
+    log = pd.DataFrame({
+        "user_id": ["phone", "phone", "tv", "desk"], "session_id": [1, 2, 1, 1],
+        "item_id": ["tea", "jam", "tea", "ham"], "position": [1, 1, 1, 1], "time": times,
+    })  # fmt: skip
+    later = times[-1] + pd.Timedelta("1h")
+    bought = pd.DataFrame({"user_id": ["laptop", "desk", "phone"], "item_id": ["tea", "ham", "rye"], "time": later,
+                           "price": 5.0, "session_id": [9, 1, 2], "order": [1, 2, 3]})  # fmt: skip
+    back = pd.DataFrame({"user_id": ["desk", "desk"], "item_id": ["ham", "tea"], "time": later, "price": [7.0, 1.0],
+                         "order": [2, 2]})  # fmt: skip
+    persons = pd.DataFrame({"user_id": ["phone", "laptop", "tv", "tv"], "person_id": ["ann", "ann", "bob", "eve"]})
+    told = {"time_col": "time", "purchases": bought, "refunds": back, "order_col": "order", "value_col": "price",
+            "persons": persons, "person_col": "person_id"}  # fmt: skip
+    found = rd.logs.check_log(log, **told).set_index("finding")["count"]
+    with pytest.warns(rd.errors.RecdfWarning):
+        events = rd.from_impressions(log, **told)
+    assert found["purchases without an impression"] == events.events["never_shown"].item() == 1
+    counts = events.spec["counts"]
+    assert found["refunds without a purchase"] == counts["refunds"]["without_purchase"] == 1
+    assert found["refunds beyond what was paid"] == counts["refunds"]["beyond_price"] == 1
+    assert found["devices that persons does not name"] == counts["persons"]["unknown_devices"] == 1
+    assert found["devices of several persons"] == counts["persons"]["shared_devices"] == 1
+    # By device, the purchase on the laptop has no impression either.
+    alone = {name: of for name, of in told.items() if "person" not in name}
+    assert rd.logs.check_log(log, **alone).set_index("finding")["count"]["purchases without an impression"] == 2
+    named = rd.logs.check_log(log, named_lists="all", **alone).set_index("finding")["count"]
+    assert named["purchases that name an unknown list"] == 1
+    with pytest.raises(rd.OptionError, match="named_lists"):
+        rd.logs.check_log(log, named_lists="some", **alone)
+    for left_out, words in (("purchases", "pass purchases="), ("refunds", "pass refunds="), ("persons", "go together")):
+        less = {left_out: None} | ({"value_col": None} if left_out == "purchases" else {})
+        with pytest.raises(rd.OptionError, match=words):
+            rd.logs.check_log(log, **{**told, **less})

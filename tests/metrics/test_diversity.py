@@ -348,3 +348,16 @@ def test_users_without_aspects_are_undefined():
     )
     assert result.per_user["a_ndcg@10"].tolist() == close([1.0, math.nan])
     assert result.per_user["subtopic_recall@10"].tolist() == close([1.0, math.nan])
+
+
+def test_category_entropy_by_rank_and_smoothed():
+    items = pd.DataFrame({"item_id": list("abc"), "category": ["x", "y|z", None]})
+    q = [1, 0.25, 0.25]  # of a at rank 1, of b at rank 2
+    expected = -sum(one / 1.5 * math.log2(one / 1.5) for one in q)
+    assert rd.category_entropy({1: ["a", "b"]}, items=items, discount="geometric", p=0.5) == close(expected)
+    q = [1.5, 0.5, 0.5]
+    expected = -sum(one / 2.5 * math.log2(one / 2.5) for one in q)
+    assert rd.category_entropy({1: ["a"]}, items=items, smoothing=0.5) == close(expected)
+    assert math.isnan(rd.category_entropy({1: ["c"]}, items=items, smoothing=0.5))
+    with pytest.raises(rd.OptionError, match="smoothing="):
+        rd.category_entropy({1: ["a"]}, items=items, smoothing=-1)

@@ -108,7 +108,7 @@ def test_rows_of_the_summary():
     exposed = summary[summary["metric"].isin(["seen", "ginis"])]
     assert exposed[["std", "se", "ci_low", "ci_high"]].isna().all(axis=None)
     assert exposed["n"].tolist() == [2] * 6
-    assert result.spec["metrics"]["seen"]["definition"] == "coverage@1"
+    assert result.spec["metrics"]["seen"]["definition"] == "coverage(normalize=True)@1"
     only = rd.evaluate(true, pred, "coverage", by="model", items=[1, 2]).summary
     pd.testing.assert_series_equal(only.dtypes, summary.dtypes)
 
@@ -150,3 +150,41 @@ def test_a_user_written_metric_of_exposure():
     summary = rd.evaluate(None, {1: [1]}, "never_shown@5", items=[1, 2, 3], users="pred").summary
     assert summary["value"].tolist() == [2.0]
     assert never_shown([1, 2, 3], {1: [1]}) == 2.0
+
+
+def test_gini_of_discounted_exposure_by_hand():
+    pred = {1: ["a", "b"], 2: ["a", "c"]}
+    # Exposures of d, b, c, a, smallest first: 0, p, p, 2; then those with 1/log2(3).
+    for p in (0.85, 0.5):
+        expected = (-1 * p + 1 * p + 3 * 2) / (4 * (2 + 2 * p))
+        assert rd.gini(list("abcd"), pred, discount="geometric", p=p) == close(expected)
+    second = 1 / math.log2(3)
+    assert rd.gini(list("abcd"), pred, discount="log") == close(6 / (4 * (2 + 2 * second)))
+
+
+def test_number_of_items_and_entropy_in_other_units():
+    pred = {1: [1, 2], 2: [2, 5]}
+    result = rd.evaluate(None, pred, ["coverage(normalize=False)", "coverage"], k=2, items=[1, 2, 3, 4], users="pred")
+    assert result.summary["value"].tolist() == [2.0, 0.5]
+    even = {user: [user] for user in range(8)}
+    assert rd.entropy(even, log_base="e") == close(math.log(8))
+    assert rd.entropy(even, log_base=8) == close(1.0)
+    assert rd.entropy(even, divisor="items") == close(3 / 8)
+    assert rd.entropy(even, log_base="e", normalize=True) == close(1.0)
+    with pytest.raises(rd.OptionError, match=r"normalize=True and divisor='items' both divide"):
+        rd.entropy(even, divisor="items", normalize=True)
+    for wrong in (1, 0.5, "f"):
+        with pytest.raises(rd.OptionError, match="log_base="):
+            rd.entropy(even, log_base=wrong)
+
+
+def test_discounted_exposure_of_files(tmp_path):
+    pred = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": list("abac"), "rank": [1, 2, 1, 1], "model": list("xyxy")})
+    pred.to_parquet(tmp_path / "pred.parquet")
+    pred[["user_id", "item_id"]].head(3).to_parquet(tmp_path / "true.parquet")
+    paths = tmp_path / "true.parquet", tmp_path / "pred.parquet"
+    names = ["gini(discount=geometric)", "gini", "entropy"]
+    options = {"items": list("abcd"), "by": "model", "users": "pred"}
+    found = rd.evaluate_parquet(*paths, names, buckets=3, **options).summary
+    expected = rd.evaluate(*map(pd.read_parquet, paths), names, **options).summary
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-12)

@@ -2,9 +2,12 @@
 
 import math
 
+import oracles
 import pandas as pd
 import pytest
 from close import close
+from registry.seeded import distinct, quietly, records, side_tables
+from registry.test_beyond import world_of
 
 import recdf as rd
 
@@ -92,3 +95,83 @@ def test_user_gap_per_recommender():
     alone = rd.user_gap(joined[joined["user_id"] == 1], by="segment")
     assert alone["gap"].isna().all()
     assert alone["n_groups"].tolist() == [1, 1]
+
+
+def test_item_gap_by_hand():
+    true = {1: {"a": 1, "c": 2}, 2: {"c": 1}, 3: {"b": 4}}
+    # Gain per recommendation: a 1/2, b 4, c (2 + 1)/2. So own has 2.25 and partner 1.5.
+    assert rd.item_gap(true, PRED, 2, items=ITEMS) == close(0.75)
+    assert rd.item_gap(true, PRED, 2, items=ITEMS, gain="binary") == close(1 - 3 / 4)
+    assert rd.item_gap(true, PRED, 1, items=ITEMS) == close(4 / 2 + 1 / 2 - 1)
+    three = ITEMS.assign(group=["x", "y", "z", None])
+    assert rd.item_gap(true, PRED, 2, items=three) == close((3.5 + 1 + 2.5) / 3)
+    assert rd.item_gap(true, PRED, 2, items=three, stat="gap") == close(3.5)
+    assert math.isnan(rd.item_gap(true, PRED, 2, items=ITEMS.assign(group="own")))
+
+
+USERS = pd.DataFrame({"user_id": [1, 2, 3, 4], "group": ["new", "new", "old", None]})
+LOG = pd.DataFrame({"user_id": [1, 1, 2, 3, 3, 4], "item_id": list("abcccd")})
+
+
+def test_bias_disparity_by_hand():
+    found = rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=USERS)
+    # New users: shown a, c, c (and d, of no group); had a, b, c. Old: shown b, a; had c.
+    expected = {"new:own": (1 / 3) / (2 / 3) - 1, "new:partner": (2 / 3) / (1 / 3) - 1, "old:partner": -1.0}
+    assert math.isnan(found.pop("old:own"))  # shown what they never had
+    assert found == close(expected)
+    lists = rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=USERS, of="lists")
+    assert lists == close({"new:own": 1 / 2, "new:partner": 2.0, "old:own": 3 / 2, "old:partner": 0.0})
+    of_log = rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=USERS, of="log")
+    assert of_log == close({"new:own": 1.0, "new:partner": 1.0, "old:own": 0.0, "old:partner": 3.0})
+
+
+def groups_of_users(seed):
+    """Frames with ids of text, two recommenders, and users in three groups or none."""
+    true, pred = distinct(seed)
+    tables = side_tables(seed)
+    users = pd.DataFrame({"user_id": sorted({*true["user_id"], *pred["user_id"]})})
+    users["segment"] = [("a", "b", "c d", None)[i % 4] for i in range(len(users))]
+    return true, pred, {"users": users, "items": tables["items"], "log": tables["log"]}
+
+
+NAMES = [f"bias_disparity(user_group_col=segment,of={of})" for of in ("both", "lists", "log")]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_bias_disparity_equals_the_oracle(seed):
+    true, pred, given = groups_of_users(seed)
+    result = quietly(rd.evaluate, true, pred, NAMES, 3, by="model", **given).summary
+    groups = dict(zip(given["users"]["user_id"], given["users"]["segment"], strict=True))
+    groups = {user: group for user, group in groups.items() if isinstance(group, str)}
+    for model, part in pred.groupby("model"):
+        world = world_of(side_tables(seed), "score")
+        world.user_groups = groups
+        listed = {"order": "score", "users": list(given["users"]["user_id"]), "world": world}
+        lists = oracles.match_lists(records(true), records(part), 3, **listed)
+        for name, of in zip(NAMES, ("both", "lists", "log"), strict=True):
+            rows = result[(result["model"] == model) & result["metric"].str.startswith(name)]
+            found = dict(zip(rows["metric"].str.partition("[")[2].str[:-1], rows["value"], strict=True))
+            assert found == close(oracles.ORACLES["bias_disparity"](lists, of=of))
+
+
+def test_bias_disparity_adds_up_over_files(tmp_path):
+    true, pred, given = groups_of_users(3)
+    true.to_parquet(tmp_path / "true.parquet")
+    pred.to_parquet(tmp_path / "pred.parquet")
+    options = {"by": "model", **given}
+    paths = [tmp_path / "true.parquet", tmp_path / "pred.parquet"]
+    found = quietly(rd.evaluate_parquet, *paths, NAMES, 3, buckets=5, **options)
+    expected = quietly(rd.evaluate, true, pred, NAMES, 3, **options)
+    assert found.summary.set_index(["model", "metric"])["value"].to_dict() == close(
+        expected.summary.set_index(["model", "metric"])["value"].to_dict()
+    )
+
+
+def test_what_bias_disparity_needs_is_named():
+    with pytest.raises(rd.OptionError, match=r"needs users= \(a frame of users with the column 'group'\)"):
+        rd.bias_disparity(LOG, PRED, 2, items=ITEMS)
+    with pytest.raises(rd.ColumnError, match="age"):
+        rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=USERS, user_group_col="age")
+    twice = pd.concat([USERS, USERS.assign(group="old")])
+    with pytest.raises(rd.DataError, match=r"users\['group'\] has two groups for 3 users"):
+        rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=twice)

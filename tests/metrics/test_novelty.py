@@ -142,3 +142,29 @@ def test_bad_parameters_are_refused():
             rd.serendipity(None, {1: ["a"]}, top=top, **side)
     with pytest.raises(rd.OptionError, match="judged_only=True needs true="):
         rd.unseen(LOG, {1: ["a"]}, judged_only=True)
+
+
+COUNTED = {1: ["a", "b", "c"], 2: ["a", "b"], 3: ["a", "d"]}  # three have a, two b, one c and d
+
+
+def test_popularity_as_a_count_or_a_rank():
+    pred = {9: ["a", "c", "x"]}
+    assert rd.popularity(COUNTED, pred, unit="count") == close((3 + 1 + 0) / 3)
+    # Ranks from the rarest: c and d share 1 and 2, b has 3, a has 4.
+    assert rd.popularity(COUNTED, pred, unit="rank") == close((4 + 1.5 + 0) / 4 / 3)
+    twice = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "a", "b"]})
+    assert rd.popularity(twice, {9: ["a"]}, unit="count") == 1.0
+    assert rd.popularity(twice, {9: ["a"]}, unit="count", share_of="events") == 2.0
+
+
+def test_a_tail_of_some_items():
+    pred = {9: ["a", "b", "c", "d", "x"]}
+    for tail, expected in [(0.5, ["c", "d"]), (0.3, ["c"]), (0.001, ["c"]), (0.75, ["c", "d", "b"]), (1, ["c", "d"])]:
+        assert rd.aclt(COUNTED, pred, tail=tail) == len(expected)
+        assert rd.aplt(COUNTED, {9: expected}, tail=tail) == 1.0
+    assert rd.aplt(COUNTED, pred, tail=2) == close(3 / 5)
+    assert rd.aplt({1: [*range(100)]}, {9: [*range(100)]}, k=100, tail=0.29) == close(0.29)
+    with pytest.raises(rd.OptionError, match=r"head=0.5 and tail=2 both say what the tail is"):
+        rd.aplt(COUNTED, pred, head=0.5, tail=2)
+    with pytest.raises(rd.OptionError, match="tail="):
+        rd.aplt(COUNTED, pred, tail=0)

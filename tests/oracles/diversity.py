@@ -1,7 +1,7 @@
 """Oracles of the diversity family."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 
 from oracles.lists import items_of
@@ -108,48 +108,3 @@ def subtopic_recall(one):
     due = {a for a, s in enumerate(aspects) if s & relevant}
     found = {a for a, s in enumerate(aspects) if s & relevant & set(items_of(one))}
     return ratio(len(found), len(due))
-
-
-def category_mix(items, world):
-    """Weights of the categories of some items, each item 1 in all."""
-    mix = defaultdict(float)
-    for item in items:
-        own = world.items.get(item, {}).get("category", [])
-        for category in own:
-            mix[category] += 1 / len(own)
-    total = sum(mix.values())
-    return {c: w / total for c, w in mix.items()}
-
-
-@oracle
-def categories(one, *, divisor="k"):
-    """Distinct categories recommended over k, the items recommended, or the categories there are."""
-    found = len({c for i in items_of(one) for c in one.world.items.get(i, {}).get("category", [])})
-    all_of_them = len({c for row in one.world.items.values() for c in row["category"]})
-    return ratio(found, {"k": one.k, "shown": one.m, "catalogue": all_of_them}[divisor])
-
-
-@oracle
-def category_entropy(one):
-    """Bits of the mix of categories recommended."""
-    mix = category_mix(items_of(one), one.world)
-    return sum(-w * math.log2(w) for w in mix.values()) if mix else NAN
-
-
-def kl(p, q):
-    return sum(w * math.log(w / q[c]) for c, w in p.items() if w)
-
-
-@oracle
-def calibration(one, *, divergence="kl", smoothing=0.01):
-    """Divergence of the mix of categories recommended from that of the user's log rows."""
-    p = category_mix([item for who, item in one.world.log if who == one.user], one.world)
-    q = category_mix(items_of(one), one.world)
-    if not p or not q:
-        return NAN
-    every = {*p, *q}
-    p, q = ({c: mix.get(c, 0.0) for c in every} for mix in (p, q))
-    if divergence == "kl":
-        return kl(p, {c: (1 - smoothing) * q[c] + smoothing * p[c] for c in every})
-    middle = {c: (p[c] + q[c]) / 2 for c in every}
-    return (kl(p, middle) + kl(q, middle)) / 2

@@ -2,11 +2,12 @@
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
+from itertools import combinations
 
 from oracles.lists import items_of
 from oracles.novelty import had, head_of
-from oracles.numbers import NAN, average, ratio
+from oracles.numbers import NAN, average, choose, ratio
 from oracles.registry import oracle
 
 
@@ -85,3 +86,43 @@ def arp_ratio(one, *, share_of="users"):
         return average([n / total for n, total in (had(i, one.world, share_of) for i in items)])
 
     return mean(items_of(one)) / mean(sorted(one.history))
+
+
+@oracle(of_all=True)
+def item_gap(lists, *, stat="mad", gain="linear"):
+    """How far apart the groups' means of (gain / times recommended) of items are."""
+    gained, times = Counter(), Counter()
+    for one in lists.values():
+        for s in one.first_k:
+            times[s.item] += 1
+            gained[s.item] += choose("gain", gain, {"linear": s.gain, "exp2": 2**s.gain - 1, "binary": float(s.hit)})
+    of_group = defaultdict(list)
+    for item, n in times.items():
+        group = lists.world.items.get(item, {}).get("group")
+        if group is not None:
+            of_group[group].append(gained[item] / n)
+    means = [average(values) for values in of_group.values()]
+    distances = [abs(a - b) for a, b in combinations(means, 2)]
+    if not distances:
+        return NAN
+    return max(distances) if stat == "gap" else average(distances)
+
+
+@oracle(of_all=True)
+def bias_disparity(lists, *, of="both"):
+    """{"g:c": share of c in the lists of g over that in the log of g, minus 1}."""
+    groups = {row["group"] for row in lists.world.items.values() if row["group"] is not None}
+
+    def shares(items):
+        own = [group for i in items if (group := lists.world.items.get(i, {}).get("group")) is not None]
+        return {c: ratio(own.count(c), len(own)) for c in groups}
+
+    catalogue, found = shares(lists.world.items), {}
+    for g in set(lists.world.user_groups.values()):
+        mine = [one for one in lists.values() if lists.world.user_groups.get(one.user) == g]
+        shown = shares([i for one in mine for i in items_of(one)])
+        had = shares([i for one in mine for i in one.history])
+        for c in groups:
+            b, s = ratio(shown[c], catalogue[c]), ratio(had[c], catalogue[c])
+            found[f"{g}:{c}"] = choose("of", of, {"both": ratio(b, s) - 1, "lists": b, "log": s})
+    return found

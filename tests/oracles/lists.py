@@ -15,6 +15,7 @@ class World:
     aspects: dict = field(default_factory=dict)  # user -> [set of items, ...]
     base: dict = field(default_factory=dict)  # user -> items, best first
     popular: set = field(default_factory=set)
+    user_groups: dict = field(default_factory=dict)  # user -> group
     ratings: dict = field(default_factory=dict)  # (user, item) -> rating
     scores: dict = field(default_factory=dict)  # (user, item) -> predicted rating
 

@@ -17,9 +17,20 @@ def had(item, world, share_of):
 
 
 @oracle
-def popularity(one, *, share_of="users"):
-    """Mean p(i) of the recommended."""
-    return average([n / total for n, total in (had(i, one.world, share_of) for i in items_of(one))])
+def popularity(one, *, share_of="users", unit="share"):
+    """Mean p(i) of the recommended, or mean count or rank share."""
+    if unit == "share":
+        return average([n / total for n, total in (had(i, one.world, share_of) for i in items_of(one))])
+    count = {item: had(item, one.world, share_of)[0] for _, item in one.world.log}
+    if unit == "count":
+        return average([float(count.get(i, 0)) for i in items_of(one)])
+
+    def rank_share(item):
+        less = sum(n < count[item] for n in count.values())
+        equal = sum(n == count[item] for n in count.values())
+        return (less + (equal + 1) / 2) / len(count)
+
+    return average([rank_share(i) if i in count else 0.0 for i in items_of(one)])
 
 
 @oracle
@@ -113,12 +124,18 @@ def head_of(world, share):
 
 
 @oracle
-def aclt(one, *, head=0.8):
-    """PredItem items that are not of the head."""
-    return float(sum(i not in head_of(one.world, head) for i in items_of(one)))
+def aclt(one, *, head=0.8, tail=None):
+    """PredItem items that are not of the head, or that are of the tail."""
+    if tail is None:
+        return float(sum(i not in head_of(one.world, head) for i in items_of(one)))
+    count = Counter(item for _, item in one.world.log)
+    if tail >= 1:
+        return float(sum(1 <= count[i] <= tail for i in items_of(one)))
+    rarest = sorted(count, key=lambda i: (count[i], i))[: max(1, math.floor(tail * len(count) + 1e-9))]
+    return float(sum(i in rarest for i in items_of(one)))
 
 
 @oracle
-def aplt(one, *, head=0.8):
+def aplt(one, *, head=0.8, tail=None):
     """aclt / items recommended."""
-    return ratio(aclt(one, head=head), one.m)
+    return ratio(aclt(one, head=head, tail=tail), one.m)

@@ -24,6 +24,8 @@ def asked(kind):
     """Every metric as it is, and with the choices that the other tests try."""
     found = []
     for metric in rd.METRICS.values():
+        if metric.name == "bias_disparity":  # it needs groups of users, and its sums are counts
+            continue
         own = variants(metric)[:12] if metric in BUILT_IN else VARIANTS.get(metric.name, [])
         found += [text(metric, params) for params in [{}, *own]]
     if kind == "propensities":

@@ -6,13 +6,14 @@
 from .effect_plots import forest, gate, over_time
 from .items import exposure, longtail, position
 from .models import curve, tradeoff
+from .past_effects import history, proxy_metrics
 from .shades import heat, pairs
 from .side_by_side import lists
 from .user_plots import performance, users, winners
 
 __all__ = [
-    "curve", "exposure", "forest", "gate", "heat", "lists", "longtail", "over_time", "pairs", "performance", "position",
-    "tradeoff", "users", "winners",
+    "curve", "exposure", "forest", "gate", "heat", "history", "lists", "longtail", "over_time", "pairs", "performance",
+    "position", "proxy_metrics", "tradeoff", "users", "winners",
 ]  # fmt: skip
 
 

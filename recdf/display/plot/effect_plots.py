@@ -23,6 +23,7 @@ __all__ = ["forest", "gate", "over_time"]
 BY_PERIOD = "one row per period, such as rd.experiments.effect_over_time returns"
 SOURCE = "what compare_models or compare_variants returned"
 LABEL_LENGTH = 34
+MARK_OF_SIGN = {"open": (style.NEUTRAL, "o"), "better": (style.BETTER, "^"), "worse": (style.WORSE, "v")}
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
@@ -152,8 +153,7 @@ def _effects(ax: Axes, rows: pd.DataFrame) -> None:
     ax.grid(False, axis="y")
     row: Any
     for place, row in enumerate(rows.itertuples(index=False)):
-        colour = {"better": style.BETTER, "worse": style.WORSE}.get(row.sign, style.NEUTRAL)
-        marker = {"better": "^", "worse": "v"}.get(row.sign, "o")
+        colour, marker = MARK_OF_SIGN.get(row.sign, MARK_OF_SIGN["open"])
         if not np.isnan(row.ci_low):
             ax.plot(np.clip([row.ci_low, row.ci_high], -reach, reach), [place, place], color=colour, linewidth=2)
             for bound, arrow in ((row.ci_low, "<"), (row.ci_high, ">")):
@@ -263,10 +263,11 @@ def _over_time_data(
     effect: pd.DataFrame, metric: str | None = None, *, time_col: str | None = None, treatment: Any = None,
     control: Any = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`, `trend`.
+    """Return the frame that `over_time` draws: `time`, `diff`, `ci_low`, `ci_high`, `n`, `verdict`, `sign`, `trend`.
 
     {parameters_returns}
-        One row per period, in the order of time. `trend` is what the table says of it, the same in all rows.
+        One row per period, in the order of time. `verdict` is that of the table ("" if it has none), and `sign` is
+        "better", "worse" or "open". `trend` is what the table says of it, the same in all rows.
     """
     need(effect, "effect", ["metric", "diff", "ci_low", "ci_high"], BY_PERIOD)
     time_col = _time_col(effect) if time_col is None else time_col
@@ -287,6 +288,8 @@ def _over_time_data(
     data = data.reset_index(drop=True)
     data.attrs = {}
     data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
+    data["verdict"] = rows["verdict"].astype(str).to_numpy() if "verdict" in rows.columns else ""
+    data["sign"] = [sign_of(text) for text in data["verdict"]]
     data["trend"] = [trend_words(row) for row in rows.to_dict("records")]
     return data
 
@@ -336,6 +339,7 @@ def over_time(
 
     Notes
     -----
+    A filled mark is a period whose verdict is "better" or "worse"; a hollow one is open or withheld.
     Every period has a bar of its own, because its users are compared by themselves. Where a column `kind` says
     "cumulative", each row holds all data up to its period, and a band joins them. Such a band may be looked at every
     day only if its intervals were made for it, as those of `effect_over_time` are (`sequential_n=` of
@@ -360,17 +364,18 @@ def over_time(
     colour = style.COLOURS[0]
     if kind == "cumulative":
         ax.fill_between(data["time"], data["ci_low"], data["ci_high"], color=colour, alpha=0.18, linewidth=0)
-        (line,) = ax.plot(data["time"], data["diff"], color=colour, marker="o", markersize=4, linewidth=2)
+        ax.plot(data["time"], data["diff"], color=colour, linewidth=2)
         promise = "each point holds all data up to its period; made with sequential_n, the band may be read every day"
         if "method" in effect.columns and effect["method"].astype(str).str.startswith("sequential").all():
             promise = "each point holds all data up to its period; the band holds on all days together"
     else:
         reach = np.abs(data[["ci_low", "ci_high"]].to_numpy(np.float64).T - data["diff"].to_numpy(np.float64))
-        line = ax.errorbar(data["time"], data["diff"], reach, color=colour, marker="o", markersize=5, linewidth=0,
-                           elinewidth=1.8)[0]  # fmt: skip
+        ax.errorbar(data["time"], data["diff"], reach, color=colour, linewidth=0, elinewidth=1.8)
+        words = adjustment(effect).words if "p_adj" in effect.columns else "not adjusted"
         promise = "bars: intervals, each of which holds for its own period alone"
-    bounds = zip(data["time"].map(str), data["diff"], data["ci_low"], data["ci_high"], strict=True)
-    style.says(line, [style.spoken(*one) for one in bounds], what)
+        if words.startswith("adjusted by"):
+            promise = f"bars: intervals that hold together, {words}"
+    _mark_periods(ax, data, what)
     several = "treatment" in effect.columns and effect["treatment"].nunique() > 1
     of = f" of {visible(treatment)}" if several else ""
     if "control" in effect.columns and effect["control"].nunique() > 1:
@@ -379,6 +384,21 @@ def over_time(
     style.axis_names(ax, _time_col(effect) if time_col is None else time_col, f"difference of {what}")
     if pd.api.types.is_datetime64_any_dtype(data["time"]):
         space.dates(ax)
-    said = [promise, f"{count_text(data['n'])} users".strip(), *data["trend"].iloc[:1]]
+    marks = "filled: better (blue) or worse (orange)" if (data["sign"] != "open").any() else ""
+    said = [promise, marks, f"{count_text(data['n'])} users".strip(), *data["trend"].iloc[:1]]
     style.caption(ax, "; ".join(part for part in said if part not in ("", "users")))
     return ax
+
+
+def _mark_periods(ax: Axes, data: pd.DataFrame, what: str) -> None:
+    """Draw the difference of each period, with a mark that has the look of its verdict."""
+    for sign, (colour, marker) in MARK_OF_SIGN.items():
+        rows = data[data["sign"] == sign]
+        if len(rows):
+            fill = "none" if sign == "open" else colour
+            (line,) = ax.plot(rows["time"], rows["diff"], color=colour, marker=marker, markersize=6, linestyle="none",
+                              markerfacecolor=fill)  # fmt: skip
+            bounds = zip(rows["time"].map(str), rows["diff"], rows["ci_low"], rows["ci_high"], strict=True)
+            said = [style.spoken(*one) for one in bounds]
+            style.says(line, [f"{one}, {visible(verdict)}".removesuffix(", ")
+                              for one, verdict in zip(said, rows["verdict"], strict=True)], what)  # fmt: skip

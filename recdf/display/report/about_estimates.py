@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 
-from ...tables.cells import p_value
+from ...diagnostics.history import History
+from ...tables.cells import Cell, p_value
 from .. import plot
 from ..estimate_tables import EstimateKind, kind_of_estimates
 from .about_models import Pen, comparison_table, forest_drawings
@@ -25,7 +27,7 @@ def estimate_section(place: str, name: str, table: pd.DataFrame, most: int, pen:
     return _of_models(table, name, place, most) if kind is None else _of_kind(kind, table, name, place, most, pen)
 
 
-def _of_kind(kind: EstimateKind, table: pd.DataFrame, name: str, place: str, most: int, pen: Pen) -> Section:
+def _of_kind(kind: EstimateKind, table: pd.DataFrame, name: str, place: str, most: int, pen: Pen | None) -> Section:
     """Show estimates: how many have which verdict, a row of a table and a mark of a picture for each."""
     data = plot.forest.data(table)
     records = data.to_dict("records")
@@ -37,8 +39,9 @@ def _of_kind(kind: EstimateKind, table: pd.DataFrame, name: str, place: str, mos
     shown, more = cut(rows, most)
     block = TableBlock(titled(kind.title, name), head, ("left",) * len(head), shown, csv_of(table), f"{place}.csv",
                        stacked=True, more=more)  # fmt: skip
+    drawings = () if pen is None else tuple(forest_drawings(table, most, pen))
     return Section(place, titled(kind.title, name), text=counted(table), badge=_worst(marks) if judged else None,
-                   tables=(block,), drawings=tuple(forest_drawings(table, most, pen)))  # fmt: skip
+                   tables=(block,), drawings=drawings)  # fmt: skip
 
 
 def counted(table: pd.DataFrame) -> tuple[Sentence, ...]:
@@ -79,3 +82,20 @@ def _worst(marks: list[Shown]) -> Badge | None:
     """Return the badge that a reader has to see first."""
     order: list[BadgeKind] = ["error", "warning", "worse", "open", "better", "good"]
     return min((mark.badge for mark in marks if mark.badge), key=lambda one: order.index(one.kind), default=None)
+
+
+def history_section(history: History | None, most: int, pen: Pen) -> Section | None:
+    """Show when the metrics and the data of a job changed, and the metrics by date."""
+    if history is None:
+        return None
+    blocks, marks, said = [], [], []
+    for title, table in (("Metrics", history.changes()), ("Data", history.drift())):
+        kind = kind_of_estimates(table)
+        assert kind is not None
+        part = _of_kind(kind, table, "", "history", most, None)
+        blocks += [replace(part.tables[0], caption=f"{title}: changes of level", file=f"{title.lower()}.csv")]
+        marks += [] if part.badge is None else [Shown(Cell(""), badge=part.badge)]
+        said += [(f"{title}: ", *sentence) for sentence in part.text]
+    drawings = [pen(plot.history, history, name) for name in history.summary["column"].drop_duplicates()[:MOST_SAID]]
+    return Section("history", "History", text=((f"{history.headline}.",), *said), badge=_worst(marks),
+                   tables=tuple(blocks), drawings=tuple(drawings))  # fmt: skip

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ..._version import __version__
 from ...diagnostics.gate_result import Gate
+from ...diagnostics.history import History
 from ...errors import MissingExtraError
 from ...evaluation.publishing import made, staging_folder
 from ...evaluation.result import Evaluation
@@ -24,7 +25,7 @@ from ...progress import Progress
 from ...tables.cells import visible
 from ..pairs import model_rows
 from .about_data import check_section, definitions_section, gate_section, reproducibility_section
-from .about_estimates import estimate_section
+from .about_estimates import estimate_section, history_section
 from .about_examples import examples_section
 from .about_experiments import (
     experiment_card,
@@ -62,7 +63,7 @@ def report(
     metrics: str | Sequence[str] | None = None, examples: bool | pd.DataFrame = False, max_rows: int = 500,
     overwrite: bool = False, progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
-    roles: Mapping[str, Any] | ExperimentPlan | None = None,
+    roles: Mapping[str, Any] | ExperimentPlan | None = None, history: History | None = None,
 ) -> Path:  # fmt: skip
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
@@ -122,6 +123,8 @@ def report(
     roles : mapping, optional
         Roles of the metrics of `experiment` (its first table), or a plan, as `rd.experiments.decide_experiment` takes
         them: the page then says whether to ship, with the reasons, and what each guardrail shows.
+    history : History, optional
+        Earlier results of the job: when its metrics and its data changed. It may have a page of its own.
 
     Returns
     -------
@@ -164,10 +167,11 @@ def report(
     _jinja()
     with Progress(2, "report", progress) as shown:
         subject = None
-        if result is not None or (experiment is None and off_policy is None):
+        if result is not None or (experiment is None and off_policy is None and history is None):
             subject = read_subject(result, baseline, k, comparison, max_rows, unit_col, metrics)
         shown.add()
-        given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time, gate, roles)
+        given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time, gate, roles,
+                             history=history)  # fmt: skip
         tables = read_report_tables(experiment, given)
         if subject is None:
             check_alone(tables, {"baseline": baseline, "comparison": comparison, "metrics": metrics,
@@ -195,6 +199,7 @@ def _report_sections(subject: Subject | None, tables: ReportTables, most: int, e
           for i, (name, table) in enumerate(tables.beside.items())),
         lambda: gate_section(tables, most, pen),
         lambda: off_policy_section(tables, most),
+        lambda: history_section(tables.history, most, pen),
         lambda: check_section(tables, most, examples is True),
         lambda: examples_section(subject, examples),
     ]  # fmt: skip
@@ -231,6 +236,8 @@ def _report_sections(subject: Subject | None, tables: ReportTables, most: int, e
 
 
 def _heading(tables: ReportTables) -> str:
+    if tables.history is not None and not tables.experiment and tables.off_policy is None:
+        return "History of recommendations"
     if not tables.experiment and tables.off_policy is None:
         return "Experiment on recommendations"
     return "A/B test of recommendations" if tables.experiment else "Off-policy estimates of recommendations"
@@ -243,6 +250,8 @@ def _about_users(tables: ReportTables) -> Sentence:
         metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
         users = int(arms.sum())
         return (f"{len(arms)} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
+    if tables.history is not None and tables.off_policy is None and not tables.beside:
+        return (tables.history.headline,)
     n = sum(map(len, tables.beside.values() if tables.off_policy is None else [tables.off_policy]))
     return (f"{n} estimate{'' if n == 1 else 's'}",)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ...diagnostics.gate_result import Gate
+from ...diagnostics.history import History
 from ...errors import DataError, OptionError, kind_of
 from ...evaluation.publishing import refuse_two_runs
 from ...evaluation.result import Evaluation
@@ -55,6 +56,7 @@ class ReportTables:
     gate: Gate | None
     roles: Mapping[str, Any] | ExperimentPlan | None = None
     decision: pd.DataFrame | None = None
+    history: History | None = None
     beside: Mapping[str, pd.DataFrame] = field(default_factory=dict)  # other tables of the experiment, by their name
 
 
@@ -197,6 +199,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
     if given.gate is not None and not isinstance(given.gate, Gate):
         raise TypeError(f"gate is {kind_of(given.gate)}; expected what rd.gate returned")
+    if given.history is not None and not isinstance(given.history, History):
+        raise TypeError(f"history is {kind_of(given.history)}; expected rd.History(folder)")
     needed = {"experiment": experiment, "health": health, "off_policy": off_policy} | dict(by_name) | dict(given.beside)
     empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]
     if empty:

@@ -133,10 +133,12 @@ def compare_models(
     DataFrame
         One row per (`by`, metric, pair), with the columns of `by` first: `metric`, `baseline`, `model`, `n_users` and
         `n_lists` (units and lists of both),
-        `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `rel_diff` (null unless the
-        baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses`
-        (of the model), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted
-        in the same families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling),
+        `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `diff_without_top`
+        (without the ten units whose differences are farthest from the mean, 5 % of fewer than 200 units), `rel_diff`
+        (null unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`,
+        `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`,
+        `p_equivalence_adj` (adjusted in the same families), `confidence`, `test`, `n_resamples`, `seed` (null without
+        resampling),
         `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not, by `n_pred`), the
         same comparison where both have lists (`n_both`, `mean_baseline_both`, `mean_model_both`, `diff_both`,
         `se_both`, `ci_low_both`, `ci_high_both`, `verdict_both`; null if none is lacking), `warning`, `verdict`.
@@ -239,9 +241,9 @@ def compare_models(
 
 MODEL_RESULT_COLUMNS = [
     "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
-    "mean_model", "diff", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses", "statistic", "df",
-    "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test", "n_resamples", "seed",
-    *COLUMNS, "warning", "verdict",
+    "mean_model", "diff", "diff_without_top", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses",
+    "statistic", "df", "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test",
+    "n_resamples", "seed", *COLUMNS, "warning", "verdict",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip
 from ...stats.student import equivalence_p
 from ..experiment_columns import Floats
 from ..settings import Settings
+from .top_units import mean_without_top
 from .two_sample import but
 
 # Differences up to this size are ties: they are rounding of equal metrics.
@@ -36,6 +37,7 @@ FEW_LISTS_CARRY = 30
 # Numbers of a pair that are null where nothing is tested; those of a resampling test are null until it is made.
 PAIRED_NUMBERS = (
     "diff", "se", "ci_low", "ci_high", "d_z", "statistic", "df", "p_value", "p_equivalence", "n_resamples",
+    "diff_without_top",
 )  # fmt: skip
 
 
@@ -57,7 +59,8 @@ def paired_test(
     if max(d.max(), -d.min()) >= HUGE:
         return but(row, "huge_values")
     units, skewness = estimate_of(sums, weights)
-    row["diff"] = diff = float(units.mean)
+    row["diff"], row["diff_without_top"] = float(units.mean), mean_without_top(sums, weights)
+    diff = row["diff"]
     if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
         return but(row, "zero_variance")
     row = but(row, *_pair_cautions(len(d), wins + losses, skewness, weights))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ...stats.arms import Arm, Sample, Strata
+from ...stats.arms import Arm, Sample, Strata, linearise
 from ...stats.student import t_p_value
 from ..estimates import ArmsEstimate
 from ..experiment_columns import Codes, Floats
@@ -136,10 +137,15 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
     return but(row, "few_units") if decides else row
 
 
-def top_units(
-    values: tuple[Floats, Floats], k: int, centre: float
-) -> list[tuple[Codes, Floats]]:
-    """Per arm the units whose values are farthest from the mean of all, k in both, and the part of each to leave out.
+def mean_without_top(sums: Floats, weights: Floats | None) -> float:
+    """Mean of the units' sums over their weights without the top units of one sample, such as differences of models."""
+    rows = _ArmRows(sums, weights, Strata(np.zeros(len(sums), np.int64), np.ones(1)))
+    [(top, out)] = top_units([linearise(sums, weights)[1]], n_top(len(sums)), 0.0)
+    return rows.sums(top, out).mean()
+
+
+def top_units(values: Sequence[Floats], k: int, centre: float) -> list[tuple[Codes, Floats]]:
+    """Per arm the units whose values are farthest from the mean of all, k in all, and the part of each to leave out.
 
     Of units that are equally far a part is left out, so that neither the arm nor the order of rows decides. The
     values may be some of all, which hold the top ones; `centre` is the mean of all.
@@ -157,4 +163,4 @@ def top_units(
     above = far > cut * (1 + _TIED)
     tied = ~above & (far >= cut * (1 - _TIED))
     out = above + tied * ((k - above.sum()) / tied.sum())
-    return list(zip(tops, np.split(out, [len(tops[0])]), strict=True))
+    return list(zip(tops, np.split(out, np.cumsum([len(top) for top in tops])[:-1]), strict=True))

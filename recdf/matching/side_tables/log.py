@@ -21,6 +21,8 @@ from ..pairing import pair_within
 
 # The share of interactions that the most popular items hold.
 Head = Annotated[float, a_number(above=0, most=1)]
+# Below 1 the share of items, from 1 on the number of interactions, that bounds the tail.
+TailSize = Annotated[float, a_number(above=0)]
 
 
 @dataclass
@@ -77,12 +79,36 @@ class LogCodes:
         found: np.ndarray = np.log2(max(self.total(share_of), 1)) - np.log2(np.maximum(self.count(share_of), 1))
         return found
 
-    def by_popularity(self) -> np.ndarray:
-        """Item codes of the log, most interactions first; items with equally many are sorted by id."""
+    def by_popularity(self, least_first: bool = False) -> np.ndarray:
+        """Item codes of the log, most interactions first, or least; items with equally many are sorted by id."""
         count = self.count("events")
         codes = np.flatnonzero(count)
         rank = self.rank()
-        return codes[np.lexsort((codes if rank is None else rank[codes], -count[codes]))]
+        order = count[codes] if least_first else -count[codes]
+        return codes[np.lexsort((codes if rank is None else rank[codes], order))]
+
+    def rank_share(self, share_of: str) -> np.ndarray:
+        """Return the mean rank of each item's count, from the smallest, over the items of the log; 0 if not there."""
+        count = self.count(share_of)
+        codes = np.flatnonzero(count)
+        _, level, n_level = np.unique(count[codes], return_inverse=True, return_counts=True)
+        found = np.zeros(self.n_items)
+        found[codes] = (np.cumsum(n_level) - (n_level - 1) / 2)[level] / max(len(codes), 1)
+        return found
+
+    def tail(self, size: float) -> np.ndarray:
+        """Tell for each item code whether it is in the tail, which `size` cuts; an item that is not in the log is not.
+
+        Below 1, `size` is the share of the items of the log that are the tail, at least one item; those with the fewest
+        interactions, and of these those with the smaller ids. From 1 on, it is the most interactions of such an item.
+        """
+        if size >= 1:
+            count = self.count("events")
+            return np.logical_and(count > 0, count <= size)
+        order = self.by_popularity(least_first=True)
+        found = np.zeros(self.n_items, bool)
+        found[order[: max(int(size * len(order) + 1e-9), 1)]] = True
+        return found
 
     def head(self, share: float) -> np.ndarray:
         """Tell for each item code whether it is one of the most popular items that hold this share of interactions."""

@@ -42,17 +42,50 @@ def against_base(name: str) -> Adapter:
     return values
 
 
+def of_items(name: str, **renamed: str) -> Adapter:
+    """The adapter of a metric of items or of a log, over the lists of pred, of which RecBole takes only whole ones.
+
+    Users of both frames are those with a list and with a relevant item, as elliot takes them.
+    """
+
+    def value(frames, params):
+        metric, lists = getattr(rd, name), frames.pred
+        if params.get("users") == "10 or more items":
+            lists = lists[lists.groupby("user_id")["item_id"].transform("size") >= 10]
+        given = {renamed.get(key, key): one for key, one in params.items() if key != "users"}
+        sides = {"items": frames.items, "log": frames.log, "true": frames.relevant.query("relevance > 0")}
+        first = {one: sides[one] for one in metric.arguments if one != "pred"}
+        if "items" not in first and "items" in metric.needs:
+            given["items"] = sides["items"]
+        if "true" in first:
+            given["users"] = params.get("users", "both")
+        if not hasattr(metric, "per_user"):
+            return metric(*first.values(), lists, **given)
+        table = metric.per_user(*first.values(), lists, **given)
+        return dict(zip(table["user_id"], table.iloc[:, -1], strict=True))
+
+    return value
+
+
+def bias_disparity(frames, params):
+    """One pair of groups; the groups of users are those of `users`."""
+    key = params["group"].replace("u", "").replace("i", "")
+    given = {"of": params.get("of", "both"), "items": frames.items, "users": frames.users, "k": params.get("k", 10)}
+    return rd.bias_disparity(frames.log, frames.pred, **given)[key]
+
+
 RATINGS = ("mse", "r2", "explained_variance")
 PROBABILITIES = ("pooled_auc", "pooled_brier", "pooled_log_loss")
 
 ADAPTERS = {
     **{name: against_base(name) for name in ("rbo", "overlap", "least_promoted")},
+    **{name: of_items(name) for name in ("aplt", "category_entropy", "coverage", "gini", "item_gap")},
+    "entropy": of_items("entropy", base="log_base"),
+    "popularity": of_items("popularity", base="share_of"),
+    "bias_disparity": bias_disparity,
     **{name: rated(name, "ratings", "rating", "prediction") for name in RATINGS},
     **{f"pooled_{name}": rated(f"pooled_{name}", "ratings", "rating", "prediction") for name in RATINGS},
     **{name: rated(name, "clicks", "label", "probability") for name in PROBABILITIES},
 }
 
-NOT_YET = {
-    "aplt", "bias_disparity", "category_entropy", "coverage", "entropy", "gini", "item_gap",
-    "pooled_pair_accuracy", "popularity", "serendipity",
-}  # fmt: skip
+NOT_YET = {"pooled_pair_accuracy", "serendipity"}

@@ -1,0 +1,142 @@
+"""`recdf history`: what a folder of results says of the past: changes, drift, what became of offline differences."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pandas as pd
+
+from ..diagnostics.history import History
+from ..diagnostics.run_records import past_runs, past_tests
+from ..errors import OptionError
+from ..experiments.decide.proxy_metrics import proxy_metrics
+from ..inputs.options import as_columns
+from ..tables.cells import number
+from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
+from .files import read_files
+from .output import give_tables, text_table, verdicts_fail
+
+HISTORY_FILES = tuple(f"{name}.parquet" for name in ("changes", "drift", "summary", "runs", "tests", "proxies"))
+OF_CHANGES = ("confidence",)
+OF_PROXIES = ("smaller_is_better", "larger_is_better")
+SHOWN_OF_CHANGES = ("level", "changed", "found", "before", "after", "verdict")
+
+
+def add_history(commands: Any) -> None:
+    command = add_command(
+        commands, "history", _run_history, "say when metrics or data changed, and which offline metric predicts",
+        "Read all results below a folder: when a metric or the data of a nightly job changed, what was decided, and "
+        "which offline metric predicted the results of experiments.", usage="%(prog)s RESULTS [options]", epilog=None,
+    )  # fmt: skip
+    files = command.add_argument_group("files")
+    add_arguments(files, {
+        "RESULTS": "folder of dated folders that recdf evaluate --out wrote (2026-11-20), or of folders of experiments",
+        "--users FILE": "one row per user: id and columns of segments (with --by)",
+    })  # fmt: skip
+    add_out(files, "folder for changes.parquet, drift.parquet, ...; without it nothing is written")
+    what = command.add_argument_group("what is said")
+    add_arguments(what, {
+        "--metric NAME ...": "columns such as ndcg@10 whose changes are looked for (default: all)",
+        "--by COLUMN ...": "columns of --users that make segments",
+        "--not-weekly": "expect the same level on all days of the week",
+        "--since DAY": "first day that is looked at, such as 2026-11-01, or 30d for the last 30 days",
+        "--until DAY": "last day of the results (default: the latest)",
+        "--offline NAME ...": "offline metrics of past experiments (default: all)",
+        "--online NAME ...": "online metrics of past experiments (default: all)",
+    })  # fmt: skip
+    add_parameters(what, History.changes, OF_CHANGES)
+    add_parameters(what, proxy_metrics, OF_PROXIES)
+
+
+def _run_history(given: argparse.Namespace) -> int:
+    check_out(given.out, HISTORY_FILES, given.overwrite)
+    tests = past_tests(given.results)
+    tables: dict[str, pd.DataFrame] = {"runs": past_runs(given.results)}
+    said = []
+    if not len(tests) or given.metric or given.since:
+        dated, more = _job_tables(given)
+        said, tables = [dated], tables | more
+    if len(tests):
+        more = {"tests": tests} | _proxies(given, tests)
+        said += [_tests_text(tests), *([_proxy_text(more["proxies"])] if "proxies" in more else [])]
+        tables |= more
+    first = {"changes": tables["changes"]} if "changes" in tables else {"tests": tests}
+    give_tables(given, "\n\n".join(said), {**first, **tables}, tables, HISTORY_FILES)
+    judged = [tables[name] for name in ("changes", "drift", "proxies") if name in tables]
+    return verdicts_fail(given, *judged) if judged else 0
+
+
+def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]]:
+    """Return the text and the tables of a job's results."""
+    if given.by and given.users is None:
+        raise OptionError("--by names columns of --users; name that file too")
+    users = None if given.users is None else read_files({"users": given.users}, ["user_id"], [])["users"]
+    history = History(given.results, since=given.since, until=given.until, users=users, by=given.by)
+    options: dict[str, Any] = {"weekly": not given.not_weekly, **given_parameters(given, OF_CHANGES)}
+    changes, drift = history.changes(given.metric, **options), history.drift(**options)
+    text = f"{history.headline}\n\n{_changes_text(changes)}\n\n{_changes_text(drift)}"
+    return text, {"changes": changes, "drift": drift, "summary": history.summary.drop(columns="path")}
+
+
+def _changes_text(table: pd.DataFrame) -> str:
+    """Write the changes of level for a terminal, one row per series or change."""
+    names = list(table.columns[: list(table.columns).index("n_runs")])
+    cells = {name: [str(cell) for cell in table[name]] for name in names if table[name].astype(str).ne("").any()}
+    for name in SHOWN_OF_CHANGES:
+        cells[name] = [_change_cell(cell) for cell in table[name]]
+    verdicts = zip(table["verdict"], table["warning"], strict=True)
+    cells["verdict"] = [f"{verdict} ({warning})" if warning else verdict for verdict, warning in verdicts]
+    return text_table(cells)
+
+
+def _change_cell(cell: Any) -> str:
+    if cell is None or pd.isna(cell):
+        return ""
+    if isinstance(cell, pd.Timestamp):
+        return f"{cell:%Y-%m-%d}"
+    return cell if isinstance(cell, str) else number(cell, ".4g")
+
+
+def _proxies(given: argparse.Namespace, tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Relate the offline metrics of past experiments to the online ones, if three experiments measured both."""
+    sides = {}
+    for kind in ("offline", "online"):
+        known = [name for name in tests.columns if name.startswith(f"{kind}_") and f"{name}_se" in tests.columns]
+        asked = [f"{kind}_{name}" for name in as_columns(getattr(given, kind))]
+        if unknown := [name for name in asked if name not in known]:
+            missing, *there = (name.removeprefix(f"{kind}_") for name in (unknown[0], *known))
+            raise OptionError(f"--{kind} {missing}: no experiment measured it; there is {', '.join(there)}")
+        sides[kind] = asked or known
+    columns = [column for names in sides.values() for name in names for column in (name, f"{name}_se")]
+    whole = tests.dropna(subset=columns)
+    if len(whole) < 3:
+        return {}
+    prefixed: dict[str, Any] = {
+        name: [f"{kind}_{one}" for kind in sides for one in names if f"{kind}_{one}" in columns]
+        for name, names in given_parameters(given, OF_PROXIES).items()
+    }
+    offline, online = sides.values()
+    return {"proxies": proxy_metrics(whole, offline=offline, online=online, experiment_col="experiment", **prefixed)}
+
+
+def _tests_text(tests: pd.DataFrame) -> str:
+    shown = tests[["experiment", "model", "treatment", "decision"]].astype(str)
+    shown.columns = pd.Index(["experiment", "model", "treatment", "decision"])
+    for name in tests.columns:
+        if f"{name}_se" in tests.columns:
+            pairs = zip(tests[name], tests[f"{name}_se"], strict=True)
+            texts = [(diff, f"{number(diff, '+.4f')} ± {number(se, '.4f')}") for diff, se in pairs]
+            shown[name] = ["" if pd.isna(diff) else text for diff, text in texts]
+    return text_table({str(name): shown[name].tolist() for name in shown})
+
+
+def _proxy_text(found: pd.DataFrame) -> str:
+    cells = {name: found[name].tolist() for name in ("online", "offline")}
+    bounds = zip(found["slope"], found["slope_low"], found["slope_high"], strict=True)
+    cells["slope"] = [f"{number(a, '.3f')} [{number(b, '.3f')}, {number(c, '.3f')}]" for a, b, c in bounds]
+    cells["naive"] = [number(one, ".3f") for one in found["naive_slope"]]
+    cells["called right"] = [number(one, ".0%") for one in found["called_right"]]
+    verdicts = zip(found["verdict"], found["warning"], strict=True)
+    cells["verdict"] = [f"{verdict} ({warning})" if warning else verdict for verdict, warning in verdicts]
+    return text_table(cells)

@@ -1,0 +1,320 @@
+"""`History`: the results of a job that runs every night, as one table; when a metric or the data changed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, OptionError
+from ..evaluation.publishing import PER_USER, SUMMARY_FILE
+from ..evaluation.result import read_parquet
+from ..evaluation.spec import better_of
+from ..evaluation.storage import read_summary
+from ..evaluation.summary import summarize
+from ..inputs.constraints import SHARE, check_value
+from ..inputs.options import as_columns
+from ..stats.change_points import LevelChange, changes_of_level
+from ..tables.shown_frames import ReportTable, ShownResult
+from .run_records import existing_folder, past_runs
+
+DATE = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})")
+LEAST_RUNS = 14  # fewer nights tell nothing of a change
+CORRELATED = 3.0  # how much neighbouring nights may be alike, in standard errors
+PROFILE, PROFILED = "profile.parquet", "recdf_result"  # the attrs of a profile say of which result it is
+CHANGE_COLUMNS = [
+    "n_runs", "first", "last", "level", "changed", "found", "before", "after", "diff", "e_value", "better", "warning",
+    "verdict",
+]  # fmt: skip
+NO_CHANGE: dict[str, Any] = dict.fromkeys(["changed", "found", "before", "after", "diff", "e_value"])
+
+
+class History(ShownResult):
+    """The dated results below a folder, such as those of a nightly job: values over time, changes, drift of the data.
+
+    Parameters
+    ----------
+    folder : path
+        Results of `Evaluation.to_parquet` or `recdf evaluate --out` at any depth. The date of a result is the one in
+        its path (2026-11-20 or 20261120); where there is none, the day on which its `run.json` says that it began.
+    since, until : date or str, optional
+        First and last day of `summary`, `data` and of the alarms of `changes`; "30d" in `since` means the last 30 days
+        up to `until`, or to the latest result. Changes are looked for in all results until then, because a search that
+        begins anew every night would raise false alarms.
+    users : DataFrame, optional
+        One row per user, whose columns `by` make segments; the results are then read list by list.
+    by : str or list of str, optional
+        Columns of `users`.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row per run, `by` value and metric: `date`, `job` (path without the date), the columns of the results'
+        summary, `column` ("ndcg@10") and `definition`.
+    data : DataFrame
+        One row per run and quantity of its data: `date`, `job`, `model`, `quantity`, `value`. Users and counts of rows
+        are those of the spec; what `recdf evaluate --profile` wrote comes beside.
+    runs : DataFrame
+        What `rd.diagnostics.past_runs` says of the folder.
+
+    Raises
+    ------
+    DataError
+        No result, a result without a date, or two of one job on one day.
+    OSError
+        The folder does not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for day in pd.date_range("2026-11-01", periods=3):
+    ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day:%Y-%m-%d}")
+    >>> history = rd.History(folder)
+    >>> history.summary[["date", "column", "value", "n"]]
+            date column  value  n
+    0 2026-11-01  mrr@1    1.0  1
+    1 2026-11-02  mrr@1    1.0  1
+    2 2026-11-03  mrr@1    1.0  1
+    """
+
+    def __init__(
+        self, folder: Any, *, since: Any = None, until: Any = None, users: pd.DataFrame | None = None,
+        by: str | Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
+        root = existing_folder(folder)
+        segments = as_columns(by)
+        if segments and users is None:
+            raise OptionError(f"⟦by={by!r}⟧ names columns of users; pass ⟦+users=⟧, one row per user")
+        dated, self.since = _until(_dated_results(root), since, until)
+        self._values = _stacked(dated, [_summary_of_result(root / path, segments, users) for path in dated["path"]])
+        self._data = _stacked(dated, [_quantities(root / path) for path in dated["path"]])
+        self.summary, self.data = (one[one["date"] >= self.since].reset_index(drop=True)
+                                   for one in (self._values, self._data))  # fmt: skip
+        self.runs = past_runs(folder)
+        before = self._values.columns[: list(self._values.columns).index("metric")]
+        self._series = [name for name in before if name not in ("date", "path")]
+
+    def changes(
+        self, metrics: str | Sequence[str] | None = None, *, weekly: bool = True, confidence: float = 0.95
+    ) -> pd.DataFrame:
+        """Say when the level of a metric changed, with a chance of any false alarm, ever, of 1 − confidence.
+
+        Every series (job, `by` value, metric) has an e-process: the evidence that its level changed at some night,
+        against any constant level and spread. All series share 1 − confidence (Bonferroni), so that one may look every
+        night. After an alarm the search begins anew.
+
+        Parameters
+        ----------
+        metrics : str or list of str, optional
+            Columns such as "ndcg@10". Default: all; fewer are watched more sharply.
+        weekly : bool, default True
+            Every day of the week has its own level. The first week then shows nothing.
+        confidence : float, default 0.95
+            1 − the chance of a false alarm.
+
+        Returns
+        -------
+        DataFrame
+            One row per series, or per change of it: `job`, `by` columns, `column`, `n_runs`, `first`, `last` (dates),
+            `level` (mean of the nights since the last change), `changed` (first night of the new level), `found` (night
+            of the alarm), `before`, `after`, `diff` (means of the nights on both sides), `e_value` (evidence; 1/e_value
+            is a p-value), `better`, `warning`, `verdict`.
+            Verdict: "better", "worse", "changed" (a metric without direction), "no change shown"; "cannot tell" with a
+            warning: "few_runs" (fewer than 14), "not_independent" (neighbouring nights are alike, as where each result
+            is of a rolling window: evaluate each night on its own truth), "definition_changed".
+
+        Raises
+        ------
+        OptionError
+            A metric that no result has.
+
+        Notes
+        -----
+        The difference is that of the nights that the alarm divided, and rather too large if the alarm came soon.
+
+        References
+        ----------
+        Shafer and others 2011; Ramdas and others 2023 (e-processes).
+        """
+        known = self._values["column"].drop_duplicates().tolist()
+        wanted = as_columns(metrics) or known
+        if unknown := [name for name in wanted if name not in known]:
+            raise OptionError(f"⟦metrics={unknown}⟧ are in no result; there are {known}", argument="metrics")
+        rows = self._values[self._values["column"].isin(wanted)]
+        return self._changes(rows, [*self._series, "column"], weekly, confidence)
+
+    def _changes(self, rows: pd.DataFrame, keys: list[str], weekly: bool, confidence: float) -> pd.DataFrame:
+        """Look for changes of level in every series, and keep those that were found since the first day."""
+        check_value("confidence", confidence, SHARE)
+        series = rows.dropna(subset="value").groupby(keys, sort=False, dropna=False, observed=True)
+        found = []
+        for key, nights in series:
+            changes = _of_series(nights.sort_values("date"), weekly, (1 - confidence) / series.ngroups)
+            late = [row for row in changes if row["found"] is not None and row["found"] >= self.since]
+            found += [{**dict(zip(keys, key, strict=True)), **row} for row in late or changes[-1:]]
+            if not late:
+                found[-1] |= NO_CHANGE | ({} if found[-1]["warning"] else {"verdict": "no change shown"})
+        return pd.DataFrame(found, columns=[*keys, *CHANGE_COLUMNS])
+
+    def drift(self, *, weekly: bool = True, confidence: float = 0.95) -> pd.DataFrame:
+        """Say when the data changed: users, items, rows, unknown ids, judged share, quantiles of the scores.
+
+        Counts are compared as logarithms, so that `diff` is a relative change.
+
+        Parameters
+        ----------
+        weekly, confidence
+            As in `changes`.
+
+        Returns
+        -------
+        DataFrame
+            As `changes` returns it, one row per quantity or change of it; the verdict is "drifted" for a change.
+        """
+        table = self._changes(self._data, ["job", "model", "quantity"], weekly, confidence)
+        return table.assign(verdict=table["verdict"].replace({"changed": "drifted"}), better=None)
+
+    @property
+    def headline(self) -> str:
+        """How many runs there are, of which days."""
+        dates = self.summary["date"]
+        return f"{self.summary['path'].nunique()} results, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
+
+    def _shown(self) -> ReportTable:
+        shown = self.changes()[[*self._series, "column", "n_runs", "level", "changed", "diff", "verdict"]]
+        return ReportTable(pd.DataFrame({name: shown[name].map(_short_cell) for name in shown}))
+
+
+def _short_cell(value: Any) -> str:
+    if pd.isna(value):
+        return ""
+    if isinstance(value, pd.Timestamp):
+        return f"{value:%Y-%m-%d}"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+# ------------------------------------------------------------------------------------- the results
+
+
+def _dated_results(root: Path) -> pd.DataFrame:
+    """Return `date`, `job` and `path` of all results below a folder."""
+    started = past_runs(root).groupby("folder")["started"].min()
+    rows = []
+    for found in sorted(root.rglob(PER_USER)):
+        path = found.parent.relative_to(root).as_posix()
+        dates = DATE.findall(path)
+        if dates:
+            day = pd.Timestamp("-".join(dates[-1]))
+        elif path in started:
+            day = started[path].tz_localize(None).normalize()
+        else:
+            raise DataError(f"{found.parent} has no date in its path and no run.json; name it such as 2026-11-20")
+        rows.append({"date": day, "job": re.sub(r"//+", "/", DATE.sub("", path)).strip("/."), "path": path})
+    if not rows:
+        raise DataError(f"{root} holds no result; expected folders that Evaluation.to_parquet or recdf evaluate wrote")
+    table = pd.DataFrame(rows).sort_values(["job", "date"], kind="stable", ignore_index=True)
+    again = table[table.duplicated(["job", "date"], keep=False)]
+    if len(again):
+        raise DataError(f"{', '.join(again['path'].head(2))} are two results of one day; keep one of them")
+    return table
+
+
+def _until(dated: pd.DataFrame, since: Any, until: Any) -> tuple[pd.DataFrame, pd.Timestamp]:
+    """Return the results up to a day, and the first day that is looked at."""
+    last = dated["date"].max() if until is None else pd.Timestamp(until)
+    days = re.fullmatch(r"(\d+)d", str(since))
+    first = last - pd.Timedelta(days=int(days[1]) - 1) if days else pd.Timestamp(since or dated["date"].min())
+    if not dated["date"].between(first, last).any():
+        latest = dated["date"].max()
+        raise DataError(f"no result is from {first:%Y-%m-%d} to {last:%Y-%m-%d}; the latest is of {latest:%Y-%m-%d}")
+    return dated[dated["date"] <= last].reset_index(drop=True), first
+
+
+def _summary_of_result(folder: Path, segments: list[str], users: pd.DataFrame | None) -> pd.DataFrame:
+    """Return the summary of a result, also by segment, with the column and the definition of each metric."""
+    summary, spec = read_summary(folder)
+    if segments and users is not None:
+        result = read_parquet(folder)
+        keys = [name for name in spec["user_col"] if name in users.columns]
+        joined = result.per_user.merge(users[[*keys, *segments]], on=keys, how="left", validate="many_to_one")
+        by, metrics = [*spec["by"], *segments], [name for name in spec["metrics"] if name in joined]
+        summary = summarize(joined, by=by, metrics=metrics, user_col=spec["user_col"])
+    named = {(one["name"], one["k"]): name for name, one in spec["metrics"].items()}
+    keys_of_rows = zip(summary["metric"], (None if pd.isna(k) else int(k) for k in summary["k"]), strict=True)
+    columns = [named.get(key, key[0]) for key in keys_of_rows]
+    definitions = [spec["metrics"].get(name, {}).get("definition", "") for name in columns]
+    return summary.assign(column=columns, definition=definitions)
+
+
+def _quantities(folder: Path) -> pd.DataFrame:
+    """Return what is known of the data of a result: users, counts of rows, and the profile beside it."""
+    summary, spec = read_summary(folder)
+    found = {"users": int((summary["n"] + summary["n_undefined"]).max()), **spec["counts"]}
+    table = pd.DataFrame({"model": "", "quantity": list(found), "value": np.array(list(found.values()), np.float64)})
+    if (folder / PROFILE).exists():
+        profile = pd.read_parquet(folder / PROFILE)
+        if profile.attrs.get(PROFILED) == hashlib.sha256((folder / SUMMARY_FILE).read_bytes()).hexdigest():
+            table = pd.concat([table, profile], ignore_index=True)
+    return table
+
+
+def _stacked(dated: pd.DataFrame, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put the tables of all results below each other, behind date and job."""
+    parts = []
+    for row, table in zip(dated.to_dict("records"), tables, strict=True):
+        plain = table.copy(deep=False)
+        plain.attrs = {}
+        for at, name in enumerate(row):
+            plain.insert(at, name, row[name])
+        parts.append(plain)
+    return pd.concat(parts, ignore_index=True)
+
+
+# ---------------------------------------------------------------------------------------- changes
+
+
+def _of_series(nights: pd.DataFrame, weekly: bool, alpha: float) -> list[dict[str, Any]]:
+    """Return the changes of one series, or one row that says that there is none."""
+    dates, values = nights["date"].tolist(), nights["value"].to_numpy(np.float64)
+    day = nights["date"].dt.day_of_week.to_numpy() if weekly else np.zeros(len(values), np.int64)
+    counted = "quantity" in nights.columns and bool((values > 1).all())
+    own = np.log(values) if counted else values
+    found, alike = changes_of_level(own, day, alpha)
+    better = better_of(str(nights["column"].iloc[0])) if "column" in nights.columns else None
+    doubts = {
+        "few_runs": len(values) < LEAST_RUNS,
+        "not_independent": len(values) >= LEAST_RUNS and alike > CORRELATED,
+        "definition_changed": "definition" in nights.columns and nights["definition"].nunique() > 1,
+    }
+    warning = ",".join(word for word, there in doubts.items() if there)
+    edges = [0, *(change.begins for change in found), len(values)]
+    rows = []
+    for at, change in enumerate(found or [None]):
+        row: dict[str, Any] = dict.fromkeys(CHANGE_COLUMNS)
+        row |= {"n_runs": len(values), "first": dates[0], "last": dates[-1], "level": values[edges[-2] :].mean(),
+                "better": better, "warning": warning}  # fmt: skip
+        if change is not None:
+            row |= _said_of_change(change, own, values, dates, edges[at : at + 3], better)
+        row["verdict"] = "cannot tell" if warning else row["verdict"] or "no change shown"
+        rows.append(row)
+    return rows
+
+
+def _said_of_change(
+    change: LevelChange, own: np.ndarray, values: np.ndarray, dates: list[Any], edges: list[int], better: str | None
+) -> dict[str, Any]:
+    """Return what is said of one change: when, from where to where, and whether for the better."""
+    first, at, end = edges
+    diff = float(own[at:end].mean() - own[first:at].mean())
+    word = "changed" if better is None else "better" if (diff > 0) == (better == "larger") else "worse"
+    return {
+        "changed": dates[change.begins], "found": dates[change.found], "before": float(values[first:at].mean()),
+        "after": float(values[at:end].mean()), "diff": float(np.expm1(diff)) if own is not values else diff,
+        "e_value": float(np.exp(min(change.log_evidence, 700.0))), "verdict": word,
+    }  # fmt: skip

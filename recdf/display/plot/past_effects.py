@@ -1,0 +1,190 @@
+"""Pictures of the past: experiments by offline and online difference, and the values of a job by date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...diagnostics.history import History
+from ...errors import OptionError
+from ...experiments.decide.proxy_metrics import proxy_metrics as relations
+from ...tables.cells import digits_for, interval, number, visible
+from ..given_tables import labels
+from . import space, style
+from .style import Axes
+
+__all__ = ["history", "proxy_metrics"]
+
+ONE_SIGMA = np.linspace(0, 2 * np.pi, 61)  # the points of an ellipse, by their angle
+
+
+def _proxy_metrics_data(
+    tests: pd.DataFrame, *, offline: str | Mapping[str, str], online: str | Mapping[str, str], cov: str | None = None,
+    label_col: str | None = None, **options: Any,
+) -> pd.DataFrame:  # fmt: skip
+    """Return what `proxy_metrics` draws: `label`, `x`, `x_se`, `y`, `y_se`, `cov`, `line`, `naive`.
+
+    {parameters_returns}
+        One row per experiment; `line` and `naive` are the heights of both lines above x, which go through the mean.
+    """
+    found = relations(tests, offline=offline, online=online, cov=cov, **options)
+    row = found.iloc[0]
+    names = {"x": (row["offline"], offline), "y": (row["online"], online)}
+    data = pd.DataFrame({"label": tests[label_col].map(visible) if label_col else np.arange(len(tests)).astype(str)})
+    for axis, (name, given) in names.items():
+        data[axis] = tests[name].to_numpy(np.float64)
+        error = given[name] if isinstance(given, Mapping) else f"{name}_se"
+        data[f"{axis}_se"] = tests[error].to_numpy(np.float64)
+    data["cov"] = tests[cov].to_numpy(np.float64) if cov else 0.0
+    for column, slope in (("line", row["slope"]), ("naive", row["naive_slope"])):
+        data[column] = data["y"].mean() + slope * (data["x"] - data["x"].mean())
+    data = data[["label", "x", "x_se", "y", "y_se", "cov", "line", "naive"]]
+    data.attrs = {"recdf_proxy": row.to_dict()}
+    return data
+
+
+@style.drawn_from(_proxy_metrics_data)
+def proxy_metrics(
+    tests: pd.DataFrame, *, offline: str | Mapping[str, str], online: str | Mapping[str, str], cov: str | None = None,
+    label_col: str | None = None, ax: Axes | None = None, **options: Any,
+) -> Axes:  # fmt: skip
+    """Draw past experiments, offline difference against online effect, with the line of the true effects.
+
+    Parameters
+    ----------
+    tests : DataFrame
+        As in `rd.experiments.proxy_metrics`: one row per experiment.
+    offline, online : str or mapping
+        The two columns of differences, one each; a mapping names the column of the standard errors.
+    cov : str, optional
+        Column of their sampling covariance.
+    label_col : str, optional
+        Column that names the experiments, for readers of the picture's data.
+    options
+        Further options of `rd.experiments.proxy_metrics`, such as `smaller_is_better`.
+    {ax_returns_raises}
+
+    Notes
+    -----
+    Each ellipse reaches one standard error from its experiment on both axes. It is tilted where both differences were
+    measured on the same users. The dashed line is the ordinary regression, which noise pulls towards 0.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> tests = pd.DataFrame({"ndcg": [0.0, 0.01, 0.02, 0.03], "ndcg_se": 0.001, "ctr": [0.001, 0.004, 0.012, 0.014],
+    ...                       "ctr_se": 0.001})
+    >>> rd.plot.proxy_metrics.data(tests, offline="ndcg", online="ctr")[["x", "y", "line", "naive"]].round(4)
+          x      y    line   naive
+    0  0.00  0.001  0.0007  0.0007
+    1  0.01  0.004  0.0054  0.0054
+    2  0.02  0.012  0.0101  0.0101
+    3  0.03  0.014  0.0148  0.0148
+    >>> ax = rd.plot.proxy_metrics(tests, offline="ndcg", online="ctr")
+    """
+    data = _proxy_metrics_data(tests, offline=offline, online=online, cov=cov, label_col=label_col, **options)
+    row = data.attrs["recdf_proxy"]
+    ax = style.new_axes(ax)
+    for at in (ax.axhline, ax.axvline):
+        at(0, color=space.tone(ax, space.MUTED), linewidth=0.8)
+    for _, one in data.iterrows():
+        ax.plot(*_ellipse(one), color=style.COLOURS[0], linewidth=0.8, alpha=0.35)
+    (points,) = ax.plot(data["x"], data["y"], color=style.COLOURS[0], marker="o", markersize=5, linestyle="none")
+    style.says(points, [f"{one['label']}: {style.spoken('offline', one['x'])}; {style.spoken('online', one['y'])}"
+                        for _, one in data.iterrows()], "experiments")  # fmt: skip
+    ordered, lines = data.sort_values("x"), []
+    if not np.isnan(row["slope"]):
+        lines += ax.plot(ordered["x"], ordered["line"], color=style.COLOURS[1], linewidth=2)
+    lines += ax.plot(ordered["x"], ordered["naive"], color=space.tone(ax, space.MUTED), linewidth=1, linestyle="--")
+    style.legend(ax, [points, *lines], ["experiments", *["true effects"] * (len(lines) - 1), "naive regression"])
+    style.axis_names(ax, f"offline difference of {row['offline']}", f"online effect on {row['online']}")
+    style.title(ax, f"{row['online']} against {row['offline']}: {row['verdict']}")
+    form = f".{digits_for(row['slope'], row['slope_low'], row['slope_high'])}f"
+    slope = f"slope {number(row['slope'], form)} {interval(row['slope_low'], row['slope_high'], form)}".rstrip()
+    style.caption(ax, f"{slope}; {row['n_tests']} experiments; ellipses: one standard error")
+    return ax
+
+
+def _ellipse(row: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points one standard error from an experiment, tilted by the correlation of both errors."""
+    tilt = row["cov"] / (row["x_se"] * row["y_se"])
+    first, second = np.cos(ONE_SIGMA), tilt * np.cos(ONE_SIGMA) + np.sqrt(max(1 - tilt**2, 0)) * np.sin(ONE_SIGMA)
+    return row["x"] + row["x_se"] * first, row["y"] + row["y_se"] * second
+
+
+# ------------------------------------------------------------------------------------------ a job
+
+
+def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
+    """Return what `history` draws: `model`, `date`, `value`, `ci_low`, `ci_high`, `changed`.
+
+    {parameters_returns}
+        One row per run and series; `changed` is true at the first run of a new level.
+    """
+    known = history.summary["column"].drop_duplicates().tolist()
+    wanted = known[0] if metric is None else metric
+    if wanted not in known:
+        raise OptionError(f"⟦metric={metric!r}⟧ is in no result; there are {known}")
+    changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
+    keys = [name for name in changes.columns[: list(changes.columns).index("column")] if rows[name].nunique() > 1]
+    data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)
+    data.insert(0, "model", labels(rows, keys) if keys else wanted)
+    begun = changes.dropna(subset="changed")
+    at = set(zip(labels(begun, keys) if keys else [wanted] * len(begun), begun["changed"], strict=True))
+    data["changed"] = [pair in at for pair in zip(data["model"], data["date"], strict=True)]
+    data.attrs = {"recdf_metric": wanted}
+    return data
+
+
+@style.drawn_from(_history_data)
+def history(history: History, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw a metric over the runs of a job, one line per model or segment, with the nights at which it changed.
+
+    Parameters
+    ----------
+    history : History
+        The results of the job.
+    metric : str, optional
+        Column such as "ndcg@10". Default: the first.
+    {ax_returns_raises}
+    OptionError
+        A metric that no result has.
+
+    Notes
+    -----
+    A band is the interval of each night by itself. A ring marks the first night of a new level, as `changes` finds it.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for day in pd.date_range("2026-11-01", periods=3):
+    ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day:%Y-%m-%d}")
+    >>> rd.plot.history.data(rd.History(folder))[["model", "date", "value", "changed"]]
+       model       date  value  changed
+    0  mrr@1 2026-11-01    1.0    False
+    1  mrr@1 2026-11-02    1.0    False
+    2  mrr@1 2026-11-03    1.0    False
+    >>> ax = rd.plot.history(rd.History(folder))
+    """
+    data = _history_data(history, metric)
+    wanted, ax = data.attrs["recdf_metric"], style.new_axes(ax)
+    parts, lines = style.by_model(data), []
+    for name, rows, look in parts:
+        ax.fill_between(rows["date"], rows["ci_low"], rows["ci_high"], color=look.colour, alpha=0.15, linewidth=0)
+        (line,) = ax.plot(rows["date"], rows["value"], color=look.colour, marker=look.marker, markersize=4)
+        begun = rows[rows["changed"]]
+        ax.plot(begun["date"], begun["value"], color=look.colour, marker="o", markersize=13, markerfacecolor="none",
+                linestyle="none")  # fmt: skip
+        style.says(line, [style.spoken(f"{one['date']:%Y-%m-%d}", one["value"]) for _, one in rows.iterrows()], name)
+        lines.append(line)
+    handles, names = style.named(parts, lines)
+    style.legend(ax, handles, names)
+    space.dates(ax)
+    style.axis_names(ax, "date", wanted)
+    style.title(ax, f"{wanted} by date")
+    style.caption(ax, "bands: intervals of single nights; rings: a new level begins")
+    return ax

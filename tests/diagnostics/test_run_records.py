@@ -1,0 +1,121 @@
+"""Folders of experiments: what was found offline beside what was found online, and what cannot stand side by side."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.cli import main
+
+
+def run(words):
+    """Run the command in this process and return its exit code."""
+    return main([str(word) for word in words])
+
+
+def experiment(folder, seed, *, effect=0.1, metric="hitrate@1", users=0):
+    """Write one experiment with the command: an offline comparison of two models, and a test of two variants."""
+    rng, n = np.random.default_rng(seed), 300
+    ids = np.arange(n) + users
+    true = pd.DataFrame({"user_id": ids, "item_id": 1})
+
+    def lists(name, value, share):
+        return pd.DataFrame({name: value, "user_id": ids, "rank": 1, "item_id": np.where(rng.random(n) < share, 1, 2)})
+
+    folder.mkdir(parents=True)
+    true.to_parquet(folder / "t.parquet")
+    pd.concat([lists("model", "old", 0.4), lists("model", "new", 0.4 + effect)]).to_parquet(folder / "p.parquet")
+    variant = np.where(rng.permutation(n) < n // 2, "A", "B")
+    pd.DataFrame({"user_id": ids, "variant": variant}).to_parquet(folder / "a.parquet")
+    shown = lists("model", "x", 0.4).drop(columns="model")
+    hit = rng.random(n) < np.where(variant == "B", 0.4 + effect, 0.4)
+    shown.assign(item_id=np.where(hit, 1, 2)).to_parquet(folder / "s.parquet")
+    off, on = folder / "offline", folder / "online"
+    true_file = ["--true", folder / "t.parquet"]
+    for words in (
+        ["evaluate", *true_file, "--pred", folder / "p.parquet", "--by", "model", "-m", metric, "--out", off],
+        ["compare", off, "--baseline", "old", "--out", off],
+        ["evaluate", *true_file, "--pred", folder / "s.parquet", "-m", metric, "--out", on],
+        ["experiment", on, "--assignment", folder / "a.parquet", "--control", "A", "--expected", "A=1", "B=1",
+         "--role", f"{metric}=success", "--out", on],
+    ):  # fmt: skip
+        assert run([*words, "-q"]) == 0
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("archive")
+    for at in range(4):
+        experiment(folder / f"test-{at}", at, effect=0.1 * at, users=1000 * at)
+    return folder
+
+
+def test_each_experiment_is_one_row_with_both_differences(archive):
+    tests = rd.diagnostics.past_tests(archive)
+    assert tests["experiment"].tolist() == [f"test-{at}" for at in range(4)]
+    assert tests[["baseline", "model", "control", "treatment"]].drop_duplicates().to_numpy().tolist() == [
+        ["old", "new", "A", "B"]
+    ]
+    offline = rd.read_parquet(archive / "test-2" / "offline").compare_models(baseline="old").iloc[0]
+    assert tests.loc[2, "offline_hitrate@1"] == offline["diff"]
+    assert tests.loc[2, "offline_hitrate@1_se"] == offline["se"]
+    online = pd.read_parquet(archive / "test-2" / "online" / "comparison.parquet").iloc[0]
+    assert tests.loc[2, "online_hitrate@1"] == online["diff"]
+
+
+def test_every_run_stands_in_the_list_with_its_decision(archive):
+    runs = rd.diagnostics.past_runs(archive)
+    assert len(runs) == 16
+    assert runs["started"].is_monotonic_increasing
+    of_last = runs[runs["folder"] == "test-3/online"].set_index("command")["decided"]
+    assert of_last["evaluate"] == ""
+    assert of_last["experiment"].startswith("B: ")
+
+
+def test_the_command_shows_experiments_and_the_relation_and_writes_them(archive, tmp_path, capsys):
+    assert run(["history", archive, "--out", tmp_path / "out"]) == 0
+    out = capsys.readouterr().out
+    assert "test-3" in out
+    assert "cannot tell (few_tests" in out
+    tests = pd.read_parquet(tmp_path / "out" / "tests.parquet")
+    pd.testing.assert_frame_equal(tests, rd.diagnostics.past_tests(archive))
+    found = pd.read_parquet(tmp_path / "out" / "proxies.parquet").iloc[0]
+    own = rd.experiments.proxy_metrics(tests, offline="offline_hitrate@1", online="online_hitrate@1").iloc[0]
+    assert found["slope"] == own["slope"]
+    assert run(["history", archive, "--offline", "ndcg@9"]) == 2
+    assert "no experiment measured it; there is hitrate@1" in capsys.readouterr().err
+
+
+def test_experiments_with_the_same_users_are_refused(archive, tmp_path):
+    shutil.copytree(archive / "test-1", tmp_path / "one")
+    shutil.copytree(archive / "test-1", tmp_path / "two")
+    with pytest.raises(rd.DuplicateError, match="one and two have the same users"):
+        rd.diagnostics.past_tests(tmp_path)
+
+
+def test_a_metric_whose_definition_changed_is_refused(archive, tmp_path):
+    shutil.copytree(archive / "test-1", tmp_path / "one")
+    experiment(tmp_path / "two", 9, metric="hitrate@1", users=9000)
+    table = pd.read_parquet(tmp_path / "two" / "offline" / "comparison.parquet")
+    spec = json.loads(json.dumps(table.attrs["recdf"]))
+    spec["metrics"]["hitrate@1"]["definition"] = "hitrate(other=yes)@1"
+    table.attrs["recdf"] = spec
+    table.to_parquet(tmp_path / "two" / "offline" / "comparison.parquet")
+    with pytest.raises(rd.DataError, match=r"is hitrate@1 in one and hitrate\(other=yes\)@1 in two"):
+        rd.diagnostics.past_tests(tmp_path)
+
+
+def test_two_comparisons_of_models_in_one_experiment_are_refused(archive, tmp_path):
+    shutil.copytree(archive / "test-1", tmp_path / "one")
+    shutil.copytree(archive / "test-1" / "offline", tmp_path / "one" / "again")
+    with pytest.raises(rd.DataError, match="both compare models"):
+        rd.diagnostics.past_tests(tmp_path)
+
+
+def test_a_record_that_is_none_is_named(tmp_path):
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(rd.DataError, match=r"run\.json is no record"):
+        rd.diagnostics.past_runs(tmp_path)
