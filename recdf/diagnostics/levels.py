@@ -46,7 +46,7 @@ def call_of_levels(
     call = Call.from_arguments(function, options, True, lambda checked: parse(metrics, k, checked))
     for one in call.requests:
         family = one.metric.family if one.metric.built_in else "ranking"
-        if one.per == "item" or len(one.columns) > 1 or family not in ("ranking", "relevance"):
+        if one.per == "item" or len(one.columns) > 1 or family not in ("ranking", "relevance", "user_models"):
             kind = "one number for all lists" if one.per == "item" else f"a metric of {family}"
             words = f"{one.name} is {kind}; expected one number about the ranks of relevant items, such as 'ndcg@10'"
             raise OptionError(words, argument="metrics")

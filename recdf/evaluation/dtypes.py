@@ -93,10 +93,12 @@ def categories_of(frame: pd.DataFrame) -> bytes:
             array = _column_to_arrow(values, name, frame[name].dtype)
             # One list, so that columns of different lengths fit into one table.
             found[name] = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
-    if not found:
-        return b""
+    return to_stream(pa.table(found)) if found else b""
+
+
+def to_stream(table: pa.Table) -> bytes:
+    """Return the bytes of an Arrow stream."""
     sink = pa.BufferOutputStream()
-    table = pa.table(found)
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
@@ -180,7 +182,7 @@ def restore(column: Any, described: DescribedDtype, categories: Any = None) -> p
     if described["kind"] == "arrow":
         kind = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"]))).field(0).type
         return pd.Series(pd.arrays.ArrowExtensionArray(column if column.type == kind else column.cast(kind)))
-    values: pd.Series = _without_dictionary(column).to_pandas()
+    values: pd.Series = without_dictionary(column).to_pandas()
     dtype: Any = described["name"]
     if described["kind"] == "string":  # where the installed pandas has none for strings with NaN, they are objects
         dtype = ("str" if HAS_STR else "object") if described["nan"] else pd.StringDtype(described["storage"])
@@ -189,7 +191,7 @@ def restore(column: Any, described: DescribedDtype, categories: Any = None) -> p
 
 def _restore_category(column: pa.ChunkedArray, described: DescribedDtype, packed: Any) -> pd.Series:
     """Restore a categorical column by looking up its values, since parquet keeps the values but not the codes."""
-    values = _without_dictionary(column)
+    values = without_dictionary(column)
     categories = restore(packed, described["of"])
     if pa.types.is_decimal(values.type):
         categories = categories.map(Decimal)
@@ -205,10 +207,12 @@ def _is_text_kind(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _without_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without a dictionary."""
+def without_dictionary(column: Any) -> Any:
+    """Return an array, in chunks or not, without a dictionary."""
     if not pa.types.is_dictionary(column.type):
         return column
+    if isinstance(column, pa.Array):
+        return column.dictionary_decode()
     return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
 
 

@@ -24,6 +24,7 @@ from ..matching.side_tables.records import CODERS, read_sides
 from ..matching.side_tables.sides import IN_LISTS, Sides
 from ..metrics.compute import naming
 from ..metrics.record import Request
+from .dtypes import without_dictionary
 
 Role = Literal["true", "pred"]
 
@@ -58,8 +59,7 @@ def label_array(series: pd.Series) -> pa.Array:
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if isinstance(array.type, pa.BaseExtensionType):  # UUIDs and periods: Arrow compares only what they are stored as
         array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = without_dictionary(array)
     return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
 
 
@@ -91,18 +91,14 @@ class ExposureSums:
         over = {**self.over, **other.over}
         sums: dict[SumKey, np.ndarray] = {}
         for key in dict.fromkeys([*self.sums, *other.sums]):
-            given = [one.sums[key] for one in (self, other) if key in one.sums]
-            at = places.get(over[key.name])
-            if at is None:
-                length = max(map(len, given))
-                where = [np.arange(len(values)) for values in given]
-            else:
-                length = len(labels["true" if over[key.name] == "true" else "pred"])
-                where = [at[i] for i, one in enumerate((self, other)) if key in one.sums]
-            total = np.zeros(length, np.result_type(*given))
-            for rows, values in zip(where, given, strict=True):
-                total[rows] += values
-            sums[key] = total
+            given = [(i, one.sums[key]) for i, one in enumerate((self, other)) if key in one.sums]
+            about: Any = over[key.name]
+            at = places.get(about)
+            where = [slice(len(values)) if at is None else at[i] for i, values in given]
+            length = max(len(values) for _, values in given) if at is None else len(labels[about])
+            sums[key] = np.zeros(length, np.result_type(*(values for _, values in given)))
+            for rows, (_, values) in zip(where, given, strict=True):
+                sums[key][rows] += values
         return ExposureSums(labels, over, sums)
 
 
@@ -111,7 +107,7 @@ def exposure_sums(
 ) -> ExposureSums:
     """Count the sums that some metrics of exposure name; the item columns of both frames give the labels."""
     true = matched.true_lists
-    codes = {"pred": _distinct(matched.item, matched.n_items), "true": _distinct(true.item, matched.n_items)}
+    codes = {"pred": distinct_items(matched.item, matched.n_items), "true": distinct_items(true.item, matched.n_items)}
     labels: dict[Role, pa.Array] = {
         "true": label_array(true_item.take(true.rows(codes["true"][1]))),
         "pred": label_array(pred_item.take(matched.rows(codes["pred"][1]))),
@@ -141,7 +137,7 @@ def exposure_sums(
     return ExposureSums(labels, over, sums)
 
 
-def _distinct(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+def distinct_items(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct item codes, and one place of each."""
     place = np.full(n_items, -1, np.int64)
     place[item] = np.arange(len(item))

@@ -35,7 +35,7 @@ from ..metrics.compute import defined_values, settle_undefined
 from ..metrics.unknown import unknown_counts
 from ..progress import Progress
 from .carry import carried_columns
-from .exposure_sums import ExposureSums, exposure_sums
+from .exposure_sums import ExposureSums, distinct_items, exposure_sums
 from .summary_rows import ItemGroups, exposure_rows, item_groups, without_group
 from .value_moments import GroupMoments
 
@@ -220,15 +220,13 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
 
 def _truth_sum(matched: Matched, true: pd.DataFrame, options: Options) -> int:
     """Return a number that tells the items of `true` and their gains from others; those of parts add up."""
-    lists = matched.true_lists
+    lists, item = matched.true_lists, matched.true_lists.item.astype(np.int64, copy=False)
     # A gain counts as a whole number below 1022, so that the sums are exact.
     grade = 1.0 + np.asarray(1.0 if lists.constant_gain else lists.gain, np.float64).view(np.uint64) % 1021
-    times = np.bincount(lists.item) * grade if lists.constant_gain else np.bincount(lists.item, grade)
-    times = times.astype(np.uint64)
-    row = np.zeros(len(times), np.int64)
-    row[lists.item] = np.arange(len(lists.item))  # a row of each item
-    labels = true[options.item_col].take(lists.rows(row[times > 0]))
-    return int((times[times > 0] * hashes(labels)).sum(dtype=np.uint64))
+    times = np.bincount(item) * grade if lists.constant_gain else np.bincount(item, grade)
+    items, place = distinct_items(item, matched.n_items)
+    labels = true[options.item_col].take(lists.rows(place))
+    return int((times.take(items).astype(np.uint64) * hashes(labels)).sum(dtype=np.uint64))
 
 
 def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:

@@ -12,7 +12,7 @@ import json
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from .. import errors
 from ..inputs.row_rules import BrokenRows
 from ..matching.counts import Over
 from ..matching.overlap import Overlap
+from .dtypes import to_stream
 from .exposure_sums import ExposureSums, Role, SumKey
 from .part import Failure, Measured, PartResult
 from .summary_rows import ItemGroups
@@ -34,13 +35,16 @@ SCHEMA = pa.schema({
 })  # fmt: skip
 
 
+IN_JSON = ("counts", "side_counts", "order", "relevance_col")  # fields of `Measured` that JSON can hold
+
+
 class _PartRow(NamedTuple):
     """One row of the table."""
 
     piece: str
     details: dict[str, Any]
-    floats: np.ndarray | None = None
-    integers: np.ndarray | None = None
+    floats: np.ndarray = np.empty(0)
+    integers: np.ndarray = np.empty(0, np.int64)
     labels: bytes | None = None
 
 
@@ -73,12 +77,7 @@ def _trace(error: Exception) -> Iterator[str]:
 def _measured_rows(measured: Measured) -> Iterator[_PartRow]:
     if measured.exposed is not None:
         raise ValueError("rows of exposure were made of a whole population, which is no part; measure with whole=False")
-    counts = {
-        "counts": dict(measured.counts),
-        "side_counts": dict(measured.side_counts),
-        "order": measured.order,
-        "relevance_col": measured.relevance_col,
-    }
+    counts = {name: getattr(measured, name) for name in IN_JSON}
     yield _PartRow("by", {"rows": len(measured.by)}, labels=_stream(measured.by))
     yield _PartRow("counts", counts, integers=measured.n_lists)
     overlap = asdict(measured.overlap)
@@ -94,11 +93,11 @@ def _measured_rows(measured: Measured) -> Iterator[_PartRow]:
             yield from _moments("moments of group", one)
     if measured.exposure is not None:
         for role, labels in measured.exposure.labels.items():
-            yield _PartRow("items", {"role": role}, labels=_table_stream(pa.table({"item": labels})))
+            yield _PartRow("items", {"role": role}, labels=to_stream(pa.table({"item": labels})))
         for key, values in measured.exposure.sums.items():
-            exact = values if values.dtype.kind in "iub" else None
             details = {**key._asdict(), "over": measured.exposure.over[key.name]}
-            yield _PartRow("sum", details, values if exact is None else None, exact)
+            numbers: dict[str, Any] = {"integers" if values.dtype.kind in "iub" else "floats": values}
+            yield _PartRow("sum", details, **numbers)
 
 
 def _moments(piece: str, moments: GroupMoments) -> Iterator[_PartRow]:
@@ -108,14 +107,7 @@ def _moments(piece: str, moments: GroupMoments) -> Iterator[_PartRow]:
 
 
 def _stream(frame: pd.DataFrame) -> bytes:
-    return _table_stream(pa.Table.from_pandas(frame, preserve_index=False))
-
-
-def _table_stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return cast(bytes, sink.getvalue().to_pybytes())
+    return to_stream(pa.Table.from_pandas(frame, preserve_index=False))
 
 
 # ------------------------------------------------------------------------------------------------- read
@@ -124,7 +116,7 @@ def _table_stream(table: pa.Table) -> bytes:
 def from_arrow(table: pa.Table) -> PartResult:
     """Read the result that `to_arrow` wrote."""
     pieces = [_read_part_row(row) for row in table.to_pylist()]
-    (buckets,) = [frozenset(_integers(piece).tolist()) for piece in pieces if piece.piece == "buckets"]
+    (buckets,) = [frozenset(piece.integers.tolist()) for piece in pieces if piece.piece == "buckets"]
     findings = {one.details["role"]: BrokenRows.from_json(one.details) for one in pieces if one.piece == "findings"}
     for piece in pieces:
         if piece.piece == "failure":
@@ -134,8 +126,7 @@ def from_arrow(table: pa.Table) -> PartResult:
 
 
 def _read_part_row(row: Mapping[str, Any]) -> _PartRow:
-    floats = None if row["floats"] is None else np.array(row["floats"], np.float64)
-    integers = None if row["integers"] is None else np.array(row["integers"], np.int64)
+    floats, integers = np.array(row["floats"], np.float64), np.array(row["integers"], np.int64)
     return _PartRow(row["piece"], json.loads(row["details"]), floats, integers, row["labels"])
 
 
@@ -158,7 +149,7 @@ def _failure(details: Mapping[str, Any]) -> Failure:
 
 def _measured_of(named: Mapping[str, _PartRow], pieces: list[_PartRow]) -> Measured:
     counts, overlap = named["counts"], named["overlap"]
-    by_shares_item = _floats(overlap).astype(bool)
+    by_shares_item = overlap.floats.astype(bool)
     moments = [_moments_of(piece) for piece in pieces if piece.piece == "moments"]
     groups = None
     if "groups" in named:
@@ -168,11 +159,8 @@ def _measured_of(named: Mapping[str, _PartRow], pieces: list[_PartRow]) -> Measu
     by = _frame_of_row(named["by"])
     return Measured(
         by=by if len(by.columns) else pd.DataFrame(index=range(named["by"].details["rows"])),
-        order=counts.details["order"], relevance_col=counts.details["relevance_col"], n_lists=_integers(counts),
-        moments=moments[0] if moments else None, counts=counts.details["counts"],
-        side_counts=counts.details["side_counts"],
-        overlap=Overlap(n_judged=_integers(overlap), by_shares_item=by_shares_item, **overlap.details), groups=groups,
-        exposure=_exposure(pieces),
+        n_lists=counts.integers, moments=moments[0] if moments else None, groups=groups, exposure=_exposure(pieces),
+        overlap=Overlap(n_judged=overlap.integers, by_shares_item=by_shares_item, **overlap.details), **counts.details,
     )  # fmt: skip
 
 
@@ -186,21 +174,13 @@ def _exposure(pieces: list[_PartRow]) -> ExposureSums | None:
         elif piece.piece == "sum":
             key = SumKey(piece.details["k"], piece.details["by"], piece.details["name"])
             over[key.name] = piece.details["over"]
-            sums[key] = _integers(piece) if piece.integers is not None else _floats(piece)
+            sums[key] = piece.integers if len(piece.integers) else piece.floats
     return ExposureSums(labels, over, sums) if labels else None
 
 
 def _moments_of(piece: _PartRow) -> GroupMoments:
     details = piece.details
-    return GroupMoments(_integers(piece), *_floats(piece).reshape(details["arrays"], -1, details["columns"]))
-
-
-def _integers(piece: _PartRow) -> np.ndarray:
-    return np.empty(0, np.int64) if piece.integers is None else piece.integers
-
-
-def _floats(piece: _PartRow) -> np.ndarray:
-    return np.empty(0) if piece.floats is None else piece.floats
+    return GroupMoments(piece.integers, *piece.floats.reshape(details["arrays"], -1, details["columns"]))
 
 
 def _open(piece: _PartRow) -> pa.Table:

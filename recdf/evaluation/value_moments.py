@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 
 import numpy as np
 
+from ..inputs.sizes import sizes
 from ..inputs.sums import exact_sums
 from ..stats.moments import MEAN_ROUNDING
 from ..stats.student import interval_quantile
@@ -43,21 +45,27 @@ class GroupMoments:
         """Compute the moments of each column (NaN: no value) in each group; `weight` is that of each list."""
         if weight is not None:
             return _weighted_moments(columns, group, n_groups, weight)
-        rows, found = np.bincount(group, minlength=n_groups), []
+        rows, given, found = np.bincount(group, minlength=n_groups), iter(columns), []
+        at_once = 1 if n_groups > 1 else max(1, sizes().moment_cells // max(1, len(group)))
+
+        def sums(x: np.ndarray) -> np.ndarray:
+            return exact_sums(x)[:, None] if n_groups == 1 else exact_sums(x[0], group, n_groups)[None]
+
         with np.errstate(invalid="ignore", divide="ignore"):
-            for column in columns:
-                missing, x, n, total = None, column, rows, exact_sums(column, group, n_groups)
+            while some := list(islice(given, at_once)):
+                x = np.stack(some)
+                missing, n, total = None, np.broadcast_to(rows, (len(x), n_groups)), sums(x)
                 if np.isnan(total).any():
-                    missing = np.isnan(column)
-                    x = np.where(missing, 0.0, column)
-                    n, total = rows - np.bincount(group[missing], minlength=n_groups), exact_sums(x, group, n_groups)
+                    missing = np.isnan(x)
+                    x = np.where(missing, 0.0, x)
+                    n, total = rows - sums(missing), sums(x)
                 mean = total / n
-                off = x - (mean[0] if n_groups == 1 else mean[group])
-                off *= off
+                x = x - (mean if n_groups == 1 else mean[:, group])
+                x *= x
                 if missing is not None:  # keep a NaN that comes from an infinite mean, which has no spread
-                    off[missing] = 0.0
-                found.append((n.astype(np.float64), total, exact_sums(off, group, n_groups)))
-        n, total, squares = (np.stack(each, axis=1) for each in zip(*found, strict=True))
+                    x[missing] = 0.0
+                found.append((n.astype(np.float64), total, sums(x)))
+        n, total, squares = (np.concatenate(each).T for each in zip(*found, strict=True))
         return cls(rows, n, rows[:, None] - n, total, squares)
 
     def __add__(self, other: GroupMoments) -> GroupMoments:
@@ -87,9 +95,10 @@ class GroupMoments:
         self, columns: Iterable[np.ndarray], group: np.ndarray, weight: np.ndarray | None = None
     ) -> GroupMoments:
         """Return the moments with the undefined lists of these columns, which are NaN there whatever they count as."""
-        there = True if weight is None else weight > 0
-        found = [np.bincount(group, np.isnan(column) & there, len(self.rows)) for column in columns]
-        return replace(self, undefined=np.stack(found, axis=1))
+        counts = slice(None) if weight is None else weight > 0
+        own, n_groups = group[counts], len(self.rows)
+        found = [np.bincount(own[np.isnan(column[counts])], minlength=n_groups) for column in columns]
+        return replace(self, undefined=np.stack(found, axis=1).astype(np.float64))
 
     @property
     def mass(self) -> np.ndarray:

@@ -30,10 +30,11 @@ class Sizes:
     are dealt at a time · group_rows : rows whose values are dealt at a time · marked_cells : marks of items of a few
     lists · rows_of_marks : rows that these lists must have, or their rows are paired instead.
 
-    Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each · most_indicators : values
-    become indicators only if there are at most so many · category_cells : entries of a matrix of lists and categories ·
-    feature_bytes : gathered features of a block of lists · product : multiplications that OpenBLAS makes in one thread,
-    since threads of small products wait for each other.
+    Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each · moment_cells : values of
+    short columns whose moments are computed together · most_indicators : values become indicators only if there are at
+    most so many · category_cells : entries of a matrix of lists and categories · feature_bytes : gathered features of a
+    block of lists · product : multiplications that OpenBLAS makes in one thread, since threads of small products wait
+    for each other.
 
     Experiments: many_users : variants of so many users are compared by one pass over all columns.
 
@@ -73,6 +74,7 @@ class Sizes:
     marked_cells: int = 2**21
     rows_of_marks: int = 2**10
     summed_terms: int = 2**14
+    moment_cells: int = 2**14
     most_indicators: int = 1024
     category_cells: int = 2**20
     feature_bytes: int = 2**22

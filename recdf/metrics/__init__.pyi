@@ -91,6 +91,7 @@ __all__ = [
     "r2",
     "rbo",
     "rbp",
+    "rbp_residual",
     "recall",
     "relevant_rank",
     "revenue",
@@ -106,6 +107,7 @@ __all__ = [
     "unrepeated",
     "unseen",
     "user_coverage",
+    "user_model",
     "utility",
 ]
 
@@ -1154,14 +1156,30 @@ class _Rbp(ListMetric):
 
     def __call__(
         self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        normalize: Literal["endless", "achievable"] = "endless", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
         self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
-        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
+        normalize: Literal["endless", "achievable"] = "endless", items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rbp: _Rbp
+
+class _RbpResidual(ListMetric):
+    """How much items that nobody judged could add to `rbp`; smaller is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+rbp_residual: _RbpResidual
 
 class _Recall(ListMetric):
     """Share of the relevant items that are among the first k; larger is better, in [0, 1]."""
@@ -1379,6 +1397,32 @@ class _UserCoverage(Metric):
     ) -> float: ...
 
 user_coverage: _UserCoverage
+
+class _UserModel(ListMetric):
+    """Gain per item that a user sees who goes down the list by a model; larger is better, in [0, 1]."""
+
+    def __call__(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        model: Literal["rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set", "tbg", "umeasure", "weights"] = "rbp",
+        measure: Literal["utility", "total", "items", "residual"] = "utility", p: float | None = None,
+        rate: float = 0.25, T: float = 1.0, beta: float = 0.5, halflife: float = 224.0, length: float = 1000.0,
+        weights: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
+        gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: int = 1000,
+        cost_col: str | None = None, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> float: ...
+    def per_user(
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        model: Literal["rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set", "tbg", "umeasure", "weights"] = "rbp",
+        measure: Literal["utility", "total", "items", "residual"] = "utility", p: float | None = None,
+        rate: float = 0.25, T: float = 1.0, beta: float = 0.5, halflife: float = 224.0, length: float = 1000.0,
+        weights: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
+        gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: int = 1000,
+        cost_col: str | None = None, items: Ids | None = None, exclude: Rows | None = None,
+        **options: Unpack[CallArguments],
+    ) -> pd.DataFrame: ...
+
+user_model: _UserModel
 
 class _Utility(ListMetric):
     """What a list is worth if hits, misses and missed items have prices; larger is better, without bounds."""

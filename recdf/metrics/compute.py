@@ -139,8 +139,10 @@ def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
 def _refuse_beyond(values: Floats, request: Request, matched: Matched | None = None) -> None:
     """Raise if a value of a metric of one's own, of `matched` lists or of all, is outside the bounds it declares."""
     (low, high), metric = request.bounds, request.metric
+    if metric.built_in:
+        return
     beyond = (values < (-np.inf if low is None else low)) | (values > (np.inf if high is None else high))
-    if not metric.built_in and beyond.any():
+    if beyond.any():
         place = int(np.flatnonzero(beyond)[0])
         where = "all lists"
         if matched is not None:

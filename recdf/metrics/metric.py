@@ -104,7 +104,7 @@ class ListMetric(Metric):
         """One row per list of the population: `by` columns, list key columns, the metric at k."""
         call, true, pred = self._call(args, kwargs)
         if call.requests[0].pooled:
-            raise OptionError(f"⟦{self.name}(pooled=True)⟧ is one number for all lists, and no list has a value of it")
+            raise OptionError(f"{self.name}(pooled=True) is one number for all lists, and no list has a value of it")
         with call.match(true, pred) as matched:
             return per_user_frame(matched, compute(matched, call.requests[0], call.options))
 

@@ -40,6 +40,13 @@ RANKS_AT_ONCE = 2**20
 
 def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
     """First entry in `aspects` and number of entries for each row of `true`. Rows that are not relevant have none."""
+    found: tuple[np.ndarray, np.ndarray] = matched.derived(
+        ("aspects of true", aspects.labels.name), lambda: _aspects_of_true(matched, aspects)
+    )
+    return found
+
+
+def _aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
     true_lists = matched.true_lists
     n_keys = len(true_lists.start) - 1
     user = np.zeros(n_keys, np.int64)
@@ -55,8 +62,14 @@ def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.
 
 def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each pair of a hit and an aspect, by rank: code of (list, aspect), rank, number of earlier hits with it."""
+    code, rank, earlier = lists.matched.derived(("covered", aspects.labels.name), lambda: _covered(lists, aspects))
+    within = rank <= lists.k
+    return code[within], rank[within], earlier[within]
+
+
+def _covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     first, length = aspects_of_true(lists.matched, aspects)
-    hits = lists.hits
+    hits = lists.whole.hits
     n = length[hits.true_place]
     code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[hits.true_place], n)]
     return code, np.repeat(hits.rank, n), n_earlier(code)
@@ -80,10 +93,26 @@ def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: fl
 
 
 def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
-    """α-DCG of the relevant items of each list in the greedy order, in which the next item is the one that adds most.
+    """α-DCG of the relevant items of each list in the greedy order: the next one is that which adds most."""
+    matched, total = lists.matched, np.zeros(len(lists.matched.true_lists.start) - 1)
+    taken: list[tuple[np.ndarray, np.ndarray]]
+    key = ("greedy", aspects.labels.name, alpha)
+    taken, rounds = matched.derived(key, lambda: ([], _greedy(lists, aspects, alpha)))
+    for rank in range(1, lists.k + 1):  # all cut-offs and discounts share the rounds
+        if len(taken) < rank:
+            if (further := next(rounds, None)) is None:
+                break
+            taken.append(further)
+        owner, gain = taken[rank - 1]
+        total[owner] += gain * DISCOUNTS[discount](np.array(rank), p)
+    return np.append(total, 0.0).take(matched.true_list)
 
-    Each round of the loop takes the next item of all lists at once. Of items that add the same, it takes the one with
-    the largest id.
+
+def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, rank by rank, the lists of `true` that have an item left, and what the item adds that adds most.
+
+    Each round takes the next item of all lists at once. Of items that add the same, it takes the one with the largest
+    id.
     """
     matched = lists.matched
     true_lists, item_rank = matched.true_lists, lists.sides.item_rank()
@@ -95,25 +124,21 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p:
     owner, n = key[row], length[row]
     of_row = np.repeat(np.arange(len(row)), n)
     code = owner[of_row] * aspects.n_aspects + aspects.aspect[spans(first[row], n)]
-    pair = np.unique(code, return_inverse=True)[1]
+    pair = np.searchsorted(distinct(code), code)
     weight = np.ones(pair.max(initial=-1) + 1)
-    total = np.zeros(len(true_lists.start) - 1)
-    for rank in range(1, min(lists.k, int(np.bincount(owner).max(initial=0))) + 1):
+    while len(owner):
         score = exact_sums(weight[pair], of_row, len(owner))
         heads = np.flatnonzero(np.diff(owner, prepend=-1))
         best = np.maximum.reduceat(score, heads)
         ahead = np.flatnonzero(score == np.repeat(best, np.diff(np.append(heads, len(owner)))))
         taken = ahead[np.flatnonzero(np.diff(owner[ahead], prepend=-1))]
-        total[owner[taken]] += score[taken] * DISCOUNTS[discount](np.array(rank), p)
+        yield owner[taken], score[taken]
         left = np.ones(len(owner), bool)
         left[taken] = False
         weight[pair[~left[of_row]]] *= 1.0 - alpha
         keep = left[of_row]
         of_row, pair = (offsets(left)[of_row])[keep], pair[keep]
         owner = owner[left]
-        if not len(owner):
-            break
-    return np.append(total, 0.0).take(matched.true_list)
 
 
 def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:

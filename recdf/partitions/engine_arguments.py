@@ -179,6 +179,8 @@ UNKNOWN = Cause(
     "", "{detail}",
     "The whole error is in error.__cause__. If the frame fails without recdf too, the cause is in its own steps",
 )  # fmt: skip
+# What Spark hands on of an error of a worker is text alone. So one sentence is both written and read.
+IN_BUCKET = "in bucket {} of lists:{}"
 WANTED = r"(?:Unable to allocate|[mr]e?alloc of size)[^\n]*"  # how much memory was asked for
 
 
@@ -212,7 +214,7 @@ def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineErr
     text = "\n".join(f"{type(one).__name__}: {one}" for one in _chain(error))
     found = ((cause, re.search(cause.signs, text)) for cause in CAUSES)
     cause, match = next((pair for pair in found if pair[1]), (UNKNOWN, None))
-    bucket = re.search(r"in bucket (\d+) of lists:? ?([^\n]*)", text)
+    bucket = re.search(IN_BUCKET.format(r"(\d+)", r"([^\n]*)"), text)
     wanted = bucket[2].strip() if bucket else "".join(re.findall(WANTED, text)[:1])
     words = {
         "where": "" if bucket is None else f" in bucket {int(bucket[1]):,} of {n_buckets:,}",
@@ -264,4 +266,4 @@ def in_bucket(bucket: int, error: MemoryError) -> MemoryError:
     Its notes, which name the metric, become part of its message, since an engine may lose notes on the way.
     """
     words = ", ".join(filter(None, [str(error), *getattr(error, "__notes__", [])]))
-    return MemoryError(f"in bucket {bucket} of lists: {words}")
+    return MemoryError(IN_BUCKET.format(bucket, f" {words}"))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,25 +79,28 @@ class BucketCells:
     def _write(self, table: pa.Table, edges: np.ndarray) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (`close` closes it)
-        start = self._file.tell()
+        start, schema = self._file.tell(), table.schema
         for bucket in np.flatnonzero(np.diff(edges)).tolist():
             for batch in table.slice(edges[bucket], edges[bucket + 1] - edges[bucket]).to_batches():
                 cell = batch.serialize()
                 self._file.write(cell)
-                self._places[bucket].append((start, cell.size, table.schema))
+                self._places[bucket].append((start, cell.size, schema))
                 start += cell.size
 
     def read(self, bucket: int) -> pa.Table:
         """Return all rows of a bucket. Integers are as wide as the widest that were added."""
         found = [table.slice(edges[bucket], edges[bucket + 1] - edges[bucket]) for table, edges in self._kept]
-        places = self._places[bucket]
+        places, end = self._places[bucket], 0
         data = pa.allocate_buffer(sum(size for _, size, _ in places))  # of Arrow, which gives it back when it is free
-        ends = np.cumsum([size for _, size, _ in places]).tolist()
-        for (start, size, schema), end in zip(places, ends, strict=True):
-            self._file.seek(start)
-            self._file.readinto(memoryview(data)[end - size : end])
-            batch = ipc.read_record_batch(data.slice(end - size, size), schema)
-            found.append(pa.Table.from_batches([batch]))
+        room = memoryview(data)
+        for schema, cells in groupby(places, key=lambda place: place[2]):  # a table of each cell would take longer
+            batches = []
+            for start, size, _ in cells:
+                self._file.seek(start)
+                self._file.readinto(room[end : end + size])
+                batches.append(ipc.read_record_batch(data.slice(end, size), schema))
+                end += size
+            found.append(pa.Table.from_batches(batches))
         filled = [table for table in found if len(table)] or [self.schema.empty_table()]
         return pa.concat_tables(filled, promote_options="permissive")
 
@@ -229,11 +233,8 @@ class FilesRun(Run[Any]):
     needed: NeededOfFiles
 
     def __init__(self, engine: FilesEngine, files: NeededOfFiles, n_buckets: int, sizes: Sizes) -> None:
-        population = files.call.options.population.frames
-        schemas = {
-            role: schema.append(pa.field(ROW, pa.int64())) if role in population else schema
-            for role, schema in files.schemas.items()
-        }
+        rows = {role: pa.field(ROW, pa.int64()) for role in files.call.options.population.frames}
+        schemas = {role: pa.schema([*one, rows[role]]) if role in rows else one for role, one in files.schemas.items()}
         super().__init__(engine, files.sources, replace(files, schemas=schemas), n_buckets)
         self.sizes = sizes
         # `by` value × span + row orders the lists of the result, since `span` is larger than any row number.

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from ..errors import DataError
+from ..evaluation.dtypes import without_dictionary
 from ..inputs.digits import GOLDEN, LOW_BYTES
 from ..inputs.sorting import offsets
 
@@ -128,9 +129,7 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the columns of a schema in its types, without dictionaries and with -0.0 as 0.0."""
     columns = {}
     for field in schema:
-        column = table[field.name]
-        if pa.types.is_dictionary(column.type):
-            column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+        column = without_dictionary(table[field.name])
         if column.type != field.type:
             try:
                 column = column.cast(field.type)
@@ -148,14 +147,15 @@ def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
     A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these columns get narrow,
     and have 32 bits at least: threads that measure them as they are do so fastest.
     """
-    least: Any = np.bool_ if names is None else np.int32
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if pa.types.is_integer(column.type) and (names is None or name in names):
             low, high = (edge.as_py() for edge in pc.min_max(column).values())
             if low is not None:
-                kind = np.promote_types(np.min_scalar_type(high if low >= 0 else min(low, -high - 1)), least)
+                signed = min(low, -high - 1)  # a signed type that holds it holds both edges
+                kind = np.min_scalar_type(high if low >= 0 and names is None else signed)
+                kind = kind if names is None else np.promote_types(kind, np.int32)
                 if kind.itemsize * 8 < column.type.bit_width:
-                    table = table.set_column(place, name, column.cast(pa.from_numpy_dtype(kind)))
+                    table = table.set_column(place, name, column.cast(pa.from_numpy_dtype(kind), safe=False))
     return table
 
 
@@ -231,7 +231,7 @@ def _hash_into(hashed: np.ndarray, column: Any) -> None:
     if isinstance(column, pa.ChunkedArray):  # still several chunks, if one cannot hold all strings
         column = pa.concat_arrays(column.chunks)
     if pa.types.is_dictionary(kind):
-        return _hash_into(hashed, column.dictionary_decode())
+        return _hash_into(hashed, without_dictionary(column))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _hash_into(hashed, column.cast(pa.large_binary()))
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):

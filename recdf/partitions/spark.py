@@ -78,12 +78,10 @@ def evaluate(
         return evaluate_frames(
             engine, true, pred, Asked(metrics, k, options, partitions, SPARK_ARGUMENTS), engine.n_partitions
         )
-    except RecdfError as error:
-        error.reword(_spark_words)
+    except BaseException as error:
         engine.unpersist()
-        raise
-    except BaseException:
-        engine.unpersist()
+        if isinstance(error, RecdfError):
+            error.reword(_spark_words)
         raise
 
 
@@ -142,9 +140,8 @@ class SparkEngine:
         found = _by_position(frame, names)
         if isinstance(work, Distinct):  # Spark finds distinct rows without Python
             return found.distinct().toDF(*names)
-        made = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_bare_schema(schema))).toDF(
-            *schema.names
-        )
+        cells = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_bare_schema(schema)))
+        made = cells.toDF(*schema.names)
         if self.cache and isinstance(work, Packing) and work.kept:
             self._kept.append(made.persist())
         return made

@@ -119,9 +119,11 @@ def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch, resiz
 def test_squares_of_one_group_and_of_several(values, squares, terms, resized):
     resized(summed_terms=terms)
     column, group = np.array(values), np.zeros(len(values), np.int64)
+    others = [np.arange(1.0, len(values) + 1), np.full(len(values), np.nan)]
     for n_groups in (1, 2):
-        found = value_moments.GroupMoments.of([column], group, n_groups).squares[0]
-        np.testing.assert_array_equal(found, [squares])
+        found = value_moments.GroupMoments.of([column, *others], group, n_groups)
+        np.testing.assert_array_equal(found.squares[0], [squares, np.var(others[0]) * len(values), 0.0])
+        np.testing.assert_array_equal(found.n[0], [np.count_nonzero(~np.isnan(column)), len(values), 0])
 
 
 def test_a_summary_of_one_group_equals_that_of_many(frames):

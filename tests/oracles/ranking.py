@@ -203,11 +203,16 @@ def normalized_gain(one, *, gain="linear"):
 
 
 @oracle
-def rbp(one, *, p=0.8, gain="linear"):
-    """(1 − p) Σ g_i p^(i−1), gains in [0, 1]."""
+def rbp(one, *, p=0.8, gain="linear", normalize="endless"):
+    """Σ g_i p^(i−1) times 1 − p, or over the sum for the ranks that relevant items can fill; gains in [0, 1]."""
     if any(transform(t.gain, gain) > 1 for t in one.judged):
         raise ValueError("gains must lie in [0, 1]")
-    return (1 - p) * sum(transform(s.gain, gain) * p ** (i - 1) for i, s in ranks(one))
+    total = sum(transform(s.gain, gain) * p ** (i - 1) for i, s in ranks(one))
+    if normalize == "achievable":
+        if one.n and not one.m:
+            return 0.0
+        return ratio(total, sum(p ** (i - 1) for i in range(1, min(one.n, one.m) + 1)))
+    return (1 - p) * total
 
 
 @oracle

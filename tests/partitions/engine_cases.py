@@ -44,10 +44,28 @@ def case_side_tables_exposure_and_groups():
     return true, pred, metrics, options
 
 
+def case_pooled_values_and_intents():
+    true, pred = frames(33)
+    true["weight"] = true["user_id"] % 3 + 0.5
+    aspects = pd.DataFrame({"item_id": [*range(ITEMS), *range(5)], "aspect": [*"xyz" * 4, *"wwwww"]})
+    pooled = ["precision(pooled=True)", "pair_accuracy(pooled=True)", "percentile_rank(pooled=True)"]
+    intents = ["intent_aware(metric=err)", "intent_aware(metric=mapr(tied=worst))", "a_ndcg(discount=reciprocal)"]
+    options = {"by": "model", "weight_col": "weight", "aspects": aspects, "items": side_tables()["items"]}
+    return true, pred, [*pooled, *intents, "ndcg(average=levels)", "pair_accuracy", "percentile_rank"], options
+
+
 def case_the_largest_gain_of_all():
     true, pred = frames(2)
     metrics = ["err", "rbp(gain=binary)", "ndcg"]
     return true, pred.astype({"user_id": "int32"}), metrics, {"by": "model", "min_relevance": 1.0}
+
+
+def case_items_that_nobody_judged():
+    true, pred = frames(14)
+    true["relevance"] = true["relevance"].where(true.index % 4 > 0).where(true.index % 5 > 0, -1.0)
+    metrics = ["judged", "infap", "bpref", "rbp_residual", "user_model(model=inst)", "user_model(measure=residual)"]
+    again = pd.concat([pred, pred.sample(40, random_state=3)], ignore_index=True)
+    return true, again, [*LISTS, *metrics, "utility", "unrepeated", "sufficient", "iprecision"], {"by": "model"}
 
 
 def case_seen_items_are_left_out():

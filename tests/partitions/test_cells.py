@@ -84,6 +84,8 @@ def test_rows_of_two_widths_come_back_in_order(tmp_path, memory):
     ("values", "kind", "expected"),
     [
         ([2**31 - 1, -(2**31)], pa.int64(), pa.int32()),
+        ([0, 99_999], pa.int64(), pa.int32()),
+        ([2**31 - 1], pa.uint32(), pa.uint32()),
         ([2**31], pa.int64(), pa.int64()),
         ([-(2**31) - 1], pa.int64(), pa.int64()),
         ([5, None], pa.int64(), pa.int32()),

@@ -44,7 +44,13 @@ NUMBERS = {
     "at_most": [2],
     "max_fpr": [0.4, 1.0],
     "at": [0.0, 0.35, 1.0],
+    "T": [0.25, 2.0],
+    "halflife": [3.0],
+    "length": [6.0],
+    "depth": [4],
 }
+
+TIMED = ("tbg", "umeasure", "weights")  # models of time have no chances
 
 
 def numbers_to_try(metric, name):
@@ -139,6 +145,9 @@ def variants(metric):
     found = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     found += [{name: value} for name, values in numbers.items() for value in values]
     found = [one for one in found if not refused_together(one)]
+    if metric.name == "user_model":  # 1000 ranks are slow in a plain loop
+        found = [one for one in found if one.get("model") not in TIMED or one["measure"] in ("utility", "residual")]
+        found = [{"depth": 30, **one} for one in found] + [{}]
     if "discount" in choices and "log_base" in numbers:
         found += [{"discount": "log", "log_base": 10}, {"discount": "jk", "log_base": 3}]
     return found

@@ -168,6 +168,15 @@ def test_a_sum_is_exact_and_rounded_once(make, n):
     assert exact_sums(values)[0] == float(sum(map(Fraction, values.tolist())))
 
 
+@pytest.mark.parametrize("kinds", [list(SUMMED), [kind for kind in SUMMED if kind != "huge"]], ids=["all", "usual"])
+def test_rows_of_a_matrix_are_summed_as_if_alone(kinds):
+    matrix = np.stack([SUMMED[kind](np.random.default_rng(3), 20_000) for kind in kinds])
+    assert exact_sums(matrix).tolist() == [math.fsum(row) for row in matrix]
+    matrix[0, 5], matrix[1, 7] = np.nan, np.inf
+    assert np.isnan(exact_sums(matrix)[0])
+    assert exact_sums(matrix)[1:].tolist() == [np.inf, *(math.fsum(row) for row in matrix[2:])]
+
+
 def test_sums_of_nothing_and_of_what_is_no_number():
     assert exact_sums(np.empty(0)).tolist() == [0.0]
     values = np.array([np.inf, 1e300, np.nan, 3.0, -np.inf, np.inf, 1e308, 1e308])

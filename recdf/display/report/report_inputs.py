@@ -28,13 +28,14 @@ from ..plot.effect_plots import SOURCE
 __all__: list[str] = []
 
 # Families whose metrics say how good the lists are; every other metric is a price or a gain beside that.
-ACCURACY = ("ranking", "relevance", "rating", "money", "")
+ACCURACY = ("ranking", "relevance", "user_models", "rating", "money", "")
 # Columns that a table beside the result must have.
 MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "rel_diff", "wins", "ties", "losses")
 # Tables of an experiment that have an argument of their own, by a column that no other table has.
 OWN_ARGUMENTS = {"trend_verdict": "over_time", "shrunken": "segments", "decision": "decision"}
 EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 EXPERIMENT_SOURCE = "what rd.compare_variants or a function of rd.experiments returned, or a mapping of names to such"
+ONE_PAGE = "or make a page for each experiment"
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
@@ -113,7 +114,7 @@ class Subject:
     def of_accuracy(self) -> bool:
         """Whether the first metric says how good the lists are."""
         family = self.meanings.set_index("column")["family"]
-        return self.better(self.primary) == "larger" and family.get(self.primary, "") in ACCURACY[:2]
+        return self.better(self.primary) == "larger" and family.get(self.primary, "") in ACCURACY[:3]
 
 
 def read_subject(
@@ -222,10 +223,12 @@ def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:
     effects, beside, own = {}, {}, {}
     for name, table in by_name.items():
         role, columns = f"experiment[{name!r}]" if name else "experiment", set(getattr(table, "columns", ()))
+        if isinstance(table, Mapping):
+            raise OptionError(f"{role} is a mapping of tables; name each table in experiment= itself, {ONE_PAGE}")
         argument = next((one for column, one in OWN_ARGUMENTS.items() if column in columns), None)
         if argument is not None:
             if argument in own or getattr(given, argument) is not None:
-                raise OptionError(f"{role} is a second table for {argument}=; pass one of them")
+                raise OptionError(f"{role} is a second table for {argument}=; pass one of them, {ONE_PAGE}")
             own[argument] = table
         elif kind_of_estimates(table) is not None or columns.issuperset(MODEL_COLUMNS):
             beside[str(name)] = table

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -361,7 +361,7 @@ def base_codes(sides: Sides, name: str) -> BaseLists:
 def aspects_codes(sides: Sides, name: str) -> Callable[..., Aspects]:
     """Return a function of the name of the column of aspects; by default the only further column, else "aspect"."""
     sides.needed(name)
-    return partial(_aspects, sides, name)
+    return cache(partial(_aspects, sides, name))
 
 
 def _aspects(sides: Sides, table_name: str, name: str | None = None) -> Aspects:

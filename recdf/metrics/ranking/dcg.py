@@ -38,7 +38,8 @@ def gain_values(kind: str, gain: np.ndarray) -> np.ndarray:
     return (gain > 0).astype(np.float64) if kind == "binary" else gain
 
 
-def _discounts(kind: AnyDiscount, log_base: float, rank: np.ndarray) -> np.ndarray:
+def discounts_of(kind: AnyDiscount, log_base: float, rank: np.ndarray) -> np.ndarray:
+    """Discount of each of some ranks."""
     ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so a discount function is called seldom
     return _at_rank(_weights(kind, log_base, ranks), rank)
 
@@ -93,13 +94,13 @@ def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return np.append(np.nan, weights).take(rank)  # the NaN at 0 saves an array of rank − 1
 
 
-def _as_key(discount: AnyDiscount) -> AnyDiscount:
+def as_key(discount: AnyDiscount) -> AnyDiscount:
     """The same discount in a form that can be a key of a dictionary: a callable object may not be hashable."""
     return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
 
 
 def _discounted(hits: Hits, gain: str, discount: AnyDiscount, log_base: float) -> np.ndarray:
-    discounts = _discounts(discount, log_base, hits.rank)
+    discounts = discounts_of(discount, log_base, hits.rank)
     return discounts if gain == "binary" else gain_values(gain, hits.gain) * discounts
 
 
@@ -107,7 +108,7 @@ def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: 
     if tied == "ranked" or lists.matched.tie_level is None:
         # Where all hits have gain 1, all kinds of gain are one sum.
         kind = "binary" if lists.matched.true_lists.constant_gain else gain
-        return lists.sum_hits(_discounted, kind, _as_key(discount), log_base)
+        return lists.sum_hits(_discounted, kind, as_key(discount), log_base)
     return _dcg_of_ties(lists, gain_values(gain, lists.whole.hits.gain), discount, log_base)
 
 
@@ -119,7 +120,7 @@ def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: AnyDiscount, log_bas
     hits = lists.whole.hits
     top, bottom = tied_ranks(lists.whole, hits)
     ranks = np.arange(1, min(lists.k, int(bottom.max(initial=0))) + 1)
-    total = np.concatenate([[0.0], np.cumsum(_discounts(discount, log_base, ranks))])
+    total = np.concatenate([[0.0], np.cumsum(discounts_of(discount, log_base, ranks))])
     upto = total[np.minimum(bottom, lists.k)] - total[np.minimum(top - 1, lists.k)]
     return lists.sum(gains * upto / (bottom - top + 1), hits)
 
@@ -133,13 +134,13 @@ def _observed_ndcg(
     if tied == "averaged" and lists.matched.tie_level is not None:
         total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, log_base)
     else:
-        total = lists.sum(worth[lists.hits.true_place] * _discounts(discount, log_base, lists.hits.rank))
-    return ratio(total, lists.sum_best(worth, _discounted, "linear", _as_key(discount), log_base))
+        total = lists.sum(worth[lists.hits.true_place] * discounts_of(discount, log_base, lists.hits.rank))
+    return ratio(total, lists.sum_best(worth, _discounted, "linear", as_key(discount), log_base))
 
 
 def ideal_dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float) -> np.ndarray:
     """DCG at k of all relevant items by descending gain."""
-    return lists.sum_ideal(_discounted, gain, _as_key(discount), log_base)
+    return lists.sum_ideal(_discounted, gain, as_key(discount), log_base)
 
 
 def _mean_ndcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, average: str) -> np.ndarray:
@@ -172,7 +173,7 @@ def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: floa
     """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
     hits = lists.whole.hits if whole else lists.hits
     gains = hits.gain[np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))]  # lists stay where they are
-    discounted = gain_values(gain, gains) * _discounts(discount, log_base, hits.number)
+    discounted = gain_values(gain, gains) * discounts_of(discount, log_base, hits.number)
     return lists.sum(np.where(hits.number <= lists.k, discounted, 0.0), hits)
 
 
@@ -337,12 +338,16 @@ def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> np.ndarray:
 
 
 @metric
-def rbp(lists: Lists, *, p: Share = 0.8, gain: Literal["linear", "binary"] = "linear") -> np.ndarray:
+def rbp(
+    lists: Lists, *, p: Share = 0.8, gain: Literal["linear", "binary"] = "linear",
+    normalize: Literal["endless", "achievable"] = "endless",
+) -> np.ndarray:  # fmt: skip
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1].
 
     Formula
     -------
-    (1 − p) Σ_{i ≤ k} g_i p^(i−1), where g_i is the gain of the item at rank i, in [0, 1] and 0 for a miss.
+    Σ_{i ≤ k} g_i p^(i−1) / d, where g_i is the gain of the item at rank i, in [0, 1] and 0 for a miss, and
+    d = 1/(1 − p) is the sum of p^(i−1) over all ranks.
 
     Parameters
     ----------
@@ -350,6 +355,9 @@ def rbp(lists: Lists, *, p: Share = 0.8, gain: Literal["linear", "binary"] = "li
         Persistence: probability of looking at the next rank.
     gain : {"linear", "binary"}, default "linear"
         "linear": gains as they are, which must be at most 1. "binary": 1 for every relevant item.
+    normalize : {"endless", "achievable"}, default "endless"
+        "endless": d as above. "achievable": d is the sum over the first min(k, n_pred, n_true) ranks, so that every
+        list can reach 1; undefined for n_true = 0, and 0 for a list without recommendations.
 
     Notes
     -----
@@ -360,7 +368,7 @@ def rbp(lists: Lists, *, p: Share = 0.8, gain: Literal["linear", "binary"] = "li
 
     References
     ----------
-    Moffat & Zobel (2008), ACM TOIS 27(1).
+    Moffat & Zobel (2008), ACM TOIS 27(1); LensKit `RBP(normalize=True)` for "achievable".
 
     Examples
     --------
@@ -371,7 +379,11 @@ def rbp(lists: Lists, *, p: Share = 0.8, gain: Literal["linear", "binary"] = "li
     if gain == "linear" and (gains > 1).any():
         raise DataError(f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the relevance column")
     kind = "binary" if lists.matched.true_lists.constant_gain else gain
-    return (1 - p) * lists.sum_hits(_persisted, p, kind)
+    total = (1 - p) * lists.sum_hits(_persisted, p, kind)
+    if normalize == "endless":
+        return total
+    found = ratio(total, 1 - p ** np.minimum(lists.n_true, lists.n_shown))
+    return np.where((lists.n_true > 0) & (lists.n_shown == 0), 0.0, found)
 
 
 def _persisted(hits: Hits, p: float, gain: str) -> np.ndarray:

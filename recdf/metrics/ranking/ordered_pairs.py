@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import OptionError
-from ...inputs.sorting import run_heads, spans
+from ...inputs.sorting import distinct, run_heads, spans
 from ...matching.hits import quotient
 from ...matching.lists import Lists
 from ..metric import metric
@@ -91,7 +91,7 @@ def _of_judged(lists: Lists, gain: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _earlier_pairs(group: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each entry, the number of earlier entries of its group with a larger gain, and with another gain."""
-    code = np.unique(gain, return_inverse=True)[1]
+    code = np.searchsorted(distinct(gain), gain)
     n_codes = int(code.max(initial=0)) + 1
     larger = np.zeros(len(code), np.int64)
     for bit in range(n_codes.bit_length() - 1, -1, -1):  # pairs whose codes first differ at this bit

@@ -55,9 +55,12 @@ ADAPTERS = {
     "judged": judged,
     "list_length": lambda frames, params: per_user(frames, "judged", {**params, "of": "shown", "divisor": "none"}),
     "relevant_count": column("n_true"),
+    "rbp": lambda frames, params: per_user(frames, "rbp", {**params, "normalize": "achievable"}),
+    "rbp_residual": plainly("rbp_residual"),
     "sufficient": sufficient,
     "unrepeated": unrepeated,
+    "user_model": plainly("user_model"),
     "utility": utility,
 }
 
-NOT_YET = {"rbp", "rbp_residual", "user_model"}
+NOT_YET = set()

@@ -1,0 +1,387 @@
+"""User models (C/W/L): what a user gets who goes down a list and decides after each rank whether to go on.
+
+A model is the chance C(i) to go on from rank i. V(i) = C(1) ⋯ C(i − 1) is the chance to see rank i. All measures follow
+from three numbers of a list, its `Walk`. Only hits change the chances, so the sums run over hits, and what lies between
+and behind them is summed in closed form: a list costs no more for a depth of 1000 ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import DataError, OptionError, examples
+from ..inputs.constraints import Positive, Share, a_number
+from ..inputs.frames import read_values
+from ..inputs.sorting import distinct, spans
+from ..matching.hits import Hits, ratio, running
+from ..matching.lists import Lists
+from .metric import metric
+from .ranking.dcg import Discount, as_key, discounts_of
+
+Above0 = Annotated[float, a_number(above=0)]
+Chance = Literal["rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set",
+                 "tbg", "umeasure", "weights"]  # fmt: skip
+
+# Models whose users stop at k, models without C(i), and models whose users stop at a hit with its gain as the chance.
+UP_TO_K = ("precision", "sdcg", "bpm", "nerr8", "nerr9", "set", "weights")
+WITHOUT_CHANCE = ("tbg", "umeasure", "weights")
+SATISFIED = ("nerr8", "nerr9", "nerr10", "nerr11")
+
+
+class Walk(NamedTuple):
+    """Σ V(i) γ_i and Σ V(i) over the ranks that are seen, and V of the rank after them; per list, or alike for all."""
+
+    gain: Any
+    items: Any
+    further: Any
+
+
+class Reader(NamedTuple):
+    """A model with its parameters and its last rank; `stops` says that C is 0 there."""
+
+    model: str
+    p: float
+    T: float
+    beta: float
+    halflife: float
+    length: float
+    weights: str | Callable[[int], float]
+    last: int
+    stops: bool
+
+    def sees(self, rank: np.ndarray) -> np.ndarray:
+        """V of some ranks, for a reader who finds nothing on the way."""
+        i = np.asarray(rank, np.float64)
+        if self.model == "weights":
+            return discounts_of(self.weights, 2, np.asarray(rank))
+        formulas: dict[str, Callable[[], Any]] = {
+            "rbp": lambda: self.p ** (i - 1), "npv": lambda: self.p ** (i - 1), "nerr10": lambda: self.p ** (i - 1),
+            "sdcg": lambda: 1 / np.log2(i + 1), "nerr9": lambda: 1 / i,
+            "insq": lambda: (2 * self.T / (i - 1 + 2 * self.T)) ** 2,
+            "nerr11": lambda: (2 * self.T / (i - 1 + 2 * self.T)) ** 2,
+            "set": lambda: ((i + 1) ** self.beta - i**self.beta) / (2**self.beta - 1),
+            "tbg": lambda: self.after(i - 1), "umeasure": lambda: self.after(i - 1),
+        }  # fmt: skip
+        found: np.ndarray = formulas.get(self.model, lambda: np.ones(i.shape))()
+        return found
+
+    def after(self, time: np.ndarray) -> np.ndarray:
+        """V after some time, of the two models of time."""
+        if self.model == "tbg":
+            return np.exp2(-time / self.halflife)
+        return np.maximum(0.0, 1 - time / self.length)
+
+    @property
+    def total(self) -> np.ndarray:
+        """Σ V of the first 0, 1, 2, ... ranks, for a reader who finds nothing on the way."""
+        return np.append(0.0, np.cumsum(self.sees(np.arange(1, self.last + 1))))
+
+    @property
+    def further(self) -> Any:
+        """V of the rank after the last one."""
+        return 0.0 if self.stops else self.sees(np.array(self.last + 1))
+
+
+@metric(
+    optional=("not_judged",), bounds=(0.0, None),
+    where={
+        "measure=utility": {"bounds": (0.0, 1.0)}, "measure=items": {"better": None},
+        "measure=residual": {"better": "smaller", "bounds": (0.0, 1.0)},
+    },
+)  # fmt: skip
+def user_model(
+    lists: Lists, *, model: Chance = "rbp", measure: Literal["utility", "total", "items", "residual"] = "utility",
+    p: Share | None = None, rate: Above0 = 0.25, T: Above0 = 1.0, beta: Above0 = 0.5,
+    halflife: Above0 = 224.0, length: Above0 = 1000.0, weights: Discount | Callable[[int], float] = "log",
+    gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: Positive = 1000,
+    cost_col: str | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Gain per item that a user sees who goes down the list by a model; larger is better, in [0, 1].
+
+    Formula
+    -------
+    Σ_{i ≤ D} W(i) γ_i, where γ_i = g_i / max_gain is the gain of the item at rank i, 0 for a miss and after the list, D
+    is `depth`, W(i) = V(i) / Σ_j V(j), V(i) = C(1) ⋯ C(i − 1), and the model gives the chance C(i) to go on from rank
+    i; c_i = γ_1 + ... + γ_i. Other measures: total Σ V(i) (1 − C(i)) c_i; items Σ V(i); residual: the utility with γ =
+    1 at every rank that is not judged, minus the utility. Utility and total are undefined for n_true = 0.
+
+    Parameters
+    ----------
+    model : {"rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set", \
+"tbg", "umeasure", "weights"}, default "rbp"
+        "rbp": C = p. "npv": the same with p = 1 / (1 + rate). "precision": 1 before rank k and 0 there, as in all
+        models with k. "sdcg": log2(i + 1) / log2(i + 2), with k. "insq": ((i + 2T − 1) / (i + 2T))². "inst": the same
+        with T − c_i/2 in place of T. "bpm": 1 while c_i < T, with k. "nerr8": 1 − γ_i, with k. "nerr9": (1 − γ_i) i /
+        (i + 1), with k. "nerr10": p (1 − γ_i). "nerr11": 1 − γ_i times C of insq. "set": w(i + 1) / w(i) with w(i) =
+        (i + 1)^β − i^β, with k. "tbg": W ∝ 2^(−t_i / halflife), and "umeasure": W ∝ max(0, 1 − t_i / length), where
+        t_i is the cost of the items above rank i. "weights": W ∝ `weights` over the first k items of the list. The
+        last three have only the measures utility and residual.
+    measure : {"utility", "total", "items", "residual"}, default "utility"
+        "utility": gain per item that is seen. "total": gain of all items that are seen, at least 0. "items": how many
+        items are seen, at least 1; neither direction is better. "residual": how much what nobody judged could add to
+        the utility; smaller is better.
+    p : float in (0, 1), optional
+        Chance to go on, of rbp (0.8 by default) and nerr10 (0.9).
+    rate : float, default 0.25
+        Discount rate of npv.
+    T : float, default 1
+        Gain that the user wants, of insq, inst, bpm and nerr11.
+    beta : float, default 0.5
+        Exponent β of set.
+    halflife : float, default 224
+        Cost after which half of the users of tbg are left.
+    length : float, default 1000
+        Cost after which no user of umeasure is left.
+    weights : {"log", "jk", "none"} or function, default "log"
+        Discount as in `ndcg`, or a function of the rank, of the model "weights".
+    gain : {"linear", "binary"}, default "linear"
+        "linear": γ = g / max_gain. "binary": γ = 1 for a relevant item.
+    max_gain : float, optional
+        The largest possible gain. By default it is the largest gain in `true`.
+    depth : int, default 1000
+        Last rank D that a user can see. It is part of the number where C falls slowly, as in insq.
+    cost_col : str, optional
+        Column of `items` with the cost of an item, such as its time, of tbg and umeasure. By default an item costs 1,
+        and so does every rank after the list.
+
+    Notes
+    -----
+    Use it where you know how users read: patient ones (rbp with a large p), users who want T items (insq, inst), who
+    stop once they have them (bpm) or once one item satisfies them (nerr8 to nerr11), or whose time is short (tbg).
+    Choose the model before you look at results. `measure="items"` says whether it fits: compare it with how far users
+    scroll. Do not use it for a page that is seen as a whole; take `precision` or `ndcg`.
+
+    References
+    ----------
+    Moffat, Bailey, Scholer & Thomas (2017), ACM TOIS 35(3); Azzopardi, Thomas & Moffat (2019), cwl_eval; Moffat & Zobel
+    (2008) for rbp; Moffat, Scholer & Thomas (2012) for insq; Zhang et al. (2017) for bpm; Azzopardi, Mackenzie & Moffat
+    (2021) for nerr; Smucker & Clarke (2012) for tbg; Sakai & Dou (2013) for umeasure.
+
+    Examples
+    --------
+    >>> true, pred = {"u": ["a", "b"]}, {"u": ["a", "x", "b"]}
+    >>> round(rd.user_model(true, pred, model="rbp", p=0.5), 6)
+    0.625
+    >>> [rd.user_model(true, pred, model="bpm", T=2, measure=one) for one in ("total", "items")]
+    [2.0, 3.0]
+    """
+    if model in WITHOUT_CHANCE and measure in ("total", "items"):
+        raise OptionError(f'⟦model="{model}"⟧ has no chance to go on; take ⟦+measure="utility"⟧ or "residual"')
+    if cost_col is not None and model not in ("tbg", "umeasure"):
+        raise OptionError('⟦+cost_col=⟧ is the time of ⟦+model="tbg"⟧ and "umeasure"; other models have no time')
+    cut = model in UP_TO_K
+    view = lists.matched.at(min(lists.k, depth) if cut else depth)
+    p = 1 / (1 + rate) if model == "npv" else p or (0.9 if model == "nerr10" else 0.8)
+    reader = Reader(model, p, T, beta, halflife, length, weights, view.k, cut and lists.k <= depth)
+    scale = None if gain == "binary" else _largest_gain(lists, max_gain)
+    walk = WALKS.get(model, _walk_by_rank) if cost_col is None else partial(_walk_by_time, cost_col=cost_col)
+
+    def walked(unknown: bool) -> Walk:  # once for all measures, and for all k of a model that ignores it
+        key = reader._replace(weights=as_key(weights)), scale, cost_col, unknown
+        found: Walk = lists.matched.derived(key, lambda: walk(view, reader, scale, unknown))
+        return found
+
+    seen = walked(unknown=False)
+    if measure == "items":
+        return np.full(len(lists), seen.items, np.float64)
+    utility = np.where(np.equal(seen.items, 0), 0.0, ratio(seen.gain, seen.items))
+    if measure == "residual":
+        best = walked(unknown=True)
+        return np.where(np.equal(best.items, 0), 1.0, ratio(best.gain, best.items)) - utility
+    found = seen.gain - seen.further * view.sum(_shares(view.hits, scale)) if measure == "total" else utility
+    return np.where(lists.n_true > 0, found, np.nan)
+
+
+def _largest_gain(lists: Lists, max_gain: float | None) -> float:
+    """The gain that counts 1."""
+    gains = lists.matched.true_lists.gain
+    top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
+    if (gains > top).any():
+        raise DataError(f"user_model: true has gains above ⟦max_gain={top}⟧ ({examples(gains[gains > top])})")
+    return top or 1.0
+
+
+def _shares(hits: Hits, scale: float | None) -> np.ndarray:
+    """γ of each entry: its gain over the largest one, or 1 for a relevant item where there is no scale."""
+    return (hits.gain > 0).astype(np.float64) if scale is None else hits.gain / scale
+
+
+def _walk_by_rank(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
+    """The walk of a model whose chances depend on the rank alone."""
+    items = reader.total[view.n_shown] if reader.model == "weights" else reader.total[-1]
+    gain = view.sum(_shares(view.hits, scale) * reader.sees(view.hits.rank))
+    if unknown:
+        gain = gain + items - view.sum(reader.sees(view.judged.rank), view.judged)
+    return Walk(gain, items, reader.further)
+
+
+def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
+    """The walk of a user whom each item satisfies with the chance γ; an unknown item with γ = 1 is the last one."""
+    hits, total, last = view.hits, reader.total, np.full(len(view), reader.last)
+    if unknown:
+        known = view.judged
+        first = 1 + np.bincount(known.list[known.rank == known.number], minlength=len(view))
+        hits, last = hits.where(hits.rank < first[hits.list]), np.minimum(first, last)
+    share = _shares(hits, scale)
+    staying = running(np.multiply, hits.number, 1 - share)
+    stopped = np.where(hits.number == 1, 1.0, np.append(1.0, staying)[:-1]) * share
+    left = np.maximum(1 - view.sum(stopped, hits), 0.0)
+    gain = view.sum(stopped * reader.sees(hits.rank), hits)
+    if unknown:
+        gain += np.where(first <= reader.last, left * reader.sees(last), 0.0)
+    return Walk(gain, view.sum(stopped * total[hits.rank], hits) + left * total[last], left * reader.further)
+
+
+def _walk_until_enough(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
+    """The walk of a user who stops at the rank where the gain reaches T; an unknown item may count 1."""
+    known, n = view.judged, len(view)
+    share = _shares(known, scale)
+    so_far = running(np.add, known.number, share if scale is None else known.gain) / (scale or 1.0)
+    so_far += known.rank - known.number if unknown else 0
+    first, n_known = _first_entries(known, n), np.bincount(known.list, minlength=n)
+    n_before = np.bincount(known.list[so_far < reader.T], minlength=n)
+    last_before, stop = first + n_before - 1, np.append(known.rank, 0)[first + n_before].astype(np.float64)
+    stop[n_before == n_known] = np.inf
+    if unknown:
+        some = n_before > 0
+        begin = np.where(some, np.append(known.rank, 0)[last_before], 0)
+        stop = np.minimum(stop, begin + np.ceil(reader.T - np.where(some, np.append(so_far, 0.0)[last_before], 0.0)))
+    items = np.minimum(stop, reader.last)
+    inside = known.rank <= items[known.list]
+    gain = view.sum(np.where(inside, share, 0.0), known)
+    if unknown:
+        gain += items - np.bincount(known.list[inside], minlength=n)
+    return Walk(gain, items, np.where(stop > reader.last, reader.further, 0.0))
+
+
+def _first_entries(entries: Hits, n_lists: int) -> np.ndarray:
+    """Place of the first entry of each list."""
+    heads, found = np.flatnonzero(entries.number == 1), np.zeros(n_lists, np.int64)
+    found[entries.list[heads]] = heads
+    return found
+
+
+def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
+    """The walk of a user who expects T and goes on the less readily, the more was found."""
+    entries, wanted = view.judged if unknown else view.hits, 2 * reader.T
+    share, n = _shares(entries, scale), len(view)
+    gain, items, chance, rank, so_far = np.zeros(n), np.zeros(n), np.ones(n), np.zeros(n), np.zeros(n)
+    for place in _in_turn(entries.number):
+        on, here = entries.list[place], entries.rank[place]
+        between = here - rank[on] - 1
+        more, reached = _run_of_inst(chance[on], rank[on] - so_far[on] + wanted, between, unknown)
+        items[on] += more + reached
+        gain[on] += unknown * more + reached * share[place]
+        so_far[on] += unknown * between + share[place]
+        rank[on] = here
+        slack = here - so_far[on] + wanted
+        chance[on] = reached * ((slack - 1) / slack) ** 2
+    more, further = _run_of_inst(chance, rank - so_far + wanted, reader.last - rank, unknown)
+    return Walk(gain + unknown * more, items + more, further)
+
+
+def _run_of_inst(chance: np.ndarray, slack: np.ndarray, n: np.ndarray, unknown: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Σ V over n ranks, none with a gain or all with γ = 1, and V of the rank after them.
+
+    `chance` is V of the first one. `slack` is 2T, plus the rank before them, minus the gain so far.
+    """
+    if unknown:  # the slack stays, so that V falls by the same factor at each rank
+        factor = ((slack - 1) / slack) ** 2
+        return chance * np.where(factor == 1, n, ratio(1 - factor**n, 1 - factor)), chance * factor**n
+    return chance * slack**2 * (_trigamma(slack) - _trigamma(slack + n)), chance * (slack / (slack + n)) ** 2
+
+
+def _in_turn(number: np.ndarray) -> Iterator[np.ndarray]:
+    """Places of the first entries of all lists, then of their second ones, and so on."""
+    place = np.flatnonzero(number == 1)
+    length = np.diff(np.append(place, len(number)))
+    place = place[np.argsort(-length, kind="stable")]
+    for n in (len(place) - np.cumsum(np.bincount(length)))[:-1].tolist():
+        place = place[:n]
+        yield place
+        place = place + 1
+
+
+def _trigamma(x: np.ndarray) -> np.ndarray:
+    """Σ_{j ≥ 0} 1/(x + j)²: sixteen terms, and the rest by the formula of Euler and Maclaurin, exact to 1e-16."""
+    head = sum(1 / (x + j) ** 2 for j in range(16))
+    y = 1 / (x + 16)
+    rest = y**3 * (1 / 6 - y**2 * (1 / 30 - y**2 * (1 / 42 - y**2 / 30)))
+    return np.asarray(head + y + y**2 / 2 + rest)
+
+
+def _walk_by_time(view: Lists, reader: Reader, scale: float | None, unknown: bool, *, cost_col: str) -> Walk:
+    """The walk of a model of time, where items have costs and each rank after the list costs 1."""
+    matched, n = view.matched, view.n_shown
+    places, of_list = spans(matched.start, n), np.repeat(np.arange(len(view)), n)
+    cost = _costs(view, cost_col)[matched.item[places]]
+    number = np.arange(1, len(places) + 1) - np.repeat(np.cumsum(n) - n, n)
+    seen = np.zeros(len(matched.item))
+    seen[places] = reader.after(running(np.add, number, cost) - cost)
+    spent, rest = np.bincount(of_list, cost, len(view)), reader.last - n
+    if reader.model == "tbg":
+        behind = reader.after(spent) * reader.total[rest]
+    else:
+        some = np.clip(np.ceil(reader.length - spent), 0, rest)  # ranks that anyone sees
+        behind = some - (some * spent + some * (some - 1) / 2) / reader.length
+    items = np.bincount(of_list, seen[places], len(view)) + behind
+    gain = view.sum(_shares(view.hits, scale) * seen[view.hits.place])
+    return Walk(gain + unknown * (items - view.sum(seen[view.judged.place], view.judged)), items, 0.0)
+
+
+def _costs(view: Lists, name: str) -> np.ndarray:
+    """Cost of each item code."""
+    if not view.sides.has("items"):
+        raise OptionError(f"⟦cost_col={name!r}⟧ is a column of ⟦+items=⟧, which is not given")
+    catalogue = view.sides.items
+    values = read_values(catalogue.frame, name, "items")
+    if (values < 0).any():
+        raise DataError(f"items[{name!r}] holds negative costs ({examples(values[values < 0])})")
+    found: np.ndarray = np.append(values, np.nan)[catalogue.row_of]
+    lacking = distinct(view.matched.item[np.isnan(found[view.matched.item])])
+    if len(lacking):
+        raise DataError(f"items has no {name!r} for {len(lacking):,} items of pred")
+    return found
+
+
+WALKS: dict[str, Callable[..., Walk]] = {
+    "inst": _walk_of_inst, "bpm": _walk_until_enough, **dict.fromkeys(SATISFIED, _walk_until_satisfied),
+}  # fmt: skip
+
+
+@metric(better="smaller", optional=("not_judged",))
+def rbp_residual(lists: Lists, *, p: Share = 0.8) -> np.ndarray:
+    """How much items that nobody judged could add to `rbp`; smaller is better, in [0, 1].
+
+    Formula
+    -------
+    (1 − p) Σ p^(i−1) over the ranks i ≤ m that are not judged, plus p^m, where m = min(k, n_pred). An item is judged if
+    `true` has it with a relevance of at least 0. It is defined for every list.
+
+    Parameters
+    ----------
+    p : float in (0, 1), default 0.8
+        Persistence, as in `rbp`.
+
+    Notes
+    -----
+    Use it beside `rbp`, or beside any metric of the first ranks: if it is larger than the difference between two
+    models, their order may be due to what was not judged. It is an upper bound, reached only if all of these items were
+    perfect. Do not read it as an error of sampling, which the confidence interval shows.
+
+    References
+    ----------
+    Moffat & Zobel (2008), ACM TOIS 27(1); trec_eval 10 `rbp_resid`, where p is 0.9 and the term p^m is left out if all
+    shown items are judged.
+
+    Examples
+    --------
+    >>> true, pred = {"u": {"a": 1, "x": 0}}, {"u": ["a", "y", "x"]}
+    >>> round(rd.rbp_residual(true, pred, p=0.5), 6)
+    0.375
+    """
+    return 1 - (1 - p) * lists.sum(p ** (lists.judged.rank - 1.0), lists.judged)
