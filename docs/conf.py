@@ -86,18 +86,19 @@ def write_handbook(folder):
     for family, words in families.items():
         own = [metric for metric in metrics if metric.family == family]
         shared = "``**options`` are the :doc:`options` of all metrics."
-        lines = [*heading(family.capitalize(), "="), words, "", shared, ""]
+        title = family.capitalize().replace("_", " ")
+        lines = [*heading(title, "="), words, "", shared, ""]
         for metric in own:
             lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
             lines += [f".. autofunction:: recdf.{metric.name}{own_signature(metric)}", "   :no-index-entry:", ""]
         write(folder / f"{family}.rst", lines)
         links = ", ".join(f"``{metric.name}``" for metric in own)
-        listed += [f"   * - :doc:`{family.capitalize()} <{family}>`", f"     - {words.partition(': ')[2]} {links}"]
+        listed += [f"   * - :doc:`{title} <{family}>`", f"     - {words.partition(': ')[2]} {links}"]
     write(folder / "options.rst", options_page())
     words = """One page a family, written from the package. :doc:`../metrics` says which one to take, and :doc:`options`
 what all of them take beside their own parameters."""
     index = [*heading("Metric handbook", "="), words, "", *listed, ""]
-    pages = ["../metrics", *FAMILIES, "options"]
+    pages = ["../metrics", *families, "options"]
     write(folder / "index.rst", [*index, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages)])
 
 

@@ -20,7 +20,7 @@ from ..inputs.sorting import distinct, spans
 from ..matching.hits import Hits, ratio, running
 from ..matching.lists import Lists
 from .metric import metric
-from .ranking.dcg import Discount, discounts_of
+from .ranking.dcg import Discount, as_key, discounts_of
 
 Above0 = Annotated[float, a_number(above=0)]
 Chance = Literal["rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set",
@@ -179,12 +179,18 @@ def user_model(
     reader = Reader(model, p, T, beta, halflife, length, weights, view.k, cut and lists.k <= depth)
     scale = None if gain == "binary" else _largest_gain(lists, max_gain)
     walk = WALKS.get(model, _walk_by_rank) if cost_col is None else partial(_walk_by_time, cost_col=cost_col)
-    seen = walk(view, reader, scale, False)
+
+    def walked(unknown: bool) -> Walk:  # once for all measures, and for all k of a model that ignores it
+        key = reader._replace(weights=as_key(weights)), scale, cost_col, unknown
+        found: Walk = lists.matched.derived(key, lambda: walk(view, reader, scale, unknown))
+        return found
+
+    seen = walked(unknown=False)
     if measure == "items":
         return np.full(len(lists), seen.items, np.float64)
     utility = np.where(np.equal(seen.items, 0), 0.0, ratio(seen.gain, seen.items))
     if measure == "residual":
-        best = walk(view, reader, scale, True)
+        best = walked(unknown=True)
         return np.where(np.equal(best.items, 0), 1.0, ratio(best.gain, best.items)) - utility
     found = seen.gain - seen.further * view.sum(_shares(view.hits, scale)) if measure == "total" else utility
     return np.where(lists.n_true > 0, found, np.nan)

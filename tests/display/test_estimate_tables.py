@@ -150,6 +150,7 @@ def test_effects_over_time_of_every_metric_are_drawn(tmp_path):
 
 @pytest.mark.parametrize(("tables", "said"), [
     (lambda t: {"a": t["effect_over_time"], "b": t["effect_over_time"]}, "a second table for over_time="),
+    (lambda t: {"ranker": {"effects": t["compare_variants"]}, "layout": {}}, "make a page for each experiment"),
     (lambda t: {"a": t["aa_test"].iloc[:0]}, "has no rows"),
     (lambda t: {"a": t["aa_test"][["metric"]]}, "has no column"),
 ])  # fmt: skip

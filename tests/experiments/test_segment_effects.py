@@ -156,6 +156,30 @@ def test_shrunken_effects_are_nearer_to_the_truth(rng):
     assert abs((shrunken - truth)[best[1], best[0]].mean()) < 0.05
 
 
+@pytest.mark.parametrize("metric", ["coverage@10", "gini@10", "entropy@10", "personalization@10"])
+def test_metrics_of_exposure_by_segment_are_those_of_its_lists(metric):
+    """The oracle evaluates the lists of each segment alone; such metrics have no error, so nothing is tested."""
+    shop = rd.sample_shop()
+    users = shop.users[["user_id", "segment"]]
+    by = ["model", "segment"]
+    found = rd.evaluate(shop.true, shop.pred.merge(users), metric, by=by, items=shop.items).summary
+    for segment, own in users.groupby("segment")["user_id"]:
+        parts = [frame[frame["user_id"].isin(own)] for frame in (shop.true, shop.pred)]
+        want = rd.evaluate(*parts, metric, by="model", items=shop.items).summary.set_index("model")["value"]
+        here = found[found["segment"] == segment].set_index("model")["value"]
+        assert here.to_dict() == pytest.approx(want.to_dict(), rel=1e-12)
+    base = found[found["model"] == "popularity"].set_index("segment")["value"]
+    knn = found[found["model"] == "knn"].set_index("segment")
+    table = pd.DataFrame({
+        "segment": knn.index, "metric": metric, "baseline": "popularity", "model": "knn",
+        "diff": knn["value"].to_numpy() - base[knn.index].to_numpy(), "se": knn["se"].to_numpy(),
+    })  # fmt: skip
+    effects = segment_effects(table)
+    assert set(effects["n_segments"]) == {0}
+    assert not effects["verdict"].str.contains("differs").any()
+    assert effects["diff"].tolist() == table["diff"].tolist()
+
+
 def test_what_cannot_be_is_an_error():
     table = table_of([1.0, 0.0], [0.5, 0.5])
     with pytest.raises(rd.OptionError, match="no column of segments"):

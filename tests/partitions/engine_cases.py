@@ -60,6 +60,14 @@ def case_the_largest_gain_of_all():
     return true, pred.astype({"user_id": "int32"}), metrics, {"by": "model", "min_relevance": 1.0}
 
 
+def case_items_that_nobody_judged():
+    true, pred = frames(14)
+    true["relevance"] = true["relevance"].where(true.index % 4 > 0).where(true.index % 5 > 0, -1.0)
+    metrics = ["judged", "infap", "bpref", "rbp_residual", "user_model(model=inst)", "user_model(measure=residual)"]
+    again = pd.concat([pred, pred.sample(40, random_state=3)], ignore_index=True)
+    return true, again, [*LISTS, *metrics, "utility", "unrepeated", "sufficient", "iprecision"], {"by": "model"}
+
+
 def case_seen_items_are_left_out():
     true, pred = frames(12)
     seen = pd.concat([true.sample(20, random_state=1), pred.sample(60, random_state=2)])[["user_id", "item_id"]]

@@ -97,7 +97,8 @@ def test_files_in_parts(tmp_path):
     true, pred = with_pool(6)
     pred = pred.assign(score=np.arange(len(pred)))
     true.to_parquet(tmp_path / "true.parquet"), pred.to_parquet(tmp_path / "pred.parquet")
-    metrics, options = ["infap", "judged", "ndcg", "err"], {"score_col": "score", "duplicates": "drop"}
+    metrics = ["infap", "judged", "ndcg", "err", "unrepeated", "user_model(model=inst)", "user_model(measure=residual)"]
+    options = {"score_col": "score", "duplicates": "drop"}
     whole = quietly(rd.evaluate, true, pred, metrics, 5, **options).summary
     places = [str(tmp_path / f"{name}.parquet") for name in ("true", "pred")]
     parts = quietly(rd.evaluate_parquet, *places, metrics, 5, **options, buckets=3).summary

@@ -19,7 +19,7 @@ from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..estimate_tables import kind_of_estimates
-from ..given_tables import check_model, need, summary_of, with_units
+from ..given_tables import check_model, need, need_gate, summary_of, with_units
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
@@ -35,6 +35,7 @@ MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "rel_diff"
 OWN_ARGUMENTS = {"trend_verdict": "over_time", "shrunken": "segments", "decision": "decision"}
 EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
 EXPERIMENT_SOURCE = "what rd.compare_variants or a function of rd.experiments returned, or a mapping of names to such"
+ONE_PAGE = "or make a page for each experiment"
 HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
 CHECK = ("finding", "severity", "count", "share", "effect")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
@@ -197,11 +198,12 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         need(check, "check", CHECK, "what rd.check returned")
     if off_policy is not None:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
-    if given.gate is not None and not isinstance(given.gate, Gate):
-        raise TypeError(f"gate is {kind_of(given.gate)}; expected what rd.gate returned")
+    if given.gate is not None:
+        need_gate(given.gate)
     if given.history is not None and not isinstance(given.history, History):
         raise TypeError(f"history is {kind_of(given.history)}; expected rd.History(folder)")
-    needed = {"experiment": experiment, "health": health, "off_policy": off_policy} | dict(by_name) | dict(given.beside)
+    needed = {"experiment": experiment, "health": health, "off_policy": off_policy, "over_time": given.over_time}
+    needed |= dict(by_name) | dict(given.beside)
     empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]
     if empty:
         raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
@@ -222,10 +224,12 @@ def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:
     effects, beside, own = {}, {}, {}
     for name, table in by_name.items():
         role, columns = f"experiment[{name!r}]" if name else "experiment", set(getattr(table, "columns", ()))
+        if isinstance(table, Mapping):
+            raise OptionError(f"{role} is a mapping of tables; name each table in experiment= itself, {ONE_PAGE}")
         argument = next((one for column, one in OWN_ARGUMENTS.items() if column in columns), None)
         if argument is not None:
             if argument in own or getattr(given, argument) is not None:
-                raise OptionError(f"{role} is a second table for {argument}=; pass one of them")
+                raise OptionError(f"{role} is a second table for {argument}=; pass one of them, {ONE_PAGE}")
             own[argument] = table
         elif kind_of_estimates(table) is not None or columns.issuperset(MODEL_COLUMNS):
             beside[str(name)] = table

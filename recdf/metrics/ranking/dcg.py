@@ -94,7 +94,7 @@ def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return np.append(np.nan, weights).take(rank)  # the NaN at 0 saves an array of rank − 1
 
 
-def _as_key(discount: AnyDiscount) -> AnyDiscount:
+def as_key(discount: AnyDiscount) -> AnyDiscount:
     """The same discount in a form that can be a key of a dictionary: a callable object may not be hashable."""
     return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
 
@@ -108,7 +108,7 @@ def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: 
     if tied == "ranked" or lists.matched.tie_level is None:
         # Where all hits have gain 1, all kinds of gain are one sum.
         kind = "binary" if lists.matched.true_lists.constant_gain else gain
-        return lists.sum_hits(_discounted, kind, _as_key(discount), log_base)
+        return lists.sum_hits(_discounted, kind, as_key(discount), log_base)
     return _dcg_of_ties(lists, gain_values(gain, lists.whole.hits.gain), discount, log_base)
 
 
@@ -135,12 +135,12 @@ def _observed_ndcg(
         total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, log_base)
     else:
         total = lists.sum(worth[lists.hits.true_place] * discounts_of(discount, log_base, lists.hits.rank))
-    return ratio(total, lists.sum_best(worth, _discounted, "linear", _as_key(discount), log_base))
+    return ratio(total, lists.sum_best(worth, _discounted, "linear", as_key(discount), log_base))
 
 
 def ideal_dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float) -> np.ndarray:
     """DCG at k of all relevant items by descending gain."""
-    return lists.sum_ideal(_discounted, gain, _as_key(discount), log_base)
+    return lists.sum_ideal(_discounted, gain, as_key(discount), log_base)
 
 
 def _mean_ndcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, average: str) -> np.ndarray:
