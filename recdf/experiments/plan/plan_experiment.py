@@ -17,7 +17,7 @@ from ...inputs.constraints import NONE, Positive, Share, a_number, check_record,
 from ...inputs.options import as_columns
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import Sample, adjusted, arm, both, deviations, slopes
-from ...stats.power import beyond, chance_beyond, detectable, detectable_t
+from ...stats.power import STEPS, beyond, chance_beyond, detectable, detectable_t
 from ...stats.regression import regressors, residuals_of_both, varying_columns
 from ..choices import Alternative, Columns, RaiseOrDrop, check_value
 from ..experiment_columns import Codes, frame_of, group_codes, metric_specs
@@ -25,8 +25,6 @@ from ..samples import MetricRows, covariate_specs, read_metrics, subset, sum_by,
 from ..units import covariate_columns
 from .days_needed import daily_arrivals, days_until
 
-# The search for the number of users settles in three or four steps.
-STEPS = 50
 Z95 = NormalDist().inv_cdf(0.975)
 
 
