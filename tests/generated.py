@@ -59,7 +59,8 @@ def spelled(hint):
     if origin in (typing.Union, types.UnionType):
         return " | ".join(map(spelled, inside))
     if origin is Callable:
-        return f"Callable[[{', '.join(map(spelled, inside[0]))}], {spelled(inside[1])}]"
+        given = "..." if inside[0] is ... else f"[{', '.join(map(spelled, inside[0]))}]"
+        return f"Callable[{given}, {spelled(inside[1])}]"
     if inside:
         return f"{spelled(origin)}[{', '.join(map(spelled, inside))}]"
     if hint is type(None):
