@@ -52,6 +52,20 @@ INTENTS = (
     "first_rank",
     "pair_accuracy",
     "mar",
+    "judged",
+    "utility",
+    "infap",
+    "iprecision(at=0.5)",
+    "rbp_residual",
+    "user_model",
+    "user_model(model=inst)",
+    "mapr(normalizer=shown)",
+    "pauc",
+    "arhr(normalizer=achievable)",
+    "relevant_rank(of=mean)",
+    "normalized_gain",
+    "ndcg(average=levels)",
+    "pair_accuracy(within=judged)",
 )
 
 # Parameters to try beside the defaults.
