@@ -36,11 +36,12 @@ def test_rated_rows_and_full_lists(like, name):
     assert found == pytest.approx(LIVE[like][name], abs=1e-9)
 
 
-# A stored number proves a convention where it was computed with the parameters that the convention sets. These rows name
-# a parameter that the library has no default for, or in which every value is right.
+# A stored number proves a convention where it was computed with the parameters that the convention sets. These rows
+# name a parameter that the library has no default for, or of which every value is right.
 FREE = {
-    "rbp": {"p"}, "utility": {"b", "c"}, "iprecision": {"at"}, "user_model": {"model", "measure", "p", "max_gain", "beta", "T"},
-    "aplt": {"tail"}, "overlap": {"base_k"}, "intent_aware": {"metric"}, "bias_disparity": {"of"}, "rbp_residual": {"p"},
+    "rbp": {"p"}, "utility": {"b", "c"}, "iprecision": {"at"}, "overlap": {"base_k"},
+    "user_model": {"model", "measure", "p", "max_gain", "beta", "T"}, "rbp_residual": {"p"},
+    "aplt": {"tail"}, "intent_aware": {"metric"}, "bias_disparity": {"of"},
 }  # fmt: skip
 
 
