@@ -103,6 +103,15 @@ PEERS = {
         placeholders=(("torch", TORCH_PLACEHOLDER),),
     ),
     "sklearn": Peer(("scikit-learn==1.9.1", "pandas", "pyarrow")),
+    "implicit": Peer(("implicit==0.7.3", "pandas", "pyarrow")),
+    "cornac": Peer(("cornac==3.0.1", "pandas", "pyarrow")),
+    "recbole": Peer(("recbole==1.2.1", "pandas", "pyarrow", "torch")),
+    "torchmetrics": Peer(("torchmetrics==1.9.0", "pandas", "pyarrow", "torch")),
+    "fuxictr": Peer(("pandas", "pyarrow", "polars", "scikit-learn"), bare="fuxictr==2.3.10"),
+    "lightfm": Peer(("lightfm==1.17", "pandas", "pyarrow")),
+    "evidently": Peer(("evidently==0.7.23", "pyarrow")),
+    "tf_ranking": Peer((*OLD_NUMPY, "pandas", "tensorflow-cpu==2.15.*"), bare="tensorflow-ranking==0.5.5"),
+    "recmetrics": Peer(("recmetrics==0.1.5", "pandas", "pyarrow")),
 }
 
 

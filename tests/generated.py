@@ -5,6 +5,7 @@
 
 import re
 import textwrap
+import tomllib
 import types
 import typing
 from collections.abc import Callable
@@ -58,7 +59,8 @@ def spelled(hint):
     if origin in (typing.Union, types.UnionType):
         return " | ".join(map(spelled, inside))
     if origin is Callable:
-        return f"Callable[[{', '.join(map(spelled, inside[0]))}], {spelled(inside[1])}]"
+        given = "..." if inside[0] is ... else f"[{', '.join(map(spelled, inside[0]))}]"
+        return f"Callable[{given}, {spelled(inside[1])}]"
     if inside:
         return f"{spelled(origin)}[{', '.join(map(spelled, inside))}]"
     if hint is type(None):
@@ -167,6 +169,22 @@ def metrics_table():
     return rows
 
 
+def census_table():
+    """Rows of the table of what each metric is called elsewhere: no metric is left out."""
+    names = tomllib.loads((ROOT / "docs/names_elsewhere.toml").read_text(encoding="utf-8"))
+    rows = ["| metric | better | bounds | needs | in other libraries |", "|---|---|---|---|---|"]
+    for row in rd.metrics_table().sort_values("metric").itertuples():
+        if not rd.METRICS[row.metric].built_in:
+            continue
+        low = "−∞" if row.low != row.low else f"{row.low:g}"
+        high = "∞" if row.high != row.high else f"{row.high:g}"
+        called = sorted(names.get(row.metric, {}).items(), key=lambda one: one[0].lower())
+        found = "; ".join(f"{library} `{name}`" for library, name in called) or "in recdf only"
+        cells = [f"`{row.metric}`", row.better or "neither", f"{low} to {high}", row.needs or "–", found]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
 def options_table():
     """Rows of the table of options, from the text that all docstrings share."""
     rows = ["| option | values (default first) | meaning |", "|---|---|---|"]
@@ -188,7 +206,10 @@ def between(text, name):
     return found[1].splitlines()
 
 
-TABLES = {"options": (ROOT / "docs/own_frames.md", options_table), "metrics": (ROOT / "docs/metrics.md", metrics_table)}
+TABLES = {
+    "options": (ROOT / "docs/own_frames.md", options_table), "metrics": (ROOT / "docs/metrics.md", metrics_table),
+    "census": (ROOT / "docs/metrics.md", census_table),
+}  # fmt: skip
 
 
 def write():

@@ -11,22 +11,32 @@ in brackets: `ndcg[divide_by_achievable=True]@10`. Without `@k`, whole lists are
 """
 
 from . import (
+    cornac,
+    evidently,
+    fuxictr,
+    implicit,
     ir_measures,
     lenskit,
+    lightfm,
     pytrec_eval,
     ranx,
+    recbole,
+    recmetrics,
     recommenders,
     recpack,
     rectools,
     replay,
     rs_metrics,
     sklearn,
+    tf_ranking,
+    torchmetrics,
 )
 from .record import SIX, Adapter
 from .timing import benchmark
 
 LIBRARIES = (
     rectools, replay, ranx, pytrec_eval, ir_measures, recommenders, recpack, rs_metrics, lenskit, sklearn,
+    implicit, cornac, recbole, torchmetrics, fuxictr, lightfm, recmetrics, evidently, tf_ranking,
 )  # fmt: skip
 ADAPTERS: dict[str, Adapter] = {name: one for library in LIBRARIES for name, one in library.ADAPTERS.items()}
 

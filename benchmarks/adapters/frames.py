@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from .record import Means, Values
+
+
+def module_of(package: str, file: str) -> Any:
+    """Import one file of a package alone, where the package imports what its metrics do not need."""
+    found = importlib.util.find_spec(package)
+    spec = importlib.util.spec_from_file_location(f"{package}_{Path(file).stem}", Path(found.origin).parent / file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def ranked(pred: Any) -> Any:

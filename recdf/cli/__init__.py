@@ -45,7 +45,7 @@ from . import (
     reading_logs,
     reporting,
 )  # fmt: skip
-from .arguments import Parser, add_config, in_flags, with_config
+from .arguments import Parser, add_config, check_out, in_flags, with_config
 from .evaluating import Unexpected
 from .output import RunRecord, add_output, can_be_retried, complain, fail_on
 
@@ -144,6 +144,8 @@ def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
     """Run the command, say on stderr in one line what is wrong, and return the exit code."""
     what = ""
     try:
+        if hasattr(given, "writes"):
+            check_out(given.out, given.writes, given.overwrite)
         code: int = given.run(given) or 0
         if changed := record.changed():
             what, code = f"error: {changed[0]} changed while it was read; run this again", 4

@@ -42,8 +42,9 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
     def flags(self) -> dict[str, str]:
-        """Return the long flag of every argument, by the name that it has in Python."""
-        return {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
+        """Return the long flag of every argument, by its name in Python, which may be the plural."""
+        found = {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
+        return {f"{name}s": one for name, one in found.items()} | found
 
     def renamed(self, words: Iterable[str]) -> dict[str, str]:
         """Return those of the words that are old flags, which the help does not show, and the new flag of each."""
@@ -145,8 +146,11 @@ def add_command(
     return command
 
 
-def add_out(group: Any, text: str) -> None:
+def add_out(group: Any, names: Sequence[str], text: str = "") -> None:
+    """Add the folder for the files that a command writes; it is checked before the command runs."""
+    text = text or f"folder for {' and '.join(', '.join(names).rsplit(', ', 1))}; without it nothing is written"
     add_arguments(group, {"--out FOLDER": text, "--overwrite": "replace a result that is already there"})
+    group.set_defaults(writes=names)
 
 
 def file(text: str) -> str:

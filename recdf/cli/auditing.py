@@ -14,7 +14,7 @@ from ..errors import OptionError
 from ..inputs.options import NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
 from ..partitions.source import Source
-from .arguments import add_arguments, add_command, add_options, add_out, check_out, given_options
+from .arguments import add_arguments, add_command, add_options, add_out, given_options
 from .evaluating import NOT_OF_CHECK, add_lists, findings_fail, findings_lines, id_columns, read_frames_of
 from .files import is_remote, is_text_file, read_beside
 from .output import give_tables
@@ -44,12 +44,11 @@ def add_audit(commands: Any) -> None:
         "-m --metrics METRIC ...": "metrics of accuracy (default ndcg recall)",
         "-k K ...": "cut-offs of metrics that name none (default 10)",
     })  # fmt: skip
-    add_out(files, "folder for findings.parquet and floors.parquet; without it nothing is written")
+    add_out(files, AUDIT_FILES)
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_AUDIT])
 
 
 def _audit(given: argparse.Namespace) -> int:
-    check_out(given.out, AUDIT_FILES, given.overwrite)
     options = given_options(given)
     metrics = given.metrics or ["ndcg", "recall"]
     asked: dict[str, Any] = {"metrics": metrics, "k": given.k or 10, "time_col": given.time_col, "cutoff": given.cutoff}
@@ -62,7 +61,7 @@ def _audit(given: argparse.Namespace) -> int:
         found = audit(frames["true"], frames["pred"], **asked, **sides, **options)
     text = (findings_lines(found) if len(found) else "nothing found") + f"\n\n{found.floors.to_string(index=False)}"
     tables = {"findings": pd.DataFrame(found), "floors": found.floors}
-    give_tables(given, text, tables, tables, AUDIT_FILES)
+    give_tables(given, text, tables)
     return findings_fail(given, found)
 
 

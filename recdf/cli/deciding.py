@@ -22,9 +22,10 @@ from ..experiments.decide.experiment_health import by_stratum, experiment_health
 from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
 from ..experiments.plan.experiment_plan import ExperimentPlan
+from ..experiments.samples import subset
 from ..inputs.frames import column
 from ..tables.comparisons import report_table
-from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, given_parameters
 from .files import read_beside
 from .output import (
     COMPARED_RESULT,
@@ -77,7 +78,6 @@ def add_compare(commands: Any) -> None:
 
 
 def _run_compare(given: argparse.Namespace) -> int:
-    check_out(given.out, COMPARISON_FILES, given.overwrite)
     result = read_parquet(given.results)
     model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
     baseline = given.baseline
@@ -178,7 +178,6 @@ def add_experiment(commands: Any) -> None:
 
 
 def _experiment(given: argparse.Namespace) -> int:
-    check_out(given.out, COMPARISON_FILES, given.overwrite)
     result = read_parquet(given.results)
     options = given_parameters(given, (*OF_VARIANTS, *OF_BOTH))
     roles = given_roles(given)
@@ -200,16 +199,15 @@ def _experiment(given: argparse.Namespace) -> int:
         result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected,
         cluster=options.get("cluster"), by=options["strata"] if by_stratum(expected) else None,
     )  # fmt: skip
-    known = [name for name in result.spec["metrics"] if name in joined.columns]
-    metrics = metric_arguments(given.metric, joined.columns) or dict.fromkeys(known)
+    specs = metric_arguments(given.metric, joined.columns, result)
     options |= {
         "control": label("control", given.control, joined[given.variant_col]), "variant_col": given.variant_col,
-        "user_col": join["user_col"], "covariates": _covariate_arguments(given.covariate, metrics, joined.columns),
+        "user_col": join["user_col"], "covariates": _covariate_arguments(given.covariate, specs, joined.columns),
         "expected": expected, "time_col": given.period_col,
         "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
-        "test": dict.fromkeys(metrics, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
+        "test": dict.fromkeys(specs, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
     }  # fmt: skip
-    specs = {name: spec or name for name, spec in metrics.items()}
+    subset("proportion", given.proportion, specs)
     named = roles.roles if isinstance(roles, ExperimentPlan) else roles
     if success := [name for name, role in named.items() if role == "success"]:
         options.setdefault("primary", [name for name in success if name in specs])
@@ -284,17 +282,17 @@ def planned_arguments(
     return of_strata
 
 
-def metric_arguments(given: Sequence[str] | None, columns: Iterable[str]) -> dict[str, Any]:
-    """Name → None for a column, or → (numerator, denominator) from name=numerator/denominator."""
+def metric_arguments(given: Sequence[str] | None, columns: Iterable[str], result: Evaluation) -> dict[str, Any]:
+    """Name → column, or → (numerator, denominator) from name=numerator/denominator; by default all of the result."""
     metrics: dict[str, Any] = {}
     for text in given or []:
         name, _, ratio = text.partition("=")
         pair = tuple(ratio.split("/"))
         is_ratio = text not in columns and len(pair) == 2
-        value = pair if is_ratio else None
+        value = pair if is_ratio else text
         if metrics.setdefault(name if is_ratio else text, value) != value:
             raise OptionError(f"--metric {text}: {name} is given twice")
-    return metrics
+    return metrics or {name: name for name in result.spec["metrics"] if name in columns}
 
 
 def _covariate_arguments(
@@ -311,9 +309,9 @@ def _covariate_arguments(
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 
-def with_times(assignment: pd.DataFrame, name: str | None) -> pd.DataFrame:
+def with_times(assignment: pd.DataFrame, name: str | None, role: str = "assignment") -> pd.DataFrame:
     """Return the assignment with a text column read as times, if it holds times."""
-    if name is None or name not in assignment.columns or not pd.api.types.is_string_dtype(assignment[name].dtype):
+    if name is None or not pd.api.types.is_string_dtype(column(assignment, name, role).dtype):
         return assignment
     try:
         return assignment.assign(**{name: pd.to_datetime(assignment[name], format="ISO8601")})
@@ -365,7 +363,7 @@ def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
 def _add_results(command: Any, written: str) -> Any:
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
-    add_out(files, f"folder for {written}; without it nothing is written")
+    add_out(files, COMPARISON_FILES, f"folder for {written}; without it nothing is written")
     return files
 
 
@@ -387,4 +385,4 @@ def _give_decision(
     tables = {**(first or {}), **compared}
     for table in tables.values():  # pandas writes attrs, so that the file says what was evaluated
         table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest_of_result(given.results)}
-    give_tables(given, text, compared | tables, tables, COMPARISON_FILES)
+    give_tables(given, text, tables, compared | tables)

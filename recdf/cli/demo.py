@@ -31,7 +31,7 @@ def add_demo(commands: Any) -> None:
         commands, "demo", _demo, "evaluate three models of a generated shop",
         "Generate a small shop, evaluate its three recommenders, and write the frames and the result.", epilog=None,
     )  # fmt: skip
-    add_out(command, f"folder to write (default {DEMO_FOLDER}, which a second run replaces)")
+    add_out(command, RESULT_FILES, f"folder to write (default {DEMO_FOLDER}, which a second run replaces)")
 
 
 def _demo(given: argparse.Namespace) -> None:

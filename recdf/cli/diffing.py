@@ -9,7 +9,7 @@ from typing import Any
 from ..diagnostics.list_changes import diff
 from ..errors import OptionError
 from ..inputs.options import as_columns
-from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .files import read_files
 from .gating import read_lists, side_of_folder
 from .output import give_tables
@@ -34,12 +34,11 @@ def add_diff(commands: Any) -> None:
         "--before-model NAME": "recommender of BEFORE, if that holds several",
         "--after-model NAME": "recommender of AFTER, if that holds several",
     })  # fmt: skip
-    add_out(files, "folder for summary.parquet, lists.parquet and items.parquet; without it nothing is written")
+    add_out(files, DIFF_FILES)
     add_parameters(command.add_argument_group("options"), diff, OF_DIFF)
 
 
 def _run_diff(given: argparse.Namespace) -> int:
-    check_out(given.out, DIFF_FILES, given.overwrite)
     options: dict[str, Any] = given_parameters(given, OF_DIFF)
     roles, flags = ("before", "after"), ("before_model", "after_model")
     paths = {role: getattr(given, role) for role in roles}
@@ -53,10 +52,10 @@ def _run_diff(given: argparse.Namespace) -> int:
     else:
         if given.before_model or given.after_model:
             raise OptionError("--before-model and --after-model choose from results, and these are no results")
-        keys = [*as_columns(options.get("user_col") or "user_id"), options.get("item_col", "item_id")]
+        keys = [*as_columns(options.get("user_col") or "user_id"), options.setdefault("item_col", "item_id")]
         frames = read_files(paths, keys, [], ["score", "rank"])
         found = diff(frames["before"], frames["after"], pred=given.pred, **options)
     tables = {"summary": found.summary, "lists": found.per_list}
     tables |= {"items": found.items} if found.items is not None else {}
-    give_tables(given, repr(found), {"summary": found.summary}, tables, DIFF_FILES)
+    give_tables(given, repr(found), tables, {"summary": found.summary})
     return 0

@@ -15,7 +15,7 @@ from ..off_policy.estimate_value import ope_estimate
 from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
 from ..off_policy.weight_diagnostics import ope_diagnostics
-from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .files import read_files
 from .output import ESTIMATED, give_tables, text_table
 
@@ -35,7 +35,7 @@ def add_ope(commands: Any) -> None:
         "LOG": "one row per item that was shown, with its propensity",
         "--pred FILE": "recommendations to estimate the value of (default: --target-col of LOG)",
     })  # fmt: skip
-    add_out(files, "folder for ope.parquet, ope_diagnostics.parquet and, for several targets, ope_comparison.parquet")
+    add_out(files, ESTIMATED)
     what = command.add_argument_group("what is estimated")
     add_parameters(what, ope_estimate, ("estimators",))
     add_arguments(what, {
@@ -57,7 +57,6 @@ def add_ope(commands: Any) -> None:
 
 
 def _ope(given: argparse.Namespace) -> None:
-    check_out(given.out, ESTIMATED, given.overwrite)
     options = given_parameters(given, ("estimators", *OPE_COLUMN_FLAGS, *SLATES, *INTERVALS))
     more = ("clip", "cluster", "reward_range", "weight_range")
     options |= {name: value for name in more if (value := getattr(given, name)) is not None}
@@ -74,7 +73,7 @@ def _ope(given: argparse.Namespace) -> None:
         asked = _taken(ope_compare, options)
         tables["ope_comparison"] = compared = ope_compare(log, by=given.by[0], baseline=given.baseline, **asked)
         lines.append(_shown(compared, ["baseline", *given.by], ("diff", "ci_low", "ci_high"), "n_clusters"))
-    give_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables, tables, ESTIMATED)
+    give_tables(given, "\n".join([*lines, _explained(tables["ope"])]), tables)
 
 
 def _taken(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:

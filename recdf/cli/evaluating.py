@@ -31,7 +31,7 @@ from ..matching.side_tables.records import SIDE_TABLES
 from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..tables.findings import finding_of
-from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, check_out, given_options
+from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
 from .files import FileSet, is_remote, is_text_file, read_beside, read_files
 from .output import digest_of_result, fail_on, give_tables, note, print_tables, verbose
 
@@ -129,7 +129,7 @@ def add_evaluate(commands: Any) -> None:
         "--memory-limit SIZE":
             "memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
     })  # fmt: skip
-    add_out(files, "folder for per_user.parquet and summary.parquet; without it nothing is written")
+    add_out(files, RESULT_FILES)
     add_arguments(files, {
         "--profile": "also write profile.parquet: unknown users and items, judged share and scores, for recdf history",
     })  # fmt: skip
@@ -173,7 +173,6 @@ def _streamed_days(source: Source, name: str) -> pd.Series:
 
 
 def _evaluate(given: argparse.Namespace) -> None:
-    check_out(given.out, RESULT_FILES, given.overwrite)
     if given.profile and (given.out is None or given.stream or given.memory_limit is not None):
         raise OptionError("--profile needs --out, and files that are read as a whole: leave out --stream")
     _settle(given)
@@ -308,24 +307,24 @@ def add_check(commands: Any) -> None:
         "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error is found.",
     )  # fmt: skip
     files = add_lists(command)
-    add_arguments(files, {"--log FILE": SIDE_TABLES["log"].flag})
-    add_out(files, "folder for findings.parquet; without it nothing is written")
+    add_arguments(files, {f"--{name} FILE": SIDE_TABLES[name].flag for name in ("log", "exclude")})
+    add_out(files, [FINDINGS_FILE])
     add_expected(command.add_argument_group("what is expected of the files"))
     add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
     add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
 
 
 def _check(given: argparse.Namespace) -> int:
-    check_out(given.out, [FINDINGS_FILE], given.overwrite)
     _settle(given)
     options = given_options(given)
-    frames = read_frames_of(given, options, {name: path for name in ("items", "log") if (path := getattr(given, name))})
+    paths = {name: path for name in ("items", "log", "exclude") if (path := getattr(given, name))}
+    frames = read_frames_of(given, options, paths)
     given.rows = {name: len(frame) for name, frame in frames.items()}
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
-    sides: dict[str, Any] = {name: frames.get(name) for name in ("log", "items")}
+    sides: dict[str, Any] = {name: frames[name] for name in paths}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
     text, tables = findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
-    give_tables(given, text, tables, tables, [FINDINGS_FILE])
+    give_tables(given, text, tables)
     return findings_fail(given, found)
 
 

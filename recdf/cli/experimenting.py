@@ -15,7 +15,7 @@ from ..experiments.compare.quantile_effects import compare_quantiles, compare_ze
 from ..experiments.decide.broken_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
-from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .deciding import add_control, compact, label, metric_arguments, planned_arguments
 from .files import read_files
 from .output import fail_on, give_tables, row_name, text_table, verdicts_fail
@@ -41,14 +41,13 @@ def add_interleave(commands: Any) -> None:
     )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--a FILE": "items of one recommender", "--b FILE": "items of the other"}, required=True)
-    add_out(files, "folder for lists.parquet; without it nothing is written")
+    add_out(files, MIXED)
     options = command.add_argument_group("options")
     add_arguments(options, {"-k K": "length of the mixed lists (default 10)"}, default=10)
     add_parameters(options, interleave, OF_INTERLEAVE)
 
 
 def _interleave(given: argparse.Namespace) -> None:
-    check_out(given.out, MIXED, given.overwrite)
     options = given_parameters(given, OF_INTERLEAVE)
     keys = options.get("user_col", ["user_id"])
     frames = read_files({"a": given.a, "b": given.b}, [*keys, options.get("item_col", "item_id")], [])
@@ -56,7 +55,7 @@ def _interleave(given: argparse.Namespace) -> None:
     teams = log["team"].value_counts()
     n = len(log[keys].drop_duplicates())
     said = f"{n:,} lists with {len(log):,} items: {teams.get('a', 0):,} of team a, {teams.get('b', 0):,} of team b, "
-    give_tables(given, f"{said}{teams.get('', 0):,} of no team", {"lists": log}, {"lists": log}, MIXED)
+    give_tables(given, f"{said}{teams.get('', 0):,} of no team", {"lists": log})
 
 
 def add_interleaved(commands: Any) -> None:
@@ -68,12 +67,11 @@ def add_interleaved(commands: Any) -> None:
     files = command.add_argument_group("files")
     add_arguments(files, {"LOG": "lists that were shown, with the team of each item"})
     add_arguments(files, {"--clicks FILE": "one row per click: key of the list, item"}, required=True)
-    add_out(files, "folder for interleaved.parquet; without it nothing is written")
+    add_out(files, PREFERRED)
     add_parameters(command.add_argument_group("options"), compare_interleaved, OF_INTERLEAVED)
 
 
 def _interleaved(given: argparse.Namespace) -> int:
-    check_out(given.out, PREFERRED, given.overwrite)
     options = given_parameters(given, OF_INTERLEAVED)
     units = options.get("unit_col", ["user_id"])
     keys = list(dict.fromkeys([*units, *options.get("user_col", units)]))
@@ -89,7 +87,7 @@ def _interleaved(given: argparse.Namespace) -> int:
         compact(table),
         f"{row['wins']:,} users prefer b, {row['losses']:,} prefer a (sign test p = {row['p_sign']:.3g})",
     ]
-    give_tables(given, "\n".join(lines), {"interleaved": table}, {"interleaved": table}, PREFERRED)
+    give_tables(given, "\n".join(lines), {"interleaved": table})
     return verdicts_fail(given, table)
 
 
@@ -101,7 +99,7 @@ def add_aa(commands: Any) -> None:
     )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
-    add_out(files, "folder for aa.parquet; without it nothing is written")
+    add_out(files, SPLIT)
     options = command.add_argument_group("options")
     add_arguments(options, {"--metric NAME ...": "columns, or ratios such as ctr=hits@10/n_pred (default: all)"})
     add_arguments(options, {"--shares NUMBER ...": "of control and treatment (default 0.5 0.5)"}, default=(0.5, 0.5))
@@ -109,15 +107,11 @@ def add_aa(commands: Any) -> None:
 
 
 def _aa(given: argparse.Namespace) -> int:
-    check_out(given.out, SPLIT, given.overwrite)
     result = read_parquet(given.results)
     users, keys = result.per_user, result.spec["user_col"]
-    known = [name for name in result.spec["metrics"] if name in users.columns]
-    metrics = metric_arguments(given.metric, users.columns) or dict.fromkeys(known)
-    specs = {name: spec or name for name, spec in metrics.items()}
+    specs = metric_arguments(given.metric, users.columns, result)
     table = aa_test(users, specs, user_col=keys, shares=given.shares, **given_parameters(given, OF_AA))
-    text, tables = _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}
-    give_tables(given, text, tables, tables, SPLIT)
+    give_tables(given, _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table})
     often = table[table["verdict"] == "rejects too often"].to_dict("records")
     return fail_on(given, (("warning", f"{row_name(row)}: {row['verdict']}") for row in often))
 
@@ -140,7 +134,7 @@ def add_srm(commands: Any) -> None:
     )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
-    add_out(files, "folder for srm.parquet; without it nothing is written")
+    add_out(files, RATIO)
     options = command.add_argument_group("options")
     add_arguments(options, {"--column COLUMN ...": "columns to look into"}, required=True)
     add_arguments(options, {
@@ -151,7 +145,6 @@ def add_srm(commands: Any) -> None:
 
 
 def _srm(given: argparse.Namespace) -> int:
-    check_out(given.out, RATIO, given.overwrite)
     options = given_parameters(given, OF_SRM)
     variant = options.get("variant_col", "variant")
     strata = options.get("strata")
@@ -164,7 +157,7 @@ def _srm(given: argparse.Namespace) -> int:
     table = find_srm(assignment, given.column, expected=expected, **options)
     said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
     shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
-    give_tables(given, said + shown, {"srm": table}, {"srm": table}, RATIO)
+    give_tables(given, said + shown, {"srm": table})
     broken = table[table["verdict"].str.startswith("invalid")].to_dict("records")
     return fail_on(given, (("invalid", f"{row['column']} {row['level']}: {row['verdict']}") for row in broken))
 
@@ -178,7 +171,7 @@ def add_quantiles(commands: Any) -> None:
     )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"--rows FILE": "one row per user or request: variant, metrics, more"}, required=True)
-    add_out(files, "folder for quantiles.parquet and parts.parquet; without it nothing is written")
+    add_out(files, TAILS)
     options = command.add_argument_group("options")
     add_control(options)
     add_arguments(options, {
@@ -191,7 +184,6 @@ def add_quantiles(commands: Any) -> None:
 
 
 def _run_quantiles(given: argparse.Namespace) -> int:
-    check_out(given.out, TAILS, given.overwrite)
     if not (given.metric or given.zero_inflated):
         raise OptionError("--metric and --zero-inflated are missing; name the columns to compare")
     options = given_parameters(given, OF_QUANTILES)
@@ -206,5 +198,5 @@ def _run_quantiles(given: argparse.Namespace) -> int:
         tables["quantiles"] = compare_quantiles(rows, given.metric, quantiles=given.quantiles, **options)
     if given.zero_inflated:
         tables["parts"] = compare_zero_inflated(rows, given.zero_inflated, **options)
-    give_tables(given, "\n\n".join(map(compact, tables.values())), tables, tables, TAILS)
+    give_tables(given, "\n\n".join(map(compact, tables.values())), tables)
     return verdicts_fail(given, *tables.values())

@@ -12,7 +12,7 @@ from ..diagnostics.gate_sides import Side, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
-from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, given_parameters
 from .arguments import flag as as_flag
 from .deciding import label
 from .files import read_files
@@ -41,7 +41,7 @@ def add_gate(commands: Any) -> None:
         "--junit PATH": "write a JUnit report, which CI systems show",
         "--summary PATH": "write a summary in Markdown, for a comment on a change request",
     })  # fmt: skip
-    add_out(files, "folder for gate.parquet and checks.parquet; without it nothing else is written")
+    add_out(files, GATE_FILES, "folder for gate.parquet and checks.parquet; without it nothing else is written")
     looked_at = command.add_argument_group("recommendations that are looked at, beside the results")
     add_arguments(looked_at, {
         "--pred FILE ...":
@@ -68,7 +68,6 @@ def add_gate(commands: Any) -> None:
 
 
 def _run_gate(given: argparse.Namespace) -> int:
-    check_out(given.out, GATE_FILES, given.overwrite)
     expected = "a metric and what it may lose, as ndcg@10=-2%"
     budgets = as_pairs("--budget", given.budgets, expected)
     folders = {"candidate": ("results", "model"), "baseline": ("baseline", "baseline_model")}
@@ -80,8 +79,7 @@ def _run_gate(given: argparse.Namespace) -> int:
         found.to_junit(given.junit, undecided="skipped" if given.undecided == "pass" else "error")
     if given.summary is not None:
         given.summary.write_text(found.to_markdown(), encoding="utf-8")
-    written = {"gate": found.table, "checks": found.checks}
-    give_tables(given, repr(found), {"gate": found.table}, written, GATE_FILES)
+    give_tables(given, repr(found), {"gate": found.table, "checks": found.checks}, {"gate": found.table})
     code = GATE_CODES[given.undecided if found.verdict == "undecided" and given.undecided else found.verdict]
     if code:
         say_why(given, code, sorted(found.reasons, key=lambda said: f": {found.verdict}, " not in said))

@@ -13,7 +13,7 @@ from ..errors import OptionError
 from ..experiments.decide.proxy_metrics import proxy_metrics
 from ..inputs.options import as_columns
 from ..tables.cells import number
-from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .files import read_files
 from .output import give_tables, text_table, verdicts_fail
 
@@ -34,7 +34,7 @@ def add_history(commands: Any) -> None:
         "RESULTS": "folder of dated folders that recdf evaluate --out wrote (2026-11-20), or of folders of experiments",
         "--users FILE": "one row per user: id and columns of segments (with --by)",
     })  # fmt: skip
-    add_out(files, "folder for changes.parquet, drift.parquet, ...; without it nothing is written")
+    add_out(files, HISTORY_FILES, "folder for changes.parquet, drift.parquet, ...; without it nothing is written")
     what = command.add_argument_group("what is said")
     add_arguments(what, {
         "--metric NAME ...": "columns such as ndcg@10 whose changes are looked for (default: all)",
@@ -50,7 +50,6 @@ def add_history(commands: Any) -> None:
 
 
 def _run_history(given: argparse.Namespace) -> int:
-    check_out(given.out, HISTORY_FILES, given.overwrite)
     tests = past_tests(given.results)
     tables: dict[str, pd.DataFrame] = {"runs": past_runs(given.results)}
     said = []
@@ -62,7 +61,7 @@ def _run_history(given: argparse.Namespace) -> int:
         said += [_tests_text(tests), *([_proxy_text(more["proxies"])] if "proxies" in more else [])]
         tables |= more
     first = {"changes": tables["changes"]} if "changes" in tables else {"tests": tests}
-    give_tables(given, "\n\n".join(said), {**first, **tables}, tables, HISTORY_FILES)
+    give_tables(given, "\n\n".join(said), tables, {**first, **tables})
     judged = [tables[name] for name in ("changes", "drift", "proxies") if name in tables]
     return verdicts_fail(given, *judged) if judged else 0
 

@@ -135,21 +135,21 @@ def verbose(given: argparse.Namespace, text: str) -> None:
 
 
 def give_tables(
-    given: argparse.Namespace, text: str, printed: Mapping[str, pd.DataFrame], written: Mapping[str, pd.DataFrame],
-    names: Sequence[str],
+    given: argparse.Namespace, text: str, tables: Mapping[str, pd.DataFrame],
+    printed: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:  # fmt: skip
-    """Write tables to files of --out in one step, if that is given; then print, and note what was written.
+    """Write tables to files of --out in one step, if that is given; then print them, and note what was written.
 
-    `names` are those of all files that a run may write: none of an older run stays beside the new ones.
+    Of all files that a run may write, none of an older run stays beside the new ones.
     """
-    wrote = "" if given.out is None else _write_out(given, written, names)
-    print_tables(given, text, printed)
+    wrote = "" if given.out is None else _write_out(given, tables)
+    print_tables(given, text, tables if printed is None else printed)
     note(given, wrote)
 
 
-def _write_out(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame], names: Sequence[str]) -> str:
+def _write_out(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame]) -> str:
     digest = hashlib.sha256(b"".join(table.to_parquet(index=False) for table in tables.values())).hexdigest()
-    with staged(given.out, names, overwrite=given.overwrite) as staging:
+    with staged(given.out, given.writes, overwrite=given.overwrite) as staging:
         for name, table in tables.items():
             written = pd.DataFrame(table, copy=False)
             written.attrs = {**table.attrs, RUN: digest}

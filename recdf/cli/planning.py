@@ -14,7 +14,7 @@ from ..experiments.plan.days_needed import arrivals_by_day
 from ..experiments.plan.plan_comparison import plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment
 from ..inputs.options import as_columns
-from .arguments import add_arguments, add_command, add_out, add_parameters, check_out, given_parameters
+from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .deciding import label, metric_arguments, with_times
 from .files import read_files
 from .output import give_tables, text_table
@@ -40,7 +40,7 @@ def add_plan(commands: Any) -> None:
         "--log FILE": "log whose new users by day an experiment would gain (needs --time-col)",
         "--time-col COLUMN": "times of the log",
     })  # fmt: skip
-    add_out(files, "folder for plan.parquet; without it nothing is written")
+    add_out(files, PLANNED)
     options = command.add_argument_group("options")
     add_arguments(options, {
         "--metric NAME ...": "columns such as ndcg@10, or ratios such as ctr=hits@10/n_pred (default: all)",
@@ -53,12 +53,9 @@ def add_plan(commands: Any) -> None:
 
 
 def _plan(given: argparse.Namespace) -> int:
-    check_out(given.out, PLANNED, given.overwrite)
     result = read_parquet(given.results)
     users, keys, models = result.per_user, result.spec["user_col"], given.baseline is not None
-    known = [name for name in result.spec["metrics"] if name in users.columns]
-    metrics = metric_arguments(given.metric, users.columns) or dict.fromkeys(known)
-    specs = {name: spec or name for name, spec in metrics.items()}
+    specs = metric_arguments(given.metric, users.columns, result)
     options = given_parameters(given, (*OF_BOTH_PLANS, *(OF_LISTS if models else OF_ARMS)))
     if models:
         if len(result.spec["by"]) != 1:
@@ -76,11 +73,11 @@ def _plan(given: argparse.Namespace) -> int:
             )
         coming = None
         if given.log is not None:
-            log = with_times(read_files({"log": given.log}, keys, [given.time_col])["log"], given.time_col)
+            log = with_times(read_files({"log": given.log}, keys, [given.time_col])["log"], given.time_col, "log")
             coming = arrivals_by_day(log, time_col=given.time_col, user_col=keys)
         margins = given_margins(given) or None
         table = plan_experiment(users, specs, arrivals=coming, guardrails=margins, **options)
-    give_tables(given, _text(table), {"plan": table}, {"plan": table}, PLANNED)
+    give_tables(given, _text(table), {"plan": table})
     return 0
 
 

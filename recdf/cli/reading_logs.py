@@ -23,7 +23,6 @@ from .arguments import (
     add_out,
     add_parameters,
     as_pairs,
-    check_out,
     flag,
     given_parameters,
     local,
@@ -53,7 +52,7 @@ def add_impressions(commands: Any) -> None:
         "--persons FILE": "one row per device: user (the device) and person",
     }, type=local)  # fmt: skip
     add_arguments(files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"})
-    add_out(files, "folder for true.parquet, pred.parquet and impressions.json, the record of rules and counts")
+    add_out(files, WRITTEN, f"folder for {', '.join(WRITTEN)} (the record of rules and counts)")
     columns = command.add_argument_group("columns", "Where a time is needed and --time-col is not given, it is time.")
     add_parameters(columns, from_impressions, LOG_COLUMN_FLAGS)
     list_cols = "columns that, with the user, name one list (default session_id); none for one list per user"
@@ -68,7 +67,6 @@ def add_impressions(commands: Any) -> None:
 def _impressions(given: argparse.Namespace) -> None:
     if given.out is None:
         raise OptionError("--out is missing; name the folder to write")
-    check_out(given.out, WRITTEN, given.overwrite)
     options = given_parameters(given, (*LOG_COLUMN_FLAGS, "list_cols", *SPANS, *LOG_RULE_FLAGS))
     options |= {name: _span(options[name]) for name in SPANS if name in options}
     if given.rank_by_time:

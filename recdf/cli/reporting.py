@@ -75,9 +75,8 @@ def _run_report(given: argparse.Namespace) -> None:
         given.parser.error("name RESULTS, or a page of its own: --experiment FILE, --off-policy FILE, --history FOLDER")
     result = None if given.results is None else read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
-    if "gate" in paths:
-        folder = paths["gate"] if paths["gate"].is_dir() else paths["gate"].parent
-        paths["gate"] = folder / GATE_FILES[0]
+    if "gate" in paths and paths["gate"].is_dir():
+        paths["gate"] /= GATE_FILES[0]
     stems = [path.stem for path in given.experiment or ()]
     named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in given.experiment or ()}
     tables: dict[str, Any] = dict(_read_all(paths | {f"experiment {name}": path for name, path in named.items()}))

@@ -36,7 +36,13 @@ def given_roles(given: argparse.Namespace) -> Roles:
             raise OptionError("--plan names the roles of the metrics; leave out --role and --guardrail")
         return read_plan(given.plan)
     roles: dict[str, Any] = as_pairs("--role", given.role, "a metric and its role, as ctr=success")
-    return roles | {name: ("guardrail", margin) for name, margin in given_margins(given).items()}
+    margins = given_margins(given)
+    for name, role in roles.items():
+        if role == "guardrail":
+            raise OptionError(f"--role {name}=guardrail has no margin; pass --guardrail {name}=-2%")
+        if name in margins:
+            raise OptionError(f"{name} has a --role and is a --guardrail; expected one of them")
+    return roles | {name: ("guardrail", margin) for name, margin in margins.items()}
 
 
 def given_margins(given: argparse.Namespace) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ColumnError, EmptyPopulationError, OptionError
-from ..evaluation.mean_tables import CONFIDENCE
+from ..evaluation.mean_tables import CONFIDENCE, groups_of, means
 from ..evaluation.summary_rows import population_within, within
 from ..inputs.codes import encode, encode_keys, first_rows, known_ids
 from ..inputs.door import takes_options
@@ -29,7 +29,6 @@ from ..matching.lists import Matched
 from ..metrics.call import Call
 from ..metrics.compute import mean, per_user_frame
 from ..stats.numbers import Floats
-from ..stats.student import interval_quantile
 from ..tables.cells import number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
 from .chance import chance_of
@@ -113,11 +112,8 @@ class Question(NamedTuple):
 
     def rows_by(self, frame: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the rows of each `by` value, by its text: "" without `by`."""
-        by = as_columns(self.call.options.by)
-        if not by:
-            return {"": np.ones(len(frame), bool)}
-        code = frame.groupby(by, sort=False, observed=True).ngroup().to_numpy()
-        heads = frame.loc[~pd.Series(code, index=frame.index).duplicated(), by].astype(object).to_numpy().tolist()
+        code, labels = groups_of(frame, as_columns(self.call.options.by))
+        heads = labels.astype(object).to_numpy().tolist()
         return {" · ".join(map(str, one)): code == place for place, one in enumerate(heads)}
 
     def mean(self, lists: pd.DataFrame, name: str) -> float:
@@ -218,7 +214,7 @@ def _clock(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[
         try:
             columns["cutoff"] = "cutoff", pd.Series([float(cutoff) if plain else pd.Timestamp(cutoff)])
         except (ValueError, TypeError):
-            words = f"cutoff={cutoff!r}; expected {'a number' if plain else 'a time such as 2026-11-01'}"
+            words = f"⟦cutoff={cutoff!r}⟧; expected {'a number' if plain else 'a time such as 2026-11-01'}"
             raise OptionError(words, argument="cutoff", value=cutoff) from None
     read = read_times(list(columns.values()))[1]
     return {
@@ -320,23 +316,10 @@ def _values_without(
     return {name: np.where(hurt[pairs.users["lists"]], np.nan, one) for name, one in values.items()}
 
 
-def _interval(d: Floats, weight: Floats | None, unit: np.ndarray) -> tuple[float, float, float]:
-    """Return the weighted mean of paired differences with its interval, over independent units."""
-    there = ~np.isnan(d)
-    d, unit, weight = d[there], unit[there], np.ones(int(there.sum())) if weight is None else weight[there]
-    if not weight.sum():
-        return np.nan, np.nan, np.nan
-    middle = float((weight * d).sum() / weight.sum())
-    sums = np.bincount(unit, weight * (d - middle) / weight.sum())
-    n = int(np.count_nonzero(np.bincount(unit)))
-    half = interval_quantile(n - 1, CONFIDENCE) * np.sqrt(n / max(n - 1, 1) * (sums**2).sum())
-    return middle, middle - half, middle + half
-
-
 def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.DataFrame:
     """Return the levels beside each metric, and add what is below chance, at popularity or at its ceiling."""
     rows, weight = [], asked.call.options.weight_name
-    unit = lists.groupby(asked.keys[0], sort=False, observed=True).ngroup().to_numpy()
+    units = [asked.keys[0]]
     for by, mine in asked.rows_by(lists).items():
         own, weights = lists[mine], None if weight is None else lists.loc[mine, weight].to_numpy(float)
         for request, metric in zip(asked.call.requests, asked.call.columns, strict=True):
@@ -345,8 +328,11 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
             ordered = request.metric.family == "ranking" or (own["n_pred"] > (request.k or np.inf)).any()
             for level in ("chance", "popularity", "ceiling"):
                 row[level] = asked.mean(own, f"{metric} {level}")
-                d = sign * (own[metric] - own.get(f"{metric} {level}", np.nan)).to_numpy(float)
-                diff, low, high = _interval(d, weights, unit[mine])
+                paired = own[units].assign(d=sign * (own[metric] - own.get(f"{metric} {level}", np.nan)))
+                of_d = means(paired, [], ["d"], {}, CONFIDENCE, units, weights)
+                diff, low, high, n_users = of_d[["value", "ci_low", "ci_high", "n_users"]].to_numpy(float)[0].tolist()
+                if np.isnan(low) and n_users > 1:  # equal differences, which have no interval
+                    low = high = diff
                 word = f"below {level}" if high < 0 else f"at {level}" if low <= 0 else ""
                 if level == "ceiling":
                     word = f"at its {level}" if high >= 0 and ordered else ""

@@ -76,9 +76,6 @@ class ListFindings(Findings):
 
 def parts_by(matched: Matched) -> Iterator[tuple[str, np.ndarray]]:
     """Return every recommender by its label with its lists; all lists without a name where there is no `by`."""
-    if not len(matched.by.columns):
-        yield "", np.ones(len(matched), bool)
-        return
     for code, values in enumerate(matched.by.astype(object).to_numpy().tolist()):
         yield " · ".join(map(str, values)), matched.list_by == code
 

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, DeprecatedWarning, OptionError, warn_user
+from ..evaluation.evaluate import evaluate
+from ..inputs.accepted import Features
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
 from ..inputs.door import takes_options
 from ..inputs.options import CallArguments, Options
@@ -55,6 +57,11 @@ def compare_conventions(
     *,
     conventions: Sequence[str | Convention] = tuple(CONVENTIONS),
     exclude: Any = None,
+    items: Any = None,
+    log: Any = None,
+    features: Features | None = None,
+    aspects: Any = None,
+    base: Any = None,
     **options: Unpack[CallArguments],
 ) -> pd.DataFrame:
     """Compute the same metrics by the rules of every library, and name the rules that make the difference.
@@ -71,6 +78,8 @@ def compare_conventions(
         Conventions to compare; the others are compared with the first one.
     exclude : DataFrame, mapping or Arrow stream, optional
         Rows of (user, item) to leave out of both frames, as for `evaluate`.
+    items, log, features, aspects, base : as for `evaluate`, optional
+        Side tables that metrics need. A convention whose metric lacks one says so in `rule`.
     {options}
 
     Returns
@@ -96,7 +105,8 @@ def compare_conventions(
     for name in ("by", "like"):
         if options.get(name) is not None:
             raise OptionError(f"compare_conventions takes no ⟦{name}=⟧")
-    call = Call.from_arguments(compare_conventions, {**options, "exclude": exclude})  # checks names and values
+    sides = {"exclude": exclude, "items": items, "log": log, "features": features, "aspects": aspects, "base": base}
+    call = Call.from_arguments(compare_conventions, {**options, **sides})  # checks names and values
     sides = as_frames(call.given, call.options)  # each convention reads them
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
@@ -147,6 +157,10 @@ class _Measure:
 
     def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
         options = Options(**{**self.given, "like": record})
+        if find(metric).request({}, self.k, options).per == "item":  # one number for all lists
+            (true, pred), arguments = self.frames, {**self.sides, **self.given, "like": record}
+            rows = evaluate(true, pred, metric, self.k, **arguments).summary
+            return float(rows["value"].iloc[0]), int(rows["n"].iloc[0]), int(rows["n_undefined"].iloc[0])
         key = self._key(record)
         if key not in self.matched:
             self.matched[key] = self.stack.enter_context(Call(options, given=self.sides).match(*self.frames))

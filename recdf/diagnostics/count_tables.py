@@ -29,9 +29,11 @@ from ..metrics.call import Call, check_k
 from ..metrics.compute import label_frame
 
 
-def _call(function: Callable[..., Any], pred: Any, items: Any, options: Mapping[str, Any]) -> tuple[Call, pd.DataFrame]:
+def _call(
+    function: Callable[..., Any], pred: Any, items: Any, exclude: Any, options: Mapping[str, Any]
+) -> tuple[Call, pd.DataFrame]:
     """Return the call of a function, and `pred` as a frame, which gives the labels at the end."""
-    call = Call.from_arguments(function, {**options, "items": items})
+    call = Call.from_arguments(function, {**options, "items": items, "exclude": exclude})
     return call, as_frame(pred, "pred", call.options.user_col, call.options.item_col)
 
 
@@ -49,6 +51,7 @@ def hit_table(
     k: int = 10,
     *,
     items: Any = None,
+    exclude: Any = None,
     carry: str | Sequence[str] = (),
     missed: bool = False,
     **options: Unpack[CallArguments],
@@ -63,6 +66,8 @@ def hit_table(
         Cut-off: ranks 1 to k.
     items : DataFrame, list, Series or Index, optional
         Catalogue, with `value_col` also the items' values.
+    exclude : DataFrame, mapping or Arrow stream, optional
+        Rows of (user, item) to leave out of both frames, as for `evaluate`.
     carry : str or list of str, optional
         Columns of `pred` to take along, such as a title.
     missed : bool, default False
@@ -90,7 +95,7 @@ def hit_table(
     0     ann       a     1   True   1.0
     1     ann       x     2  False   0.0
     """
-    call, frame = _call(hit_table, pred, items, options)
+    call, frame = _call(hit_table, pred, items, exclude, options)
     k = check_k(k)
     names = as_columns(carry)
     with call.match(true, frame) as matched:
@@ -143,8 +148,9 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str, carr
 @says_as(hit_table)
 @takes_options
 def position_table(
-    true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, **options: Unpack[CallArguments]
-) -> pd.DataFrame:
+    true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, exclude: Any = None,
+    **options: Unpack[CallArguments],
+) -> pd.DataFrame:  # fmt: skip
     """Hits and hit rate by rank, or by position on the page, with intervals.
 
     Formula: hit_rate = hits / shown with the Wilson score interval of a share, at a confidence of 0.95.
@@ -158,6 +164,7 @@ def position_table(
         Column of `pred` with the position on the page, such as `from_impressions` keeps: from 0 or 1, and with holes
         for advertisements. The table then has a row for each position of an item among the first k, and not a row for
         each rank.
+    {exclude}
     {options}
 
     Returns
@@ -182,7 +189,7 @@ def position_table(
     0     1      2     1
     1     2      1     0
     """
-    call, frame = _call(position_table, pred, None, options)
+    call, frame = _call(position_table, pred, None, exclude, options)
     k = check_k(k)
     with call.match(true, frame) as matched:
         if position_col is None:
@@ -237,8 +244,9 @@ def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarr
 @says_as(hit_table)
 @takes_options
 def exposure_table(
-    pred: Any, k: int | None = 10, *, items: Any = None, true: Any = None, **options: Unpack[CallArguments]
-) -> pd.DataFrame:
+    pred: Any, k: int | None = 10, *, items: Any = None, true: Any = None, exclude: Any = None,
+    **options: Unpack[CallArguments],
+) -> pd.DataFrame:  # fmt: skip
     """How often and how high each item is shown: the table behind the metrics of exposure.
 
     Parameters
@@ -252,6 +260,7 @@ def exposure_table(
     true : DataFrame, mapping or Arrow stream, optional
         Count the lists of the population alone, as `gini` and the other metrics of exposure do in `evaluate`. Default:
         every list of `pred`.
+    {exclude}
     {options}
 
     Returns
@@ -272,7 +281,7 @@ def exposure_table(
     1       b      1  0.333            0     0.631
     2       c      0  0.000            0     0.000
     """
-    call, frame = _call(exposure_table, pred, items, options)
+    call, frame = _call(exposure_table, pred, items, exclude, options)
     k = None if k is None else check_k(k)
     with call.match(true, frame) as matched:
         return _exposure_rows(matched, k, frame, call.options.item_col)

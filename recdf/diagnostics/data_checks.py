@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from typing import Any, Unpack
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ..errors import EmptyPopulationError, RecdfWarning, examples
+from ..errors import EmptyPopulationError, examples
 from ..inputs.door import takes_options
 from ..inputs.frames import as_frame, column, id_frame, read_numbers
+from ..inputs.ids import IdColumn
 from ..inputs.options import CallArguments, Options
 from ..inputs.row_rules import OF_PROPENSITY
 from ..inputs.true_and_pred import (
@@ -29,18 +31,21 @@ from ..progress import Progress
 from ..tables.findings import Severity
 from .check_ids import check_ids, check_side
 from .check_lists import Data, ListFindings, check_lists, check_order, labels_where, parts_by
+from .levels import matched_quietly
 
 # If a larger share of the recommendations is in the user's log already, the finding is a warning.
 MANY_SEEN = 0.05
 
 AGAIN = "they can be right only where users want again what they had"
+UNORDERED: Final[Mapping[str, Any]] = {"by": None, "score_col": False, "rank_col": None}
 LEAK = "train and test overlap, or users want again what they had: a model that leaves out seen items cannot hit them"
 
 
 @takes_options
 def check(
-    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, **options: Unpack[CallArguments]
-) -> pd.DataFrame:
+    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, exclude: Any = None,
+    **options: Unpack[CallArguments],
+) -> pd.DataFrame:  # fmt: skip
     """Find what is unusual in the data, and how it affects the metrics: one row per finding, none for clean data.
 
     Parameters
@@ -53,6 +58,8 @@ def check(
         Past interactions (list key, item): recommendations of items that the user already had are reported.
     items : DataFrame, list, Series or Index, optional
         Catalogue: items outside it are reported.
+    exclude : DataFrame, mapping or Arrow stream, optional
+        Rows of (user, item) to leave out of both frames, as for `evaluate`; findings are of the rows that are left.
     {options}
 
     Returns
@@ -102,7 +109,12 @@ def check(
             items = id_frame(items, "items", [shared.item_col])
             usable = check_side(found, "items", items, [shared.item_col], pred_ids)
             items = items[items[shared.item_col].notna()] if usable else None
-        with _forgiving_match(data, items) as matched:
+        if exclude is not None:
+            data = _left_without(exclude, found, data, pred_ids)
+        if not len(data.pred) + len(data.true):
+            return found.table()
+        given = {} if items is None else {"items": items}
+        with matched_quietly(Call(_forgiving(data.options), given=given), data.true, data.pred) as matched:
             progress.add()
             check_lists(found, data, matched)
             check_order(found, data, matched)
@@ -124,11 +136,28 @@ def _forgiving(options: Options) -> Options:
     return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
 
 
-def _forgiving_match(data: Data, items: pd.DataFrame | None) -> Matched:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecdfWarning)
-        given = {} if items is None else {"items": items}
-        return Call(_forgiving(data.options), given=given).match(data.true, data.pred)
+def _of_pairs(options: Options) -> Options:
+    """Return options that read users, items and their order alone."""
+    plain = _forgiving(options)
+    return plain.updated(relevance_col=False, min_relevance=None, value_col=None, judged_only=False, by_in_true=None)
+
+
+def _left_without(exclude: Any, found: ListFindings, data: Data, pred_ids: dict[str, IdColumn]) -> Data:
+    """Return the rows that `evaluate` keeps, and those with null ids, which are a finding."""
+    options = _of_pairs(data.options).updated(**UNORDERED, duplicates="keep")
+    exclude = as_frame(exclude, "exclude", options.user_col, options.item_col)
+    names = [name for name in data.pair if name in exclude.columns or name == options.item_col]
+    if not check_side(found, "exclude", exclude, names, pred_ids):
+        return data
+    kept = [frame[data.pair].isna().any(axis=1).to_numpy(copy=True) for frame in (data.true, data.pred)]
+    call, pairs = Call(options, given={"exclude": exclude}), (data.true[data.pair], data.pred[data.pair])
+    with suppress(EmptyPopulationError), matched_quietly(call, *pairs) as left:
+        kept[0][left.true_lists.rows(np.arange(len(left.true_lists.item)))] = True
+        kept[1][left.rows(np.arange(len(left.item)))] = True
+    for role, keep in zip(("true", "pred"), kept, strict=True):
+        effect = "evaluate leaves them out before lists are ranked"
+        found.add(f"rows of {role} in exclude", "info", np.count_nonzero(~keep), len(keep), "", effect)
+    return replace(data, true=data.true[kept[0]], pred=data.pred[kept[1]])
 
 
 # ---------------------------------------------------------------------------------------------- numbers
@@ -232,25 +261,16 @@ def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
 
 def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
     """Report items among the first k, and relevant items of `true`, that the log already has for the user."""
-    plain = _forgiving(data.options).updated(
-        users="both", relevance_col=False, min_relevance=None, value_col=None, judged_only=False, by_in_true=None
-    )
+    plain = _of_pairs(data.options).updated(users="both")
     name, true = relevance_source(data.true, data.options), data.true
     if name is not None:
         true = true[gains(read_relevance(true, name, data.options), data.options) > 0]
     for frame, k, options, what, effect in (
         (data.pred, data.k, plain, "recommendations", AGAIN),
-        (true[data.pair], None, plain.updated(by=None, score_col=False, rank_col=None), "relevant items", LEAK),
+        (true[data.pair], None, plain.updated(**UNORDERED), "relevant items", LEAK),
     ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RecdfWarning)
-            for name in data.pair:
-                column(log, name, "log")
-            try:
-                known = Call(options).match(log[data.pair], frame)
-            except EmptyPopulationError:  # the log has no user of these lists
-                continue
-        with known:
+        # The log may have no user of these lists.
+        with suppress(EmptyPopulationError), matched_quietly(Call(options), log[data.pair], frame) as known:
             seen, shown = known.at(k).n_hits, known.at(k).n_shown
             for name, own in parts_by(known):
                 n_rows, n_seen, some = int(shown[own].sum()), seen[own].sum(), labels_where(known, own & (seen > 0))

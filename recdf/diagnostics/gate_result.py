@@ -22,6 +22,12 @@ FAIL: Final = "fail"
 UNDECIDED: Final = "undecided"
 PASS_BUT_WORSE, NOT_GATED = "pass, but worse", "not gated"  # verdicts of rows alone
 GateVerdict = Literal["pass", "fail", "undecided"]
+# What is shown of the table, and the columns of the checks, of which `found` is a word of `checks_table`.
+GATE_COLUMNS = (
+    "metric", "segment", "segment_value", "budget", "verdict", "mean_baseline", "mean_candidate", "change",
+    "change_low", "change_high", "allowed", "relative", "n_users", "alpha", "bound", "reason",
+)  # fmt: skip
+CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]
 DOUBTFUL = ("differs", "in doubt")  # what is found of the data where nothing is decided
 GATE_TITLES = {PASS: "Passed", FAIL: "Failed", UNDECIDED: "Undecided"}
 

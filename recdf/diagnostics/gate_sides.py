@@ -17,6 +17,7 @@ from ..inputs.per_user_columns import evaluated
 from ..metrics.direction import request_of
 from .check_lists import SAMPLED
 from .data_checks import MANY_SEEN, check
+from .gate_result import CHECK_COLUMNS
 
 __all__: list[str] = []
 
@@ -24,7 +25,6 @@ __all__: list[str] = []
 OF_PRED = ("by", "by_in_true", "score_col", "rank_col", "item_col", "like")
 Pair = tuple[Any, ...]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
 SEEN = "recommendations already in the log"
-CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]  # found: a word of `checks_table`
 
 
 class Side(NamedTuple):

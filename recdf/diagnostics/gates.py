@@ -218,7 +218,8 @@ def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     try:
         read = [column(frame, name, str(role)) for role, (_, frame) in zip(runs.models, runs.parts, strict=True)]
     except ColumnError as error:
-        raise error.within(after=". Evaluate both with carry=, --carry in a shell, which copies it from pred") from None
+        how = " (evaluate both with carry=, --carry in a shell, which copies it from pred)"
+        raise error.within(after=how) from None
     codes, labels = pd.factorize(pd.concat(read), sort=True)
     some = codes >= 0  # a side without recommendations carries nothing
     codes, cell, of_cell = codes[some], runs.place[some] % runs.n_cells, np.full(runs.n_cells, -1)

@@ -147,7 +147,8 @@ def diff(
     """
     check_value("p", p, Share)
     k, keys = check_k(k), as_columns(user_col)
-    results = [_is_result(one, item_col or "item_id") for one in (before, after)]
+    is_pred = pred is None and item_col is not None
+    results = [_is_result(one, item_col or "item_id", is_pred) for one in (before, after)]
     if results[0] != results[1]:
         raise OptionError("before and after are to be two results, or two frames of recommendations", argument="after")
     if pred is not None and not all(results):
@@ -171,9 +172,10 @@ def diff(
     return Diff(_summary(per_list, (f"overlap@{k}", f"rbo@{k}")), per_list, items)
 
 
-def _is_result(one: Any, item_col: str) -> bool:
+def _is_result(one: Any, item_col: str, is_pred: bool) -> bool:
+    """Tell a result from recommendations; who names the column of items alone means that a frame `is_pred`."""
     if isinstance(one, pd.DataFrame):
-        return item_col not in one.columns
+        return not is_pred and item_col not in one.columns
     return isinstance(one, str | os.PathLike) or hasattr(one, "per_user")
 
 
@@ -215,6 +217,9 @@ def _items_of_both(
     """Return one row per list and item of the first k of either side."""
     frames = [as_frame(one, role, **options) for role, one in pred.items()]
     key = [*as_columns(options["user_col"]), options["item_col"]]
+    for role, frame in zip(pred, frames, strict=True):
+        for name in key:
+            column(frame, name, role)
     ranked = [
         hit_table(other[key], own, k, users="pred", rank_col=rank_col, score_col=score_col, **options)[[*key, "rank"]]
         for own, other in (frames, frames[::-1])

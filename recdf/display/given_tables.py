@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ..diagnostics.gate_result import CHECK_COLUMNS, GATE_COLUMNS, Gate
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.mean_tables import CONFIDENCE
 from ..evaluation.reductions import Stat
@@ -42,7 +43,8 @@ class ModelValues(NamedTuple):
 # Columns of the tables that recdf makes which hold numbers; a file that was made or changed elsewhere may hold text.
 NUMBER_COLUMNS = {
     "count", "share", "diff", "rel_diff", "ci_low", "ci_high", "p_adj", "value", "confidence", "n_users", "n_control",
-    "n_treatment", "wins", "ties", "losses", "n_assigned", "expected_share", "missing_rate", "srm_p", "missing_p",
+    "n_treatment", "wins", "change", "change_low", "change_high", "mean_baseline", "mean_candidate", "alpha", "ties",
+    "losses", "n_assigned", "expected_share", "missing_rate", "srm_p", "missing_p",
 }  # fmt: skip
 
 
@@ -63,6 +65,18 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
         if name in NUMBER_COLUMNS and not pd.api.types.is_numeric_dtype(frame[name].dtype) and len(frame):
             raise DataError(f"{role}[{name!r}] is {frame[name].dtype}; expected numbers: pass {source}")
     return frame
+
+
+def need_gate(gate: Any) -> Gate:
+    """Return what is a gate; a table of something else in it raises."""
+    source = "what rd.gate returned"
+    if not isinstance(gate, Gate):
+        raise TypeError(f"gate is {kind_of(gate)}; expected {source}")
+    need(gate.table, "gate", GATE_COLUMNS, source)
+    need(gate.checks, "checks of the gate", CHECK_COLUMNS, source)
+    if gate.table.empty:
+        raise DataError(f"gate has no rows; leave it out, or pass {source}")
+    return gate
 
 
 def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:

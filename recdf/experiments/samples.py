@@ -48,7 +48,7 @@ def subset(name: str, chosen: str | Collection[str] | None, specs: Mapping[str, 
     named = as_columns(chosen if chosen is None or isinstance(chosen, str) else list(chosen))
     unknown = [metric for metric in named if metric not in specs]
     if unknown:
-        raise OptionError(f"{name} names {unknown}, which are not compared; metrics are {list(specs)}")
+        raise OptionError(f"⟦{name}=⟧ names {unknown}, which are not compared; metrics are {list(specs)}")
     return named
 
 
@@ -160,7 +160,7 @@ def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -
     for name, value in cap.items():
         check_value(f"cap[{name!r}]", value, SHARE)
         if specs[name][1] is not None:
-            raise OptionError(f"cap names {name!r}, which is a ratio of sums; a cap is for means")
+            raise OptionError(f"⟦cap=⟧ names {name!r}, which is a ratio of sums; a cap is for means")
     return dict(cap)
 
 

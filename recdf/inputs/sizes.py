@@ -32,9 +32,9 @@ class Sizes:
 
     Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each · moment_cells : values of
     short columns whose moments are computed together · most_indicators : values become indicators only if there are at
-    most so many · category_cells : entries of a matrix of lists and categories · feature_bytes : gathered features of a
-    block of lists · product : multiplications that OpenBLAS makes in one thread, since threads of small products wait
-    for each other.
+    most so many · category_cells : entries of a matrix of lists and categories · paired_items : pairs of a recommended
+    item and one of the past · feature_bytes : gathered features of a block of lists · product : multiplications that
+    OpenBLAS makes in one thread, since threads of small products wait for each other.
 
     Experiments: many_users : variants of so many users are compared by one pass over all columns.
 
@@ -77,6 +77,7 @@ class Sizes:
     moment_cells: int = 2**14
     most_indicators: int = 1024
     category_cells: int = 2**20
+    paired_items: int = 2**21
     feature_bytes: int = 2**22
     product: int = 2**17
     log_rows: int = 2**17

@@ -1258,16 +1258,18 @@ class _Serendipity(ListMetric):
     1]."""
 
     def __call__(
-        self, true: Rows | None, pred: Rows, k: int = 10, *, threshold: float = 0.7, relevant: bool = True,
+        self, true: Rows | None, pred: Rows, k: int = 10, *,
+        of: Literal["threshold", "rank", "similarity"] = "threshold", threshold: float = 0.7, relevant: bool = True,
         top: int | None = None,
-        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        similarity: Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
         popular: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self, true: Rows | None, pred: Rows, k: int = 10, *, threshold: float = 0.7, relevant: bool = True,
+        self, true: Rows | None, pred: Rows, k: int = 10, *,
+        of: Literal["threshold", "rank", "similarity"] = "threshold", threshold: float = 0.7, relevant: bool = True,
         top: int | None = None,
-        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        similarity: Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray] = "cosine",
         separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
         popular: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...

@@ -84,7 +84,7 @@ class Call:
                 "features": "features" in self.given
                 or ("items" in self.given and callable(request.params.get("similarity"))),
             }
-            for need in request.metric.needs:
+            for need in request.needs:
                 if not there[need]:
                     raise OptionError(f"{request.columns[0]} needs {NEEDS[need]}")
             if self.options.propensity_col is not None and true is not None:

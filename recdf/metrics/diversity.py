@@ -199,7 +199,7 @@ def _single_metric(given: Any) -> tuple[Metric, dict[str, Any]]:
     """Return the metric to take for each aspect, and its parameters."""
     found, params, _, at = (given, {}, "", None) if isinstance(given, Metric) else read_string(given)
     alone = (found.per, len(found.outputs), found.arguments, at) == ("list", 1, ("true", "pred"), None)
-    if not alone or params.get("pooled"):
+    if not alone or params.get("pooled") or not {*found.needs} <= {"true", "candidates", "value"}:
         raise OptionError(
             f"intent_aware takes a metric of true and pred with one value per list and without a cut-off, such as "
             f"'mapr'; {given!r} is not one"

@@ -197,7 +197,8 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
         item has none), "negatives" (lists of which `true` judges only relevant items). `UnknownWarning` and
         `JudgedWarning` say if these are many.
     where : mapping, optional
-        `bounds` and `better` where a parameter has a value, as in `{"of=last": {"better": "smaller"}}`.
+        `bounds`, `better`, `needs` and `unknown` where a parameter has a value, as in
+        `{"of=last": {"better": "smaller"}}`.
 
     A parameter `pooled` of a kernel, False by default, says that the metric can be one ratio of sums over all lists.
     With True the kernel returns two arrays per list: what is summed above the line, and below it.

@@ -11,14 +11,11 @@ from typing import Literal
 import numpy as np
 
 from ..errors import OptionError, renamed
-from ..inputs.constraints import Natural
 from ..matching.counts import discount_at
 from ..matching.hits import ratio
 from ..matching.lists import Lists
 from ..matching.side_tables.log import Head, TailSize
-from .diversity import SimilarityArgument
 from .metric import metric
-from .similarity import nearest
 from .two_lists import shared_with_base
 
 ShareOf = Literal["users", "events"]
@@ -141,73 +138,6 @@ def unseen(lists: Lists) -> np.ndarray:
     0.5
     """
     return ratio(lists.sum_shown(~lists.matched.seen() * 1.0), lists.n_shown)
-
-
-@metric(
-    needs=("log", "features"), arguments=("true", "pred"), optional=("true", "popular"),
-    unknown=("log_users", "features"),
-)  # fmt: skip
-def serendipity(
-    lists: Lists, *, threshold: float = 0.7, relevant: bool = True, top: Natural | None = None,
-    similarity: SimilarityArgument = "cosine", separator: str = "|",
-) -> np.ndarray:  # fmt: skip
-    """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
-
-    Formula
-    -------
-    Σ_i s_i / m over the first k items, where m = min(k, n_pred). s_i = 1 if item i is relevant, is not in the user's
-    rows of `log`, has a similarity below `threshold` to each item there, and is not popular; otherwise s_i = 0. Items
-    without features are left out of the sum and of m. Undefined if the user's log has no item with features, or if the
-    list has none.
-
-    Parameters
-    ----------
-    threshold : float, default 0.7
-        An item is expected if its similarity to an item of the user's past is at least this.
-    relevant : bool, default True
-        Whether an item must be relevant to count. With False, `true` may be None.
-    top : int, optional
-        The `top` items with the most interactions in `log` are popular too, beside those of `popular`. Of equally
-        frequent items, those with the smaller ids are taken.
-    similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
-        As in `ild`.
-    separator : str, default "|"
-        Sign between the categories of one string.
-
-    Notes
-    -----
-    Use it when the aim is discovery: hits that neither bestsellers nor items like those of the past would have brought.
-    Such hits are rare, so intervals are wide and many users are needed. The threshold, the features and the popular
-    items decide what counts. Fix them before you look at the results, and report them.
-
-    References
-    ----------
-    Ge, Delgado & Jannach (2010), RecSys; Kotkov, Wang & Veijalainen (2016), Knowledge-Based Systems 111. RecTools
-    `Serendipity` is another measure: relevance times the gain in rank over popularity.
-
-    Examples
-    --------
-    >>> features = {"a": [1, 0], "b": [1, 0], "c": [0, 1]}
-    >>> rd.serendipity({1: ["b", "c"]}, {1: ["b", "c"]}, k=2, log={1: ["a"], 2: ["b"]}, features=features)
-    0.5
-    """
-    matched, log = lists.matched, lists.sides.log
-    if relevant:
-        matched.needs_true("or ⟦relevant=False⟧")
-    largest = nearest(lists, similarity, separator)
-    # The margin keeps rounding from making 0.7 smaller than 0.7.
-    found = (largest < threshold - 1e-12) & ~matched.seen()
-    if relevant:
-        hit = np.zeros(len(found), bool)
-        hit[matched.hits.place] = True
-        found &= hit
-    if lists.sides.has("popular"):
-        found &= ~lists.sides.popular[matched.item]
-    if top is not None:
-        known = np.zeros(matched.n_items, bool)
-        known[log.by_popularity()[:top]] = True
-        found &= ~known[matched.item]
-    return ratio(lists.sum_shown(found * 1.0), lists.sum_shown(~np.isnan(largest) * 1.0))
 
 
 @metric(arguments=("base", "pred"))

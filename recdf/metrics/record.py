@@ -170,9 +170,13 @@ class MetricRecord:
 
     def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
         """Bounds and direction of the metric with the parameters of a metric string or the name of a column."""
-        inside = text.partition("(")[2].rpartition(")")[0].split(",")
-        changed = {name: value for one, new in self.where.items() if one in inside for name, value in new.items()}
+        changed = self.changed(text)
         return changed.get("bounds", self.bounds), changed.get("better", self.better)
+
+    def changed(self, text: str) -> dict[str, Any]:
+        """What `where` says of the parameters of a metric string or the name of a column."""
+        inside = text.partition("(")[2].rpartition(")")[0].split(",")
+        return {name: value for one, new in self.where.items() if one in inside for name, value in new.items()}
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -279,6 +283,18 @@ class Request:
         parts = lists.matched.derived(self.definition, lambda: self.metric.kernel(lists, **self.params))
         weight = 1.0 if lists.matched.weight is None else lists.matched.weight[mine]
         return np.concatenate([exact_sums(np.broadcast_to(one, len(lists))[mine] * weight) for one in parts])
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """What it needs with these parameters."""
+        needs: Sequence[str] = self.metric.changed(self.definition).get("needs", self.metric.needs)
+        return needs
+
+    @property
+    def unknown(self) -> Sequence[Unknown]:
+        """What side tables may not know that it reads with these parameters."""
+        unknown: Sequence[Unknown] = self.metric.changed(self.definition).get("unknown", self.metric.unknown)
+        return unknown
 
     @property
     def bounds(self) -> Bounds:

@@ -6,11 +6,14 @@ Similarities are computed for one block of lists at a time, and never for all pa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 
 from ..inputs.sizes import sizes
-from ..inputs.sorting import spans
+from ..inputs.sorting import run_heads, spans
+from ..inputs.sums import exact_sums
 from ..matching.lists import Lists
 from ..matching.side_tables.catalogue import FeatureTable, Similarity, called
 
@@ -125,3 +128,42 @@ def _nearest(lists: Lists, kind: str | Similarity, separator: str) -> np.ndarray
         largest = largest[np.arange(rows.shape[1]) < lists.n_shown[some][:, None]]
         found[places] = np.where(np.isneginf(largest), np.nan, largest)
     return found
+
+
+def total_to_past(
+    lists: Lists, place: np.ndarray, of_list: np.ndarray, kind: str | Similarity, separator: str
+) -> np.ndarray:
+    """Return the sum of the similarities of recommended rows, at some places, to the items of their user's log."""
+    log, total = lists.sides.log, np.zeros(len(place))
+    start, past, _ = log.pairs
+    n_past = log.n_history[of_list]
+    own = start[log.list_user[of_list]]  # a place in a list of a user without past has nothing to sum
+    piece = np.cumsum(n_past) // sizes().paired_items
+    for low, high in pairwise([*run_heads([piece]).tolist(), len(place)]):
+        number = np.repeat(np.arange(high - low), n_past[low:high])
+        one, two = lists.matched.item[place[low:high]][number], past[spans(own[low:high], n_past[low:high])]
+        code, pairs = pd.factorize(one.astype(np.int64) * lists.matched.n_items + two)
+        one, two = np.divmod(pairs, lists.matched.n_items)
+        if kind == "cooccurrence":
+            like = log.cooccurrence(one, two)
+        else:
+            row_of = lists.sides.features.known(kind, separator)
+            like = _of_pairs(lists.sides.features, kind, separator, row_of[one], row_of[two])
+        total[low:high] = exact_sums(like[code], number, high - low)
+    return total
+
+
+def _of_pairs(
+    features: FeatureTable, kind: str | Similarity, separator: str, one: np.ndarray, two: np.ndarray
+) -> np.ndarray:
+    """Return the similarities of pairs of rows, 0 where one of them is −1."""
+    similar, pair_bytes, row_bytes = features.similar(kind, separator)
+    product, found = features.vectors(kind, separator), np.zeros(len(one))
+    step = max(1, sizes().feature_bytes // (pair_bytes + 2 * row_bytes))
+    for low in range(0, len(one), step):
+        a, b = one[low : low + step], two[low : low + step]
+        if product is not None:
+            found[low : low + step] = np.einsum("ij,ij->i", product[0][a], product[0][b]) / product[1]
+        else:
+            found[low : low + step] = similar(a[:, None], b[:, None])[:, 0, 0]
+    return np.where((one >= 0) & (two >= 0), found, 0.0)

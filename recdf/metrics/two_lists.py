@@ -71,7 +71,7 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
 
 
 @metric(
-    better=None, aliases=("rank_biased_overlap",), arguments=("true", "pred"), optional=("true", "base"),
+    better=None, arguments=("true", "pred"), optional=("true", "base"),
     where={"against=ideal": {"better": "larger"}},
 )  # fmt: skip
 def rbo(

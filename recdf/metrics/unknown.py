@@ -106,7 +106,7 @@ def _looked_up(requests: Sequence[Request], judged_only: bool) -> Iterator[tuple
     With `judged_only`, all metrics need judgements that differ.
     """
     for request in requests:
-        for what in (*request.metric.unknown, *(("grades",) if judged_only else ())):
+        for what in (*request.unknown, *(("grades",) if judged_only else ())):
             if request.params.get(f"{what}_col", "") is not None:
                 yield request, what, COUNTED[what].name.format_map(request.params)
 

@@ -49,6 +49,8 @@ def test_bad_calls_are_named(capsys):
         capsys, "diff", "old.parquet", "new.parquet", "--pred", "old.parquet", "new.parquet"
     )
     assert "choose from results" in fails(capsys, "diff", "old.parquet", "new.parquet", "--after-model", "knn")
+    for flag in ("--user-col", "--item-col"):
+        assert "before has no column 'nope'" in fails(capsys, "diff", "old.parquet", "new.parquet", flag, "nope")
     assert "--p" in fails(capsys, "diff", "old.parquet", "new.parquet", "--p", "2")
 
 

@@ -183,6 +183,12 @@ def test_a_report_shows_the_gate(capsys):
         page = file.read()
     assert "Gate: Passed: 1 budget is met" in page
     assert "Bounds of the change hold one-sided with 95%" in page
+    for name in ("gate", "checks"):  # a table of something else has the name of a table of the gate
+        run(capsys, *GATE, "--out", name)
+        SHOP.items.to_parquet(f"{name}/{name}.parquet")
+        said = fails(capsys, "report", "all", "--gate", name, "--out", "o.html")
+        assert "has no column" in said
+        assert "expected what rd.gate returned" in said
     assert "no such file" in fails(capsys, "report", "all", "--gate", "no/gate.parquet", "--out", "two.html")
 
 

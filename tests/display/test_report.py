@@ -4,6 +4,7 @@ What a browser makes of it is tested in `browser/`.
 """
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -214,6 +215,17 @@ def test_a_gate_has_a_section_with_the_numbers_of_its_table(shop, result, tmp_pa
         assert words.split("  ")[0] in section[section.index("<svg") :]  # in the picture
     with pytest.raises(TypeError, match=r"gate is a DataFrame; expected what rd\.gate returned"):
         rd.report(result, tmp_path / "x.html", gate=gate.table)
+    for wrong, says in (
+        (replace(gate, table=result.summary), r"gate has no column 'segment'.*expected what rd\.gate returned"),
+        (replace(gate, checks=result.summary), r"checks of the gate has no column 'check'"),
+        (replace(gate, table=gate.table.drop(columns="reason")), r"gate has no column 'reason'"),
+        (replace(gate, table=gate.table.head(0)), "gate has no rows"),
+        (replace(gate, table=gate.table.astype({"change": str})), r"gate\['change'\] is .*; expected numbers"),
+    ):
+        with pytest.raises((rd.ColumnError, rd.DataError), match=says):
+            rd.report(result, tmp_path / "x.html", gate=wrong)
+        with pytest.raises((rd.ColumnError, rd.DataError), match=says):
+            rd.plot.gate.data(wrong)
     users = pd.DataFrame({"user_id": range(80), "variant": ["A", "B"] * 40, "clicks": range(80)})
     experiment = rd.compare_variants(users, ["clicks"], control="A")
     with pytest.raises(rd.OptionError, match="gate= is about the models"):

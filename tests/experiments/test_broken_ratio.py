@@ -76,7 +76,7 @@ def test_bad_calls_are_refused():
     users = assigned(100)
     with pytest.raises(rd.ColumnError):
         find_srm(users, "country")
-    with pytest.raises(rd.OptionError, match="expected has no share"):
+    with pytest.raises(rd.OptionError, match="expected= has no share"):
         find_srm(users, "browser", expected={"A": 1})
     with pytest.raises(rd.OptionError, match="empty"):
         find_srm(users, [])

@@ -91,6 +91,7 @@ def intent_aware(one, *, metric="precision"):
     """Mean over the aspects of the relevant items of the metric with only these items relevant."""
     name, _, inside = metric.removesuffix(")").partition("(")
     params = dict(part.split("=") for part in inside.split(",") if part)
+    params = {name: float(value) if value[0].isdigit() else value for name, value in params.items()}
     values = []
     for aspect in one.world.aspects.get(one.user, []):
         if any(t.item in aspect for t in one.relevant):

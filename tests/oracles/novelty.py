@@ -3,9 +3,8 @@
 import math
 from collections import Counter
 
-from oracles.diversity import sim
 from oracles.lists import items_of
-from oracles.numbers import NAN, average, ratio
+from oracles.numbers import average, ratio
 from oracles.registry import oracle
 
 
@@ -51,25 +50,6 @@ def unseen(one):
 def by_popularity(world):
     count = Counter(item for _, item in world.log)
     return sorted(count, key=lambda i: (-count[i], i))
-
-
-@oracle
-def serendipity(one, *, threshold=0.7, relevant=True, top=None, similarity="cosine"):
-    """Share of the recommended that is relevant, new, unlike the past and not popular."""
-    past = [one.world.features[i] for i in sorted(one.history) if i in one.world.features]
-    known = [s for s in one.first_k if s.item in one.world.features]
-    if not past or not known:
-        return NAN
-    popular = one.world.popular | set(by_popularity(one.world)[: top or 0])
-    return average(
-        [
-            (s.hit or not relevant)
-            and s.item not in one.history
-            and max(sim(one.world.features[s.item], v, similarity) for v in past) < threshold - 1e-12
-            and s.item not in popular
-            for s in known
-        ]
-    )
 
 
 @oracle

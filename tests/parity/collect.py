@@ -94,6 +94,14 @@ def write(name: str, content: dict[str, Any]) -> None:
     path.write_text(text.replace('],"', '],\n"') + "\n")
 
 
+# Libraries that see labelled candidates, or whose ids are positions, are measured on frames that have nothing else.
+FRAMES_OF = {
+    "implicit": ["plain", "holes", "whole"], "cornac": ["plain", "holes", "whole"], "recbole": ["plain", "whole"],
+    "torchmetrics": ["whole"], "fuxictr": ["whole"], "lightfm": ["plain", "holes", "whole"],
+    "recmetrics": ["plain", "holes", "whole"], "evidently": ["whole"], "tf_ranking": ["whole"],
+}  # fmt: skip
+
+
 def collect(names: list[str]) -> None:
     frames, five_users = parity.parity_frames(), {"section9": parity.section9()}
     path = GOLDEN / "section9.json"
@@ -101,7 +109,10 @@ def collect(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         tables, small = write_tables(frames, Path(folder)), write_tables(five_users, Path(folder))
         for name in names:
-            write(name, golden(peers.measure(name, tables, parity.K), frames))
+            own = FRAMES_OF.get(name, [frame for frame in frames if frame != "whole"])
+            write(name, golden(peers.measure(name, {frame: tables[frame] for frame in own}, parity.K), frames))
+            if name in FRAMES_OF:
+                continue
             answer = peers.measure(name, small, [10])
             accuracy = answer["answer"]["section9"]["accuracy"]
             section9[name] = {"versions": answer["versions"], "mean": accuracy.get("mean", accuracy)}

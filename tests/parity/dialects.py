@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -22,15 +23,23 @@ import recdf as rd
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "parity"
+UNION = ROOT / "tests" / "golden" / "union"
 PAGE = ROOT / "docs" / "conventions.md"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import frames as parity  # noqa: E402 (after the path is set)
+from beyond_cases import CASES as BEYOND  # noqa: E402
 
 TOLERANCE = 1e-9
+OF_32_BITS = {"torchmetrics": 1e-6, "tf_ranking": 1e-6, "lightfm": 1e-6}
+ALL_ITEMS = ("implicit", "lightfm", "torchmetrics")  # they rank a catalogue
+CATALOGUE = ("auc", "fallout")  # metrics for which every item up to the last one is a candidate
 WHOLE_LIST = 10_000
 
-LIKE = {name: name for name in rd.CONVENTIONS} | {"trec_eval": "pytrec_eval"}  # convention -> golden file
+# Conventions whose metrics are compared with the numbers of golden/union alone, or read.
+UNION_ONLY = ("elliot", "surprise", "ndeval", "cwl_eval")
+# convention -> golden file
+LIKE = {name: name for name in rd.CONVENTIONS if name not in UNION_ONLY} | {"trec_eval": "pytrec_eval"}
 
 # The library's further parameters, as a metric string beside its convention.
 VARIANTS = {
@@ -47,7 +56,56 @@ VARIANTS = {
     ("lenskit", "ndcg[offset=1]"): "ndcg(discount=log)",
     ("lenskit", "ndcg[gain=relevance]"): "ndcg(gain=linear)",
     ("recpack", "recall[calibrated]"): "recall(divisor=achievable)",
+    ("recmetrics", "mapr[mark]"): "mapr",
 }
+
+# Names of libraries in golden/union, and what a row of it is called there that proves a metric of a convention.
+UNION_NAMES = {
+    "pytrec_eval-terrier": "trec_eval",
+    "RecTools": "rectools", "cwl-eval": "cwl_eval", "pyndeval": "ndeval", "scikit-surprise": "surprise",
+    "scikit-learn": "sklearn",
+}  # fmt: skip
+STORED_AS = {
+    ("recbole", "auc"), ("surprise", "pair_accuracy"), ("ranx", "rbp"),
+}  # fmt: skip
+
+LIVE = json.loads((UNION / "live.json").read_text())
+# Metrics whose definition was read in the code of the library, which was not run.
+READ = {
+    "trec_eval": "rbp",
+    "rectools": "ild user_coverage",
+    "replay": "coverage",
+    "recommenders": "surprisal coverage pooled_rmse pooled_mae",
+    "evidently": "surprisal personalization mar",
+    "lenskit": "pooled_rmse pooled_mae",
+    "recpack": "coverage",
+    "cornac": "mrr",
+    "recbole": "pooled_auc",
+    "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt aclt epc efd "
+    "pop_reo pop_rsp gini item_gap subtopic_recall pooled_mae pooled_mse pooled_rmse",
+    "fuxictr": "pooled_log_loss pooled_auc",
+    "recmetrics": "surprisal",
+    "cwl_eval": "rbp rbp_residual mrr precision",
+}
+
+# What names_elsewhere.toml calls a library -> its convention.
+LIBRARIES = {
+    "RecTools": "rectools", "RePlay": "replay", "LensKit": "lenskit", "scikit-learn": "sklearn", "RecBole": "recbole",
+    "Cornac": "cornac", "TorchMetrics": "torchmetrics", "TF-Ranking": "tf_ranking", "LightFM": "lightfm",
+    "Surprise": "surprise", "FuxiCTR": "fuxictr", **{name: name for name in rd.CONVENTIONS},
+}  # fmt: skip
+# Measures that are a metric with parameters which their convention does not set.
+BY_PARAMETER = [
+    ("trec_eval", "dcg", "dcg(of=ideal)"),
+    ("trec_eval", "judged", "judged(of=unjudged,divisor=k); judged(of=nonrelevant,divisor=none)"),
+    ("trec_eval", "intent_aware", "intent_aware(metric=mapr)"),
+    ("tf_ranking", "intent_aware", "intent_aware(metric=precision)"),
+    ("lenskit", "user_model", "user_model(model=weights,weights=jk,gain=binary)"),
+    ("rectools", "serendipity", "serendipity"),
+    ("recommenders", "serendipity", "serendipity"),
+    ("rectools", "rprecision", "rprecision"),
+    ("rectools", "unexpectedness", "unexpectedness"),
+]
 
 UNSTABLE = "equal scores stand in no defined order"
 BOTH = "its mean is over the users that have recommendations"
@@ -66,11 +124,18 @@ EXPECTED_DIFFERENCES = {
     ("recpack", "*", "ties"): ("values", UNSTABLE),
     ("recpack", "*", "ties_short"): ("values", UNSTABLE),
     ("recpack", "*", "ties_strings"): ("values", UNSTABLE),
+    ("ranx", "bpref", "*"): ("values", "no value for a list without judged items that are not relevant"),
+    ("recommenders", "rprecision", "*"): ("mean", "its mean leaves out users without a hit"),
+    ("implicit", "auc", "plain"): ("mean", "a list shorter than k is filled with misses"),
+    ("implicit", "auc", "holes"): ("mean", "a list shorter than k is filled with misses"),
+    ("cornac", "mapr", "plain"): ("mean", "its lists hold every item, so that each has a hit"),
+    ("cornac", "mapr", "holes"): ("mean", "its lists hold every item, so that each has a hit"),
+    ("evidently", "f1", "whole"): ("mean", "it is the mean of no list, but the F of mean precision and mean recall"),
 }
 
 
 def expected(convention: str, metric: str, frame: str) -> tuple[str, str]:
-    for key in ((convention, metric, frame), (convention, "*", frame)):
+    for key in ((convention, metric, frame), (convention, metric, "*"), (convention, "*", frame)):
         if key in EXPECTED_DIFFERENCES:
             return EXPECTED_DIFFERENCES[key]
     return ("equal", "")
@@ -99,9 +164,10 @@ def compare(convention: str) -> dict[tuple[str, str], str]:
         frame = frames[frame_name]
         true = frame.true if golden["judged"] else frame.relevant
         result = _evaluate(true, frame.pred, convention, asked)
+        tolerance = OF_32_BITS.get(convention, TOLERANCE)
         for key in asked:
             name = key.partition("@")[0]
-            found = _one(result, group, key)
+            found = _one(result, group, key, tolerance)
             worst = ("equal", "mean", "values", "error")
             outcome[name, frame_name] = max(outcome.get((name, frame_name), "equal"), found, key=worst.index)
     return outcome
@@ -113,7 +179,10 @@ def _evaluate(
     """Values per user and mean of each metric that does not refuse the frame."""
     relevance = "relevance" if "relevance" in true.columns else None
     try:
-        result = rd.evaluate(true, pred, asked, like=convention, relevance_col=relevance)
+        whole = [text for text in asked.values() if text.partition("(")[0].partition("@")[0] in CATALOGUE]
+        last = max(true["item_id"].max(), pred["item_id"].max()) if whole else None
+        items = pd.DataFrame({"item_id": range(last + 1)}) if convention in ALL_ITEMS and whole else None
+        result = rd.evaluate(true, pred, asked, like=convention, relevance_col=relevance, items=items)
     except rd.DataError:
         if len(asked) == 1:
             return {}
@@ -121,44 +190,32 @@ def _evaluate(
         return {key: value for part in parts for key, value in part.items()}
     users = result.per_user["user_id"].astype(str)
     means = result.summary["value"].tolist()
-    per_user = [dict(zip(users, result.per_user[key], strict=True)) for key in asked]
+    lists = [result.per_user.get(key, result.per_user["n_pred"] * math.nan) for key in asked]  # none of a pooled one
+    per_user = [dict(zip(users, values, strict=True)) for values in lists]
     return dict(zip(asked, zip(per_user, means, strict=True), strict=True))
 
 
-def _one(result: dict[str, tuple[dict[str, float], float]], group: dict, key: str) -> str:
+def _one(result: dict[str, tuple[dict[str, float], float]], group: dict, key: str, tolerance: float) -> str:
     if key not in result:
         return "error"
     mine, mean = result[key]
     if key in group["per_user"]:
         theirs = dict(zip(group["users"], group["per_user"][key], strict=True))
-        if any(not _equal(mine.get(user, math.nan), value) for user, value in theirs.items() if value is not None):
+        there = {user: value for user, value in theirs.items() if value is not None}
+        if any(not _equal(mine.get(user, math.nan), value, tolerance) for user, value in there.items()):
             return "values"
     own = group["mean"].get(key)
-    return "equal" if own is None or _equal(mean, own) else "mean"
+    return "equal" if own is None or _equal(mean, own, tolerance) else "mean"
 
 
-def _equal(one: float, two: float) -> bool:
-    return (math.isnan(one) and math.isnan(two)) or abs(one - two) <= TOLERANCE
+def _equal(one: float, two: float, tolerance: float = TOLERANCE) -> bool:
+    return (math.isnan(one) and math.isnan(two)) or abs(one - two) <= tolerance * max(1.0, abs(two))
 
 
 def page() -> str:
     """The table library × metric, from the comparison itself."""
-    outcomes = {name: compare(name) for name in LIKE}
-    base = (
-        "hitrate",
-        "precision",
-        "recall",
-        "f1",
-        "rprecision",
-        "mapr",
-        "mrr",
-        "ndcg",
-        "dcg",
-        "rbp",
-        "auc",
-        "pauc",
-        "pap",
-    )
+    outcomes = {name: compare(name) if name in LIKE else {} for name in rd.CONVENTIONS}
+    metrics = [name for name in rd.METRICS if any(name in record.metrics for record in rd.CONVENTIONS.values())]
     lines = [
         "# Conventions",
         "",
@@ -169,20 +226,21 @@ def page() -> str:
         "of your own.",
         "",
         "What each library computes is compared with `recdf` and `like=` on generated frames (plain, holes, ties,",
-        "graded, lists without relevant items, string ids; k = 1, 5, 10, 20, 50 with lists of up to 30), per user",
-        "where the library tells, to 1e-9.",
+        "graded, lists without relevant items, string ids, labelled candidates; k = 1, 5, 10, 20, 50), per user where",
+        "the library tells, to 1e-9, and to 1e-6 where it computes in 32 bits.",
         "This page is written by `python tests/parity/dialects.py` and checked by the tests.",
+        "",
+        '"stored": equal to numbers of the library that stand in `tests/golden`, at one or two k. "read": its code',
+        'says so, and it was not run. "other": the library has another metric by that name, which the',
+        'rules below tell. "–": it has none.',
         "",
         "| metric | " + " | ".join(outcomes) + " |",
         "|---" * (len(outcomes) + 1) + "|",
     ]
     notes: list[str] = []
-    for metric in base:
-        lines.append(
-            f"| `{metric}` | "
-            + " | ".join(_cell(name, metric, found, notes) for name, found in outcomes.items())
-            + " |"
-        )
+    for metric in metrics:
+        cells = (_cell(name, metric, found, notes) for name, found in outcomes.items())
+        lines.append(f"| `{metric}` | {' | '.join(cells)} |")
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, start=1)), ""]
     lines += ["## Rules", "", "| `like=` | compared with | rules | cannot be reproduced |", "|---|---|---|---|"]
     for record in rd.CONVENTIONS.values():
@@ -197,13 +255,18 @@ def page() -> str:
     ]
     lines += [f'| {name} | `{theirs}` | `{ours}` with `like="{name}"` |' for (name, theirs), ours in VARIANTS.items()]
     lines += ["", "## The same five users by every convention, at k = 10", "", _section9(), ""]
+    here = Path(__file__).parent
+    lines += [(here / name).read_text().rstrip() + "\n" for name in ("ir_measures.md", "wrong_numbers.md")]
     return "\n".join(lines)
 
 
 def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes: list[str]) -> str:
-    frames = {frame: what for (name, frame), what in found.items() if name == metric}
+    own = {theirs for (like, theirs), ours in VARIANTS.items() if like == convention and ours == metric}
+    frames = {frame: what for (name, frame), what in found.items() if name in {metric, *own}}
     if not frames:
-        return ""
+        if metric in rd.CONVENTIONS[convention].metrics:
+            return how_known(convention, metric)
+        return "[other](#rules)" if metric in rd.CONVENTIONS[convention].differs else "–"
     reasons = [expected(convention, metric, frame) for frame, what in frames.items() if what != "equal"]
     if not reasons:
         return "equal"
@@ -216,6 +279,18 @@ def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes
             notes.append(note)
         numbers.append(str(notes.index(note) + 1))
     return f"equal but [{', '.join(numbers)}]"
+
+
+@cache
+def how_known(convention: str, metric: str) -> str:
+    """How a metric that no generated frame compares is known to be that of the library."""
+    with (UNION / "expected.csv").open(newline="") as file:
+        union = {(like, name.partition("@")[0]) for like, numbers in LIVE.items() for name in numbers}
+        union |= {(UNION_NAMES.get(row["library"], row["library"]), row["metric"]) for row in csv.DictReader(file)}
+    stored = (convention, metric) in {(one[0], one[2]) for one in BEYOND} | union | STORED_AS
+    read = metric in READ.get(convention, "").split()
+    assert stored != read, f"{convention} {metric}: say how it is known"
+    return "stored" if stored else "read"
 
 
 def _section9() -> str:

@@ -151,7 +151,16 @@ def parity_frames() -> dict[str, ParityFrame]:
         "graded": graded(lowest=1),
         "judged": graded(lowest=0),
         "gaps": gaps(),
+        "whole": whole(),
     }
+
+
+def whole() -> ParityFrame:
+    """Lists of all items of the catalogue, for libraries that see labelled candidates or rank everything."""
+    frame, draw = plain(SEED + 8, n_pred=60), Draw(SEED + 108)
+    frame.true["relevance"] = np.array([draw.number(1, 3) for _ in range(len(frame.true))], dtype=np.int64)
+    frame.side = {"items": pd.DataFrame({"item_id": np.arange(60)})}
+    return frame
 
 
 def gaps() -> ParityFrame:

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 from partitions.parquet_files import USUAL, assert_equal, check, data, write
-from registry.seeded import BEYOND, BUILT_IN, ITEMS, side_tables
+from registry.seeded import BUILT_IN, ITEMS, OF_ANY_FRAMES, side_tables
 
 import recdf as rd
 
@@ -32,7 +32,7 @@ def test_every_metric(tmp_path, users):
     seen = seen_of(true, pred)
     users = [*true["user_id"].unique()[30:], 100_000] if users == "ids" else users
     left = [without(frame, seen, ["user_id", "item_id"]) for frame in (true, pred)]
-    for family, tables in ((BUILT_IN, {"value_col": "value"}), (BEYOND, side_tables(4))):
+    for family, tables in ((BUILT_IN, {"value_col": "value"}), (OF_ANY_FRAMES, side_tables(4))):
         metrics, options = [metric.name for metric in family], {**tables, "by": "model", "users": users}
         expected = check(write(tmp_path, true, pred), metrics, (3,), exclude=seen, **options)
         by_hand = rd.evaluate(*left, metrics, k=3, **(USUAL | {"items": ITEMS} | options))

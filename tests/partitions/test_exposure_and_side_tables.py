@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from partitions.parquet_files import USUAL, as_dtype, assert_equal, both, check, data, write
-from registry.seeded import BEYOND, BUILT_IN, side_tables
+from registry.seeded import BUILT_IN, OF_ANY_FRAMES, side_tables
 
 import recdf as rd
 
@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::recdf.RecdfWarning"),
 ]
 
-EXPOSURE = [metric.name for metric in BEYOND if metric.per == "item"]
+EXPOSURE = [metric.name for metric in OF_ANY_FRAMES if metric.per == "item"]
 
 
 VARIANTS = ["entropy(normalize=True)", "exposure_share(discount=none)", "exposure_ratio(relative_to=catalogue)"]
@@ -30,7 +30,7 @@ def test_every_metric_beyond_accuracy(tmp_path, users, by):
     true, pred = data(4)
     if users == "ids":
         users = [*true["user_id"].unique()[30:], 100_000]
-    metrics = [*(metric.name for metric in BEYOND), *VARIANTS]
+    metrics = [*(metric.name for metric in OF_ANY_FRAMES), *VARIANTS]
     expected = check(write(tmp_path, true, pred), metrics, (2, 40), users=users, by=by, **side_tables(4))
     assert {"pred_outside_items", "lists_without_log", "pred_without_group"} <= set(expected.spec["counts"])
     assert expected.summary["value"].notna().any()

@@ -20,6 +20,12 @@ FAMILIES = ("relevance", "ranking", "money", "judgements", "user_models")  # met
 BUILT_IN = [metric for metric in rd.METRICS.values() if metric.family in FAMILIES]
 # Those that take side tables, are of exposure, or compare ratings.
 BEYOND = [metric for metric in rd.METRICS.values() if metric.family not in FAMILIES]
+# Those of them that take any frames and add up over parts. The others need labels from 0 to 1, or groups of users.
+OF_ANY_FRAMES = [
+    metric
+    for metric in BEYOND
+    if metric.name not in {"log_loss", "brier", "pooled_log_loss", "pooled_brier", "pooled_auc", "bias_disparity"}
+]
 
 # Values of the options that a call of the oracle has.
 SPACE = {

@@ -52,6 +52,20 @@ INTENTS = (
     "first_rank",
     "pair_accuracy",
     "mar",
+    "judged",
+    "utility",
+    "infap",
+    "iprecision(at=0.5)",
+    "rbp_residual",
+    "user_model",
+    "user_model(model=inst)",
+    "mapr(normalizer=shown)",
+    "pauc",
+    "arhr(normalizer=achievable)",
+    "relevant_rank(of=mean)",
+    "normalized_gain",
+    "ndcg(average=levels)",
+    "pair_accuracy(within=judged)",
 )
 
 # Parameters to try beside the defaults.
@@ -90,6 +104,13 @@ VARIANTS = {
         {"threshold": 0.9, "similarity": "jaccard"},
         {"relevant": False, "top": 2},
         {"relevant": False, "threshold": 0.3, "similarity": "hamming"},
+        {"of": "rank"},
+        {"of": "rank", "relevant": False},
+        {"of": "similarity"},
+        {"of": "similarity", "similarity": "jaccard", "relevant": False},
+        {"of": "similarity", "similarity": "hamming"},
+        {"of": "similarity", "similarity": "cooccurrence"},
+        {"of": "similarity", "similarity": "cooccurrence", "relevant": False},
     ],
     "unexpectedness": [{"divisor": "k"}],
     "rbo": [
@@ -152,7 +173,7 @@ def world_of(tables, order):
 def tables_for(metric, params, tables):
     """Side tables that the metric takes, as keywords."""
     taken = {*metric.arguments, *metric.needs, *metric.optional}
-    if "group_col" in params or metric.name in ("pop_rsp", "entropy"):
+    if "group_col" in params or metric.name in ("pop_rsp", "entropy", "serendipity"):
         taken.add("items")
     return {name: tables[name] for name in SIDES if name in taken}
 

@@ -14,7 +14,7 @@ from ...experiments.decide.adjustment import adjustment
 from ...tables.cells import digits_for, interval, number, shorten, visible
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..estimate_tables import LOOKS, estimates_frame, kind_of_estimates
-from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need
+from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need, need_gate
 from . import space, style
 from .style import Axes
 
@@ -202,8 +202,8 @@ def _gate_data(gate: Gate) -> pd.DataFrame:
         One row per row of the gate. `diff` is its change; `sign` is "better" (it passes), "worse" (it fails) or "open",
         and `words` says the change and the verdict as the gate's own table does.
     """
-    need(getattr(gate, "table", None), "gate.table", ["change", "allowed", "verdict"], "what rd.gate returned")
-    data = gate.table[["metric", "change", "change_low", "change_high", "allowed", "relative", "verdict", "n_users"]]
+    names = ["metric", "change", "change_low", "change_high", "allowed", "relative", "verdict", "n_users"]
+    data = need_gate(gate).table[names]
     data = data.set_axis(["metric", "diff", "ci_low", "ci_high", "allowed", "relative", "verdict", "n"], axis=1)
     cells = [row_cells(row) for row in gate.table.to_dict("records")]
     data.insert(1, "label", [cell["metric"] for cell in cells])

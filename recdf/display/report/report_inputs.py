@@ -19,7 +19,7 @@ from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..estimate_tables import kind_of_estimates
-from ..given_tables import check_model, need, summary_of, with_units
+from ..given_tables import check_model, need, need_gate, summary_of, with_units
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
@@ -198,11 +198,12 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         need(check, "check", CHECK, "what rd.check returned")
     if off_policy is not None:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
-    if given.gate is not None and not isinstance(given.gate, Gate):
-        raise TypeError(f"gate is {kind_of(given.gate)}; expected what rd.gate returned")
+    if given.gate is not None:
+        need_gate(given.gate)
     if given.history is not None and not isinstance(given.history, History):
         raise TypeError(f"history is {kind_of(given.history)}; expected rd.History(folder)")
-    needed = {"experiment": experiment, "health": health, "off_policy": off_policy} | dict(by_name) | dict(given.beside)
+    needed = {"experiment": experiment, "health": health, "off_policy": off_policy, "over_time": given.over_time}
+    needed |= dict(by_name) | dict(given.beside)
     empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]
     if empty:
         raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")

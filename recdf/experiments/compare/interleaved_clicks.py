@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
@@ -15,7 +14,7 @@ from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...stats.arms import arm
 from ...stats.effect_sizes import one_sample
-from ...stats.power import detectable_t
+from ...stats.power import least_paired_effect, paired_units_needed
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import wilson
 from ...tables.comparisons import Comparison
@@ -198,12 +197,9 @@ def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[
     }  # fmt: skip
     sd, diff = (float(np.std(d, ddof=1)), abs(float(d.mean()))) if len(d) > 1 else (0.0, 0.0)
     if sd > 0:
-        alpha = 1 - confidence
-        found["mde"] = float(detectable_t(len(d) - 1, alpha, POWER, alternative)) * sd / math.sqrt(len(d))
-        needed = float(len(d))
-        for _ in range(50 if diff > 0 else 0):
-            needed = (float(detectable_t(max(needed - 1, 1.0), alpha, POWER, alternative)) * sd / diff) ** 2
-        found["n_needed"] = max(2, math.ceil(needed - 1e-6)) if diff > 0 else np.nan
+        of_test = 1 - confidence, POWER, alternative
+        found["mde"] = least_paired_effect(len(d), *of_test) * sd
+        found["n_needed"] = paired_units_needed(diff / sd, *of_test) if diff > 0 else np.nan
     return found
 
 

@@ -156,7 +156,8 @@ def decide_experiment(
     """
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):
-        raise OptionError("roles has no success metric, and only one that is better ships; name one as 'success'")
+        advice = "name one, as in ⟦+roles={'ctr': 'success'}⟧"
+        raise OptionError(f"no metric has the role of success, and only one that is better ships; {advice}")
     if table["control"].nunique() > 1:
         raise OptionError(
             "table compares all pairs of variants; a decision is about treatments beside one control: pass what "
@@ -189,19 +190,20 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Bu
     if isinstance(roles, ExperimentPlan):  # what was not compared is a deviation
         roles = {name: role for name, role in roles.roles.items() if name in set(table["metric"])}
     if not isinstance(roles, Mapping) or not roles:
-        raise OptionError(f"roles={roles!r}; expected a mapping of metrics to roles, as {{'ctr': 'success'}}")
+        raise OptionError(f"⟦roles={roles!r}⟧; expected a mapping of metrics to roles, as {{'ctr': 'success'}}")
     better = dict(zip(table["metric"], table["better"], strict=True))
+    subset("guardrails", [name for name, given in roles.items() if not isinstance(given, str)], better)
     subset("roles", list(roles), better)
     found: dict[str, tuple[RoleWord, Budget | None]] = {}
     for metric, given in roles.items():
         word, *margin = [given] if isinstance(given, str) else list(given)
-        argument = f"roles[{metric!r}]"
-        check_value(argument, word, RoleWord)
+        check_value(f"roles[{metric!r}]", word, RoleWord)
         if len(margin) != (word == "guardrail"):
-            raise OptionError(f"{argument}={given!r}; expected 'success', 'diagnostic' or ('guardrail', '-2%')")
-        budget = Budget(metric, None, None, *read_change(argument, margin[0])) if margin else None
+            expected = "'success', 'diagnostic' or ('guardrail', '-2%')"
+            raise OptionError(f"⟦roles[{metric!r}]={given!r}⟧; expected {expected}")
+        budget = Budget(metric, None, None, *read_change(f"guardrails[{metric!r}]", margin[0])) if margin else None
         if budget is not None:
-            check_budget(budget, better[metric] if better[metric] in get_args(Better) else None, None, "roles")
+            check_budget(budget, better[metric] if better[metric] in get_args(Better) else None, None, "guardrails")
         found[metric] = cast(RoleWord, word), budget
     return found
 

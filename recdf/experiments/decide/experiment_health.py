@@ -209,7 +209,8 @@ def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]
         return dict.fromkeys(variants, 1.0)
     lacking = [name for name in variants if name not in expected]
     if lacking:
-        raise OptionError(f"expected has no share for variant {examples(lacking)}; it has {examples(list(expected))}")
+        has = examples(list(expected))
+        raise OptionError(f"⟦expected=⟧ has no share for variant {examples(lacking)}; it has {has}")
     for name, value in expected.items():
         check_value(f"expected[{name!r}]", value, a_number(above=0))
     return {name: float(value) for name, value in expected.items()}

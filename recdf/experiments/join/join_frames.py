@@ -64,7 +64,7 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
     """Check the options and the columns of both frames, and code their users."""
     check_record(options)
     if (options.exposure_col is None) != (options.time_col is None):
-        raise OptionError("exposure_col (of assignment) and time_col (of per_user) go together; only one was given")
+        raise OptionError("⟦exposure_col=⟧ (of assignment) and ⟦time_col=⟧ (of per_user) go together")
     keys, by_cols, time = options.keys, options.by, options.time
     per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
     require(assignment, "assignment", [*keys, options.variant_col, *as_columns(options.exposure_col)])

@@ -6,17 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import NONE, SHARE, a_number, either
 from ...inputs.options import as_columns
-from ...stats.power import detectable_t
+from ...stats.power import least_paired_effect, paired_units_needed
 from ..choices import Alternative, Columns, check_value
 from ..experiment_columns import frame_of, group_codes, metric_specs, require
 from ..samples import MetricRows, read_metrics
-from .plan_experiment import STEPS, Z95, read_past
+from .plan_experiment import Z95, read_past
 
 
 def plan_comparison(
@@ -102,9 +101,10 @@ def plan_comparison(
             if rel_diff is not None and not mean > 0:
                 raise DataError(f"metric {metric.name!r} has mean {mean:g}; a relative difference needs a positive one")
             wanted = diff if rel_diff is None else rel_diff * mean
-            lists = n if wanted is None else _needed(wanted / past.planned, past.size, level, power, alternative)
+            of_test = level, power, alternative, past.size
+            lists = n if wanted is None else paired_units_needed(wanted / past.planned, *of_test)
             assert lists is not None
-            mde = past.planned * _least(lists, past.size, level, power, alternative)
+            mde = past.planned * least_paired_effect(lists, *of_test)
             spread = math.exp(Z95 * past.error_std) if n is None else math.nan
             rows.append({
                 "metric": metric.name, "baseline": baseline, "model": model, "n_lists": len(both),
@@ -132,19 +132,3 @@ def _pairs(
         minus = {name: both[name].astype(float) - both[f"{name}⟦baseline⟧"].astype(float) for name in metrics}
         frame = pd.DataFrame(minus, index=both.index)
         yield model, both, read_metrics(frame, metric_specs(metrics, frame, "per_user"), {}, "raise", "per_user")
-
-
-def _least(n: float, size: float, level: float, power: float, alternative: Alternative) -> float:
-    """Smallest difference that n lists show, in standard deviations."""
-    return float(detectable_t(max(n / size - 1, 1.0), level, power, alternative)) / math.sqrt(n)
-
-
-def _needed(effect: float, size: float, level: float, power: float, alternative: Alternative) -> int:
-    """Lists that show a difference, given in standard deviations."""
-    total = float(detectable_t(np.inf, level, power, alternative)) ** 2 / effect**2
-    for _ in range(STEPS):
-        total = (_least(max(total, 3), size, level, power, alternative) * math.sqrt(max(total, 3)) / effect) ** 2
-    lists = max(3, math.ceil(total - 1e-6))
-    while _least(lists, size, level, power, alternative) > effect * (1 + 1e-9):
-        lists += 1
-    return lists

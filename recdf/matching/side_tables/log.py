@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -16,7 +17,8 @@ import pandas as pd
 
 from ...errors import IdTypeError
 from ...inputs.constraints import a_number
-from ...inputs.sorting import offsets
+from ...inputs.sizes import sizes
+from ...inputs.sorting import offsets, run_heads
 from ..pairing import pair_within
 
 # The share of interactions that the most popular items hold.
@@ -117,6 +119,18 @@ class LogCodes:
         short = held < share * len(self.item) * (1 - 1e-12)
         found = np.zeros(self.n_items, bool)
         found[order[: np.count_nonzero(short) + 1]] = True
+        return found
+
+    def cooccurrence(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+        """Return, for pairs of item codes, users with both / √(users with the one · users with the other), or 0."""
+        by_item = np.argsort(self.pairs[1], kind="stable")
+        users, n = self.pair_user[by_item], self.count("users")
+        start, both, n_users = offsets(n), np.zeros(len(one)), len(self.pairs[0])
+        piece = np.cumsum(n[one] + n[two]) // sizes().paired_items
+        for low, high in pairwise([*run_heads([piece]).tolist(), len(one)]):
+            a, b = one[low:high], two[low:high]
+            both[low:high] = pair_within(users, start[a], n[a], users, start[b], n[b], n_users).n
+        found: np.ndarray = both / np.sqrt(np.maximum(n[one] * n[two], 1))
         return found
 
     def seen(self, item: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:

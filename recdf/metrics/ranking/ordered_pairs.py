@@ -66,13 +66,22 @@ def pair_accuracy(
     n_hits, misses = lists.n_hits, lists.n_shown - lists.n_hits
     right, possible = n_hits * misses - misses_before(lists, tied), n_hits * misses
     if gain == "linear" and not lists.matched.true_lists.constant_gain:
-        hits = lists.hits
-        wrong, unequal = _earlier_pairs(hits.list, -hits.gain)
-        if lists.matched.tie_level is not None:
-            wrong_tied, unequal_tied = _earlier_pairs(tied_runs(lists, hits)[0], -hits.gain)
-            wrong = wrong - wrong_tied + unequal_tied * LOST[tied]
-        right, possible = right + lists.sum(unequal - wrong), possible + lists.sum(unequal)
+        pairs = lists.matched.derived("pairs of hits", lambda: _of_hits(lists.whole))
+        wrong, equal, unequal = (one[lists.whole.hits.rank <= lists.cut] for one in pairs)
+        right = right + lists.sum(unequal - wrong - equal * LOST[tied])
+        possible = possible + lists.sum(unequal)
     return quotient(right, possible, pooled)
+
+
+def _of_hits(lists: Lists) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count the hits above each hit: of less gain and more score, of other gain and equal score, of other gain."""
+    hits = lists.hits
+    wrong, unequal = _earlier_pairs(hits.list, -hits.gain)
+    first, last = tied_runs(lists, hits)
+    several, equal = np.flatnonzero(first < last), np.zeros_like(wrong)
+    wrong_tied, equal[several] = _earlier_pairs(first[several], -hits.gain[several])
+    wrong[several] -= wrong_tied
+    return wrong, equal, unequal
 
 
 def _of_judged(lists: Lists, gain: str) -> tuple[np.ndarray, np.ndarray]:

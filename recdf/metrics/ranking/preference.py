@@ -119,7 +119,7 @@ def misses_before(lists: Lists, tied: str) -> np.ndarray:
     if tied == "ranked" or lists.matched.tie_level is None:
         return above
     hits = lists.tied_hits
-    larger, equal = _misses_beside(lists, hits, tied)
+    larger, equal = lists.matched.derived(("misses", lists.cut), lambda: _misses_beside(lists, hits, tied))
     total: np.ndarray = above + lists.sum(larger + equal * LOST[tied] - _misses_above(hits), hits)
     return total
 

@@ -1,11 +1,13 @@
 """Two lists, items, categories and groups, serendipity, ratings and probabilities."""
 
-from registry.union.frames import Adapter
+from typing import Any
+
+from registry.union.frames import WHOLE, Adapter
 
 import recdf as rd
 
 
-def rated(name: str, frame: str, label: str, score: str) -> Adapter:
+def rated(name: str, frame: str, label: str, score: str, **given: Any) -> Adapter:
     """The adapter of a metric of one frame with labels and predictions, whose users may be given as "2..5"."""
 
     def value(frames, params):
@@ -15,8 +17,8 @@ def rated(name: str, frame: str, label: str, score: str) -> Adapter:
             rows = rows[rows["user_id"].between(first, last)]
         table = rows[["user_id", "item_id"]]
         both = table.assign(relevance=rows[label]), table.assign(score=rows[score])
-        if not hasattr(getattr(rd, name), "per_user"):
-            return getattr(rd, name)(*both)
+        if given or not hasattr(getattr(rd, name), "per_user"):
+            return getattr(rd, name)(*both, **given)
         values = getattr(rd, name).per_user(*both)
         return dict(zip(values["user_id"], values[name], strict=True))
 
@@ -67,6 +69,23 @@ def of_items(name: str, **renamed: str) -> Adapter:
     return value
 
 
+def serendipity(frames, params):
+    """Over the lists of pred; recommenders refuses lists with items that the user had, so it got the others of ten."""
+    lists, given = frames.pred, {"of": params["of"], "k": params["k"], "log": frames.log, "users": "pred"}
+    if params["of"] == "similarity":
+        given["similarity"] = params["features"]
+    if "unseen items only" in params:
+        had = lists[["user_id", "item_id"]].merge(frames.log.drop_duplicates(), how="left", indicator=True)["_merge"]
+        lists = lists[(had == "left_only").to_numpy() & (lists["rank"] <= params["k"])]
+    table = rd.serendipity.per_user(frames.relevant, lists, items=frames.items, **given)
+    return dict(zip(table["user_id"], table.iloc[:, -1], strict=True))
+
+
+def ordered_pairs(frames, params):
+    """Surprise counts a tie in the prediction as wrong."""
+    return rated("pair_accuracy", "ratings", "rating", "prediction", tied="wrong", pooled=True, k=WHOLE)(frames, params)
+
+
 def bias_disparity(frames, params):
     """One pair of groups; the groups of users are those of `users`."""
     key = params["group"].replace("u", "").replace("i", "")
@@ -83,9 +102,11 @@ ADAPTERS = {
     "entropy": of_items("entropy", base="log_base"),
     "popularity": of_items("popularity", base="share_of"),
     "bias_disparity": bias_disparity,
+    "serendipity": serendipity,
+    "pooled_pair_accuracy": ordered_pairs,
     **{name: rated(name, "ratings", "rating", "prediction") for name in RATINGS},
     **{f"pooled_{name}": rated(f"pooled_{name}", "ratings", "rating", "prediction") for name in RATINGS},
     **{name: rated(name, "clicks", "label", "probability") for name in PROBABILITIES},
 }
 
-NOT_YET = {"pooled_pair_accuracy", "serendipity"}
+NOT_YET: set[str] = set()
