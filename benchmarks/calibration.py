@@ -161,7 +161,36 @@ QUANTILES = {"p50": {"quantiles": 0.5}, "p90": {"quantiles": 0.9}}
 REQUESTS = {name: {**given, "cluster": "person"} for name, given in (*QUANTILES.items(), ("p99", {"quantiles": 0.99}))}
 PARTS = {"total": {"part": 0}, "share above 0": {"part": 1}, "mean above 0": {"part": 2}}
 
-WHY = {}
+# Why a setting, or a method in a kind of settings, rejects more or less than 5 %: the reader finds it on the page.
+UNEQUAL_ARMS = {"more": "the small arm's mean is skewed, so t is too"}
+PEERS = {"more": "rows of one user or household are taken for independent"}
+SAFE_SKEW = {"less": "one large value makes both the difference and its error"}
+TIES = {"less": "values repeat: no density at the quantile, so no test"}
+OTHER_USERS = {"more": "the variants hold other users: what is compared differs"}
+SKEWED_LISTS = {"more": "the difference of a list is skewed, so t is too"}
+EXACT = {"less": "exact for counts, of which few are possible"}
+WHY = {
+    ("skew", "proportion"): EXACT, ("imbalance", "proportion"): EXACT,
+    ("skew", "t"): SAFE_SKEW, ("skew", "permutation"): SAFE_SKEW, ("few units", "t"): SAFE_SKEW,
+    ("imbalance", "2 % of ones, 950/50", "t"): {"less": "the small arm expects one user with a 1, and often has none"},
+    ("imbalance", "t"): UNEQUAL_ARMS, ("imbalance", "cap 0.99"): UNEQUAL_ARMS,
+    ("few units", "lognormal 1.5, 40/10", "t"): UNEQUAL_ARMS,
+    ("cuped", "lognormal, 950/50"): UNEQUAL_ARMS, ("ratio", "lognormal 1.5 views, 950/50"): UNEQUAL_ARMS,
+    ("zero-inflated", "5 % payers, 1,900/100"): UNEQUAL_ARMS,
+    ("zero-inflated", "5 % payers, 1,000/1,000"): SAFE_SKEW, ("zero-inflated", "30 % payers, 500/500"): SAFE_SKEW,
+    ("missing", "low values of one arm"): OTHER_USERS, ("ramp-up", "5 %, then 50 %"): OTHER_USERS,
+    ("triggering", "more light users"): OTHER_USERS,
+    ("clusters", "rows"): PEERS, ("ramp-up", "rows"): PEERS, ("paired", "paired t, lists"): PEERS,
+    ("clusters", "cluster"): {"less": "the jackknife is cautious with few clusters, or unequal ones"},
+    ("bots", "ratio"): {"more": "the arm of the largest bot has the lower click rate"},
+    ("bots", "t"): SAFE_SKEW, ("bots", "permutation"): SAFE_SKEW, ("bots", "cap 0.99"): SAFE_SKEW,
+    ("ratio", "ratio"): {"less": "one large user makes both the difference and its error", **UNEQUAL_ARMS},
+    ("cuped", "measured too late"): {"more": "the covariate has moved with the treatment"},
+    ("sequential", "sequential"): {"less": "the interval holds at all looks, of which this is one"},
+    ("paired", "15 lists, skewed"): SKEWED_LISTS, ("paired", "500 lists, skewed"): SKEWED_LISTS,
+    ("quantiles", "5 % payers, 1,000/1,000"): TIES, ("quantiles", "counts, 500/500"): TIES,
+    ("quantiles", "requests of 400 users"): {"less": "the density is taken from a wide interval where it falls fast"},
+}  # fmt: skip
 
 # Kind and setting → a function that draws it, and the methods with their arguments.
 SETTINGS = {

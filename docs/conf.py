@@ -81,7 +81,8 @@ def write_handbook(folder):
     names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
     metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
     # A family without words above has the first line of its module.
-    families = {one.family: sys.modules[one.kernel.__module__].__doc__.splitlines()[0] for one in metrics} | FAMILIES
+    docs = {one.family: sys.modules[one.kernel.__module__].__doc__.splitlines()[0] for one in metrics}
+    families = {name: FAMILIES.get(name, docs[name]) for name in {**FAMILIES, **docs}}
     listed = [*NAMES_TABLE]
     for family, words in families.items():
         own = [metric for metric in metrics if metric.family == family]

@@ -18,7 +18,7 @@ from ..stats.arms import (
     pool,
     slopes,
 )  # fmt: skip
-from ..stats.regression import Designs, regression_arm, residuals_of_both
+from ..stats.regression import Designs, regression_arm
 from .experiment_columns import Floats
 from .units import Units
 
@@ -93,6 +93,7 @@ def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> ArmsEst
         dummies = both(lambda side: np.eye(n_strata)[side.strata.of][:, 1:], units.sides)
         designs = Designs(both(lambda *columns: np.hstack(columns), dummies, designs.arms))
     arms = both(lambda side, of: regression_arm(side.num, of), units.sides, designs.ready[:2])
-    values = residuals_of_both(np.concatenate([side.num for side in units.sides]), designs.ready[2])
+    values, q = np.concatenate([side.num for side in units.sides]), designs.ready[2].q
+    values = values.mean() + values - q @ (q.T @ values)
     how = "regression" if strata is None else "regression+strata"
     return ArmsEstimate(raw, arms, (values[: units.n[0]], values[units.n[0] :]), how=how)

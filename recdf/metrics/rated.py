@@ -33,6 +33,12 @@ class Rated(NamedTuple):
 
 
 def rated_rows(lists: Lists) -> Rated:
+    """Return the rated recommendations of all lists, which are read once for all metrics."""
+    found: Rated = lists.matched.derived(("rated", lists.cut), lambda: _rated_rows(lists))
+    return found
+
+
+def _rated_rows(lists: Lists) -> Rated:
     matched, judged = lists.matched, lists.judged
     if matched.rating is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")

@@ -148,12 +148,12 @@ def total_to_past(
             like = log.cooccurrence(one, two)
         else:
             row_of = lists.sides.features.known(kind, separator)
-            like = _of_pairs(lists.sides.features, kind, separator, row_of[one], row_of[two])
+            like = _alike_pairs(lists.sides.features, kind, separator, row_of[one], row_of[two])
         total[low:high] = exact_sums(like[code], number, high - low)
     return total
 
 
-def _of_pairs(
+def _alike_pairs(
     features: FeatureTable, kind: str | Similarity, separator: str, one: np.ndarray, two: np.ndarray
 ) -> np.ndarray:
     """Return the similarities of pairs of rows, 0 where one of them is −1."""

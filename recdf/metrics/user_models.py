@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from ..errors import DataError, OptionError, examples
-from ..inputs.constraints import Positive, Share, a_number
+from ..inputs.constraints import Share, a_number
 from ..inputs.frames import read_values
 from ..inputs.sorting import distinct, spans
 from ..matching.hits import Hits, ratio, running
@@ -23,6 +23,7 @@ from .metric import metric
 from .ranking.dcg import Discount, as_key, discounts_of
 
 Above0 = Annotated[float, a_number(above=0)]
+Depth = Annotated[int, a_number(1, 10**7, whole=True)]
 Chance = Literal["rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set",
                  "tbg", "umeasure", "weights"]  # fmt: skip
 
@@ -97,7 +98,7 @@ def user_model(
     lists: Lists, *, model: Chance = "rbp", measure: Literal["utility", "total", "items", "residual"] = "utility",
     p: Share | None = None, rate: Above0 = 0.25, T: Above0 = 1.0, beta: Above0 = 0.5,
     halflife: Above0 = 224.0, length: Above0 = 1000.0, weights: Discount | Callable[[int], float] = "log",
-    gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: Positive = 1000,
+    gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: Depth = 1000,
     cost_col: str | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Gain per item that a user sees who goes down the list by a model; larger is better, in [0, 1].

@@ -88,8 +88,3 @@ def regression_arm(values: Floats, of: Regressors) -> Arm:
         var = 0.0
     mean = values.mean()  # the weights have the sum 1
     return Arm(float(mean + of.weights @ (values - mean)), var, float(len(values) - of.q.shape[1]))
-
-
-def residuals_of_both(values: Floats, of: Regressors) -> Floats:
-    """Return the residuals of the regression on the covariates over both arms together, plus the mean of the values."""
-    return np.asarray(values - of.q @ (of.q.T @ values) + values.mean())

@@ -187,7 +187,7 @@ def compare_variants(
         Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
         "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
         them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
-        denominators of an arm carry no more than those of 12 equal users would: (Σd)²/Σd² < 12), "skewed" (skewness of
+        denominators of an arm carry no more than those of 15 equal users would: (Σd)²/Σd² < 15), "skewed" (skewness of
         the difference beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
         (without the top units the sign or the verdict turns), "repeated_units" (several rows of a unit, and no
         cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio", "covariate_differs"

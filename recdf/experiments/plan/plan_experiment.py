@@ -18,11 +18,9 @@ from ...inputs.options import as_columns
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import Sample, adjusted, arm, both, deviations, slopes
 from ...stats.power import STEPS, beyond, chance_beyond, detectable, detectable_t
-from ...stats.regression import regressors, residuals_of_both, varying_columns
 from ..choices import Alternative, Columns, RaiseOrDrop, check_value
 from ..experiment_columns import Codes, frame_of, group_codes, metric_specs
 from ..samples import MetricRows, covariate_specs, read_metrics, subset, sum_by, without_gaps
-from ..units import covariate_columns
 from .days_needed import daily_arrivals, days_until
 
 Z95 = NormalDist().inv_cdf(0.975)
@@ -232,11 +230,8 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
 def _as_seen(metric: MetricRows, sample: Sample, kept: Codes) -> Sample:
     """The sample as the experiment will see it, with its covariates or without what they explain."""
     taken = [one.take(kept) for one in metric.covariates.values()]
-    if taken and sample.den is None and (len(taken) > 1 or taken[0].missing.any()):
-        columns = covariate_columns(taken)
-        columns = columns[:, varying_columns(columns, columns)]
-        return Sample(residuals_of_both(sample.num, regressors(columns, columns.mean(axis=0))))
-    return sample._replace(covariates=tuple(map(without_gaps, taken)))
+    gaps = [Sample(one.missing.astype(np.float64)) for one in taken if sample.den is None and one.missing.any()]
+    return sample._replace(covariates=(*map(without_gaps, taken), *gaps))
 
 
 @dataclass(frozen=True)
