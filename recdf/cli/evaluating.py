@@ -224,8 +224,8 @@ def _evaluate(given: argparse.Namespace) -> None:
     if given.stat or given.weight_by:
         stats = [float(one) if re.fullmatch(r"[\d.]*\d[\d.]*", one) else one for one in given.stat or ["mean"]]
         summary = result.summarize(stat=stats, weight_by=given.weight_by)
-        if set(result.spec["metrics"]) - set(result.per_user.columns):
-            note(given, "metrics of exposure are one number for all lists, and have no other statistic\n")
+        if given.item_by or set(result.spec["metrics"]) - set(result.per_user.columns):
+            note(given, "neither metrics of exposure nor rows within groups of items have such a statistic\n")
     print_tables(given, summary.to_string(index=False), {"summary": summary})
     if "exclude_rows" in result.spec["counts"]:
         note(given, "\n" + EXCLUDED.format_map(result.spec["counts"]).replace("exclude=", "--exclude"))

@@ -202,8 +202,7 @@ def leaderboard(
         True is an error that names the call of `rd.audit` to pass.
     stat : {"mean", "sum", "median", "min", "max", "gmean"} or float, default "mean"
         What the values are of the lists, as in `rd.summarize`; a number between 0 and 1 is a quantile. Tests are of
-        means, so that there are none and no marks for any other; and none with segments, for which there is
-        `rd.summarize`.
+        means, so that any other has none and no marks, and neither segments nor floors.
 
     Returns
     -------
@@ -243,8 +242,9 @@ def leaderboard(
     STAT_OF_MODELS.check("stat", stat)
     result = with_units(result, unit_col)
     if stat != "mean":
-        if segments is not None:
-            raise OptionError(f"⟦segments=⟧ have means, not ⟦stat={stat!r}⟧, which ⟦rd.summarize⟧ gives by segment")
+        if segments is not None or isinstance(floors, pd.DataFrame):
+            what = "floors" if segments is None else "segments"
+            raise OptionError(f"⟦{what}=⟧ have means, not ⟦stat={stat!r}⟧; ⟦rd.summarize⟧ takes ⟦+stat=⟧ and ⟦+by=⟧")
         result, correction = with_stat(result, stat), None
     table = summary_of(result)
     columns = columns_of(table, metrics, k)

@@ -58,9 +58,9 @@ class Convention:
 BINARY: dict[str, Any] = {"gain": "binary"}
 
 
-def _as_recdf(names: str) -> dict[str, dict[str, Any]]:
-    """Return metrics that a library computes as recdf does by default."""
-    return {name: {} for name in names.split()}
+def _metrics(names: str = "", **others: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return metrics that a library computes as recdf does by default, and others with their parameters."""
+    return {name: {} for name in names.split()} | others
 
 
 CONVENTIONS: dict[str, Convention] = {
@@ -71,11 +71,9 @@ CONVENTIONS: dict[str, Convention] = {
             rules="The defaults of recdf, ordered by score: larger item id first among equal scores. A list without "
             "relevant items has the value 0 and counts in the mean.",
             order="score", options={"undefined": "zero"},
-            metrics={
-                **_as_recdf("hitrate hits precision recall rprecision mapr mrr ndcg bpref infap normalized_gain"),
-                "utility": {}, "rbp": {"p": 0.9}, "rbp_residual": {"p": 0.9}, "f1": {"divisor": "shown"},
-                "iprecision": {"rounding": "trec9"}, "pair_accuracy": {"within": "judged"},
-            },
+            metrics=_metrics("hitrate hits precision recall rprecision mapr mrr ndcg bpref infap normalized_gain "
+                "utility", rbp={"p": 0.9}, rbp_residual={"p": 0.9}, f1={"divisor": "shown"},
+                iprecision={"rounding": "trec9"}, pair_accuracy={"within": "judged"}),
             differs={
                 "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
                 "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true.",
@@ -88,10 +86,8 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order, row order among equal scores; linear gains. A list without relevant items has the "
             "value 0 and counts in the mean.",
             order="score", options={"ties": "row", "undefined": "zero"},
-            metrics={
-                **_as_recdf("hitrate hits precision recall f1 rprecision mapr mrr ndcg dcg rbp bpref"),
-                "iprecision": {"rounding": "trec9"},
-            },
+            metrics=_metrics("hitrate hits precision recall f1 rprecision mapr mrr ndcg dcg rbp bpref",
+                iprecision={"rounding": "trec9"}),
             differs={
                 "*": "In lists of more than 15 items its sort is not stable: equal scores stand in no defined order.",
                 "rbp": "ranx also takes gains above 1.",
@@ -104,12 +100,10 @@ CONVENTIONS: dict[str, Convention] = {
             "k − TP false positives, however short it is. Its metrics beyond accuracy, of lists alone, are means over "
             'the users of pred: pass users="pred" for these.',
             options={"ties": "row"},
-            metrics={
-                **_as_recdf("hitrate precision recall f1 mapr mrr"), "ndcg": {**BINARY, "ideal": "k"},
-                **_as_recdf("pauc pap"), "accuracy": {"length": "k"}, "mcc": {"length": "k"}, "surprisal": {},
-                "popularity": {"share_of": "events"}, "ild": {"similarity": "hamming"},
-                **_as_recdf("sufficient unrepeated overlap coverage user_coverage"),
-            },
+            metrics=_metrics("hitrate precision recall f1 mapr mrr pauc pap surprisal sufficient unrepeated overlap "
+                "user_coverage", ndcg={**BINARY, "ideal": "k"}, accuracy={"length": "k"}, mcc={"length": "k"},
+                popularity={"share_of": "events"}, ild={"similarity": "hamming"}, coverage={"normalize": False},
+                serendipity={"of": "rank"}),
             differs={
                 "*": "RecTools takes ranks as they are, gaps included; recdf ranks anew, so gaps close up.",
                 "accuracy": "RecTools counts below 0 where the catalogue is too small for k ranks; recdf has no value.",
@@ -122,12 +116,9 @@ CONVENTIONS: dict[str, Convention] = {
             name="replay", library="RePlay 0.22.0",
             rules="Score order, larger item id first among equal scores; binary; MAP divides by min(k, n_true).",
             order="score",
-            metrics={
-                **_as_recdf("hitrate precision recall"), "mapr": {"normalizer": "achievable"}, "mrr": {},
-                "ndcg": BINARY, "auc": {"tied": "ranked", "one_class": "share"}, "unseen": {},
-                "surprisal": {"normalize": True, "divisor": "k"}, "unexpectedness": {"divisor": "k"},
-                **_as_recdf("categories coverage"),
-            },
+            metrics=_metrics("hitrate precision recall mrr unseen categories coverage",
+                mapr={"normalizer": "achievable"}, ndcg=BINARY, auc={"tied": "ranked", "one_class": "share"},
+                surprisal={"normalize": True, "divisor": "k"}, unexpectedness={"divisor": "k"}),
             differs={
                 "unseen": "RePlay gives 1 to a user without recommendations; recdf leaves it undefined.",
                 "unexpectedness": "RePlay gives 0 to a user without recommendations or baseline; recdf gives 1.",
@@ -138,21 +129,17 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order, row order among equal scores; binary; MAP divides by min(k, n_true); means over the "
             "users of both frames, of NDCG over the users of true.",
             order="score", options={"ties": "row"},
-            metrics={
-                **_as_recdf("precision recall"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
-                **_as_recdf("ild entropy surprisal coverage rprecision"),
-                **_as_recdf("pooled_rmse pooled_mae pooled_r2 pooled_explained_variance pooled_auc pooled_log_loss"),
-            },
+            metrics=_metrics("precision recall ild entropy surprisal coverage rprecision pooled_rmse pooled_mae "
+                "pooled_r2 pooled_explained_variance pooled_auc pooled_log_loss", mapr={"normalizer": "achievable"},
+                ndcg=BINARY, serendipity={"of": "similarity"}),
             undefined={"precision": "n_pred", "recall": "n_pred", "mapr": "n_pred"},
             differs={"rprecision": "Its mean leaves out users by a rule of its own."},
         ),
         Convention(
             name="rs_metrics", library="rs_metrics 0.6.0",
             rules="Row order; binary; precision divides by the items shown.", order="row",
-            metrics={
-                "hitrate": {}, "precision": {"divisor": "shown"}, **_as_recdf("recall mapr mrr"), "ndcg": BINARY,
-                **_as_recdf("popularity surprisal coverage"),
-            },
+            metrics=_metrics("hitrate recall mapr mrr popularity surprisal coverage", precision={"divisor": "shown"},
+                ndcg=BINARY),
             differs={
                 "precision": "A user without recommendations makes its mean NaN; recdf skips that user and counts it."
             },
@@ -162,13 +149,10 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Rank order; binary; the lists of pred; precision divides by the items shown, recall by "
             "min(k, n_true), average precision by min(n_true, items shown); discount 1 to rank 2, then 1/log2(rank).",
             options={"users": "pred", "ties": "row"},
-            metrics={
-                "hitrate": {}, "precision": {"divisor": "shown"}, "recall": {"divisor": "achievable"},
-                "mapr": {"normalizer": "shown"}, "mrr": {}, "ndcg": {**BINARY, "discount": "jk"},
-                "dcg": {**BINARY, "discount": "jk"}, "rbp": {"p": 0.85, **BINARY}, "rbo": {"p": 0.85},
-                **_as_recdf("ils gini least_promoted pooled_rmse pooled_mae"),
-                "category_entropy": {"smoothing": 1e-6}, "popularity": {"unit": "rank"},
-            },
+            metrics=_metrics("hitrate mrr ils gini least_promoted pooled_rmse pooled_mae",
+                precision={"divisor": "shown"}, recall={"divisor": "achievable"}, mapr={"normalizer": "shown"},
+                ndcg={**BINARY, "discount": "jk"}, dcg={**BINARY, "discount": "jk"}, rbp={**BINARY, "p": 0.85},
+                rbo={"p": 0.85}, category_entropy={"smoothing": 1e-06}, popularity={"unit": "rank"}),
             undefined={"hitrate": "n_true", "mrr": "n_true", "dcg": "n_true", "rbp": "n_true", "mapr": "n_pred"},
             differs={
                 "*": "LensKit also takes negative gains; recdf refuses them.",
@@ -178,10 +162,8 @@ CONVENTIONS: dict[str, Convention] = {
         ),
         Convention(
             name="recpack", library="recpack 0.3.6", rules="Score order; binary; users of true.", order="score",
-            metrics={
-                **_as_recdf("hits precision recall mrr"), "ndcg": BINARY, "dcg": BINARY,
-                "ild": {"similarity": "jaccard"}, "coverage": {}, "percentile_rank": {"pooled": True},
-            },
+            metrics=_metrics("hits precision recall mrr coverage", ndcg=BINARY, dcg=BINARY,
+                ild={"similarity": "jaccard"}, percentile_rank={"pooled": True}),
             differs={
                 "percentile_rank": "recpack gives 100 times the number.",
                 "*": "Equal scores stand in no defined order, and a score of 0 is not a recommendation.",
@@ -192,13 +174,10 @@ CONVENTIONS: dict[str, Convention] = {
             rules="ndcg_score on a scored candidate list: equal scores share their mean gain; the ideal is the "
             "candidate list itself, re-sorted.",
             order="score", options={"users": "pred"},
-            metrics={
-                "ndcg": {"ideal": "listed", "tied": "averaged"}, "dcg": {"tied": "averaged"}, "auc": {},
-                "mapr": {"normalizer": "hits", "tied": "worst"}, "pair_accuracy": {"gain": "binary", "tied": "wrong"},
-                "relevant_rank": {"of": "last", "tied": "worst"},
-                **_as_recdf("pooled_rmse pooled_mae pooled_mse pooled_r2 pooled_explained_variance"),
-                **_as_recdf("pooled_log_loss pooled_brier pooled_auc"),
-            },
+            metrics=_metrics("auc pooled_rmse pooled_mae pooled_mse pooled_r2 pooled_explained_variance "
+                "pooled_log_loss pooled_brier pooled_auc", ndcg={"ideal": "listed", "tied": "averaged"},
+                dcg={"tied": "averaged"}, mapr={"normalizer": "hits", "tied": "worst"},
+                pair_accuracy={**BINARY, "tied": "wrong"}, relevant_rank={"of": "last", "tied": "worst"}),
             differs={
                 "*": "Only a list of candidates is seen: relevant items that are not among them do not count.",
                 "pair_accuracy": "label_ranking_loss is 1 less this.",
@@ -209,10 +188,8 @@ CONVENTIONS: dict[str, Convention] = {
             name="implicit", library="implicit 0.7.3",
             rules="Rank order; binary; users of true. Precision is one ratio of sums over all users; average precision "
             "divides by min(k, n_true), the area under the curve is that of the whole catalogue.",
-            metrics={
-                "precision": {"divisor": "achievable", "pooled": True}, "mapr": {"normalizer": "achievable"},
-                "ndcg": BINARY, "auc": {"within": "catalogue"},
-            },
+            metrics=_metrics(precision={"divisor": "achievable", "pooled": True}, mapr={"normalizer": "achievable"},
+                ndcg=BINARY, auc={"within": "catalogue"}),
             differs={"auc": "Its catalogue has every item up to the last column; a short list is filled with misses."},
         ),
         Convention(
@@ -220,11 +197,9 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order; binary; the users of both frames; cumulated reciprocal ranks divide by those of "
             "min(n_true, items shown) hits; in average precision and the area under the curve a tie is a mistake.",
             order="score", options={"users": "both"},
-            metrics={
-                **_as_recdf("hitrate precision recall f1 mrr"), "ndcg": BINARY, "auc": {"tied": "wrong"},
-                "arhr": {"normalizer": "achievable_shown"}, "mapr": {"normalizer": "hits", "tied": "worst"},
-                **_as_recdf("pooled_mae pooled_rmse pooled_mse"),
-            },
+            metrics=_metrics("hitrate precision recall f1 mrr pooled_mae pooled_rmse pooled_mse", ndcg=BINARY,
+                auc={"tied": "wrong"}, arhr={"normalizer": "achievable_shown"},
+                mapr={"normalizer": "hits", "tied": "worst"}),
             differs={
                 "mrr": "Cornac raises an error for a list without a hit.",
                 "mapr": "Cornac ranks all items that are not of training, where every relevant item is a hit.",
@@ -235,12 +210,9 @@ CONVENTIONS: dict[str, Convention] = {
             name="recbole", library="RecBole 1.2.1",
             rules="Score order; binary; users of true; average precision divides by min(k, n_true); lists are full.",
             order="score",
-            metrics={
-                **_as_recdf("hitrate precision recall mrr"), "mapr": {"normalizer": "achievable"}, "ndcg": BINARY,
-                **_as_recdf("auc coverage gini"), "popularity": {"unit": "count"}, "aplt": {"tail": 0.1},
-                "entropy": {"log_base": "e", "divisor": "items"},
-                **_as_recdf("pooled_mae pooled_rmse pooled_log_loss pooled_auc"),
-            },
+            metrics=_metrics("hitrate precision recall mrr auc coverage gini pooled_mae pooled_rmse pooled_log_loss "
+                "pooled_auc", mapr={"normalizer": "achievable"}, ndcg=BINARY, popularity={"unit": "count"},
+                aplt={"tail": 0.1}, entropy={"log_base": "e", "divisor": "items"}),
             differs={
                 "*": "RecBole rounds values to 4 decimals.",
                 "auc": "GAUC is the mean with the weight of n_true: rd.summarize(weight_by=\"relevant\").",
@@ -250,11 +222,9 @@ CONVENTIONS: dict[str, Convention] = {
             name="elliot", library="elliot 0.3.1, read and golden numbers",
             rules="Rank order; users of both frames with a relevant item; NDCG with gains 2^(g − threshold + 1) − 1.",
             options={"users": "both"},
-            metrics={
-                **_as_recdf("hitrate precision recall f1 mrr"), "ndcg": {"gain": "exp2"},
-                **_as_recdf("coverage user_coverage entropy popularity aplt aclt epc efd pop_reo pop_rsp"),
-                **_as_recdf("gini bias_disparity item_gap subtopic_recall pooled_mae pooled_mse pooled_rmse"),
-            },
+            metrics=_metrics("hitrate precision recall f1 mrr coverage user_coverage entropy popularity aplt aclt epc "
+                "efd pop_reo pop_rsp gini bias_disparity item_gap subtopic_recall pooled_mae pooled_mse pooled_rmse",
+                ndcg={"gain": "exp2"}),
             differs={
                 "ndcg": "recdf takes gains as they are, which is its threshold of 1.",
                 "gini": "elliot reports 1 − gini · N/(N − 1).",
@@ -267,11 +237,9 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Rank order; binary; users of pred with a relevant item, which only labelled rows of pred can be; "
             "precision divides by the items shown.",
             options={"users": "pred", "ties": "row"},
-            metrics={
-                **_as_recdf("hitrate recall mapr mrr"), "precision": {"divisor": "shown"}, "f1": {"divisor": "shown"},
-                "ndcg": {"ideal": "listed"}, "popularity": {"unit": "count"},
-                **_as_recdf("ild gini surprisal personalization mar"),
-            },
+            metrics=_metrics("hitrate recall mapr mrr ild gini surprisal personalization mar",
+                precision={"divisor": "shown"}, f1={"divisor": "shown"}, ndcg={"ideal": "listed"},
+                popularity={"unit": "count"}),
             undefined={"hitrate": "n_true", "precision": "n_true", "f1": "n_true", "mrr": "n_true"},
             differs={
                 "mapr": "After the end of a list evidently goes on adding the precision of its last hit, also above 1.",
@@ -287,10 +255,8 @@ CONVENTIONS: dict[str, Convention] = {
             "count; average precision divides by the hits; equal scores share their mean gain in NDCG; a query "
             "without a relevant row counts 0.",
             order="score", options={"users": "pred", "undefined": "zero"},
-            metrics={
-                **_as_recdf("hitrate precision recall mrr rprecision fallout auc"), "mapr": {"normalizer": "hits"},
-                "ndcg": {"ideal": "listed", "tied": "averaged"},
-            },
+            metrics=_metrics("hitrate precision recall mrr rprecision fallout auc", mapr={"normalizer": "hits"},
+                ndcg={"ideal": "listed", "tied": "averaged"}),
             differs={
                 "*": "TorchMetrics computes in 32 bits, and counts no hit with a score of 0 or less in precision, hit "
                 "rate and average precision.",
@@ -302,21 +268,17 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order; a list is the labelled rows of a user, relevant from 1 on; gains 2^g − 1; precision "
             "divides by the items shown.",
             order="score", options={"users": "pred"},
-            metrics={
-                "hitrate": {}, "precision": {"divisor": "shown"}, **_as_recdf("recall mapr mrr"),
-                "ndcg": {"gain": "exp2", "ideal": "listed"}, "dcg": {"gain": "exp2"}, "relevant_rank": {"of": "mean"},
-                "pair_accuracy": {"tied": "wrong"},
-            },
+            metrics=_metrics("hitrate recall mapr mrr", precision={"divisor": "shown"},
+                ndcg={"gain": "exp2", "ideal": "listed"}, dcg={"gain": "exp2"}, relevant_rank={"of": "mean"},
+                pair_accuracy={"tied": "wrong"}),
             differs={"*": "TF-Ranking orders equal scores at random, and weighs lists by their labels where graded."},
         ),
         Convention(
             name="fuxictr", library="FuxiCTR 2.3.10",
             rules="Score order; a list is the labelled rows of a user; gains 2^g − 1.",
             order="score", options={"users": "pred"},
-            metrics={
-                "auc": {}, "mrr": {"of": "all"}, "ndcg": {"gain": "exp2", "ideal": "listed"},
-                **_as_recdf("pooled_log_loss pooled_auc"),
-            },
+            metrics=_metrics("auc pooled_log_loss pooled_auc", mrr={"of": "all"},
+                ndcg={"gain": "exp2", "ideal": "listed"}),
             differs={
                 "auc": "avgAUC is this one, gAUC its mean with the weight of rows: rd.summarize(weight_by=\"rows\").",
 
@@ -325,33 +287,33 @@ CONVENTIONS: dict[str, Convention] = {
         ),
         Convention(
             name="lightfm", library="LightFM 1.17", rules="Score order; binary; users of true.", order="score",
-            metrics={**_as_recdf("precision recall mrr"), "auc": {"within": "catalogue"}},
+            metrics=_metrics("precision recall mrr", auc={"within": "catalogue"}),
             differs={"*": "LightFM ranks the whole catalogue, and computes in 32 bits."},
         ),
         Convention(
             name="surprise", library="scikit-surprise 1.1.5", rules="Predicted ratings, all rows together.",
-            metrics={
-                **_as_recdf("pooled_mae pooled_mse pooled_rmse"), "pair_accuracy": {"pooled": True, "tied": "wrong"},
-            },
+            metrics=_metrics("pooled_mae pooled_mse pooled_rmse", pair_accuracy={"pooled": True, "tied": "wrong"}),
             differs={"pair_accuracy": "Surprise divides means over different users: right pairs, and wrong ones."},
         ),
         Convention(
             name="recmetrics", library="recmetrics 0.1.5",
             rules="Row order; binary; users of true. Its mark, a \"mean average recall\", is average precision.",
-            order="row", metrics=_as_recdf("mapr surprisal coverage ils personalization pooled_mse pooled_rmse"),
+            order="row",
+            metrics=_metrics("mapr surprisal coverage ils personalization pooled_mse pooled_rmse"),
             differs={"surprisal": "recmetrics divides the sum by n, the length that it is told."},
         ),
         Convention(
             name="ndeval", library="ndeval, by pyndeval 0.0.8",
             rules="Rank order; binary per aspect; users of true, 0 without a relevant item; α = .5, depth 20.",
-            options={"undefined": "zero"}, metrics={"a_ndcg": {}, "subtopic_recall": {}, "intent_aware": {}},
+            options={"undefined": "zero"},
+            metrics=_metrics("a_ndcg subtopic_recall intent_aware"),
             differs={"a_ndcg": "ndeval does not divide at k = 1, where its ERR-IA may be 2; it has six decimals."},
         ),
         Convention(
             name="cwl_eval", library="cwl_eval 1.0.8",
             rules="Rank order; users of true, 0 without a relevant item.",
             options={"undefined": "zero", "ties": "row"},
-            metrics=_as_recdf("user_model rbp rbp_residual mrr precision"),
+            metrics=_metrics("user_model rbp rbp_residual mrr precision"),
             differs={"user_model": "cwl_eval keeps equal scores in row order."},
         ),
     )

@@ -238,6 +238,8 @@ def test_another_statistic_than_the_mean_is_named_and_not_tested(result):
     users = pd.DataFrame({"user_id": result.per_user["user_id"].unique()}).assign(group="x")
     with pytest.raises(rd.OptionError, match="segments= have means"):
         rd.leaderboard(result, stat="median", segments=users)
+    with pytest.raises(rd.OptionError, match="floors= have means"):
+        rd.leaderboard(result, stat="median", floors=pd.DataFrame())
 
 
 def test_a_picture_of_statistics_says_which(result):

@@ -101,8 +101,6 @@ BY_PARAMETER = [
     ("trec_eval", "intent_aware", "intent_aware(metric=mapr)"),
     ("tf_ranking", "intent_aware", "intent_aware(metric=precision)"),
     ("lenskit", "user_model", "user_model(model=weights,weights=jk,gain=binary)"),
-    ("rectools", "serendipity", "serendipity"),
-    ("recommenders", "serendipity", "serendipity"),
     ("rectools", "rprecision", "rprecision"),
     ("rectools", "unexpectedness", "unexpectedness"),
 ]
