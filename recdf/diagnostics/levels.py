@@ -47,7 +47,7 @@ def call_of_levels(
     for one in call.requests:
         family = one.metric.family if one.metric.built_in else "ranking"
         if one.per == "item" or len(one.columns) > 1 or family not in ("ranking", "relevance", "user_models"):
-            kind = "one number for all lists" if one.per == "item" else f"a metric of {family}"
+            kind = "pooled" if one.pooled else "a metric of exposure" if one.per == "item" else f"a metric of {family}"
             words = f"{one.name} is {kind}; expected one number about the ranks of relevant items, such as 'ndcg@10'"
             raise OptionError(words, argument="metrics")
     for name in refused:

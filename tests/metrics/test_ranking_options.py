@@ -255,3 +255,11 @@ def test_intents_of_several_recommenders_in_files(tmp_path):
     pd.testing.assert_frame_equal(files.summary, whole.summary, rtol=1e-12)
     both = [one.per_user.sort_values(["model", "user_id"], ignore_index=True) for one in (files, whole)]
     pd.testing.assert_frame_equal(*both, rtol=1e-12)
+
+
+def test_the_greedy_ideal_takes_the_largest_id_of_equal_ones():
+    """ndeval does so too: z comes first, after which each other item adds 1.5, although a and m would add 2 each."""
+    aspects = {"u": [["a"], ["a", "z"], ["z", "m"], ["m"]]}
+    best = 2 + 1.5 / math.log2(3)
+    assert rd.a_ndcg({"u": ["a", "m", "z"]}, {"u": ["a", "m"]}, aspects, k=2) == close((2 + 2 / math.log2(3)) / best)
+    assert rd.a_ndcg({"u": ["a", "m", "z"]}, {"u": ["z", "a"]}, aspects, k=2, discount="reciprocal") == close(1)

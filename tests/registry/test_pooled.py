@@ -111,7 +111,7 @@ def test_there_is_no_value_per_user(metric):
         metric.per_user(*distinct(3), **sides, pooled=True)
     with pytest.raises(rd.OptionError, match="is one number; with by= use evaluate"):
         metric(*distinct(3), **sides, pooled=True, by="model")
-    with pytest.raises(rd.OptionError, match="is one number for all lists; expected one number about the ranks"):
+    with pytest.raises(rd.OptionError, match="is pooled; expected one number about the ranks"):
         rd.chance_level({"u": ["a"]}, text(metric, {"pooled": True}), items=ITEMS)
 
 
