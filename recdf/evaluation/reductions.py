@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import ColumnError, DataError, OptionError, closest
+from ..errors import ColumnError, DataError, OptionError
+from ..experiments.experiment_columns import key_codes, require
 from ..inputs.constraints import SHARE, Positive, a_number, check_record, either, one_of
 from ..inputs.frames import column
 from ..stats.bootstrap import quantile_interval, standard_error
@@ -69,28 +70,26 @@ class ListReduction:
         return own if weights is None else own * weights
 
 
-def base_values(per_user: pd.DataFrame, base: pd.DataFrame, names: Sequence[str], key: Sequence[str]) -> pd.DataFrame:
-    """Return the values that a baseline has for the list of each row, null for lists that it lacks."""
-    key = list(key)
-    for name in [*key, *names]:
-        if name not in base.columns:
-            have = ", ".join(map(repr, base.columns))
-            raise ColumnError(f"base has no column {name!r}; it has {have}{closest(str(name), base.columns)}")
-    if base.duplicated(key).any():
-        raise DataError(f"base has several rows of a list ({key}); expected the rows of one recommender")
-    plain = base[[*key, *names]].copy(deep=False)
-    plain.attrs = {}
-    rows = per_user[key].reset_index(drop=True)
-    rows.attrs = {}
-    found = rows.merge(plain, on=key, how="left", validate="many_to_one", indicator="_found")
-    if len(found) and (found["_found"] == "left_only").all():
-        raise DataError(f"base has none of the lists of per_user: no {key} is the same")
-    return found[list(names)]
+def base_values(
+    per_user: pd.DataFrame, base: pd.DataFrame, names: Sequence[str], key: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Return the values that a baseline has for the list of each row, NaN for lists that it lacks."""
+    require(base, "base", [*key, *names])
+    (own, theirs), n = key_codes([("per_user", per_user), ("base", base)], key)
+    place = np.full(n, -1)
+    place[theirs] = np.arange(len(theirs))
+    if (np.bincount(theirs, minlength=n) > 1).any():
+        raise DataError(f"base has several rows of a list ({list(key)}); expected the rows of one recommender")
+    rows = place[own]
+    if len(rows) and (rows < 0).all():
+        raise DataError(f"base has none of the lists of per_user: no {list(key)} is the same")
+    columns = {name: base[name].to_numpy(np.float64, na_value=np.nan) for name in names}
+    return {name: np.where(rows < 0, np.nan, values[rows]) for name, values in columns.items()}
 
 
 def reduced(
     per_user: pd.DataFrame, by: list[str], names: Sequence[str], how: ListReduction, spec: Mapping[str, Any],
-    confidence: float, units: Sequence[str], weights: np.ndarray | None, against: pd.DataFrame | None,
+    confidence: float, units: Sequence[str], weights: np.ndarray | None, against: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:  # fmt: skip
     """Return a row for each group, metric and statistic; `against` are the values of the baseline."""
     if "stat" in by:
@@ -105,8 +104,8 @@ def reduced(
 
         x = per_user[name].to_numpy(np.float64, na_value=np.nan)
         for stat in how.stats:
-            if stat == "urisk" and against is not None:
-                d = x - against[name].to_numpy(np.float64, na_value=np.nan)
+            if stat == "urisk":
+                d = x - against[name]
                 table = of(np.where(d < 0, (1 + how.alpha) * d, d))
             else:
                 table = of(x)

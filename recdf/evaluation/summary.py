@@ -200,7 +200,7 @@ def summarize(
         table = means(plain, by, names, spec, confidence, units, weights)
     else:
         key = spec.get("user_col") or [one for one in keys or list_columns(per_user) if one not in (*by, weight_col)]
-        against = None if how.base is None else base_values(per_user, how.base, names, key)
+        against = {} if how.base is None else base_values(per_user, how.base, names, key)
         table = reduced(plain, by, names, how, spec, confidence, units, weights, against)
     if spec:
         table.attrs["recdf"] = spec

@@ -297,8 +297,7 @@ CONVENTIONS: dict[str, Convention] = {
         ),
         Convention(
             name="recmetrics", library="recmetrics 0.1.5",
-            rules="Row order; binary; users of true. Its mark, a \"mean average recall\", is average precision.",
-            order="row",
+            rules="Rank order; binary; users of true. Its mark, a \"mean average recall\", is average precision.",
             metrics=_metrics("mapr surprisal coverage ils personalization pooled_mse pooled_rmse"),
             differs={"surprisal": "recmetrics divides the sum by n, the length that it is told."},
         ),

@@ -91,6 +91,7 @@ def _null_ids(role: str, found: Mapping[str, Count], n_rows: int) -> NullKeyErro
 
 
 RELEVANCES = "{n} relevances ({some}); expected finite numbers, 0 for not relevant"
+NOT_JUDGED = RELEVANCES + "; drop rows that nobody judged, or ask for judged@k too, which leaves them in the pool"
 PROPENSITIES = (
     "{n} propensities of {n_rows} ({some}); expected the probability that a relevant item was observed, above 0 and "
     "at most 1{hint}"
@@ -100,9 +101,9 @@ NULL_ORDER = '{n}s of {n_rows}; drop these rows or pass ⟦+nan_score="last"⟧ 
 
 # The rules in the order in which they are reported: only the first broken rule raises its error.
 OF_RELEVANCE = (
-    RowRule("null relevance", _number_rule("null", RELEVANCES), option="not_judged"),
+    RowRule("null relevance", _number_rule("null", NOT_JUDGED), option="not_judged"),
     RowRule("infinite relevance", _number_rule("infinite", RELEVANCES)),
-    RowRule("negative relevance", _number_rule("negative", RELEVANCES), option="not_judged"),
+    RowRule("negative relevance", _number_rule("negative", NOT_JUDGED), option="not_judged"),
 )
 OF_PROPENSITY = (
     RowRule("null propensity", _number_rule("null", PROPENSITIES)),

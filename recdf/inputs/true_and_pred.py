@@ -140,7 +140,10 @@ def read_true(frame: pd.DataFrame, options: Options, findings: dict[str, BrokenR
     given = read_relevance(frame, name, options)
     broken = [*broken_relevance(given, where), *broken]
     table = _read_ids(frame, "true", gains(given, options), [], options, broken, findings)
-    return replace(table, number_col=name)
+    counts = table.counts
+    if options.not_judged == "keep" and table.number is not None:
+        counts = counts | {"true_not_judged": int(np.count_nonzero(table.number < 0))}
+    return replace(table, number_col=name, counts=counts)
 
 
 def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:

@@ -149,6 +149,8 @@ def test_risk_against_a_baseline():
         summarize(stat="urisk", base=base.assign(user_id=base["user_id"] + 1000))
     with pytest.raises(rd.ColumnError, match="base has no column 'mapr@5'"):
         summarize(stat="urisk", base=base.drop(columns="mapr@5"))
+    with pytest.raises(rd.IdTypeError, match="can never match"):
+        summarize(stat="urisk", base=base.assign(user_id=base["user_id"].astype(str)))
     for wrong in ({"stat": "urisk"}, {"base": base}):
         with pytest.raises(rd.OptionError, match="are given together"):
             summarize(**wrong)

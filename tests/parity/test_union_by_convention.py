@@ -32,7 +32,7 @@ def test_rated_rows_and_full_lists(like, name):
         if "log_loss" in name:
             rows, label, score = (frames.clicks, "label", "probability")
         key = rows[["user_id", "item_id"]]
-        found = metric(key.assign(relevance=rows[label]), key.assign(score=rows[score]), like=like, score_col="score")
+        found = metric(key.assign(relevance=rows[label]), key.assign(score=rows[score]), like=like)
     assert found == pytest.approx(LIVE[like][name], abs=1e-9)
 
 

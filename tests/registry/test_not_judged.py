@@ -62,6 +62,8 @@ def test_metrics_that_do_not_ask_refuse_them():
         true = pd.DataFrame({"user_id": 1, "item_id": ["a", "b"], "relevance": [1.0, value]})
         with case(word), pytest.raises(rd.DataError, match=word):
             rd.ndcg(true, {1: ["a"]})
+        with pytest.raises(rd.DataError, match="drop rows that nobody judged, or ask for judged@k too"):
+            rd.evaluate(true, {1: ["a"]}, ["ndcg", "recall"])
         assert rd.evaluate(true, {1: ["a", "b"]}, ["ndcg", "judged"], 2).summary["value"].tolist() == [1.0, 0.5]
 
 
@@ -99,10 +101,12 @@ def test_files_in_parts(tmp_path):
     true.to_parquet(tmp_path / "true.parquet"), pred.to_parquet(tmp_path / "pred.parquet")
     metrics = ["infap", "judged", "ndcg", "err", "unrepeated", "user_model(model=inst)", "user_model(measure=residual)"]
     options = {"score_col": "score", "duplicates": "drop"}
-    whole = quietly(rd.evaluate, true, pred, metrics, 5, **options).summary
+    whole = quietly(rd.evaluate, true, pred, metrics, 5, **options)
+    assert whole.spec["counts"]["true_not_judged"] == int((~(true["relevance"] >= 0)).sum())
     places = [str(tmp_path / f"{name}.parquet") for name in ("true", "pred")]
-    parts = quietly(rd.evaluate_parquet, *places, metrics, 5, **options, buckets=3).summary
-    pd.testing.assert_frame_equal(parts, whole)
+    parts = quietly(rd.evaluate_parquet, *places, metrics, 5, **options, buckets=3)
+    pd.testing.assert_frame_equal(parts.summary, whole.summary)
+    assert parts.spec["counts"] == whole.spec["counts"]
 
 
 def test_directions_and_bounds_follow_the_parameters():
