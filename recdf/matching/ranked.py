@@ -74,9 +74,9 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
         row = np.concatenate([lists.all_rows().astype(np.int32, copy=False) for lists in blocks])
     level = None
     if any(lists.level is not None for lists in blocks):
-        levels = [np.arange(len(lists.item)) if lists.level is None else lists.level for lists in blocks]
+        levels = [np.arange(len(one.item), dtype=np.int32) if one.level is None else one.level for one in blocks]
         above = offsets(np.array([level[-1] + 1 if len(level) else 0 for level in levels]))
-        level = np.concatenate([level + first for level, first in zip(levels, above[:-1], strict=True)])
+        level = np.concatenate([level + np.int32(first) for level, first in zip(levels, above[:-1], strict=True)])
     code, first, item = (
         np.concatenate([getattr(lists, name) for lists in blocks]) for name in ("code", "first", "item")
     )
