@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 
 import dialects
@@ -64,6 +65,17 @@ def test_every_metric_that_a_library_has_is_known() -> None:
                 missing.append((like, metric, name))
     by_parameter = {(like, metric) for like, metric, _ in dialects.BY_PARAMETER}
     assert [one for one in missing if one[:2] not in by_parameter] == []
+
+
+def test_measures_by_other_names_are_metric_strings() -> None:
+    text = (dialects.ROOT / "tests" / "parity" / "measures.md").read_text(encoding="utf-8")
+    cells = [row.rpartition(" | ")[2] for row in text.splitlines() if row.startswith("| ")][1:]
+    for written in re.findall(r"`([^`]+)`", " ".join(cells)):
+        metric = re.match(r"\w+", written)[0]
+        if metric in rd.METRICS:
+            assert rd.metrics.strings.parse(written.replace("@inf", "@1000000"), 10, rd.Options()), written
+        else:
+            assert re.match(r"rd\.|n_|n$|undefined=|per_user", written), written
 
 
 def test_measures_by_parameter_are_metric_strings() -> None:
