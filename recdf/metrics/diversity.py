@@ -207,7 +207,9 @@ def _single_metric(given: Any) -> tuple[Metric, dict[str, Any]]:
     return found, found.request(params, None, Options()).params
 
 
-A_METRIC = Constraint("a metric", lambda value: bool(_single_metric(value)), "str or Metric")
+A_METRIC = Constraint(
+    "a metric", lambda value: isinstance(value, str | Metric) and bool(_single_metric(value)), "str or Metric"
+)
 BY_INTENT = either(
     one_of(("equal",)), Constraint("a DataFrame", lambda value: isinstance(value, pd.DataFrame), "DataFrame")
 )

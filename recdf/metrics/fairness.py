@@ -368,7 +368,7 @@ def bias_disparity(
     shown, had = (counts.by_user_group(one) for one in user_group_sums(user_group_col))
     catalogue = share(grouped)
     found: dict[object, float] = {}
-    for group in shown:
+    for group in sorted(shown):
         lists, log = ratio(share(shown[group]), catalogue), ratio(share(had[group]), catalogue)
         value = {"both": ratio(lists, log) - 1.0, "lists": lists, "log": log}[of]
         found.update({f"{group}:{name}": one for name, one in zip(labels.names, value.tolist(), strict=True)})
