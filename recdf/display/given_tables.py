@@ -152,7 +152,8 @@ def _restated(result: Evaluation, own: pd.DataFrame, columns: list[str]) -> pd.D
 def with_stat(result: Evaluation, stat: Stat) -> Evaluation:
     """Return the result with another statistic of the lists than their mean in the summary, named in its spec."""
     own = summarize(result, stat=stat, unit_col=result.spec.get("unit_col"))
-    spec = dict(result.spec) | {"stat": stat if isinstance(stat, str) else f"quantile {stat:g}"}
+    words = {"gmean": "geometric mean", "min": "minimum", "max": "maximum"}
+    spec = dict(result.spec) | {"stat": words.get(stat, stat) if isinstance(stat, str) else f"quantile {stat:g}"}
     return Evaluation(result.per_user, _restated(result, own, ["value", "se", "ci_low", "ci_high"]), spec)
 
 

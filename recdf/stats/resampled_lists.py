@@ -19,11 +19,14 @@ def drawn_quantile(q: float) -> Statistic:
     """Return the statistic "quantile q", linear between the drawn values as in `numpy.quantile`."""
 
     def statistic(x: Floats, counts: DrawnCounts) -> Floats:
-        upto = counts.cumsum(axis=1, dtype=np.int32)
+        upto = counts.astype(np.int32)  # summing bytes into longer numbers would take many times longer
+        np.cumsum(upto, axis=1, out=upto)
         last = np.maximum(upto[:, -1] - 1, 0)
         place = q * last
         below = np.floor(place)
-        low, high = (x[(upto <= np.minimum(rank, last)[:, None]).sum(axis=1) % len(x)] for rank in (below, below + 1))
+        ranks = np.minimum([below, below + 1], last).astype(np.int32)
+        rows = [row.searchsorted(own, side="right") for row, own in zip(upto, ranks.T, strict=True)]
+        low, high = x[np.minimum(np.array(rows).T, len(x) - 1)]
         return np.where(upto[:, -1] > 0, low + (place - below) * (high - low), np.nan)
 
     return statistic
@@ -45,5 +48,5 @@ def replicate_statistic(
     x, unit = values[order], unit[order]
     n_units, found = int(unit.max()) + 1, []
     for block in range(-(-n_resamples // REPLICATES_AT_ONCE)):
-        found.append(statistic(x, poisson_counts(n_units, block, seed)[:, unit]))
+        found.append(statistic(x, poisson_counts(n_units, block, seed).take(unit, axis=1)))
     return np.concatenate(found)[:n_resamples]

@@ -232,6 +232,7 @@ def test_another_statistic_than_the_mean_is_named_and_not_tested(result):
     assert board.notes[0] == "Values are the median over lists, not means; no difference is tested."
     assert "interval of the median" in board.notes[1]
     assert not any("of the mean" in note for note in board.notes)
+    assert "interval of the geometric mean" in str(rd.leaderboard(result, k=10, stat="gmean"))
     assert "quantile 0.9" in str(rd.leaderboard(result, k=10, stat=0.9))
     with pytest.raises(rd.OptionError, match="stat='std'"):
         rd.leaderboard(result, stat="std")
