@@ -54,6 +54,7 @@ REASONS = {
     ("rd.gate", "alpha"): "a gate is about its error rate",
     ("rd.diagnostics.gate", "alpha"): "a gate is about its error rate",
     ("rd.experiments.interleave", "method"): "the literature calls the ways of mixing lists methods",
+    ("rd.popularity", "unit"): "what popularity is counted in: a share, a count or a rank",
     ("rd.summarize", "alpha"): "the literature calls this parameter of the risk so",
     ("rd.a_ndcg", "alpha"): "the literature calls this parameter of α-NDCG so",
 }
@@ -65,7 +66,8 @@ def test_one_word_for_one_thing(name):
 
 def is_frame_of_baseline(name, parameter):
     """Whether `base` is an optional frame, or the first argument of a metric that compares with one."""
-    return parameter.default is None or (name == "rd.unexpectedness" and parameter.default is NO_DEFAULT)
+    compares = name in ("rd.unexpectedness", "rd.overlap", "rd.least_promoted")
+    return parameter.default is None or (compares and parameter.default is NO_DEFAULT)
 
 
 # What a word means, told by its defaults: a function in which it has another one uses it for another thing.
