@@ -135,7 +135,7 @@ def prediction_powered(
     >>> found = rd.prediction_powered(human, cheap, "ndcg@10", user_col="user_id")
     >>> found[["mean", "ci_low", "ci_high", "ci_low_human", "ci_high_human", "mean_cheap", "n_effective"]].round(3)
         mean  ci_low  ci_high  ci_low_human  ci_high_human  mean_cheap  n_effective
-    0  0.391   0.378    0.404         0.337          0.417       0.599      908.282
+    0  0.391   0.378    0.404         0.337          0.417       0.599      908.276
     """
     for name, value, hint in (("confidence", confidence, SHARE), ("tuning", tuning, Tuning)):
         check_value(name, value, hint)
