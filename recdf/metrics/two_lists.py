@@ -124,7 +124,8 @@ def rbo(
         depth, n_ideal = np.full(len(lists), lists.cut), lists.n_shown + n_of_base(lists)
     else:
         lists.matched.needs_true('or ⟦against="base"⟧')
-        of_list, rank, other = _shared_with_ideal(lists, unshown)
+        shared = lists.matched.derived(f"ideal, {unshown}", lambda: _shared_with_ideal(lists, unshown))
+        of_list, rank, other = shared
         depth, n_ideal = np.maximum(lists.n_pred, lists.n_true), lists.n_true
     # An item adds p^(d−1)/d at every depth from the larger of its two ranks on; deep down that is nothing.
     deepest = min(int(depth.max(initial=0)), int(np.ceil(-50 / np.log(p))))
