@@ -30,23 +30,20 @@ Allocation = Literal["proportional", "neyman"]
 # Labels with more different values than this are numbers and not grades: hardly two of them are equal.
 MOST_GRADES = 20
 
-AGREEMENT = ["n_pairs", "n_users", "n_not_paired", "equal", "kappa", "weighted_kappa", "alpha", "bias", "ci_low", "ci_high"]
+# Types of pandas that have nulls, by kind of type: the row for all is null in the columns of `by`.
+NULLABLE = {"i": "Int64", "u": "UInt64", "b": "boolean"}
+
+AGREEMENT = [
+    "n_pairs", "n_users", "n_not_paired", "equal", "kappa", "weighted_kappa", "alpha", "bias", "ci_low", "ci_high",
+]  # fmt: skip
 
 
 @takes_columns("user_col", "item_col", "relevance_col")
 def label_agreement(
-    human: Any,
-    cheap: Any,
-    *,
-    by: str | Sequence[str] | None = None,
-    level: LabelLevel = "ordinal",
-    min_relevance: float | None = None,
-    confidence: float = 0.95,
-    user_col: str | Sequence[str] = "user_id",
-    item_col: str = "item_id",
-    relevance_col: str = "relevance",
-    options: Options | None = None,
-) -> pd.DataFrame:
+    human: Any, cheap: Any, *, by: str | Sequence[str] | None = None, level: LabelLevel = "ordinal",
+    min_relevance: float | None = None, confidence: float = 0.95, user_col: str | Sequence[str] = "user_id",
+    item_col: str = "item_id", relevance_col: str = "relevance", options: Options | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Say how well cheap labels, as of a language model or a click model, agree with those of people on the same items.
 
     Formula
@@ -223,17 +220,9 @@ def _beyond_chance(found: float, by_chance: float) -> float:
 
 @takes_options
 def sample_to_judge(
-    pred: Any,
-    n: int,
-    *,
-    k: int = 10,
-    strata: Any = None,
-    spread: Any = None,
-    allocation: Allocation = "proportional",
-    judged: Any = None,
-    seed: int = 0,
-    **options: Unpack[CallArguments],
-) -> pd.DataFrame:
+    pred: Any, n: int, *, k: int = 10, strata: Any = None, spread: Any = None,
+    allocation: Allocation = "proportional", judged: Any = None, seed: int = 0, **options: Unpack[CallArguments],
+) -> pd.DataFrame:  # fmt: skip
     """Choose at random which lists people should judge next, and return their items with the chance of being chosen.
 
     The items of a list are pooled: whoever judges them has judged the first k of every recommender of `by`.
