@@ -195,27 +195,21 @@ def _agreement(
         together = np.concatenate([x, y])
         _, of_grade, counts = np.unique(together, return_inverse=True, return_counts=True)
         of_x, of_y = (np.bincount(own, minlength=len(counts)) / n for own in np.split(of_grade, 2))
-        unequal = float((x != y).mean())
+        unequal, square = float((x != y).mean()), float(((x - y) ** 2).mean())
         row["equal"] = 1 - unequal
-        row["kappa"] = _beyond_chance(unequal, 1 - float(of_x @ of_y))
-        square = float(((x - y) ** 2).mean())
-        row["weighted_kappa"] = _beyond_chance(square, float(x.var() + y.var() + (x.mean() - y.mean()) ** 2))
-        place = (np.cumsum(counts) - counts / 2)[of_grade] if level == "ordinal" else together
-        found, by_chance = float((np.subtract(*np.split(place, 2)) ** 2).mean()), float(2 * place.var(ddof=1))
-        if level == "nominal":
-            found, by_chance = unequal, 1 - float(counts @ (counts - 1)) / (2 * n * (2 * n - 1))
-        row["alpha"] = _beyond_chance(found, by_chance)
+        if len(counts) > 1:  # with one grade chance leaves no disagreement
+            place = (np.cumsum(counts) - counts / 2)[of_grade] if level == "ordinal" else together
+            found, by_chance = float((np.subtract(*np.split(place, 2)) ** 2).mean()), float(2 * place.var(ddof=1))
+            if level == "nominal":
+                found, by_chance = unequal, 1 - float(counts @ (counts - 1)) / (2 * n * (2 * n - 1))
+            row["kappa"], row["alpha"] = 1 - unequal / (1 - float(of_x @ of_y)), 1 - found / by_chance
+            row["weighted_kappa"] = 1 - square / float(x.var() + y.var() + (x.mean() - y.mean()) ** 2)
         row["bias"] = bias = float((y - x).mean())
         if n_users > 1:
             off = np.bincount(user, weights=y - x - bias)
             half = interval_quantile(n_users - 1, confidence) * np.sqrt(n_users / (n_users - 1) * (off @ off)) / n
             row["ci_low"], row["ci_high"] = bias - half, bias + half
     return row
-
-
-def _beyond_chance(found: float, by_chance: float) -> float:
-    """One minus the disagreement found over that by chance; null where chance knows none."""
-    return 1 - found / by_chance if by_chance > 0 else np.nan
 
 
 @takes_options
@@ -267,7 +261,7 @@ def sample_to_judge(
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
-        As `evaluate` does. OptionError also if n is above the number of lists, or below two per stratum, or if
+        As `evaluate` does. OptionError also if n is above the number of lists or below two per stratum, or if
         `spread` is not given with "neyman" alone; DataError if a list has no stratum or no number.
     DuplicateError
         A list has two strata or two numbers.
@@ -366,13 +360,12 @@ def _of_lists(lists: pd.DataFrame, given: Any, role: str) -> pd.Series:
 
 def _allocate(n: int, size: Codes, weight: Floats) -> Codes:
     """Return how many lists each stratum gets; strata of equal weight, such as 0, get further lists by their size."""
-    if n > size.sum():
-        raise OptionError(f"⟦n={n}⟧ is above the {int(size.sum()):,} lists to choose from", argument="n", value=n)
     least = np.minimum(size, 2)
-    if n < least.sum():
+    if not least.sum() <= n <= size.sum():
         raise OptionError(
-            f"⟦n={n}⟧ is below two lists for each of {len(size):,} strata; join some", argument="n", value=n
-        )
+            f"⟦n={n}⟧ of {size.sum():,} lists in {len(size):,} strata; expected at least two of each stratum that has "
+            f"them, and no more than there are: from {least.sum():,} to {size.sum():,}", argument="n", value=n,
+        )  # fmt: skip
     more = size - least
     stratum = np.repeat(np.arange(len(size)), more)
     rank = np.arange(len(stratum)) - np.repeat(np.cumsum(more) - more, more) + least[stratum]
