@@ -96,10 +96,10 @@ def write_handbook(folder):
         links = ", ".join(f"``{metric.name}``" for metric in own)
         listed += [f"   * - :doc:`{title} <{family}>`", f"     - {words.partition(': ')[2]} {links}"]
     write(folder / "options.rst", options_page())
-    words = """One page a family, written from the package. :doc:`../metrics` says which one to take, and :doc:`options`
-what all of them take beside their own parameters."""
+    words = """One page a family, written from the package. :doc:`../choose` asks ten questions that lead to a metric,
+:doc:`../metrics` lists all of them, and :doc:`options` has what all of them take beside their own parameters."""
     index = [*heading("Metric handbook", "="), words, "", *listed, ""]
-    pages = ["../metrics", *families, "options"]
+    pages = ["../choose", "../metrics", *families, "options"]
     write(folder / "index.rst", [*index, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages)])
 
 

@@ -65,6 +65,7 @@ from .experiments import bootstrap_ci as bootstrap_ci
 from .experiments import compare_variants_from_moments as compare_variants_from_moments
 from .experiments import experiment_health as experiment_health
 from .experiments import plan_experiment as plan_experiment
+from .experiments import prediction_powered as prediction_powered
 from .experiments import proxy_metrics as proxy_metrics
 from .experiments import report_table as report_table
 from .experiments import roll_up as roll_up

@@ -60,6 +60,7 @@ PUBLIC: dict[str, NamesByModule] = {
     },
     "recdf.experiments": {
         "experiments.compare.bootstrap_ci": ["bootstrap_ci"],
+        "experiments.compare.cheap_labels": ["prediction_powered"],
         "experiments.compare.compare_from_moments": ["compare_variants_from_moments"],
         "experiments.compare.compare_models": ["compare_models"],
         "experiments.compare.compare_variants": ["compare_variants"],
@@ -110,6 +111,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.levels": ["ceiling"],
         "diagnostics.gates": ["gate"],
         "diagnostics.list_changes": ["diff"],
+        "diagnostics.cheap_results": ["with_cheap_labels"],
         "diagnostics.history": ["History"],
         "diagnostics.judging": ["label_agreement", "sample_to_judge"],
         "diagnostics.run_records": ["past_runs", "past_tests"],
@@ -129,7 +131,7 @@ ALIASES: NamesByModule = {
     "display.leaderboard": ["Leaderboard"],
     "experiments": [
         "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",
-        "plan_experiment", "proxy_metrics", "report_table", "roll_up", "variant_moments",
+        "plan_experiment", "prediction_powered", "proxy_metrics", "report_table", "roll_up", "variant_moments",
     ],
     "inputs.conventions": ["CONVENTIONS"],
     "logs": ["Impressions", "check_log", "from_dict", "from_labelled", "impressions_parquet", "time_slice"],

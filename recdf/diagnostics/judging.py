@@ -304,12 +304,12 @@ def sample_to_judge(
     lists = pool[keys].iloc[first_rows(code, n_lists)].reset_index(drop=True)
     if isinstance(strata, str):
         strata = frame[require(frame, "pred", [*keys, strata])].drop_duplicates()
-    label = pd.Series("all", index=lists.index, dtype=str) if strata is None else _of_lists(lists, strata, "strata")
+    label = pd.Series("all", index=lists.index, dtype=str) if strata is None else _said_of(lists, strata, "strata")
     stratum, names = group_codes(label.to_frame("stratum"), "strata", ["stratum"])
     size = np.bincount(stratum)
     weight = size.astype(np.float64)
     if spread is not None:
-        values = read_values(_of_lists(lists, spread, "spread").to_frame("spread"), "spread", "lists")
+        values = read_values(_said_of(lists, spread, "spread").to_frame("spread"), "spread", "lists")
         weight *= np.nan_to_num(pd.Series(values).groupby(stratum).std().to_numpy())
     drawn = _allocate(n, size, weight)
     coin = user_coins(hash_users(lists, keys, "pred"), seed)(0)
@@ -340,7 +340,7 @@ def _pool(call: Call, frame: pd.DataFrame, k: int, judged: Any) -> pd.DataFrame:
     return tables[0][1].iloc[first[first >= 0]].reset_index(drop=True)
 
 
-def _of_lists(lists: pd.DataFrame, given: Any, role: str) -> pd.Series:
+def _said_of(lists: pd.DataFrame, given: Any, role: str) -> pd.Series:
     """Return what a frame of the list key and one more column says of every list."""
     keys = list(lists.columns)
     frame = as_frame(given, role)

@@ -2,7 +2,8 @@
 
 * Join: `join_experiment` puts the metrics of each user beside the variant; `roll_up` makes one row a user of several.
 * Compare: `compare_models`, `compare_variants`, `compare_quantiles`, `compare_zero_inflated`, `compare_interleaved`,
-  `bootstrap_ci`; `effect_over_time` by period, `segment_effects` between segments; for users beyond memory
+  `bootstrap_ci`; `prediction_powered` with few human labels; `effect_over_time` by period, `segment_effects` between
+  segments; for users beyond memory
   `variant_moments` and `compare_variants_from_moments`.
 * Decide: `experiment_health` says whether an experiment is sound, `find_srm` why not, `decide_experiment` whether to
   ship by the roles of its metrics (`role_verdicts`) or by a plan (`read_plan`), `adjust_pvalues` corrects for many

@@ -1,6 +1,7 @@
 """The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
 
 from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
+from ..experiments.compare.cheap_labels import prediction_powered as prediction_powered
 from ..experiments.compare.compare_from_moments import compare_variants_from_moments as compare_variants_from_moments
 from ..experiments.compare.compare_models import compare_models as compare_models
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
@@ -47,6 +48,7 @@ __all__ = [
     "join_experiment",
     "plan_comparison",
     "plan_experiment",
+    "prediction_powered",
     "proxy_metrics",
     "read_plan",
     "report_table",

@@ -257,10 +257,10 @@ def test_the_table_may_come_from_a_file_or_from_moments(tmp_path):
     ({"ctr": "guardrail"}, r"expected 'success', 'diagnostic' or \('guardrail', '-2%'\)"),
     ({"ctr": ("success", "-2%")}, "expected 'success'"),
     ({"ctr": ("guardrail", "+2%")}, r"allows what is better.*expected -2%"),
-    ({"ctr": ("guardrail", "two")}, r"roles\['ctr'\]='two'; expected a share"),
+    ({"ctr": ("guardrail", "two")}, r"guardrails\['ctr'\]='two'; expected a share"),
     ({"cvr": "success"}, "cvr"),
     ({}, "expected a mapping"),
-    ({"ctr": ("guardrail", "-2%")}, "no success metric"),
+    ({"ctr": ("guardrail", "-2%")}, "no metric has the role of success"),
 ])  # fmt: skip
 def test_roles_that_are_none_are_refused(roles, said):
     table = compared(experiment(200, ctr=0, spend=0), ["ctr", "spend"])

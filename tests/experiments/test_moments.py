@@ -219,13 +219,13 @@ def test_bad_moments(moments, error, words):
 
 BAD_CALLS = [
     ({"control": "Z"}, rd.OptionError, "control='Z' is not in moments"),
-    ({"metrics": "other"}, rd.OptionError, r"metrics names \['other'\]"),
+    ({"metrics": "other"}, rd.OptionError, r"metrics= names \['other'\]"),
     ({"metrics": []}, rd.OptionError, "metrics is empty"),
     ({"metrics": {"r": ("m", "n")}}, rd.OptionError, "metrics is a mapping; .* A ratio of sums needs the users"),
     ({"by": "variant"}, rd.OptionError, "column of the variant"),
     ({"by": "mean"}, rd.OptionError, "by='mean' is also a column of the result"),
     ({"test": "proportion"}, rd.DataError, "metric 'm' has values other than 0 and 1"),
-    ({"primary": "other"}, rd.OptionError, "primary names"),
+    ({"primary": "other"}, rd.OptionError, "primary= names"),
     ({"alternative": "two_sided"}, rd.OptionError, "alternative="),
     ({"covariats": "x"}, rd.OptionError, "has no option 'covariats'"),
     ({"nan": "drop"}, rd.OptionError, "nan= is about users.*rd.variant_moments"),

@@ -233,7 +233,7 @@ TABLE = [
     ({"metrics": np.mean}, rd.OptionError, ValueError, ["becomes a metric by @rd.metric"]),
     ({"metrics": "ndcg@5, recall@5"}, rd.OptionError, ValueError, ["metrics as a list", "several cut-offs in k="]),
     ({"metrics": "ndcg@5,10"}, rd.OptionError, ValueError, ["several metrics as a list", "several cut-offs in k="]),
-    ({"metrics": "nDCG_at_5"}, rd.OptionError, ValueError, ["'ndcg_at_5'; did you mean 'ndcg@5'?"]),
+    ({"metrics": "nDCG_at_5"}, rd.OptionError, ValueError, ["'nDCG_at_5'; did you mean 'ndcg@5'?"]),
     ({"metrics": "recall10"}, rd.OptionError, ValueError, ["'recall10'; did you mean 'recall@10'?"]),
     ({"metrics": "recall_10"}, rd.OptionError, ValueError, ["'recall_10'; did you mean 'recall@10'?"]),
     ({"metrics": "ndcg(k=5)"}, rd.OptionError, ValueError, ["no parameter 'k'", "is written 'ndcg@10', or"]),

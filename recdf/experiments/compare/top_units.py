@@ -108,7 +108,7 @@ def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings)
         return row
     # A thin arm or stratum with most of the variance is judged by its own size, however many units are elsewhere.
     n = min(float(sum(units.n)), n_equal(*found.arms))
-    k = n_top(int(n))
+    k = n_top(sum(units.n))
     if min(units.n) < 2 * k:
         return row
     arms = [_ArmRows.of(*one, found.how) for one in zip(units.sides, units.whole, found.values, strict=True)]

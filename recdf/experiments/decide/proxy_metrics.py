@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,7 @@ def proxy_metrics(
     experiment_col: Columns | None = None,
     smaller_is_better: Columns | None = None,
     larger_is_better: Columns | None = None,
-    correction: Literal["bonferroni", "none"] = "bonferroni",
+    joint: bool = True,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
     """Say which offline metric predicts the online effect, from past experiments that measured both.
@@ -72,8 +72,8 @@ def proxy_metrics(
         Names an experiment, to find several rows of one.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`: they decide what is a win.
-    correction : {"bonferroni", "none"}, default "bonferroni"
-        Makes the intervals of all pairs hold together, since the best of several metrics is looked for.
+    joint : bool, default True
+        The intervals of all pairs hold together (Bonferroni), since the best of several metrics is looked for.
     confidence : float, default 0.95
         Of the intervals.
 
@@ -126,7 +126,7 @@ def proxy_metrics(
     """
     frame_of("tests", tests)
     check_value("confidence", confidence, SHARE)
-    check_value("correction", correction, Literal["bonferroni", "none"])
+    check_value("joint", joint, bool)
     sides = _error_columns("offline", offline), _error_columns("online", online)
     twice = sorted(set(sides[0]) & set(sides[1]))
     if twice:
@@ -136,7 +136,7 @@ def proxy_metrics(
     better = directions({name: name for side in sides for name in side}, smaller_is_better, larger_is_better)
     sign = {name: -1.0 if one == "smaller" else 1.0 for name, one in better.items()}
     n_pairs = len(x_of) * len(y_of)
-    level = 1 - (1 - confidence) / (n_pairs if correction == "bonferroni" else 1)
+    level = 1 - (1 - confidence) / (n_pairs if joint else 1)
     rows = []
     for goal, y in y_of.items():
         for name, x in x_of.items():

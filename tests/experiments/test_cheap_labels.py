@@ -1,0 +1,183 @@
+"""Few human labels with many cheap ones: ppi-python's numbers, the formula by hand, coverage, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import recdf as rd
+from recdf.stats.prediction_powered import powered_interval, powered_mean, powered_values, sampled_mean
+
+HUMAN, CHEAP = [0.2, 0.9, 0.4, 0.7, 0.5, 0.1], [0.3, 0.8, 0.5, 0.5, 0.6, 0.2]
+REST = [0.4, 0.6, 0.7, 0.2, 0.5, 0.9, 0.3, 0.1, 0.8, 0.5]
+# ppi_mean_ci and ppi_mean_pointestimate of ppi-python 0.2.3 for these lists, alpha=0.05.
+PPI_PYTHON = (0.47598174662982506, 0.30925197984989017, 0.64271151340976)
+
+
+def arrays(*lists):
+    return [np.array(one, dtype=np.float64) for one in lists]
+
+
+def test_clipped_is_ppi_python():
+    found = powered_mean(*arrays(HUMAN, CHEAP, REST), "clipped")
+    np.testing.assert_allclose([found.mean, *powered_interval(found, 0.95)], PPI_PYTHON, rtol=1e-9)
+
+
+def test_the_open_rule_is_the_formula():
+    n, n_rest = len(HUMAN), len(REST)
+    mean_y, mean_f, mean_rest = sum(HUMAN) / n, sum(CHEAP) / n, sum(REST) / n_rest
+    cov = sum((y - mean_y) * (f - mean_f) for y, f in zip(HUMAN, CHEAP, strict=True)) / (n - 1)
+    var_f = sum((f - mean_f) ** 2 for f in CHEAP) / (n - 1)
+    weight = max(0, cov / ((1 + n / n_rest) * var_f))
+    left = [y - weight * f for y, f in zip(HUMAN, CHEAP, strict=True)]
+    theta = weight * mean_rest + sum(left) / n
+    var = weight**2 * sum((f - mean_rest) ** 2 for f in REST) / (n_rest - 1) / n_rest
+    var += sum((one - sum(left) / n) ** 2 for one in left) / (n - 1) / n
+    reach = stats.t.ppf(0.95, n - 2) * var**0.5
+    found = powered_mean(*arrays(HUMAN, CHEAP, REST))
+    np.testing.assert_allclose([found.mean, found.var, found.weight], [theta, var, weight], rtol=1e-12)
+    np.testing.assert_allclose(powered_interval(found, 0.9), [theta - reach, theta + reach], rtol=1e-9)
+
+
+def test_equal_chances_give_the_estimate_of_a_plain_sample():
+    y, f, rest = arrays(HUMAN, CHEAP, REST)
+    plain = powered_mean(y, f, rest)
+    weighted = sampled_mean(y, f, np.concatenate([f, rest]), np.full(len(y), 0.3))
+    assert weighted.mean == pytest.approx(plain.mean, rel=1e-12)
+
+
+def test_values_have_the_mean_and_the_variance_that_were_found():
+    y, f, rest = arrays(HUMAN, CHEAP, REST)
+    found = powered_mean(y, f, rest)
+    every = np.concatenate([f, rest])
+    human = np.arange(len(every)) < len(y)
+    values = powered_values(np.where(human, np.resize(y, len(every)), np.nan), every, human, found)
+    assert values.mean() == pytest.approx(found.mean, rel=1e-12)
+    assert values.var(ddof=1) / len(values) == pytest.approx(found.var, rel=1e-12)
+
+
+def simulated(judge, n, runs=400, many=2000):
+    """Share of intervals that hold the true mean, and their width beside that of the human labels."""
+    rng, covered, widths = np.random.default_rng(n), [], []
+    for _ in range(runs):
+        y = rng.beta(1.2, 2, many + n)
+        noise = rng.normal(size=many + n)
+        f = {"biased": 0.5 * y + 0.4 + 0.05 * noise, "noisy": y + 0.4 * noise, "useless": noise}[judge]
+        low, high = powered_interval(powered_mean(y[:n], f[:n], f[n:]), 0.95)
+        covered.append(low <= 1.2 / 3.2 <= high)
+        widths.append((high - low) / (2 * stats.t.ppf(0.975, n - 1) * y[:n].std(ddof=1) / n**0.5))
+    return np.mean(covered), np.mean(widths)
+
+
+@pytest.mark.parametrize("n", [30, 100, 300])
+@pytest.mark.parametrize(("judge", "widest"), [("biased", 0.55), ("noisy", 0.95), ("useless", 1.01)])
+def test_the_interval_covers_and_is_never_much_longer(judge, widest, n):
+    share, width = simulated(judge, n)
+    assert share >= 0.95 - 3 * (0.95 * 0.05 / 400) ** 0.5
+    assert width < widest
+
+
+def two_models(n=80, many=900, seed=1):
+    """Two models whose judge is biased in favour of the worse one."""
+    rng = np.random.default_rng(seed)
+    users = np.arange(many)
+    old = rng.beta(2, 3, many)
+    new = np.clip(old + 0.1 + rng.normal(0, 0.1, many), 0, 1)
+    frames = []
+    for kind in ("human", "cheap"):
+        for name, truth in (("old", old), ("new", new)):
+            value = truth if kind == "human" else 0.6 * truth + (0.3 if name == "old" else 0.0)
+            frames.append(pd.DataFrame({"model": name, "user_id": users, "ndcg@10": value}))
+    people = pd.concat(frames[:2], ignore_index=True)
+    judged = np.isin(people["user_id"], rng.choice(many, n, replace=False))
+    return people[judged].reset_index(drop=True), pd.concat(frames[2:], ignore_index=True), (old, new)
+
+
+def test_a_judge_who_prefers_the_worse_model_does_not_turn_the_verdict():
+    human, cheap, (old, new) = two_models()
+    row = rd.prediction_powered(human, cheap, "ndcg@10", baseline="old").iloc[0]
+    assert (row["baseline"], row["model"], row["verdict"]) == ("old", "new", "better")
+    assert row["mean_cheap"] < 0 < row["ci_low"] < (new - old).mean() < row["ci_high"]
+    assert row["bias_high"] < 0
+    assert row["n_human"] == 80
+    assert row["n_cheap"] == 820
+    turned = rd.prediction_powered(human, cheap, "ndcg@10", baseline="old", smaller_is_better="ndcg@10").iloc[0]
+    assert turned["verdict"] == "worse"
+
+
+def test_means_come_by_model_and_any_order_of_rows_gives_the_same():
+    human, cheap, _ = two_models()
+    found = rd.prediction_powered(human, cheap)
+    assert found["model"].tolist() == ["old", "new"]
+    assert (found["n_effective"] > 80).all()
+    mixed = rd.prediction_powered(human.sample(frac=1, random_state=1), cheap.sample(frac=1, random_state=2))
+    mixed = mixed.set_index("model").loc[found["model"]].reset_index()
+    pd.testing.assert_frame_equal(found, mixed[found.columns], rtol=1e-9)
+
+
+def test_people_who_judged_other_lists_withhold_the_verdict():
+    rng = np.random.default_rng(3)
+    truth = rng.random(1000)
+    cheap = pd.DataFrame({"user_id": range(1000), "m": truth, "visits": rng.poisson(3, 1000)})
+    active = np.argsort(-cheap["visits"].to_numpy(), kind="stable")[:60]
+    human = cheap.take(active)[["user_id", "m"]]
+    row = rd.prediction_powered(human, cheap, "m", covariates="visits").iloc[0]
+    assert (row["verdict"], row["warning"]) == ("cannot tell", "not_random")
+    few = rd.prediction_powered(human.head(20), cheap, "m").iloc[0]
+    assert "few_human" in few["warning"]
+
+
+def test_chances_of_being_judged_weigh_the_lists():
+    """Of half of the lists, which are better, one in five is judged, of the others one in fifty."""
+    rng, found = np.random.default_rng(4), []
+    for _ in range(150):
+        good = np.arange(2000) < 1000
+        truth = np.where(good, 0.7, 0.2) + rng.normal(0, 0.1, 2000)
+        chance = np.where(good, 0.2, 0.02)
+        judged = rng.random(2000) < chance
+        cheap = pd.DataFrame({"user_id": range(2000), "m": rng.random(2000)})
+        human = pd.DataFrame({"user_id": np.arange(2000), "m": truth, "p": chance})[judged]
+        found.append(rd.prediction_powered(human, cheap, "m", probability_col="p").iloc[0])
+    rows = pd.DataFrame(found)
+    assert rows["mean"].mean() == pytest.approx(0.45, abs=0.01)
+    assert ((rows["ci_low"] <= 0.45) & (rows["ci_high"] >= 0.45)).mean() >= 0.88
+
+
+def test_one_result_of_both_labels_serves_comparison_gate_and_leaderboard():
+    shop = rd.sample_shop()
+    cheap = rd.evaluate(shop.true, shop.pred, ["ndcg@10"], by="model")
+    some = shop.true["user_id"].drop_duplicates().sample(400, random_state=1)
+    human = rd.evaluate(shop.true, shop.pred, ["ndcg@10"], by="model", users=some)
+    both = rd.diagnostics.with_cheap_labels(human, cheap)
+    means = rd.prediction_powered(human.per_user, cheap.per_user, "ndcg@10").set_index("model")
+    own = both.summary.set_index("model")
+    np.testing.assert_allclose(own["value"], means["mean"][own.index], rtol=1e-9)
+    np.testing.assert_allclose(own["se"], means["se"][own.index], rtol=1e-9)
+    assert both.spec["cheap_labels"] == {"n_human": 1200, "n": 4611}
+    compared = both.compare_models("ndcg@10", baseline="popularity").set_index("model")
+    assert compared.loc["knn", "diff"] == pytest.approx(own.loc["knn", "value"] - own.loc["popularity", "value"])
+    assert "knn" in str(rd.leaderboard(both, baseline="popularity"))
+
+
+BAD = [
+    (lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c), {}, rd.DataError, "no list of human has cheap labels"),
+    (lambda h, c: (h, c[c["user_id"] > 100]), {}, rd.DataError, "do not have cheap labels"),
+    (lambda h, c: (h, c[c["user_id"].isin(h["user_id"])]), {}, rd.DataError, "no more lists than human"),
+    (lambda h, c: (h[h["user_id"] == h["user_id"].iloc[0]], c), {}, rd.DataError, "1 lists have human labels"),
+    (lambda h, c: (pd.concat([h, h]), c), {}, rd.DuplicateError, "several rows per"),
+    (lambda h, c: (h, c), {"baseline": "other"}, rd.OptionError, "is not a model"),
+    (lambda h, c: (h, c), {"tuning": "wide"}, rd.OptionError, "tuning"),
+    (lambda h, c: (h, c), {"confidence": 2}, rd.OptionError, "confidence"),
+    (lambda h, c: (h, c), {"metrics": "other"}, rd.ColumnError, "other"),
+    (lambda h, c: (h.assign(p=0.0), c), {"probability_col": "p"}, rd.DataError, "not in"),
+    (lambda h, c: (h.assign(p=0.5), c), {"probability_col": "p", "tuning": "clipped"}, rd.OptionError, "exclude"),
+    (lambda h, c: (h[(h["model"] == "old") | (h.index % 2 == 0)], c), {"baseline": "old"}, rd.DataError, "other lists"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "options", "error", "words"), BAD)
+def test_bad_labels_are_named_errors(change, options, error, words):
+    human, cheap, _ = two_models()
+    human, cheap = change(human, cheap)
+    with pytest.raises(error, match=words):
+        rd.prediction_powered(human, cheap, **{"metrics": "ndcg@10", **options})
