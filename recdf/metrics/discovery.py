@@ -25,6 +25,7 @@ LOG_ALONE = {"needs": ("log",), "unknown": ("log_users", "log")}
     where={
         "similarity=cooccurrence": LOG_ALONE,
         "of=rank": {"needs": ("log", "items"), "unknown": ("log", "items")},
+        "of=similarity": {"bounds": (0.0, 2.0)},
     },
 )  # fmt: skip
 def serendipity(
@@ -47,7 +48,7 @@ def serendipity(
         of the catalogue (`items`) and q_i the rank of item i by its interactions in `log`, 1 for the most, equal ranks
         for equal numbers; the second term is 0 for an item that is not there. No features are read, and undefined is
         only a list without items. "similarity": s_i = 1 − the mean similarity of item i to the items of the user's
-        past, and 0 for an item of that past.
+        past, and 0 for an item of that past; with features below 0 it may be up to 2.
     threshold : float, default 0.7
         An item is expected if its similarity to an item of the user's past is at least this.
     relevant : bool, default True

@@ -88,10 +88,10 @@ class Reader(NamedTuple):
 
 
 @metric(
-    optional=("not_judged",), bounds=(0.0, None),
+    optional=("not_judged",),
     where={
-        "measure=utility": {"bounds": (0.0, 1.0)}, "measure=items": {"better": None},
-        "measure=residual": {"better": "smaller", "bounds": (0.0, 1.0)},
+        "measure=total": {"bounds": (0.0, None)}, "measure=items": {"better": None, "bounds": (0.0, None)},
+        "measure=residual": {"better": "smaller"},
     },
 )  # fmt: skip
 def user_model(

@@ -49,6 +49,9 @@ def test_unlike_the_past_by_features_by_hand():
     expected = (1 - 1 / math.sqrt(2) + 1 - (-1 + 0) / 2) / 2
     found = quietly(rd.serendipity.per_user, true, pred, **options)
     assert_close(found["serendipity(of=similarity)@10"], [expected, math.nan])
+    # An item unlike the whole past counts 2, which the bounds of the metric allow.
+    opposite = rd.serendipity({3: ["d"]}, {3: ["d"]}, of="similarity", log={3: ["a"], 4: ["d"]}, features=features)
+    assert opposite == 2.0 == rd.METRICS["serendipity"].stated("serendipity(of=similarity)")[0][1]
 
 
 def test_pieces_of_pairs_do_not_matter(resized):

@@ -156,3 +156,13 @@ def test_residual_of_rbp():
     found = rd.rbp_residual.per_user(true, {"u": ["a", "y", "x"]}, p=0.5).iloc[:, 1]
     assert found.tolist() == close([3 / 8, 1.0])
     assert rd.rbp_residual(true, {"u": ["a", "y", "x"]}, k=1, p=0.5, users=["u"]) == close(0.5)
+
+
+def test_bounds_are_those_of_the_measure():
+    """With its defaults the metric lies in [0, 1], as its first line says; totals may exceed 1."""
+    bounds = rd.metrics_table().set_index("metric").loc["user_model", ["low", "high"]]
+    assert bounds.tolist() == [0.0, 1.0]
+    assert rd.user_model(TRUE, PRED, measure="items") > 1
+    assert rd.user_model(TRUE, PRED, measure="total", model="precision", k=4, max_gain=2) > 1
+    stated = rd.METRICS["user_model"].stated
+    assert [stated(f"user_model(measure={one})")[0][1] for one in ("utility", "total", "items")] == [1.0, None, None]
