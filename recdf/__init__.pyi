@@ -14,6 +14,7 @@ from .diagnostics import compare_conventions as compare_conventions
 from .diagnostics import exposure_table as exposure_table
 from .diagnostics import hit_table as hit_table
 from .diagnostics import position_table as position_table
+from .diagnostics import sample_to_judge as sample_to_judge
 from .diagnostics import sampled_values as sampled_values
 from .diagnostics import user_gap as user_gap
 from .diagnostics.audits import audit as audit

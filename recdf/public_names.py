@@ -113,6 +113,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.list_changes": ["diff"],
         "diagnostics.cheap_results": ["with_cheap_labels"],
         "diagnostics.history": ["History"],
+        "diagnostics.judging": ["label_agreement", "sample_to_judge"],
         "diagnostics.run_records": ["past_runs", "past_tests"],
         "metrics.sampled": ["sampled_values"],
     },
@@ -122,7 +123,8 @@ PUBLIC: dict[str, NamesByModule] = {
 ALIASES: NamesByModule = {
     "datasets": ["Shop"],
     "diagnostics": [
-        "History", "compare_conventions", "exposure_table", "hit_table", "position_table", "sampled_values", "user_gap",
+        "History", "compare_conventions", "exposure_table", "hit_table", "position_table", "sample_to_judge",
+        "sampled_values", "user_gap",
     ],
     "diagnostics.gate_result": ["Gate"],
     "diagnostics.list_changes": ["Diff"],

@@ -7,6 +7,8 @@
 * `hit_table`, `exposure_table`, `position_table` and `user_gap` show where hits come from: items, ranks, users.
 * `History` says when metrics or data of a job changed, from its results and what `data_profile` describes; `past_runs`
   and `past_tests` list what was run and decided.
+* `label_agreement` says how well cheap labels agree with those of people; `sample_to_judge` chooses the lists that
+  people should judge next.
 * `with_cheap_labels` joins a result on few human labels with one on many cheap ones.
 * `sampled_values` corrects metrics that were computed among sampled negatives.
 """

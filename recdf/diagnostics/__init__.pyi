@@ -12,6 +12,8 @@ from ..diagnostics.data_checks import check as check
 from ..diagnostics.data_profiles import data_profile as data_profile
 from ..diagnostics.gates import gate as gate
 from ..diagnostics.history import History as History
+from ..diagnostics.judging import label_agreement as label_agreement
+from ..diagnostics.judging import sample_to_judge as sample_to_judge
 from ..diagnostics.levels import ceiling as ceiling
 from ..diagnostics.list_changes import diff as diff
 from ..diagnostics.run_records import past_runs as past_runs
@@ -30,9 +32,11 @@ __all__ = [
     "exposure_table",
     "gate",
     "hit_table",
+    "label_agreement",
     "past_runs",
     "past_tests",
     "position_table",
+    "sample_to_judge",
     "sampled_values",
     "user_gap",
     "with_cheap_labels",

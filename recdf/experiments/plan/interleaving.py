@@ -128,7 +128,7 @@ def interleave(
     ]
     both = first_rows(np.concatenate(users), n_users)
     labels = pd.concat([frame[keys] for frame in frames], ignore_index=True).iloc[both]
-    coins = _coins(hash_users(labels, keys, "a and b"), seed)
+    coins = user_coins(hash_users(labels, keys, "a and b"), seed)
     found = _draft(sides[0], sides[1], k, method, coins)
     if method == "balanced":
         warn_user(
@@ -211,7 +211,7 @@ class _Drafted:
     credit: Codes
 
 
-def _coins(hashed: Hashes, seed: int) -> Callable[[int], Floats]:
+def user_coins(hashed: Hashes, seed: int) -> Callable[[int], Floats]:
     """Return a function of the rank that gives a uniform number for every user."""
 
     def uniform(rank: int) -> Floats:
