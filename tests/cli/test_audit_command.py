@@ -14,7 +14,7 @@ import recdf as rd
 
 FRAMES = {"true": SHOP.true, "pred": SHOP.pred, "train": SHOP.log, "items": SHOP.items}
 FILES = [word for name in FRAMES for word in (f"--{name}", f"{name}.parquet")]
-MOVIES = Path("/work/shared/data/movielens_latest_small/ratings.parquet")
+MOVIES = Path(__file__).parents[3] / "shared/data/movielens_latest_small/ratings.parquet"
 OPTIONS = ["--by", "model", "--time-col", "timestamp", "--cutoff", "2026-08-30"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import recdf as rd
 
-MOVIES = Path("/work/shared/data/movielens_latest_small/ratings.parquet")
+MOVIES = Path(__file__).parents[3] / "shared/data/movielens_latest_small/ratings.parquet"
 CUTOFF = pd.Timestamp("2026-08-31 23:59:59")
 KEYS = ["user_id", "item_id"]
 
