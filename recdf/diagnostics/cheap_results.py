@@ -1,7 +1,8 @@
-"""`with_cheap_labels`: one result from few human labels and many cheap ones, for everything that takes a result."""
+"""`with_cheap_labels`: one result from few human labels and many cheap ones, for comparisons and the leaderboard."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import OptionError
@@ -9,13 +10,25 @@ from ..evaluation.result import Evaluation
 from ..evaluation.summary import summarize
 from ..experiments.compare.cheap_labels import with_cheap_values
 
+JOINED = "cheap_labels"  # in the spec of such a result
+
+
+def refuse_joined_labels(role: str, spec: Mapping[str, Any]) -> None:
+    """Raise for a result whose values have a meaning in their mean alone."""
+    if JOINED in spec:
+        raise OptionError(
+            f"{role} joins human and cheap labels: its values of lists mean nothing, only their means do; pass "
+            "the result of one kind of labels, or use rd.compare_models", argument=role,
+        )  # fmt: skip
+
 
 def with_cheap_labels(human: Evaluation, cheap: Evaluation) -> Evaluation:
-    """Return one result whose means and intervals use both kinds of labels, for `gate`, `leaderboard`, `report`.
+    """Return one result whose means and intervals use both kinds of labels.
 
     The value of a list becomes λ(1 + n/N)·f, and for the n lists that people judged also (n + N)/n times Y − λf around
     its mean: numbers without a meaning of their own, whose mean, and its variance, are those that
-    `prediction_powered` finds. Differences of models, tests and budgets of a gate follow from them.
+    `prediction_powered` finds. `compare_models` and `leaderboard` take them. `gate`, `diff` and `report` refuse them:
+    a gate relies on the bounds of a metric, which these numbers leave, and the others show values of lists.
 
     Parameters
     ----------
@@ -64,6 +77,6 @@ def with_cheap_labels(human: Evaluation, cheap: Evaluation) -> Evaluation:
         raise OptionError(f"{missing} have no value for each list; leave them out")
     keys = list(human.spec["user_col"])
     rows = with_cheap_values(human.per_user, cheap.per_user, names, keys, by[0] if by else "model")
-    spec = {**cheap.spec, "cheap_labels": {"n_human": len(human.per_user), "n": len(rows)}}
+    spec = {**cheap.spec, JOINED: {"n_human": len(human.per_user), "n": len(rows)}}
     rows.attrs["recdf"] = spec
     return Evaluation(rows, summarize(rows), spec)

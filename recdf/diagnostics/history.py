@@ -225,11 +225,19 @@ def _dated_results(root: Path) -> pd.DataFrame:
     return table
 
 
+def _day(argument: str, given: Any, default: pd.Timestamp) -> pd.Timestamp:
+    try:
+        return default if given is None else pd.Timestamp(given)
+    except (ValueError, TypeError) as error:
+        said = f"⟦{argument}={given!r}⟧ is no day; expected one such as 2026-11-01"
+        raise OptionError(said, argument=argument) from error
+
+
 def _until(dated: pd.DataFrame, since: Any, until: Any) -> tuple[pd.DataFrame, pd.Timestamp]:
     """Return the results up to a day, and the first day that is looked at."""
-    last = dated["date"].max() if until is None else pd.Timestamp(until)
+    last = _day("until", until, dated["date"].max())
     days = re.fullmatch(r"(\d+)d", str(since))
-    first = last - pd.Timedelta(days=int(days[1]) - 1) if days else pd.Timestamp(since or dated["date"].min())
+    first = last - pd.Timedelta(days=int(days[1]) - 1) if days else _day("since", since, dated["date"].min())
     if not dated["date"].between(first, last).any():
         latest = dated["date"].max()
         raise DataError(f"no result is from {first:%Y-%m-%d} to {last:%Y-%m-%d}; the latest is of {latest:%Y-%m-%d}")

@@ -155,6 +155,9 @@ def test_unknown_metrics_days_and_columns_are_refused(job):
         rd.History(job, since="2027-01-01", until="2027-02-01")
     with pytest.raises(rd.OptionError, match="users"):
         rd.History(job, by="group")
+    with pytest.raises(rd.OptionError, match="since='soon' is no day"):
+        rd.History(job, since="soon")
+    assert run(["history", job, "--since", "soon"]) == 2
 
 
 def test_drift_of_the_data_comes_from_the_profiles_of_the_command(tmp_path, capsys):

@@ -143,7 +143,7 @@ def test_chances_of_being_judged_weigh_the_lists():
     assert ((rows["ci_low"] <= 0.45) & (rows["ci_high"] >= 0.45)).mean() >= 0.88
 
 
-def test_one_result_of_both_labels_serves_comparison_gate_and_leaderboard():
+def test_one_result_of_both_labels_serves_comparison_and_leaderboard_alone(tmp_path):
     shop = rd.sample_shop()
     cheap = rd.evaluate(shop.true, shop.pred, ["ndcg@10"], by="model")
     some = shop.true["user_id"].drop_duplicates().sample(400, random_state=1)
@@ -157,6 +157,17 @@ def test_one_result_of_both_labels_serves_comparison_gate_and_leaderboard():
     compared = both.compare_models("ndcg@10", baseline="popularity").set_index("model")
     assert compared.loc["knn", "diff"] == pytest.approx(own.loc["knn", "value"] - own.loc["popularity", "value"])
     assert "knn" in str(rd.leaderboard(both, baseline="popularity"))
+    with pytest.raises(rd.OptionError, match="values of lists mean nothing"):
+        rd.report(both, tmp_path / "page.html")
+    one, two = (
+        rd.diagnostics.with_cheap_labels(*(
+            rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10"], **population)
+            for population in ({"users": some}, {})
+        ))
+        for name in ("knn", "popularity")
+    )  # fmt: skip
+    with pytest.raises(rd.OptionError, match="values of lists mean nothing"):
+        rd.gate(one, two, {"ndcg@10": "-2%"})
 
 
 BAD = [

@@ -13,7 +13,6 @@ from registry.union.frames import GOLDEN, NOTHING_RELEVANT, Frames, parsed
 
 SECTIONS = (user_models, ranking, lists_and_items, reductions)
 ADAPTERS = {key: adapter for section in SECTIONS for key, adapter in section.ADAPTERS.items()}
-NOT_YET = set().union(*(section.NOT_YET for section in SECTIONS))
 
 
 # trec_eval counts a phantom miss for the user without a list, which its mean then has too.
@@ -33,10 +32,10 @@ CALLS = calls()
 
 
 def key_of(metric, params, library):
-    """The most specific key of an adapter, or of what is not there yet."""
+    """The most specific key of an adapter."""
     keys = [f"{metric}:{name}={value}" for name, value in params.items()]
     keys += [*(f"{metric}:{name}" for name in params), f"{metric}:{library}", metric]
-    return next((key for key in keys if key in ADAPTERS or key in NOT_YET), None)
+    return next((key for key in keys if key in ADAPTERS), None)
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: " | ".join(call))
@@ -45,8 +44,6 @@ def test_equals_the_libraries(call):
     params, trap = parsed(text)
     key = key_of(metric, params, library)
     assert key is not None, f"no adapter for {metric} with {params}"
-    if key in NOT_YET:
-        pytest.skip(f"{key} is not there yet")
     found, expected = ADAPTERS[key](Frames(), params), CALLS[call]
     found = {"all": found} if isinstance(found, float) else {str(user): value for user, value in found.items()}
     within = 1e-6 if library == "torchmetrics" or "32 bit" in call[-1] else 1e-9
@@ -65,7 +62,6 @@ def test_equals_the_libraries(call):
 
 def test_every_row_and_every_key_is_used():
     keys = {key_of(metric, parsed(text)[0], library) for metric, text, library, _ in CALLS}
-    assert keys == {*ADAPTERS, *NOT_YET}
-    assert not NOT_YET & set(ADAPTERS)
+    assert keys == set(ADAPTERS)
     assert sum(len(section.ADAPTERS) for section in SECTIONS) == len(ADAPTERS), "two sections have one key"
     assert sum(map(len, CALLS.values())) == 1692

@@ -86,15 +86,15 @@ def proxy_metrics(
     >>> ax = rd.plot.proxy_metrics(tests, offline="ndcg", online="ctr")
     """
     data = _proxy_metrics_data(tests, offline=offline, online=online, cov=cov, label_col=label_col, **options)
-    row = data.attrs["recdf_proxy"]
+    row, records = data.attrs["recdf_proxy"], data.to_dict("records")
     ax = style.new_axes(ax)
     for at in (ax.axhline, ax.axvline):
         at(0, color=space.tone(ax, space.MUTED), linewidth=0.8)
-    for _, one in data.iterrows():
+    for one in records:
         ax.plot(*_ellipse(one), color=style.COLOURS[0], linewidth=0.8, alpha=0.35)
     (points,) = ax.plot(data["x"], data["y"], color=style.COLOURS[0], marker="o", markersize=5, linestyle="none")
     style.says(points, [f"{one['label']}: {style.spoken('offline', one['x'])}; {style.spoken('online', one['y'])}"
-                        for _, one in data.iterrows()], "experiments")  # fmt: skip
+                        for one in records], "experiments")  # fmt: skip
     ordered, lines = data.sort_values("x"), []
     if not np.isnan(row["slope"]):
         lines += ax.plot(ordered["x"], ordered["line"], color=style.COLOURS[1], linewidth=2)
@@ -108,7 +108,7 @@ def proxy_metrics(
     return ax
 
 
-def _ellipse(row: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+def _ellipse(row: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return the points one standard error from an experiment, tilted by the correlation of both errors."""
     tilt = row["cov"] / (row["x_se"] * row["y_se"])
     first, second = np.cos(ONE_SIGMA), tilt * np.cos(ONE_SIGMA) + np.sqrt(max(1 - tilt**2, 0)) * np.sin(ONE_SIGMA)
@@ -179,7 +179,8 @@ def history(history: History, metric: str | None = None, *, ax: Axes | None = No
         begun = rows[rows["changed"]]
         ax.plot(begun["date"], begun["value"], color=look.colour, marker="o", markersize=13, markerfacecolor="none",
                 linestyle="none")  # fmt: skip
-        style.says(line, [style.spoken(f"{one['date']:%Y-%m-%d}", one["value"]) for _, one in rows.iterrows()], name)
+        nights = zip(rows["date"], rows["value"], strict=True)
+        style.says(line, [style.spoken(f"{date:%Y-%m-%d}", value) for date, value in nights], name)
         lines.append(line)
     handles, names = style.named(parts, lines)
     style.legend(ax, handles, names)

@@ -3,8 +3,7 @@
 An adapter takes the frames and the parameters of a row, and returns what recdf says: one value per user, as a mapping
 from user ids, or one number for a row of all users. Adapters stand in one module per section of the definitions, under
 keys: `"mapr"` for all rows of a metric, `"mapr:stat"` for those with a parameter, `"auc:like=elliot"` for those with
-one value of it, `"mapr:implicit"` for those of a library. The most specific key is taken. A module's `NOT_YET` has
-the keys that wait for their metric.
+one value of it, `"mapr:implicit"` for those of a library. The most specific key is taken.
 """
 
 from __future__ import annotations

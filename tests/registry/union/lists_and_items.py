@@ -108,5 +108,3 @@ ADAPTERS = {
     **{f"pooled_{name}": rated(f"pooled_{name}", "ratings", "rating", "prediction") for name in RATINGS},
     **{name: rated(name, "clicks", "label", "probability") for name in PROBABILITIES},
 }
-
-NOT_YET: set[str] = set()

@@ -124,5 +124,3 @@ ADAPTERS = {
     "rprecision:at_most": at_most_k,
     "subtopic_recall": of_aspects("subtopic_recall"),
 }
-
-NOT_YET = set()

@@ -112,5 +112,3 @@ ADAPTERS = {
     "precision:stat": reduced("precision"),
     "auc:of=labels": grouped_auc,
 }
-
-NOT_YET: set[str] = set()

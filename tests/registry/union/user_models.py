@@ -62,5 +62,3 @@ ADAPTERS = {
     "user_model": plainly("user_model"),
     "utility": utility,
 }
-
-NOT_YET = set()
