@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from ..errors import WORDS, Mention, OptionError, closest
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.door import check_names_of_columns
-from ..inputs.options import AT_THE_DOOR, NAMES, OPTIONS
+from ..inputs.options import NAMES, OPTIONS
 
 FILES_HELP = (
     "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
@@ -213,7 +213,7 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
                 shape = {"metavar": "{" + ",".join(one.constraint.values) + "} or FILE", "type": file}
             elif one.flag_alone:
                 shape["nargs"] = "*"
-            elif name in AT_THE_DOOR:
+            elif name.endswith("_cols"):
                 shape = {"metavar": "NAME=COLUMN", "nargs": "+"}
             _add_documented(group, name, one.doc, one.default, shape)
 
@@ -243,7 +243,7 @@ def _add_documented(group: Any, name: str, text: str, default: Any, shape: Mappi
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
-    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in AT_THE_DOOR}
+    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in ("true_cols", "pred_cols")}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
     for name, found in pairs.items():
         check_names_of_columns(found, name.removesuffix("_cols"), one)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..diagnostics.audits import Audited, audit, audited, question
 from ..errors import OptionError
-from ..inputs.options import NAMES, as_columns
+from ..inputs.options import AT_THE_DOOR, NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
 from ..partitions.source import Source
 from .arguments import add_arguments, add_command, add_options, add_out, given_options
@@ -22,7 +22,7 @@ from .output import give_tables
 __all__ = ["add_audit"]
 
 AUDIT_FILES = ("findings.parquet", "floors.parquet")
-NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only", "true_cols", "pred_cols")
+NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only", *AT_THE_DOOR)
 COPIES = 8  # so many times a part is in memory while it is audited
 
 

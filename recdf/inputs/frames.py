@@ -18,15 +18,16 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
+from .list_cells import long_frame
 from .options import as_columns, collected
 
 
 def as_frame(
     data: Any, role: str, user_col: str | Sequence[str] = "user_id", item_col: str = "item_id"
 ) -> pd.DataFrame:
-    """Return `data` as a DataFrame. A frame is returned as it is, and an Arrow stream is read without a copy."""
+    """Return `data` as a DataFrame with one item in a row. A long frame is returned as it is."""
     if isinstance(data, pd.DataFrame):
-        return _plain_frame(data)
+        return _plain_frame(long_frame(data, role, item_col))
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
             raise ColumnError(f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
@@ -40,7 +41,7 @@ def as_frame(
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
-        return frame
+        return _plain_frame(long_frame(frame, role, item_col))
     hint = ""
     if isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
@@ -54,13 +55,17 @@ def as_frame(
 
 def refuse_engine_frame(data: Any, role: str) -> None:
     """Raise for a frame of Spark or Dask, whose rows have no order and may not fit in memory."""
-    engine = {"pyspark": "spark", "dask": "dask"}.get(type(data).__module__.partition(".")[0])
-    if engine is not None:
+    if (engine := engine_of(data)) is not None:
         raise TypeError(
             f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect the rows first. The "
             "rows of its result come into memory by result.to_pandas(); for an experiment larger than memory, call "
             "result.variant_moments"
         )
+
+
+def engine_of(data: Any) -> str | None:
+    """Return the engine whose frame this is."""
+    return {"pyspark": "spark", "dask": "dask", "dask_expr": "dask"}.get(type(data).__module__.partition(".")[0])
 
 
 def plain_table(table: pa.Table) -> pa.Table:

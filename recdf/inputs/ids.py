@@ -358,9 +358,7 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
         raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type", column=where)
     kind = kinds.pop()
     if kind.__hash__ is None:
-        mend = "expected hashable labels"
-        if issubclass(kind, list | set | np.ndarray):
-            mend = f"expected one id in a row: DataFrame.explode({series.name!r}) makes a row of each"
-        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}", column=where)
+        mend = "one id in a row" if issubclass(kind, list | set | np.ndarray) else "hashable labels"
+        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; expected {mend}", column=where)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return IdColumn(where, name, series.to_numpy(), null)
