@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,6 @@ class ItemLists:
         if read is None:
             return frame
         length, items = read
-        parent = np.repeat(np.arange(len(frame), dtype=np.int32), length)
         found: dict[Any, pd.Series] = {}
         for i, name in enumerate(frame.columns):
             values, where = frame.iloc[:, i], f"{self.role}[{name!r}]"
@@ -86,7 +86,7 @@ class ItemLists:
                         f"{where} has one number for a list of items, which does not order them; expected a list as "
                         f"long as that of {self.item_col!r}, or no such column if the lists are best first"
                     )
-                found[name] = take_rows(values, parent)
+                found[name] = _repeated(values, length)
             elif np.array_equal(other[0], length):
                 found |= _columns(name, other[1])
             else:
@@ -169,6 +169,8 @@ def _lists(values: pd.Series, where: str, ordered: bool = False) -> Lists | None
     if ordered and any(issubclass(kind, Set) for kind in kinds):
         raise IdTypeError(f"{where} holds sets, which have no order; give lists, best item first", column=where)
     try:
+        if kinds == {np.ndarray} and len(set(map(attrgetter("dtype"), cells)) - {np.dtype(object)}) == 1:
+            return np.fromiter(map(len, cells), np.int64, len(cells)), pd.Series(np.concatenate(cells))
         return _flat(pa.array(cells, from_pandas=True), values, where)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         if kinds & {tuple}:  # an id of several parts, such as ("shop", 7)
@@ -214,6 +216,15 @@ def _columns(name: Any, values: pd.Series) -> dict[Any, pd.Series]:
     item = name if name in fields else fields[0]
     array = _arrow(values)
     return {name if one == item else one: _series(pc.struct_field(array, one)) for one in fields}
+
+
+def _repeated(values: pd.Series, length: np.ndarray) -> pd.Series:
+    """Return a column with each value repeated so many times."""
+    if isinstance(values.dtype, np.dtype):
+        return pd.Series(values.to_numpy().repeat(length), dtype=values.dtype)
+    if isinstance(values.dtype, pd.ArrowDtype) and values.dtype.kind in "iuf" and not (own := _arrow(values)).null_count:
+        return _series(pa.array(own.to_numpy().repeat(length)))
+    return take_rows(values, np.repeat(np.arange(len(values)), length))
 
 
 def _first(cells: Iterable[Any]) -> Any:
