@@ -10,6 +10,7 @@ import ast
 import inspect
 import os
 import re
+import shlex
 import tomllib
 import types
 import typing
@@ -122,7 +123,8 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
     value = [f"{name}={one}" for name, one in value.items()] if isinstance(value, dict) else value
     values = [] if value is True else value if isinstance(value, list | tuple) else [value]
     named = f"{ast.literal_eval(part.key[1:-1])}=" if part.key else ""
-    return " ".join([flags[part.name], *(f"{named}{one}" for one in values if one != "")])
+    as_shells_take_it = shlex.quote if part.name == "items_sep" else str
+    return " ".join([flags[part.name], *(as_shells_take_it(f"{named}{one}") for one in values if one != "")])
 
 
 def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:

@@ -293,6 +293,8 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
         if kind == "item" and role in ("true", "pred") and users and len(rest) > 1:
             scores = all(pd.api.types.is_float_dtype(dtype) for dtype in frame[rest].dtypes)
             into = f"var_name={name!r}, value_name='score'" if scores else f"value_name={name!r}"
+            if role == "pred" and not scores:
+                return f"; if its columns are ranks, pass ⟦+wide={rest!r}⟧, best first"
             columns = "items" if scores else "ranks"
             return f"; if its columns are {columns}, make a row of each: {role}.melt({users!r}, {into})"
         if kind == "user" and not frame.index.equals(pd.RangeIndex(len(frame))):
@@ -317,7 +319,8 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
         return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(dtype=np.float64)
     some = examples(series.dropna().head(5))
     held = f"{found} values ({some})" if some else f"{dtype} values"
-    raise DataError(f"{where} holds {held}; expected numbers", column=where)
+    lists = "; lists of numbers need a list of items in their row" * some.startswith(("[", "'[", "(", "array("))
+    raise DataError(f"{where} holds {held}; expected numbers{lists}", column=where)
 
 
 # Whole numbers up to here are exact as float64.

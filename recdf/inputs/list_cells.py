@@ -22,15 +22,16 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, IdTypeError, closest
 from .ids import IdColumn, read_ids, take_rows
+from .options import as_columns
 
 LISTS = (list, tuple, np.ndarray, Set)
 ORDERS = ("score", "rank")  # what orders `pred` by default, which one number for a whole list cannot do
-WHOLE = "^(0|-?[1-9][0-9]{0,17})$"  # an integer as it is plainly written
-SEPARATORS = (",", "|", ";", " ")  # of items in one text, as files have them
-SAMPLE = 200  # texts that are looked at
+PLAIN_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"  # an integer as it is plainly written
+ITEM_SEPARATORS = (",", "|", ";", " ")  # of items in one text, as files have them
+TEXTS_SEEN = 200  # texts that are looked at
 
 # The number of items of each row, and the items of all rows.
-Lists = tuple[np.ndarray, pd.Series]
+FlatLists = tuple[np.ndarray, pd.Series]
 
 
 def is_list(kind: Any) -> bool:
@@ -77,7 +78,7 @@ class ItemLists:
         found: dict[Any, pd.Series] = {}
         for i, name in enumerate(frame.columns):
             values, where = frame.iloc[:, i], f"{self.role}[{name!r}]"
-            other = read if name == self.item_col else _lists(values, where)
+            other = read if name == self.item_col else _lists_in(values, where)
             if name in self.wide:
                 continue
             if other is None:
@@ -93,24 +94,24 @@ class ItemLists:
                 self._refuse(frame, name, length, other[0])
         return pd.DataFrame({**found, **({self.item_col: items} if self.wide else {})}, copy=False)
 
-    def _items(self, frame: pd.DataFrame) -> Lists | None:
+    def _items(self, frame: pd.DataFrame) -> FlatLists | None:
         """Return how many items each row has, and the items of all rows; None if each row has one."""
         if self.wide:
             return _beside([frame[name] for name in self.wide], self.role)
         if self.item_col not in frame.columns or isinstance(frame[self.item_col], pd.DataFrame):
             return None
         values, where = frame[self.item_col], f"{self.role}[{self.item_col!r}]"
-        if self.sep is None or not _is_text(values):
-            return _lists(values, where, ordered=self.role != "true")
-        length, items = split(_arrow(values), self.sep)
-        if self.integers and pc.all(pc.match_substring_regex(items, WHOLE)).as_py() is not False:
+        if self.sep is None or not _holds_texts(values):
+            return _lists_in(values, where, ordered=self.role != "true")
+        length, items = split_texts(_arrow(values), self.sep)
+        if self.integers and pc.all(pc.match_substring_regex(items, PLAIN_INTEGER)).as_py() is not False:
             items = items.cast(pa.int64())
         return length, _series(items, values)
 
     def _refuse(self, frame: pd.DataFrame, name: Any, length: np.ndarray, other: np.ndarray) -> None:
         row = int(np.flatnonzero(other != length)[0])
-        plain = [one for one in frame.columns if one != self.item_col and _lists(frame[one], "") is None]
-        which = ", ".join(f"{one}={frame[one].iloc[row]!r}" for one in plain[:2]) or f"number {row:,}"
+        plain = [one for one in frame.columns if one != self.item_col and _lists_in(frame[one], "") is None]
+        which = ", ".join(f"{one}={frame[one].iloc[[row]].tolist()[0]!r}" for one in plain[:2]) or f"number {row:,}"
         raise DataError(
             f"{self.role}: the row with {which} has {length[row]:,} values in {self.item_col!r} and {other[row]:,} in "
             f"{name!r}; expected lists of one length in a row", column=f"{self.role}[{name!r}]",
@@ -128,7 +129,7 @@ def item_lists(
     """Find out how frames have their items; `sep` and `wide` are the options `items_sep` and `wide`."""
     found, integers = {}, False
     for role, frame in frames.items():
-        texts = sep is not None and item_col in frame.columns and _is_text(frame[item_col])
+        texts = sep is not None and item_col in frame.columns and _holds_texts(frame[item_col])
         columns = _wide_columns(frame, wide, item_col) if wide and role == "pred" else ()
         found[role] = ItemLists(role, item_col, sep if texts else None, columns)
         if not texts:
@@ -147,16 +148,14 @@ def _wide_columns(frame: pd.DataFrame, wide: str | Sequence[str], item_col: str)
         number = {name: re.fullmatch(re.escape(wide) + r"[ _-]?(\d+)", str(name)) for name in columns}
         named = sorted((int(match[1]), name) for name, match in number.items() if match)
         wide = [name for _, name in named] or [wide]
-    for name in wide:
+    for name in (wide := as_columns(wide)):
         if columns.count(name) != 1:
-            raise ColumnError(
-                f"pred has no column {name!r}, or several, which ⟦wide=⟧ names; it has "
-                f"{', '.join(map(repr, columns[:20]))}{closest(str(name), columns)}"
-            )
+            has = f"{', '.join(map(repr, columns[:20]))}{closest(str(name), columns)}"
+            raise ColumnError(f"pred has {columns.count(name) or 'no'} columns {name!r} for ⟦wide=⟧; it has {has}")
     return tuple(wide)
 
 
-def _lists(values: pd.Series, where: str, ordered: bool = False) -> Lists | None:
+def _lists_in(values: pd.Series, where: str, ordered: bool = False) -> FlatLists | None:
     """Return the lists in a column; None if it has none. A set has no order, and cannot be one that is `ordered`."""
     if isinstance(values.dtype, pd.ArrowDtype) and is_list(values.dtype.pyarrow_dtype):
         return _flat(_arrow(values), values, where)
@@ -168,24 +167,24 @@ def _lists(values: pd.Series, where: str, ordered: bool = False) -> Lists | None
     kinds = set(map(type, cells))
     if ordered and any(issubclass(kind, Set) for kind in kinds):
         raise IdTypeError(f"{where} holds sets, which have no order; give lists, best item first", column=where)
+    if kinds == {np.ndarray} and len(of := set(map(attrgetter("dtype", "ndim"), cells))) == 1 and 1 in next(iter(of)):
+        return np.fromiter(map(len, cells), np.int64, len(cells)), pd.Series(np.concatenate(cells))
     try:
-        if kinds == {np.ndarray} and len(set(map(attrgetter("dtype"), cells)) - {np.dtype(object)}) == 1:
-            return np.fromiter(map(len, cells), np.int64, len(cells)), pd.Series(np.concatenate(cells))
-        return _flat(pa.array(cells, from_pandas=True), values, where)
+        array = pa.array(cells, from_pandas=True)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        if kinds & {tuple}:  # an id of several parts, such as ("shop", 7)
+        if tuple in kinds:  # an id of several parts, such as ("shop", 7)
             return None
-    rows = [one if isinstance(one, LISTS) else () for one in cells]  # items that Arrow cannot hold in one column
-    odd = [one for one in cells if not isinstance(one, LISTS) and not pd.isna(one)]
-    if odd:
-        raise IdTypeError(f"{where} holds lists and {odd[0]!r}, which is none; expected a list in each row", column=where)
-    return np.array(list(map(len, rows))), pd.Series(list(chain.from_iterable(rows)), dtype=object)
+        rows = [one if isinstance(one, LISTS) else () for one in cells]  # of items that Arrow has no column for
+        odd = [one for one in cells if not isinstance(one, LISTS) and not pd.isna(one)]
+        if odd:
+            words = f"{where} holds lists, and {odd[0]!r}, which is none; expected a list in each row"
+            raise IdTypeError(words, column=where) from None
+        return np.array(list(map(len, rows))), pd.Series(list(chain.from_iterable(rows)), dtype=object)
+    return _flat(array, values, where)
 
 
-def _flat(column: Any, like: pd.Series, where: str) -> Lists | None:
+def _flat(column: Any, like: pd.Series, where: str) -> FlatLists | None:
     """Return the lists of an Arrow column, with items in the kind of dtype that `like` has."""
-    if str(column.type).startswith(("list_view<", "large_list_view<")):
-        column = column.cast(pa.large_list(column.type.value_type))
     items = pc.list_flatten(column)
     if is_list(items.type):
         raise IdTypeError(f"{where} holds lists of lists; expected the items of one list in a row", column=where)
@@ -232,11 +231,11 @@ def _first(cells: Iterable[Any]) -> Any:
     return next((one for one in cells if isinstance(one, LISTS) or not pd.isna(one)), None)
 
 
-def _is_text(values: pd.Series) -> bool:
+def _holds_texts(values: pd.Series) -> bool:
     """Tell whether a column holds texts."""
     dtype: Any = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return _is_text(pd.Series(dtype.categories))
+        return _holds_texts(pd.Series(dtype.categories))
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -244,7 +243,7 @@ def _is_text(values: pd.Series) -> bool:
     return isinstance(dtype, pd.StringDtype) or (dtype == object and isinstance(_first(values.array), str))
 
 
-def split(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
+def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
     """Split texts of items: return how many items each has, and all of them. A blank stands for any white space.
 
     Texts such as "['a', 'b']", as lists are written to CSV files, lose their brackets and quotes. Nothing between two
@@ -262,7 +261,7 @@ def split(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
     return np.bincount(row, minlength=len(length)), items.filter(some)
 
 
-def _beside(columns: Sequence[pd.Series], role: str) -> Lists:
+def _beside(columns: Sequence[pd.Series], role: str) -> FlatLists:
     """Return the items that stand in columns beside one another, best first; a null is no item."""
     arrays = []
     for values in columns:
@@ -281,38 +280,36 @@ def _beside(columns: Sequence[pd.Series], role: str) -> Lists:
     return there.sum(axis=1), take_rows(_series(items), places)
 
 
-def refuse_joined(columns: Mapping[str, tuple[Sequence[IdColumn], IdColumn]]) -> None:
-    """Raise if texts hold several items each. `columns` are the list keys and the items of `true` and of `pred`.
+def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> None:
+    """Raise if texts hold several items each. `keys` are the columns that tell the lists of `pred` apart.
 
-    A text that is an id of the other frame, or whose parts are none, may have blanks and commas.
+    Where the other frame has such texts among its ids, or no part of them, they are ids with blanks or commas.
     """
-    for role, other in (("pred", "true"), ("true", "pred")) if len(columns) == 2 else ():
-        (keys, own), of_other = columns[role], columns[other][1]
-        texts = _some(own)
-        for sep in SEPARATORS:
-            having = [text for text in texts if sep in text.strip()]
+    for own, other in ((pred, true), (true, pred)):
+        texts = _some_texts(own)
+        for sep in ITEM_SEPARATORS:
+            having = [text for text in texts if len(text.strip().split(None if sep == " " else sep)) > 1]
             if not having or 2 * len(having) < len(texts):
                 continue
-            length, parts = split(pa.array(having), sep)
+            length, parts = split_texts(pa.array(having), sep)
             row, items = np.repeat(np.arange(len(length)), length), parts.to_pylist()
-            known = _held(of_other, {*having, *items})
-            if not known and _one_row_each(keys):
-                known = set(split(pa.array(_some(of_other), pa.large_string()), sep)[1].to_pylist())
+            known = _held(other, {*having, *items})
+            if not known and _rows_differ(keys):
+                known = set(split_texts(pa.array(_some_texts(other), pa.string()), sep)[1].to_pylist())
             hit = np.unique(row[[one in known for one in items]])
-            if not known.isdisjoint(having) or 2 * len(hit) < len(having):
-                continue
-            text, shown = having[hit[0]], [one for at, one in zip(row, items, strict=True) if at == hit[0]]
-            raise DataError(
-                f"{own.where} holds several items in one text: {text[:60]!r} is {', '.join(map(repr, shown[:5]))}"
-                f"{', ...' * (len(shown) > 5)}, whose parts are in {of_other.where}; pass ⟦+items_sep={sep!r}⟧ to split "
-                "them, best item first", column=own.where,
-            )  # fmt: skip
+            if known.isdisjoint(having) and 2 * len(hit) >= len(having):
+                shown = [one for at, one in zip(row, items, strict=True) if at == hit[0]]
+                raise DataError(
+                    f"{own.where} holds several items in one text, which are in {other.where}: "
+                    f"{having[hit[0]][:60]!r} → {', '.join(map(repr, shown[:5]))}{', ...' * (len(shown) > 5)}; pass "
+                    f"⟦+items_sep={sep!r}⟧ to split them, best item first", column=own.where,
+                )  # fmt: skip
 
 
-def _some(ids: IdColumn) -> list[str]:
+def _some_texts(ids: IdColumn) -> list[str]:
     """Return some texts of a column; none if it holds other ids."""
-    rows = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(SAMPLE, len(ids))).astype(np.int64))
-    return [one for one in ids.show(rows) if isinstance(one, str)] if ids.kind == "string" else []
+    rows = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(TEXTS_SEEN, len(ids))).astype(np.int64))
+    return [one for one in ids.show(rows) if isinstance(one, str) and one.strip()] if ids.kind == "string" else []
 
 
 def _held(ids: IdColumn, texts: Iterable[str]) -> set[str]:
@@ -320,7 +317,7 @@ def _held(ids: IdColumn, texts: Iterable[str]) -> set[str]:
     leaf = ids.dictionary or ids
     values = leaf.values if isinstance(leaf.values, pa.ChunkedArray) else pa.array(leaf.values)
     if pa.types.is_integer(values.type):
-        wanted = pa.array([int(one) for one in texts if re.fullmatch(WHOLE, one)]).cast(pa.int64())
+        wanted = pa.array([int(one) for one in texts if re.fullmatch(PLAIN_INTEGER, one)]).cast(pa.int64())
     elif pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         wanted = pa.array(list(texts), values.type)
     else:
@@ -328,7 +325,7 @@ def _held(ids: IdColumn, texts: Iterable[str]) -> set[str]:
     return set(map(str, values.filter(pc.is_in(values, wanted)).unique().to_pylist()))
 
 
-def _one_row_each(keys: Sequence[IdColumn]) -> bool:
+def _rows_differ(keys: Sequence[IdColumn]) -> bool:
     """Tell whether the first rows are of different lists."""
-    shown = [ids.show(np.arange(min(len(ids), SAMPLE))) for ids in keys]
+    shown = [ids.show(np.arange(min(len(ids), TEXTS_SEEN))) for ids in keys]
     return len(set(zip(*shown, strict=True))) == len(shown[0]) if shown else False

@@ -35,7 +35,7 @@ NAMES_OF = either(
     ),
     NONE,
 )
-TEXT = either(Constraint("a text", lambda value: isinstance(value, str) and value != "", "str"), NONE)
+SOME_TEXT = either(Constraint("a text", lambda value: isinstance(value, str) and value != "", "str"), NONE)
 
 
 def option(default: Any, doc: str, constraint: Constraint | None = None) -> Any:
@@ -79,7 +79,7 @@ class Options:
         The same for `pred`, as in {"user_id": "uid", "score": "yhat"}.""", NAMES_OF)
     items_sep: str | None = option(None, """
         What separates the items where one text holds all items of a list, best first, as in "7 3 9"; a blank stands for
-        any white space. They become integers if the other frame has integers.""", TEXT)
+        any white space. They become integers if the other frame has integers.""", SOME_TEXT)
     wide: str | Sequence[str] | None = option(None, """
         Columns of `pred` that hold the items of a list, best first, as in ["top1", "top2"], or what the names of these
         columns begin with, as in "top". A null is no item.""")

@@ -110,7 +110,7 @@ def _read_true_and_pred(
     pred_rows = read_pred(pred_frame, order, options, findings=findings)
     if findings is not None and any(found.refuses(options) for found in findings.values()):
         raise RowsRefused
-    refuse_joined({one.role: ([*one.keys, *one.by], one.item) for one in (true_rows, pred_rows)})
+    refuse_joined(true_rows.item, pred_rows.item, [*pred_rows.keys, *pred_rows.by])
     given_ids = options.population.given
     users = None if given_ids is None else read_users(given_ids, as_columns(options.user_col))
     doors = read_sides(given, options)

@@ -133,7 +133,8 @@ class Run(Generic[EngineFrame]):
             if all(len(head) < HEAD_LENGTH for head in self.heads.values()):
                 raise
             raise error.within(after=f" (found in the first {HEAD_LENGTH} rows; counts are of those)") from error
-        refuse_joined({role: ([], one[-1]) for role, one in zip(self.frames, zip(*found, strict=False), strict=False)})
+        if "true" in self.frames:
+            refuse_joined(*found[-1][:2], [one[1] for one in found[:-1]])
         for columns in found:
             check_kinds(columns)
 
