@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
-from .ids import as_series
-from .list_cells import long_frame
+from .ids import as_arrow, as_series
+from .list_cells import ItemLists
 from .options import as_columns, collected
 
 
@@ -27,7 +27,7 @@ def as_frame(
 ) -> pd.DataFrame:
     """Return `data` as a DataFrame with one item in a row. A long frame is returned as it is."""
     if isinstance(data, pd.DataFrame):
-        return _plain_frame(long_frame(data, role, item_col))
+        return _plain_frame(ItemLists(role, item_col).frame(data))
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
             raise ColumnError(f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
@@ -41,7 +41,7 @@ def as_frame(
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
-        return _plain_frame(long_frame(frame, role, item_col))
+        return _plain_frame(ItemLists(role, item_col).frame(frame))
     hint = ""
     if isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
@@ -82,8 +82,7 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     for i, dtype in enumerate(frame.dtypes):
         if not isinstance(dtype, pd.ArrowDtype) or not _is_odd(dtype.pyarrow_dtype):
             continue
-        array = pa.array(frame.iloc[:, i].array)
-        plain = plain_column(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+        plain = plain_column(as_arrow(frame.iloc[:, i]))
         if plain is not None:
             of_arrow: Any = pd.ArrowDtype(plain.type)
             changed[i] = pd.Series(of_arrow.__from_arrow__(plain), index=frame.index)

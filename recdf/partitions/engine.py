@@ -134,7 +134,7 @@ class Run(Generic[EngineFrame]):
                 raise
             raise error.within(after=f" (found in the first {HEAD_LENGTH} rows; counts are of those)") from error
         if "true" in self.frames:
-            refuse_joined(*found[-1][:2], [one[1] for one in found[:-1]])
+            refuse_joined(found[-1][0], found[-1][1], [one[1] for one in found[:-1]])
         for columns in found:
             check_kinds(columns)
 
@@ -208,10 +208,10 @@ class Run(Generic[EngineFrame]):
         """Both frames with their rows packed by bucket."""
         return {
             role: self.engine.each(
-                frame, self.needed.names(role),
-                replace(self._packing(self.needed.keys, self.needed.schemas[role]), lists=self.needed.lists[role]), PACKED,
+                self.frames[role], self.needed.names(role),
+                replace(self._packing(self.needed.keys, schema), lists=self.needed.lists[role]), PACKED,
             )
-            for role, frame in self.frames.items()
+            for role, schema in self.needed.schemas.items()
         }
 
     def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:

@@ -41,8 +41,8 @@ class Needed:
     """What a call reads of `true` and `pred`.
 
     schemas : for each role, the columns to read and their types · order : what ranks the rows of `pred` · relevance :
-    the column that grades the rows of `true` · given : the population that the caller gave, if any · lists : how the rows of
-    each frame hold items; the columns above are those of its long form.
+    the column that grades the rows of `true` · given : the population that the caller gave, if any · lists : how the
+    rows of each frame hold items; the columns above are those of its long form.
     """
 
     call: Call

@@ -23,7 +23,6 @@ from ..inputs.frames import is_view
 from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
 
-
 LEAST_ROWS = 2**10  # are read at a time; a row may hold a long list
 
 
