@@ -44,8 +44,8 @@ def with_files(argv: Sequence[str], commands: Mapping[str, Parser], command: str
         If a file has a key that the command has no flag for, or a value that the flag does not take.
     """
     at = 1 + list(argv).index(command)
-    job, typed = _without("--config", argv[at:])
-    named, typed = _without("--project", typed)
+    job, typed = _taken_out("--config", argv[at:])
+    named, typed = _taken_out("--project", typed)
     reader = _Reader(commands, command, typed)
     if job is not None:
         reader.take(f"--config {job}", _keys_of_job(job, command, commands))
@@ -98,7 +98,7 @@ class _Reader:
                 raise OptionError(f"{source}: {key} is given twice, as {seen[action.dest]} too")
             seen[action.dest] = key
             if action.dest not in self.words and not _rivals(self.parser, action) & {*self.typed}:
-                placed = value if folder is None else _placed(action, value, folder)
+                placed = value if folder is None else _from_here(action, value, folder)
                 found[action.dest] = self._as_arguments(action, f"{source}: {key} =", placed)
                 self.positional += [] if action.option_strings else [action.dest]
         self.words |= found
@@ -182,12 +182,12 @@ def _keys_of_project(path: Path) -> Mapping[str, Any] | None:
 
 def _toml(path: Path, source: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors of Windows begin a file with a mark
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"{source} is no TOML file: {error}") from None
 
 
-def _without(flag: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
+def _taken_out(flag: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
     """Return the value of the first such flag, and the other words."""
     for place, word in enumerate(words):
         if word == flag and place + 1 < len(words):
@@ -217,10 +217,10 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _placed(action: argparse.Action, value: Any, folder: Path) -> Any:
+def _from_here(action: argparse.Action, value: Any, folder: Path) -> Any:
     """Return the value with paths of a project's file, which are those of its folder, as paths of the current one."""
     if isinstance(value, list):
-        return [_placed(action, one, folder) for one in value]
+        return [_from_here(action, one, folder) for one in value]
     if action.type not in (file, local) or not isinstance(value, str) or "://" in value:
         return value
     path = os.path.join(folder, os.path.expanduser(value))

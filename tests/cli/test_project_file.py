@@ -154,6 +154,13 @@ def test_a_wrong_file_is_an_error_that_names_it_and_the_key(capsys, text, words)
     assert run(capsys, "evaluate", "--help")[0] == 0
 
 
+def test_a_file_may_begin_with_the_mark_that_editors_of_windows_write(capsys):
+    Path("recdf.toml").write_text(PROJECT, encoding="utf-8-sig")
+    assert summary(capsys, *CALL)[0] == EXPECTED
+    Path("job.toml").write_text("k = 2", encoding="utf-8-sig")
+    assert list(summary(capsys, *CALL, "--config", "job.toml")[0]) == ["recall@2"]
+
+
 def test_a_wrong_value_of_config_names_the_file_too(capsys):
     write("k = 'five'", "job.toml")
     assert "--config job.toml: k = 'five': invalid int value" in fails(capsys, *CALL, "--config", "job.toml")
