@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import recdf as rd
-from recdf.stats.prediction_powered import powered_interval, powered_mean, powered_values, sampled_mean
+from recdf.stats.prediction_powered import powered_interval, powered_mean, sampled_mean
 
 HUMAN, CHEAP = [0.2, 0.9, 0.4, 0.7, 0.5, 0.1], [0.3, 0.8, 0.5, 0.5, 0.6, 0.2]
 REST = [0.4, 0.6, 0.7, 0.2, 0.5, 0.9, 0.3, 0.1, 0.8, 0.5]
@@ -44,16 +44,6 @@ def test_equal_chances_give_the_estimate_of_a_plain_sample():
     plain = powered_mean(y, f, rest)
     weighted = sampled_mean(y, f, np.concatenate([f, rest]), np.full(len(y), 0.3))
     assert weighted.mean == pytest.approx(plain.mean, rel=1e-12)
-
-
-def test_values_have_the_mean_and_the_variance_that_were_found():
-    y, f, rest = arrays(HUMAN, CHEAP, REST)
-    found = powered_mean(y, f, rest)
-    every = np.concatenate([f, rest])
-    human = np.arange(len(every)) < len(y)
-    values = powered_values(np.where(human, np.resize(y, len(every)), np.nan), every, human, found)
-    assert values.mean() == pytest.approx(found.mean, rel=1e-12)
-    assert values.var(ddof=1) / len(values) == pytest.approx(found.var, rel=1e-12)
 
 
 def simulated(judge, n, runs=400, many=2000):
@@ -141,33 +131,6 @@ def test_chances_of_being_judged_weigh_the_lists():
     rows = pd.DataFrame(found)
     assert rows["mean"].mean() == pytest.approx(0.45, abs=0.01)
     assert ((rows["ci_low"] <= 0.45) & (rows["ci_high"] >= 0.45)).mean() >= 0.88
-
-
-def test_one_result_of_both_labels_serves_comparison_and_leaderboard_alone(tmp_path):
-    shop = rd.sample_shop()
-    cheap = rd.evaluate(shop.true, shop.pred, ["ndcg@10"], by="model")
-    some = shop.true["user_id"].drop_duplicates().sample(400, random_state=1)
-    human = rd.evaluate(shop.true, shop.pred, ["ndcg@10"], by="model", users=some)
-    both = rd.diagnostics.with_cheap_labels(human, cheap)
-    means = rd.prediction_powered(human.per_user, cheap.per_user, "ndcg@10").set_index("model")
-    own = both.summary.set_index("model")
-    np.testing.assert_allclose(own["value"], means["mean"][own.index], rtol=1e-9)
-    np.testing.assert_allclose(own["se"], means["se"][own.index], rtol=1e-9)
-    assert both.spec["cheap_labels"] == {"n_human": 1200, "n": 4611}
-    compared = both.compare_models("ndcg@10", baseline="popularity").set_index("model")
-    assert compared.loc["knn", "diff"] == pytest.approx(own.loc["knn", "value"] - own.loc["popularity", "value"])
-    assert "knn" in str(rd.leaderboard(both, baseline="popularity"))
-    with pytest.raises(rd.OptionError, match="values of lists mean nothing"):
-        rd.report(both, tmp_path / "page.html")
-    one, two = (
-        rd.diagnostics.with_cheap_labels(*(
-            rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10"], **population)
-            for population in ({"users": some}, {})
-        ))
-        for name in ("knn", "popularity")
-    )  # fmt: skip
-    with pytest.raises(rd.OptionError, match="values of lists mean nothing"):
-        rd.gate(one, two, {"ndcg@10": "-2%"})
 
 
 BAD = [
