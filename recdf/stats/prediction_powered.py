@@ -68,9 +68,8 @@ def labelled_units(
     both = (totals[0] > 0) & (totals[1] > 0)
     same = [np.flatnonzero(both[total > 0]) for total in totals]
     columns = [(values(one, 0), values(one, 1)) for one in beside]
-    return LabelledUnits(
-        values(y, 0), values(f, 0), values(f, 1), float(totals[0].sum() / max(sum(totals).sum(), 1e-300)), same, columns
-    )
+    share = float(totals[0].sum() / max(totals[0].sum() + totals[1].sum(), 1e-300))
+    return LabelledUnits(values(y, 0), values(f, 0), values(f, 1), share, same, columns)
 
 
 def powered_mean(
@@ -79,8 +78,9 @@ def powered_mean(
     """θ = λ·mean_N(f) + mean_n(Y − λf), with variance λ²·var_N(f)/N + var_n(Y − λf)/n.
 
     λ = cov_n(Y, f)/((1 + n/N)·var_n(f)), at least 0, with Student's t of n − 2 degrees of freedom; "clipped" takes the
-    variance of all n + N, cuts λ at 1 too, divides by n and N in the variances, and is normal, as ppi-python does. Units that are among
-    the n and among the N (`same` has their places) add twice the covariance of both parts. Without a rest, λ is 0.
+    variance of all n + N, cuts λ at 1 too, divides by n and N in the variances, and is normal, as ppi-python does.
+    Units that are among the n and among the N (`same` has their places) add twice the covariance of both parts.
+    Without a rest, λ is 0.
     """
     if not len(rest):
         f, rest = np.zeros(len(y)), np.zeros(1)

@@ -323,8 +323,8 @@ def powered_pair(
     if len(labelled_units(y, f, runs.weights, runs.unit_of_list).y) < 3:
         return (np.nan, np.nan), dict.fromkeys(CHEAP_COLUMNS, np.nan) | counts | {"warning": "few_human"}
     found, base = (
-        powered_row(labelled_units(*values, runs.weights, runs.unit_of_list, beside), confidence)
-        for values, beside in (((y, f), [base_f]), ((base_y, np.where(known, base_f, np.nan)), []))
+        powered_row(labelled_units(one, other, runs.weights, runs.unit_of_list, [base_f]), confidence)
+        for one, other in ((y, f), (base_y, np.where(known, base_f, np.nan)))
     )
     found |= counts | {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
     row = {name: found[name] for name in (*CHEAP_COLUMNS, "warning")}

@@ -223,7 +223,7 @@ def compare_models(
         raise OptionError('weight_col and ⟦test="wilcoxon"⟧ exclude each other: signed ranks take no weights')
     if cheap is not None and (test != "t" or missing == "zero"):
         other = f"⟦test={test!r}⟧" if test != "t" else '⟦missing="zero"⟧'
-        raise OptionError(f"⟦cheap=⟧ and {other} exclude each other: the estimate from both labels is a mean with a t test")
+        raise OptionError(f"⟦cheap=⟧ and {other} exclude each other: both labels together are tested by t")
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
     if cheap is not None:

@@ -206,6 +206,7 @@ NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covar
 
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
 FEW_LISTS, FEW_UNITS = 30, 20
+OF_PAIRS = ("huge_values", "different_lists", "few_users_carry", "not_random")  # warnings that withhold it, too
 
 # What a warning of `compare_models` means to a reader.
 PAIR_WARNINGS = {
@@ -310,7 +311,7 @@ def _withheld_pairs(table: pd.DataFrame) -> list[str]:
             "check: too few lists": n < FEW_LISTS,
             "check: zero variance": "zero_variance" in named and n_differ,
             "check: too few lists differ": 0 < n_differ < FEW_UNITS,
-            **{WITHHELD[name]: name in named for name in ("huge_values", "different_lists", "few_users_carry", "not_random")},
+            **{WITHHELD[name]: name in named for name in OF_PAIRS},
         }
         found.append(next((text for text, holds in reasons.items() if holds), ""))
     return found
