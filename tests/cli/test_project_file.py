@@ -197,3 +197,15 @@ def test_a_process_reads_the_project_of_its_folder(folder):
     assert "options of recdf.toml" in done.stderr
     assert os.listdir(folder).count("recdf.toml") == 1
     assert done.stdout.splitlines()[0].startswith("metric,")
+
+
+def test_the_example_of_the_page(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    section = page.partition("## The options of a project")[2]
+    write(section.partition("```toml\n")[2].partition("```")[0], "pyproject.toml")
+    PRED.rename(columns={"yhat": "p_click", "item_id": "sku"}).to_parquet("pred.parquet")
+    TRUE.rename(columns={"item_id": "sku"}).to_parquet("true.parquet")
+    code, _, err = run(capsys, *CALL)
+    assert code == 0, err
+    said = section.partition("```text\n")[2].partition("```")[0]
+    assert err == said.replace("recdf.toml", "pyproject.toml")
