@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -81,7 +81,7 @@ def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]
     return text, {"changes": changes, "drift": drift, "summary": history.summary.drop(columns="path")}
 
 
-def _brief_text(table: pd.DataFrame, names: Sequence[str]) -> str:
+def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
     """Write columns of a table for a terminal, the warning behind the verdict; empty columns are left out."""
     cells = {name: [brief(cell) for cell in table[name]] for name in names}
     if "warning" in table.columns:

@@ -33,7 +33,7 @@ def _proxy_metrics_data(
     """
     found = relations(tests, offline=offline, online=online, cov=cov, **options)
     if len(found) > 1:
-        raise OptionError(f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ make {len(found)} pairs; expected one of each")
+        raise OptionError(f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ are {len(found)} pairs; expected one of each")
     row, data = found.iloc[0], tests[[]].reset_index(drop=True)
     data["label"] = tests[label_col].map(visible).array if label_col else data.index.astype(str)
     for axis, given in (("x", error_columns("offline", offline)), ("y", error_columns("online", online))):

@@ -87,8 +87,9 @@ def prediction_powered(
     covariates : str or list of str, optional
         Numeric columns of `cheap` (activity, age of the account) by which the random sample is tested, beside f.
     probability_col : str, optional
-        Column of `human`: the probability with which a list was chosen, as `rd.sample_to_judge` returns it. Each list
-        then has the weight 1/probability. Default: all lists had the same.
+        Column of `human`: the probability with which a list was chosen, as `rd.sample_to_judge` returns it, and 1 for
+        lists that people had judged in full before. Each list has the weight 1/probability; where the weights add up to
+        the number of lists in `cheap`, lists of one probability are a stratum. Default: all lists had the same.
     tuning : {"open", "clipped"}, default "open"
         "clipped" is what ppi-python does: λ between 0 and 1, normal quantiles.
     smaller_is_better, larger_is_better : str or list of str, optional
@@ -107,7 +108,10 @@ def prediction_powered(
         `confidence`, `warning`, `verdict`.
         Verdict of a mean: "both" where the joint interval is shorter, else "human alone"; of a difference "better",
         "worse", "no difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
-        "few_human" (fewer than 30), "not_random" (the lists that people judged differ from the others, p below 0.01).
+        "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer), "not_random" (the lists
+        that people judged differ from the others, p below 0.01), "undefined_differs" (a judged list has a value under
+        one kind of labels alone, as ndcg has none where nothing is relevant: evaluate with `undefined="zero"`, or take
+        a metric that every list has, such as precision).
 
     Raises
     ------
@@ -246,18 +250,21 @@ def _powered_row(
     found = powered_estimate(y, f, own.chance, tuning)
     there, known = ~np.isnan(y) & ~np.isnan(f), ~np.isnan(f)
     n = int(there.sum())
-    nothing = np.zeros(n)
+    nothing = np.zeros(known.sum())
     shares = None if own.chance is None else own.chance[there]
     alone, bias = (
-        powered_mean(one, nothing, nothing[:1]) if shares is None else sampled_mean(one, nothing, nothing, shares)
+        powered_mean(one, nothing[:n], nothing[:1]) if shares is None
+        else sampled_mean(one, nothing[:n], nothing, shares)
         for one in (y[there], f[there] - y[there])
     )
-    alone, bias = (one._replace(df=n - 1) for one in (alone, bias))
+    alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
     low, high = powered_interval(found, confidence)
     human, off = powered_interval(alone, confidence), powered_interval(bias, confidence)
     tested = [f, *(metric_values(own.rows, "cheap", one) for one in covariates)]
     random = np.nan if own.chance is not None else _random_p(tested, there)
-    doubts = {"few_human": n < FEW_HUMAN, "not_random": random < NOT_RANDOM}
+    count = n if shares is None else (1 / shares).sum() ** 2 / (1 / shares**2).sum()  # few lists may stand for many
+    unlike = bool((np.isnan(y) != np.isnan(f))[own.there].any())
+    doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, "undefined_differs": unlike}
     return {
         "n_human": n, "n_cheap": int(known.sum()) - n, "mean": found.mean, "se": float(np.sqrt(found.var)),
         "ci_low": low, "ci_high": high, "mean_human": alone.mean, "ci_low_human": human[0], "ci_high_human": human[1],
