@@ -118,3 +118,8 @@ def test_lists_whose_metric_one_kind_of_labels_leaves_undefined_withhold_the_ver
             found = rd.prediction_powered(human, cheap, baseline=baseline)
             assert found["warning"].tolist() == warnings * (2 if baseline is None else 1)
             assert ((found["verdict"] == "cannot tell") == (found["warning"] != "")).all()
+        compared = rd.compare_models(human, baseline="old", cheap=cheap)
+        assert [word in text for word, text in zip(warnings, compared["warning"], strict=True)] == [True, True]
+        assert compared["verdict"].str.startswith("check: undefined for different lists").tolist() == [
+            word != "" for word in warnings
+        ]
