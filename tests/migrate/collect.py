@@ -29,7 +29,7 @@ def collect(name):
                 print(f"{name}: {theirs} | {ours}: {type(error).__name__}: {error}")
                 wrong = wrong or "a row raises"
                 continue
-            if (apart <= 1e-9) != (note == ""):
+            if not pages.as_stated(apart, note):
                 wrong = wrong or "a row is not what it says"
                 print(f"{name}: {theirs} = {answers[theirs]} | {ours}: {apart} apart; note: {note!r}")
                 print("   ", pages.number(eval(ours, names)))

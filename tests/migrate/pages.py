@@ -75,3 +75,10 @@ def distance(one, two):
     if math.isnan(one) or math.isnan(two):
         return 0.0 if math.isnan(one) and math.isnan(two) else math.inf
     return abs(one - two)
+
+
+def as_stated(apart, note):
+    """Whether two answers are equal where the row says nothing, nearly so where it rounds, and differ where it says why."""
+    nearly = {"32 bits": 1e-6, "5 decimals": 1e-5}
+    limit = min((most for words, most in nearly.items() if words in note), default=math.inf)
+    return apart <= 1e-9 if note == "" else 1e-9 < apart <= limit

@@ -38,7 +38,7 @@ def test_every_row_of_the_table_of_calls(name):
     assert len(compared) >= 7
     for theirs, ours, note in compared:
         apart = pages.distance(answers[theirs], pages.number(eval(ours, names)))
-        assert (apart <= 1e-9) == (note == ""), (theirs, ours, note, apart)
+        assert pages.as_stated(apart, note), (theirs, ours, note, apart)
 
 
 @pytest.mark.parametrize("name", pages.DISTRIBUTIONS)
