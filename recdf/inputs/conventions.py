@@ -245,13 +245,14 @@ CONVENTIONS: dict[str, Convention] = {
             metrics=_metrics("hitrate recall mapr mrr ild gini surprisal personalization mar",
                 precision={"divisor": "shown"}, f1={"divisor": "shown"}, ndcg={"ideal": "listed"},
                 popularity={"unit": "count"}),
-            undefined={"hitrate": "n_true", "precision": "n_true", "f1": "n_true", "mrr": "n_true"},
+            undefined=dict.fromkeys(("hitrate", "precision", "f1", "mrr", "ndcg"), "n_true"),
             differs={
                 "mapr": "After the end of a list evidently goes on adding the precision of its last hit, also above 1.",
                 "ild": "evidently divides the sum of distances by m, not by the m(m − 1)/2 pairs.",
                 "serendipity": "evidently takes 1 − the sum of similarities over the length of the past, of all items.",
                 "popularity": "evidently leaves out items that are not in the log.",
                 "gini": "evidently takes the n shown items for the catalogue, and divides by n − 1.",
+                "personalization": "evidently takes every list to have k items.",
             },
         ),
         Convention(
