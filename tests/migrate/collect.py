@@ -3,7 +3,8 @@
     PYTHONPATH=. PYTHON_WITH_THE_LIBRARY tests/migrate/collect.py LIBRARY ...
 
 Runs all blocks of the page, and both calls of each row of its table, and writes `tests/golden/migrate/<library>.json`:
-the versions, a digest of what was asked, and the library's number for each of its calls.
+the versions, a digest of what was asked, and the library's number for each of its calls. `benchmarks/peers.py install`
+makes an environment for each library but obp, which pip installs on a new Python with `--ignore-requires-python`.
 """
 
 import json
@@ -11,8 +12,11 @@ import platform
 import sys
 import warnings
 from importlib.metadata import version
+from pathlib import Path
 
-import pages
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from migrate import pages
 
 
 def collect(name):
@@ -46,4 +50,5 @@ def collect(name):
 
 
 if __name__ == "__main__":
-    sys.exit(not all([collect(name) for name in sys.argv[1:]]))
+    went_well = [collect(name) for name in sys.argv[1:]]
+    sys.exit(not all(went_well))

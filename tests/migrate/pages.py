@@ -16,8 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "migrate"
 GOLDEN = ROOT / "tests" / "golden" / "migrate"
 PAGES = {path.stem: path for path in sorted(FOLDER.glob("*.md"))}
-# What the libraries are called where they are imported, and in a registry of packages.
-MODULES = {"pytrec_eval": "pytrec_eval", "replay": "replay", "evidently": "evidently"}
+# What the libraries of a page are called in a registry of packages; a page is called as the library is imported.
 DISTRIBUTIONS = {
     "rectools": ("rectools",), "replay": ("replay-rec",), "ranx": ("ranx",), "recommenders": ("recommenders",),
     "ir_measures": ("ir_measures", "pytrec_eval-terrier"), "lenskit": ("lenskit",), "implicit": ("implicit",),
@@ -78,7 +77,7 @@ def distance(one, two):
 
 
 def as_stated(apart, note):
-    """Whether two answers are equal where the row says nothing, nearly so where it rounds, and differ where it says why."""
+    """Whether two answers are equal where the row says nothing, nearly so where one is rounded, and else differ."""
     nearly = {"32 bits": 1e-6, "5 decimals": 1e-5}
     limit = min((most for words, most in nearly.items() if words in note), default=math.inf)
     return apart <= 1e-9 if note == "" else 1e-9 < apart <= limit
