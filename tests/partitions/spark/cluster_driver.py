@@ -42,7 +42,7 @@ def main(master, archive, mark):
         except FileExistsError:
             return np.ones(len(lists))
         # This process was forked by a daemon, which an executor has started. Executor and worker are one group.
-        executor = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+        executor = int(Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
         os.killpg(os.getpgid(executor), signal.SIGKILL)
         return signal.pause()
 
