@@ -11,9 +11,11 @@ import pandas as pd
 
 from ..diagnostics.audits import Audited, audit, audited, question
 from ..errors import OptionError
-from ..inputs.options import AT_THE_DOOR, NAMES, as_columns
+from ..inputs.door import NamedFiles
+from ..inputs.list_cells import item_lists
+from ..inputs.options import NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
-from ..partitions.source import Source
+from ..partitions.source import Source, frame_of_arrow
 from .arguments import add_arguments, add_command, add_options, add_out, given_options
 from .evaluating import NOT_OF_CHECK, add_lists, findings_fail, findings_lines, id_columns, read_frames_of
 from .files import is_remote, is_text_file, read_beside
@@ -22,7 +24,7 @@ from .output import give_tables
 __all__ = ["add_audit"]
 
 AUDIT_FILES = ("findings.parquet", "floors.parquet")
-NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only", *AT_THE_DOOR)
+NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only")
 COPIES = 8  # so many times a part is in memory while it is audited
 
 
@@ -73,24 +75,29 @@ def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
 
 
 def _streamed_audit(
-    given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: Mapping[str, Any]
+    given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: dict[str, Any]
 ) -> Audited:
     """Audit the users in parts, each read from the files by itself; the counts are those of the whole."""
-    files = {"true": given.true, "pred": given.pred} | {name: one for name, one in paths.items() if name != "items"}
+    files: dict[str, Any] = {"true": given.true, "pred": given.pred}
+    files |= {name: one for name, one in paths.items() if name != "items"}
     for path in files.values():
         if is_text_file(path) or is_remote(path):
             raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
+    files |= {role: NamedFiles(files[role], options.pop(f"{role}_cols", {})) for role in ("true", "pred")}
     sources = {name: Source(path, name) for name, path in files.items()}
     keys = id_columns(options)
     wanted = {*keys, given.time_col, "score", "rank", "relevance", *as_columns(options.get("by"))}
     wanted |= {one for name, one in options.items() if name.endswith("_col") and isinstance(one, str)}
+    empty = {role: frame_of_arrow(one.schema.empty_table()) for role, one in sources.items()}
+    lists = item_lists(empty, keys[-1], options.pop("items_sep", None), options.pop("wide", None))
+    wanted |= {*lists["pred"].wide}
     names = {role: [name for name in one.schema.names if name in wanted] for role, one in sources.items()}
     items = read_beside(paths["items"], sources["pred"].files_schema, keys, []) if "items" in paths else None
     size = sum(one.n_rows * one.row_bytes(names[role]) for role, one in sources.items() if role != "log")
     n_parts = int(COPIES * size // memory_bytes(given.memory_limit)) + 1
 
     def batches(role: str) -> Iterator[pd.DataFrame]:
-        return (sources[role].as_pandas(table) for table in sources[role].batches(names[role], 2**20))
+        return (lists[role].frame(sources[role].as_pandas(table)) for table in sources[role].batches(names[role], 2**20))
 
     def part_of(frame: pd.DataFrame) -> Any:  # by the user's id alone and not its dtype
         ids = frame[keys[0]].astype(str).astype(object)
