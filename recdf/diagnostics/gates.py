@@ -14,6 +14,7 @@ from ..errors import ColumnError, DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
 from ..experiments.compare.cheap_labels import (
     FEW_HUMAN,
+    JUDGED,
     NOT_RANDOM,
     cheap_column,
     join_labels,
@@ -339,9 +340,9 @@ def _powered_change(change: Change, both: Floats, cheap: Floats, runs: Runs) -> 
     sign = -1 if change.smaller else 1
     y, f = (sign * (one[0] - one[1]) for one in (both, cheap))
     of_base = (both[1], cheap[1]) if change.relative else (0 * y + 1, 0 * f + 1)
+    judged = np.asarray((runs.table(JUDGED) > 0).any(axis=0))
     gains, scales = (
-        labelled_units(np.where(np.isnan(f), np.nan, one), other, runs.weights, runs.unit_of_list)
-        for one, other in ((y, f), of_base)
+        labelled_units(one, other, judged, runs.weights, runs.unit_of_list) for one, other in ((y, f), of_base)
     )
     own = {one.name: getattr(change, one.name) for one in fields(Change)}
     return PoweredChange(**own, gains=gains, scales=scales)

@@ -1,7 +1,7 @@
 """One result from few labels of people and many cheap ones, for the leaderboard and the report.
 
-Contract: its rows are the lists of the cheap result, with the values of people in the columns of the metrics, null where
-nobody judged, and the cheap ones beside them, which `compare_models` knows. Means and intervals are of both.
+Contract: its rows are the lists of the cheap result, with the values of people in the columns of the metrics, null
+where nobody judged, and the cheap ones beside them, which `compare_models` knows. Means and intervals are of both.
 """
 
 from __future__ import annotations
@@ -69,11 +69,13 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         own = result.per_user.take(at)
         y, f = labelled_values(own, column)
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
-        units = labelled_units(y, f, weights, unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None)
+        unit, judged = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None, own[JUDGED].to_numpy(bool)
+        units = labelled_units(y, f, judged, weights, unit)
         row = {"warning": "few_human", "bias_low": np.nan}
-        if len(units.y) > 2:
+        n_human = int(np.count_nonzero(judged & ~np.isnan(y)))
+        if min(n_human, len(units.y)) > 2:
             row = numbers_of(units, spec.get("confidence", 0.95))
             row |= {"value": row["mean"], **(dict.fromkeys(RESTATED[1:4], np.nan) if row["warning"] else {})}
         n = int(np.count_nonzero(~np.isnan(f)))
-        found.append({**row, "n": n, "n_undefined": len(f) - n, "n_human": int((~np.isnan(y) & ~np.isnan(f)).sum())})
+        found.append({**row, "n": n, "n_undefined": len(f) - n, "n_human": n_human})
     return pd.DataFrame(found).reindex(columns=list(dict.fromkeys([*RESTATED, *found[0], "bias", "weight"])))

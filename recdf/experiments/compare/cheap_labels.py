@@ -40,7 +40,7 @@ from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
-JUDGED = "judged by people"
+JUDGED = "judged by people"  # a column of a table that has both labels
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
 CHEAP_COLUMNS = [  # of a comparison, besides those that every one has
@@ -166,8 +166,11 @@ def prediction_powered(
                 raise DataError(f"{int(there.sum())} lists have human labels; an estimate needs at least 3")
             if there.sum() == np.count_nonzero(~np.isnan(f)):
                 raise DataError(NO_MORE)
-            chance = None if own.chance is None else own.chance[there]
-            row = powered_row(labelled_units(y, f, beside=beside), confidence, tuning, chance)
+            judged, chance = own.rows[JUDGED].to_numpy(bool), None
+            if own.chance is not None:  # of the lists that count
+                y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
+                judged, chance = there, own.chance[there]
+            row = powered_row(labelled_units(y, f, judged, beside=beside), confidence, tuning, chance)
             row |= {"n_human": int(there.sum()), "n_cheap": int(np.count_nonzero(~np.isnan(f)) - there.sum())}
             verdict = _verdict_of(row, of is not None, better[name])
             rows.append({"baseline": of, "model": model, "metric": name, **row, "confidence": confidence,
@@ -317,13 +320,13 @@ def powered_pair(
     The mean of the baseline is that of its own weight λ, and the other one is apart from it by the difference.
     """
     y, f, base_y, base_f = (runs.per_list(one) for one in (pair[1] - pair[0], cheap[1] - cheap[0], pair[0], cheap[0]))
+    judged = runs.per_list(runs.table(JUDGED).max(axis=0, initial=0, where=~np.isnan(runs.table(JUDGED)))) > 0
     known = ~np.isnan(f)
-    n = int(np.count_nonzero(known & ~np.isnan(y)))
-    counts = {"n_human": n, "n_cheap": int(np.count_nonzero(known)) - n}
-    if len(labelled_units(y, f, runs.weights, runs.unit_of_list).y) < 3:
+    counts = {"n_human": int((judged & ~np.isnan(y)).sum()), "n_cheap": int((known & ~judged).sum())}
+    if counts["n_human"] < 3 or len(labelled_units(y, f, judged, runs.weights, runs.unit_of_list).y) < 3:
         return (np.nan, np.nan), dict.fromkeys(CHEAP_COLUMNS, np.nan) | counts | {"warning": "few_human"}
     found, base = (
-        powered_row(labelled_units(one, other, runs.weights, runs.unit_of_list, [base_f]), confidence)
+        powered_row(labelled_units(one, other, judged, runs.weights, runs.unit_of_list, [base_f]), confidence)
         for one, other in ((y, f), (base_y, np.where(known, base_f, np.nan)))
     )
     found |= counts | {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
