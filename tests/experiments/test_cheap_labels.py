@@ -225,7 +225,7 @@ def test_lists_that_are_no_random_sample_withhold_the_verdict_of_a_comparison():
     human, cheap, _ = two_models(900)
     best = cheap[cheap["model"] == "old"].nlargest(60, "ndcg@10")["user_id"]
     table = rd.compare_models(human[human["user_id"].isin(best)], "ndcg@10", baseline="old", cheap=cheap)
-    assert table["verdict"].tolist() == ["check: people judged no random sample"]
+    assert table["verdict"].tolist() == ["check: lists of people not random"]
     assert "not_random" in table["warning"].iloc[0]
 
 

@@ -345,6 +345,8 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
         shown = row["bias_low"] > 0 or row["bias_high"] < 0
         why = "which the labels of people take out" if shown else "which may be none"
         why = why if row["weight"] > 0 else "and they tell nothing more: the labels of people count alone"
+        if "few_human" in row["warning"] or row["p_random"] < NOT_RANDOM:
+            why = "as far as these lists of people tell"
         said.append(f"The cheap labels are off by {bias} on {row['what']}, {why}.")
     return said
 

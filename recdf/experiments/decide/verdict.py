@@ -198,7 +198,7 @@ WITHHELD = {
     "few_units": "check: few units decide",
     "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
-    "not_random": "check: people judged no random sample",
+    "not_random": "check: lists of people not random",
 }
 
 # Of these verdicts, those that say that the variants are not alike, or were not assigned alike.
