@@ -20,7 +20,12 @@ from ..decide.verdict import adjusted_columns, directions, model_verdicts, read_
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
 from ..settings import Settings
-from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
+from .cheap_labels import (
+    CHEAP_COLUMNS,
+    cheap_column,
+    labels_of_both,
+    powered_pair,
+)
 from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
@@ -171,7 +176,8 @@ def compare_models(
         `ci_high_human`, `diff_cheap`, `bias` (of the difference under cheap labels) with `bias_low` and `bias_high`,
         `weight`, `n_effective` and `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by
         itself. Warnings "few_human" and "not_random" (the lists that people judged differ from the others, p below
-        0.01) withhold the verdict.
+        0.01) withhold the verdict. A list where people find nothing relevant, so that the metric is undefined, is no
+        list of that mean, and the estimate allows for the lists like it that nobody judged.
 
     Raises
     ------
@@ -370,7 +376,6 @@ def _compare_pairs(
             base, model, only = paired_values(metric, table, (b, m), runs, settings.missing)
             if cheap is not None:
                 *of_cheap, more = paired_values(cheap_column(metric), cheap, (b, m), runs, settings.missing)
-                base, model = (np.where(np.isnan(of_cheap[0]), np.nan, one) for one in (base, model))
                 only = only[0] + more[0], only[1] + more[1]
             means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
         sums, divisor = runs.unit_sums(runs.per_list(model - base))

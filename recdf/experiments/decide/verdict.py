@@ -206,7 +206,8 @@ NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covar
 
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
 FEW_LISTS, FEW_UNITS = 30, 20
-OF_PAIRS = ("huge_values", "different_lists", "few_users_carry", "not_random")  # warnings that withhold it, too
+# Warnings that withhold it, too.
+OF_PAIRS = ("huge_values", "different_lists", "few_users_carry", "not_random")
 
 # What a warning of `compare_models` means to a reader.
 PAIR_WARNINGS = {
