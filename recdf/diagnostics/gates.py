@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -12,15 +11,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
-from ..experiments.compare.cheap_labels import (
-    FEW_HUMAN,
-    JUDGED,
-    NOT_RANDOM,
-    cheap_column,
-    join_labels,
-    powered_pair,
-    shared_metrics,
-)
+from ..experiments.compare.cheap_labels import FEW_HUMAN, NOT_RANDOM, cheap_column, powered_pair
 from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.decide.verdict import FEW_LISTS, directions
 from ..experiments.experiment_columns import Codes, Floats, Mask
@@ -31,11 +22,11 @@ from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..metrics.direction import direction_of
-from ..stats.allowed_change import Change, PoweredChange
+from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
-from ..stats.prediction_powered import labelled_units
+from .gate_labels import powered_change, with_cheap_labels
 from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
-from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, pair_of, read_side
+from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
 
 __all__ = ["gate"]
 
@@ -188,30 +179,13 @@ def gate(
     if cheap is not None:
         if settings.looks:
             raise OptionError('⟦cheap=⟧ and ⟦looks="any"⟧ exclude each other: both labels are tested once, by t')
-        settings, runs, of_cheap = settings._replace(min_lists=max(min_lists, FEW_HUMAN)), *_with_cheap(
+        settings, runs, of_cheap = settings._replace(min_lists=max(min_lists, FEW_HUMAN)), *with_cheap_labels(
             cheap, sides, metrics, keys, as_columns(unit_col), weight)
         checks = pd.concat([checks, of_cheap], ignore_index=True)
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
     return Gate(_decided(table, alpha, correction, worst, differs, _judged(runs, alpha)), checks)
-
-
-def _with_cheap(
-    cheap: Any, sides: Sequence[Side], metrics: Sequence[str], keys: list[str], units: list[str], weight: str | None
-) -> tuple[Runs, pd.DataFrame]:
-    """Return the lists of both sides with both labels, and what was compared of the cheap ones."""
-    roles = [side.role for side in sides]
-    given = [read_side(role, one) for role, one in pair_of(cheap, roles, "cheap", "results under cheap labels").items()]
-    check_metrics([side._replace(role=f"cheap of the {side.role}") for side in given], metrics)
-    own = read_runs({side.role: side.per_user for side in given}, keys, [], "model", units)
-    checks = checks_table({f"cheap: {name}": pair for name, pair in data_checks(given, own, metrics).items()})
-    both = {}
-    for side, more in zip(sides, given, strict=True):
-        shared_metrics(side.per_user, more.per_user, metrics, side.role)
-        both[side.role] = join_labels(side.per_user, more.per_user, metrics, keys, side.role)
-    runs = read_runs(both, keys, [], "model", units)
-    return runs if weight is None else runs.weighted(weight), checks
 
 
 def _metric_bounds(definition: str) -> tuple[float, float] | None:
@@ -293,7 +267,7 @@ def _gate_row(
         means, found = powered_pair([*both[::-1]], [*of_cheap[::-1]], runs, 1 - settings.alpha)
         labelled = {name: found[name] for name in ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")}
         labelled["labels"] = "people"
-        if change.bound == "t" and (powered := _powered_change(change, both, of_cheap, runs)).bound:
+        if change.bound == "t" and (powered := powered_change(change, both, of_cheap, runs)).bound:
             change, (mean_baseline, mean_candidate), labelled["labels"] = powered, means, "both"
     sign = -1 if change.smaller else 1
     low, high = sorted(sign * end for end in change.ends())
@@ -333,19 +307,6 @@ def _both_sides(table: Floats, lists: Mask | bool, worst: float) -> tuple[Floats
     lacks = np.isnan(both) & ~np.isnan(both[::-1])
     both[lacks[::-1] if math.isnan(worst) else lacks] = worst
     return both, lacks
-
-
-def _powered_change(change: Change, both: Floats, cheap: Floats, runs: Runs) -> PoweredChange:
-    """Return the change from both labels beside that of people alone."""
-    sign = -1 if change.smaller else 1
-    y, f = (sign * (one[0] - one[1]) for one in (both, cheap))
-    of_base = (both[1], cheap[1]) if change.relative else (0 * y + 1, 0 * f + 1)
-    judged = np.asarray((runs.table(JUDGED) > 0).any(axis=0))
-    gains, scales = (
-        labelled_units(one, other, judged, runs.weights, runs.unit_of_list) for one, other in ((y, f), of_base)
-    )
-    own = {one.name: getattr(change, one.name) for one in fields(Change)}
-    return PoweredChange(**own, gains=gains, scales=scales)
 
 
 def _worst_value(metric: str, better: str, values: tuple[float, float] | None) -> float:

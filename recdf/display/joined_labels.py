@@ -15,10 +15,8 @@ import pandas as pd
 from ..errors import OptionError, kind_of
 from ..evaluation.mean_tables import unit_codes
 from ..evaluation.result import Evaluation
-from ..experiments.compare.cheap_labels import JUDGED, join_labels, label_sentences, labelled_values
-from ..experiments.compare.cheap_labels import powered_row as numbers_of
+from ..experiments.compare.cheap_labels import JUDGED, join_labels, label_sentences, labelled_row, labelled_values
 from ..experiments.decide.verdict import PAIR_WARNINGS
-from ..stats.prediction_powered import labelled_units
 from .given_tables import column_names, labels
 from .pairs import model_rows
 
@@ -56,7 +54,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
         found.summary[name] = values
     numbers["what"] = [f"{column} of {model}" if by else column for _, model, column in at]
     first = numbers[[column == names[0] for *_, column in at]]
-    said = label_sentences(first["n_human"], first["n"] - first["n_human"], first.to_dict("records"))
+    said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))
     doubts = [text for word, text in PAIR_WARNINGS.items() if numbers["warning"].str.contains(word).any()]
     spec[LABELS] = [*said, *(f"{text[0].upper()}{text[1:]}.".replace("verdict", "interval") for text in doubts)]
     return found
@@ -69,13 +67,9 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         own = result.per_user.take(at)
         y, f = labelled_values(own, column)
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
-        unit, judged = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None, own[JUDGED].to_numpy(bool)
-        units = labelled_units(y, f, judged, weights, unit)
-        row = {"warning": "few_human", "bias_low": np.nan}
-        n_human = int(np.count_nonzero(judged & ~np.isnan(y)))
-        if min(n_human, len(units.y)) > 2:
-            row = numbers_of(units, spec.get("confidence", 0.95))
-            row |= {"value": row["mean"], **(dict.fromkeys(RESTATED[1:4], np.nan) if row["warning"] else {})}
-        n = int(np.count_nonzero(~np.isnan(f)))
-        found.append({**row, "n": n, "n_undefined": len(f) - n, "n_human": n_human})
-    return pd.DataFrame(found).reindex(columns=list(dict.fromkeys([*RESTATED, *found[0], "bias", "weight"])))
+        unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
+        row = labelled_row(y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95))
+        n_undefined = int(np.isnan(f).sum())
+        doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["warning"] else {}
+        found.append({**row, "value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined, **doubtful})
+    return pd.DataFrame(found)

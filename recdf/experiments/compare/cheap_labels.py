@@ -29,6 +29,7 @@ from ..decide.verdict import directions
 from ..experiment_columns import (
     Codes,
     Floats,
+    Mask,
     frame_of,
     key_codes,
     metric_specs,
@@ -320,6 +321,18 @@ def powered_row(
     }  # fmt: skip
 
 
+def labelled_row(
+    y: Floats, f: Floats, judged: Mask, weights: Floats | None, unit: Codes | None, confidence: float,
+    beside: Sequence[Floats] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """The same from the values of lists, with their numbers; null for fewer than three lists of people."""
+    units = labelled_units(y, f, judged, weights, unit, beside)
+    counts = {"n_human": int((judged & ~np.isnan(y)).sum()), "n_cheap": int((~judged & ~np.isnan(f)).sum())}
+    if min(counts["n_human"], len(units.y)) > 2:
+        return powered_row(units, confidence) | counts
+    return dict.fromkeys(["df", *POWERED_COLUMNS], np.nan) | counts | {"warning": "few_human"}
+
+
 def powered_pair(
     pair: Sequence[Floats], cheap: Sequence[Floats], runs: Runs, confidence: float
 ) -> tuple[tuple[float, float], dict[str, Any]]:
@@ -328,18 +341,15 @@ def powered_pair(
     The mean of the baseline is that of its own weight λ, and the other one is apart from it by the difference.
     """
     y, f, base_y, base_f = (runs.per_list(one) for one in (pair[1] - pair[0], cheap[1] - cheap[0], pair[0], cheap[0]))
-    judged = runs.per_list(runs.table(JUDGED).max(axis=0, initial=0, where=~np.isnan(runs.table(JUDGED)))) > 0
-    known = ~np.isnan(f)
-    counts = {"n_human": int((judged & ~np.isnan(y)).sum()), "n_cheap": int((known & ~judged).sum())}
-    if counts["n_human"] < 3 or len(labelled_units(y, f, judged, runs.weights, runs.unit_of_list).y) < 3:
-        return (np.nan, np.nan), dict.fromkeys(CHEAP_COLUMNS, np.nan) | counts | {"warning": "few_human"}
+    table = runs.table(JUDGED)
+    judged = runs.per_list(table.max(axis=0, initial=0, where=~np.isnan(table))) > 0
     found, base = (
-        powered_row(labelled_units(one, other, judged, runs.weights, runs.unit_of_list, [base_f]), confidence)
-        for one, other in ((y, f), (base_y, np.where(known, base_f, np.nan)))
+        labelled_row(one, other, judged, runs.weights, runs.unit_of_list, confidence, [base_f])
+        for one, other in ((y, f), (base_y, np.where(np.isnan(f), np.nan, base_f)))
     )
-    found |= counts | {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
+    found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
     row = {name: found[name] for name in (*CHEAP_COLUMNS, "warning")}
-    row["estimate"] = Arm(found["mean"], found["se"] ** 2, found["df"])
+    row["estimate"] = None if np.isnan(found["mean"]) else Arm(found["mean"], found["se"] ** 2, found["df"])
     return (base["mean"], base["mean"] + found["mean"]), row
 
 
