@@ -97,7 +97,8 @@ def _streamed_audit(
     n_parts = int(COPIES * size // memory_bytes(given.memory_limit)) + 1
 
     def batches(role: str) -> Iterator[pd.DataFrame]:
-        return (lists[role].frame(sources[role].as_pandas(table)) for table in sources[role].batches(names[role], 2**20))
+        tables = sources[role].batches(names[role], 2**20)
+        return (lists[role].frame(sources[role].as_pandas(table)) for table in tables)
 
     def part_of(frame: pd.DataFrame) -> Any:  # by the user's id alone and not its dtype
         ids = frame[keys[0]].astype(str).astype(object)

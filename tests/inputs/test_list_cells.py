@@ -268,7 +268,7 @@ def test_the_command(tmp_path, capsys, ending, stream, form):
     if not stream:
         code, _, err = run(capsys, "check", *words, *flags)
         assert code in (0, 1), err
-    code, out, err = run(capsys, "audit", *words, *flags, *stream, "-q")
+    code, _, err = run(capsys, "audit", *words, *flags, *stream, "-q")
     assert code in (0, 1), err
     if form == "texts" and ending == "parquet":  # an empty field of a CSV file is a null id
         code, _, err = run(capsys, "evaluate", *words, "-m", "ndcg@2", *stream)
