@@ -254,7 +254,7 @@ def page() -> str:
     lines += [f'| {name} | `{theirs}` | `{ours}` with `like="{name}"` |' for (name, theirs), ours in VARIANTS.items()]
     lines += ["", "## The same five users by every convention, at k = 10", "", _section9(), ""]
     here = Path(__file__).parent
-    parts = ("measures.md", "ir_measures.md", "wrong_numbers.md")
+    parts = ("average_precision.md", "measures.md", "ir_measures.md", "wrong_numbers.md")
     lines += [(here / name).read_text(encoding="utf-8").rstrip() + "\n" for name in parts]
     return "\n".join(lines)
 
