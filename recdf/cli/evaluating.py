@@ -24,6 +24,7 @@ from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import RESULT_FILES, staged, sweep
 from ..evaluation.shown import EXCLUDED
+from ..formats.file_sets import FileSet, is_remote, is_text_file, read_beside, read_files
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
 from ..inputs.options import NAMES, OPTIONS, Options, as_columns
@@ -32,7 +33,6 @@ from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..tables.findings import finding_of
 from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
-from .files import FileSet, is_remote, is_text_file, read_beside, read_files
 from .output import digest_of_result, fail_on, give_tables, note, print_tables, verbose
 
 OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}

@@ -30,8 +30,8 @@ from .._version import __version__
 from ..errors import RecdfError
 from ..evaluation.publishing import RUN, SUMMARY_FILE, staged, staging_folder
 from ..experiments.decide.verdict import NOT_ALIKE
+from ..formats.file_sets import FileSet, is_remote
 from .arguments import add_arguments
-from .files import FileSet, is_remote
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..errors import DataError, OptionError
 from ..evaluation.publishing import made, staging_folder
+from ..formats.file_sets import is_text_file, read_files
 from ..inputs.options import as_columns
 from ..logs.impressions import SPANS, from_impressions
 from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
@@ -27,7 +28,6 @@ from .arguments import (
     given_parameters,
     local,
 )
-from .files import is_text_file, read_files
 from .output import print_tables
 
 LOG_COLUMN_FLAGS = (
