@@ -49,6 +49,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.compare.compare_models": ["compare_models"],
         "experiments.compare.compare_variants": ["compare_variants"],
         "experiments.join.join_experiment": ["join_experiment"],
+        "formats.reading": ["read"],
         "inputs.conventions": ["Convention", "conventions_table"],
         "inputs.options": ["Options"],
         "logs.impressions": ["from_impressions"],

@@ -10,8 +10,10 @@ import glob
 import operator
 import os
 import re
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,10 @@ from ..diagnostics.data_profiles import data_profile
 from ..diagnostics.history import PROFILE, PROFILED
 from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import RESULT_FILES, staged, sweep
+from ..evaluation.publishing import RESULT_FILES, staged, staging_folder, sweep
 from ..evaluation.shown import EXCLUDED
-from ..formats.file_sets import FileSet, is_remote, is_text_file, read_beside, read_files
+from ..formats.file_sets import FileSet, is_remote, read_beside, read_files
+from ..formats.parquet_pieces import as_parquet
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
 from ..inputs.options import NAMES, OPTIONS, Options, as_columns
@@ -124,8 +127,8 @@ def add_evaluate(commands: Any) -> None:
     add_arguments(files, {
         "--allow-empty": "evaluate files without rows, or without a common user or item; else exit code 1",
         "--stream":
-            "read --true and --pred piece by piece, so that they may be larger than memory: parquet files, folders "
-            "of them, or quoted globs ('pred/*.parquet')",
+            "read --true and --pred piece by piece, so that they may be larger than memory; files that are no parquet "
+            "files are first written as such to the temporary folder (TMPDIR)",
         "--memory-limit SIZE":
             "memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
     })  # fmt: skip
@@ -173,6 +176,11 @@ def _streamed_days(source: Source, name: str) -> pd.Series:
 
 
 def _evaluate(given: argparse.Namespace) -> None:
+    with scratch_folder(given):
+        _evaluate_files(given)
+
+
+def _evaluate_files(given: argparse.Namespace) -> None:
     if given.profile and (given.out is None or given.stream or given.memory_limit is not None):
         raise OptionError("--profile needs --out, and files that are read as a whole: leave out --stream")
     _settle(given)
@@ -210,7 +218,7 @@ def _evaluate(given: argparse.Namespace) -> None:
         _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
         check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
         where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
-        result = evaluate_parquet(given.true, given.pred, given.metrics, **where, **options)
+        result = evaluate_parquet(*given.streamed, given.metrics, **where, **options)
     else:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
         check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
@@ -261,14 +269,33 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
 def _streamed(given: argparse.Namespace, options: Mapping[str, Any]) -> dict[str, Source]:
     """Find the files to read piece by piece, and say how many rows they have."""
     paths = {"true": given.true, "pred": given.pred}
-    for path in paths.values():
-        if is_text_file(path) or is_remote(path):
-            raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
-    named = {name: NamedFiles(path, options.get(f"{name}_cols", {})) for name, path in paths.items()}
+    files = streamed_files(given, options, paths)
+    given.streamed = [files[name] for name in paths]
+    named = {name: NamedFiles(path, options.get(f"{name}_cols", {})) for name, path in files.items()}
     sources = {name: Source(path, name) for name, path in named.items()}
     for name, one in sources.items():
         _say_read(given, name, paths[name], **one.read)
     return sources
+
+
+@contextmanager
+def scratch_folder(given: argparse.Namespace) -> Iterator[None]:
+    """Make a temporary folder, if files are to be read piece by piece."""
+    if given.stream or given.memory_limit is not None:
+        with staging_folder(Path(tempfile.gettempdir())) as given.scratch:
+            yield
+    else:
+        yield
+
+
+def streamed_files(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parquet files with the rows of these files, which have standard names where they had to be written."""
+    names = {name: options.get(f"{name}_cols") for name in paths}
+    files = as_parquet(paths, id_columns(options), as_columns(options.get("by")), names, given.scratch)
+    for name in paths:
+        if files[name] != paths[name]:
+            options.pop(f"{name}_cols", None)
+    return files
 
 
 def read_frames_of(
