@@ -82,7 +82,7 @@ def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
 
 
 def _streamed_audit(
-    given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: Mapping[str, Any]
+    given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: dict[str, Any]
 ) -> Audited:
     """Audit the users in parts, each read from the files by itself; the counts are those of the whole."""
     files = {"true": given.true, "pred": given.pred} | {name: one for name, one in paths.items() if name != "items"}
@@ -97,7 +97,8 @@ def _streamed_audit(
     n_parts = int(COPIES * size // memory_bytes(given.memory_limit)) + 1
 
     def batches(role: str) -> Iterator[pd.DataFrame]:
-        return (_timed(sources[role].as_pandas(table), given.time_col) for table in sources[role].batches(names[role], 2**20))
+        source = sources[role]
+        return (_timed(source.as_pandas(table), given.time_col) for table in source.batches(names[role], 2**20))
 
     def part_of(frame: pd.DataFrame) -> Any:  # by the user's id alone and not its dtype
         ids = frame[keys[0]].astype(str).astype(object)

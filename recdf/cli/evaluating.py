@@ -70,7 +70,7 @@ def check_age(given: argparse.Namespace) -> None:
         path = getattr(given, name)
         if is_remote(path):
             raise OptionError(f"--max-age looks at files of this machine, and --{name} {path} is an address")
-        age = time.time() - max(os.stat(file).st_mtime for file in FileSet.of(path).paths)
+        age = time.time() - max(os.stat(file).st_mtime for file in FileSet.of(path).files)
         if age > float(found[1]) * UNIT_SECONDS[found[2]]:
             old = f"{age / 3600:,.1f} h old"
             raise Unexpected(f"the newest file of --{name} {path} is {old}; --max-age is {given.max_age}")
@@ -217,8 +217,8 @@ def _evaluate_files(given: argparse.Namespace) -> None:
     if stream:
         _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
         check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
-        where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
-        result = evaluate_parquet(*given.streamed, given.metrics, **where, **options)
+        where: dict[str, Any] = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
+        result = evaluate_parquet(given.true_parquet, given.pred_parquet, given.metrics, **where, **options)
     else:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
         check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
@@ -266,11 +266,11 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
         raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
 
 
-def _streamed(given: argparse.Namespace, options: Mapping[str, Any]) -> dict[str, Source]:
+def _streamed(given: argparse.Namespace, options: dict[str, Any]) -> dict[str, Source]:
     """Find the files to read piece by piece, and say how many rows they have."""
     paths = {"true": given.true, "pred": given.pred}
     files = streamed_files(given, options, paths)
-    given.streamed = [files[name] for name in paths]
+    given.true_parquet, given.pred_parquet = files["true"], files["pred"]
     named = {name: NamedFiles(path, options.get(f"{name}_cols", {})) for name, path in files.items()}
     sources = {name: Source(path, name) for name, path in named.items()}
     for name, one in sources.items():
@@ -309,7 +309,7 @@ def read_frames_of(
     columns = [one for one in columns if isinstance(one, str)]
     names = {name: options.pop(f"{name}_cols", None) for name in ("true", "pred")}
     frames = read_files(paths, id_columns(options), as_columns(options.get("by")), columns, names)
-    read = {name: {"files": len(FileSet.of(paths[name]).paths), "rows": len(frame)} for name, frame in frames.items()}
+    read = {name: {"files": len(FileSet.of(paths[name]).files), "rows": len(frame)} for name, frame in frames.items()}
     for name, own in read.items():
         _say_read(given, name, paths[name], **own)
     given.files = {name: read[name] for name in ("true", "pred")}

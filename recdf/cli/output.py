@@ -280,7 +280,7 @@ def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         paths: list[str] = []
         for value in map(str, values if isinstance(values, list) else [values]):
             with suppress(OSError, RecdfError):
-                paths += [] if is_remote(value) else FileSet.of(value).paths
+                paths += [] if is_remote(value) else FileSet.of(value).files
         yield action.dest, [path for path in paths if not path.endswith(".json")]  # no record of an earlier run
 
 

@@ -128,6 +128,11 @@ class FileSet:
         return cls(name, paths)
 
     @property
+    def files(self) -> list[str]:
+        """The files themselves, also where a folder is read as one table."""
+        return self.paths if self.system else [file for path in self.paths for file in data_files(path)]
+
+    @property
     def is_plain_parquet(self) -> bool:
         """Whether these are parquet files of this machine, which others can read as they are."""
         return self.format.name == "parquet" and self.system is None
@@ -142,7 +147,10 @@ class FileSet:
         if (given := _format_given(self.name)) is not None:
             return given
         files = [InputFile(path, self.system) for path in self.paths]
-        found = {one.ending: format_of(one) for one in reversed(files)}
+        try:
+            found = {one.ending: format_of(one) for one in reversed({one.ending: one for one in files[::-1]}.values())}
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(f"{self.name} cannot be read: {error}") from error
         if len({one.name for one in found.values()}) > 1:
             raise DataError(f"{self.name} holds files of several kinds ({', '.join(sorted(found))}); expected one")
         return found[files[0].ending]

@@ -10,11 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from ..errors import DataError, OptionError, closest
 from .table_readers import (
-    FLOAT,
     InputFile,
     TableReader,
     arrow_tables,
@@ -29,19 +26,20 @@ from .table_readers import (
     of_member,
     parquet_tables,
     trec,
+    with_number,
 )
 
-OTHER_ENDING = "*"  # an ending that no format has
+UNNAMED = "*"  # an ending that no format has
 
 
 @dataclass(frozen=True)
 class Format:
     """A format of files.
 
-    name · made_by : who writes it · endings : of file names, without compression; `OTHER_ENDING` is every ending that no record
-    has; none for a folder · seen_by : how a file is recognised beside its ending, in words, and `known`, which tells ·
-    columns : what the frame has, in words · read : the reader · names : column of the file → name in the frame ·
-    inferred : its ids are integers or text by what is written, else they are as the format says.
+    name · made_by : who writes it · endings : of file names, without compression; none for a folder, and `UNNAMED` is
+    every ending that no record has · seen_by : how a file is recognised beside its ending, in words, and `known`, which
+    tells · columns : what the frame has, in words · read : the reader · names : column of the file → name in the frame
+    · inferred : its ids are integers or text by what is written, else they are as the format says.
     """
 
     name: str
@@ -55,7 +53,7 @@ class Format:
     inferred: bool = False
 
 
-def _folder_with(*names: str) -> Callable[[InputFile], bool]:
+def _folder_of(*names: str) -> Callable[[InputFile], bool]:
     """Tell a folder, in which these names are."""
     return lambda file: set(names) <= set(file.inside)
 
@@ -81,7 +79,7 @@ def _campaign(file: InputFile) -> str:
     return next(name for name in file.inside if name.endswith(".csv") and name != "item_context.csv")
 
 
-def _test_of_beir(file: InputFile) -> str:
+def _beir_test(file: InputFile) -> str:
     """Return the judgements of a folder of BEIR: those of the test, or the only ones."""
     found = InputFile(f"{file.path}/qrels").inside
     if "test.tsv" not in found and len(found) != 1:
@@ -99,41 +97,38 @@ OF_QRELS = {"query-id": "user_id", "corpus-id": "item_id", "score": "relevance"}
 OF_BANDIT = {"click": "reward", "propensity_score": "propensity", "": "row"}
 JUDGED, AS_NAMED = "user_id, item_id, relevance", "as the file names them"
 BANDIT = "item_id, position, propensity, reward, timestamp, features"
+JUDGEMENTS = with_number(delimited("\t", quoted=False), "score")
 
 FORMATS: dict[str, Format] = {
     record.name: record
     for record in (
         Format("delta", "Delta Lake, by `recdf[delta]`", (), "a folder with `_delta_log`", AS_NAMED, delta_tables,
-               _folder_with("_delta_log")),
+               _folder_of("_delta_log")),
         Format("iceberg", "Apache Iceberg, by `recdf[iceberg]`", (), "a folder with `metadata` and `data`", AS_NAMED,
-               iceberg_tables, _folder_with("metadata", "data")),
+               iceberg_tables, _folder_of("metadata", "data")),
         Format("beir", "BEIR, MTEB", (), "a folder with `qrels` and `corpus.jsonl`; it reads `qrels/test.tsv`", JUDGED,
-               of_member(delimited("\t", quoted=False), _test_of_beir), _folder_with("qrels", "corpus.jsonl"), OF_QRELS),
+               of_member(JUDGEMENTS, _beir_test), _folder_of("qrels", "corpus.jsonl"), OF_QRELS),
         Format("open_bandit", "Open Bandit (obp)", (), "a folder with `item_context.csv`, of which it reads the log",
-               BANDIT, of_member(delimited(","), _campaign), _folder_with("item_context.csv"), OF_BANDIT, inferred=True),
+               BANDIT, of_member(delimited(","), _campaign), _folder_of("item_context.csv"), OF_BANDIT, inferred=True),
         Format("lenskit", "LensKit: `ItemListCollection.save_parquet`", (".parquet",),
                "a column `items` of lists of structs", "the keys of a list, item_id, rank, score", items_of_lists,
                lambda file: "items" in file.schema.names and "struct<" in str(file.schema.field("items").type)),
-        Format("parquet", "pandas, Spark, LensKit's flat layout", (".parquet", ".pq", OTHER_ENDING), "", AS_NAMED,
+        Format("parquet", "pandas, Spark, LensKit's flat layout", (".parquet", ".pq", UNNAMED), "", AS_NAMED,
                parquet_tables, lambda file: file.ending in (".parquet", ".pq") or file.head.startswith(b"PAR1")),
-        Format("arrow", "Arrow IPC, Feather, polars", (".arrow", ".feather", ".ipc", ".arrows", OTHER_ENDING), "", AS_NAMED,
+        Format("arrow", "Arrow IPC, Feather, polars", (".arrow", ".feather", ".ipc", ".arrows", UNNAMED), "", AS_NAMED,
                arrow_tables, lambda file: file.ending != "" and file.head[:4] in (b"ARRO", b"\xff\xff\xff\xff")),
         Format("recbole", "RecBole, atomic files", (".inter", ".item", ".user", ".kg", ".link", ".net"), "",
                "as the header names them, without `:token`", atomic),
-        Format("trec_run", "TREC: trec_eval, Anserini, ranx, ir_measures, BEIR", (".tsv", ".run", ".trec", OTHER_ENDING),
+        Format("trec_run", "TREC: trec_eval, Anserini, ranx, ir_measures, BEIR", (".tsv", ".run", ".trec", UNNAMED),
                "six fields in a line, `Q0` or `0` the second, a number the fifth",
-               "user_id, item_id, score, run", trec(RUN_FIELDS, {"score": FLOAT}), _lines(RUN_LINE)),
-        Format("trec_qrels", "TREC, MS MARCO", (".tsv", ".qrels", ".trec", OTHER_ENDING),
+               "user_id, item_id, score, run", trec(RUN_FIELDS, "score"), _lines(RUN_LINE)),
+        Format("trec_qrels", "TREC, MS MARCO", (".tsv", ".qrels", ".trec", UNNAMED),
                "four fields in a line, `Q0` or `0` the second, an integer the last", f"{JUDGED}, iteration",
-               trec(QRELS_FIELDS, {"relevance": pa.int64()}), _lines(QRELS_LINE)),
+               trec(QRELS_FIELDS, "relevance"), _lines(QRELS_LINE)),
         Format("beir_qrels", "BEIR, MTEB", (".tsv",), "a header with `query-id`, `corpus-id` and `score`", JUDGED,
-               delimited("\t", quoted=False), _header("\t", *OF_QRELS), OF_QRELS),
+               JUDGEMENTS, _header("\t", *OF_QRELS), OF_QRELS),
         Format("beir_qrels_jsonl", "MTEB", (".jsonl",), "the key `corpus-id` in the first line", JUDGED, json_lines,
                _lines(r'.*"corpus-id".*'), OF_QRELS),
-        Format("beir_corpus", "BEIR, MTEB", (".jsonl",), "the keys `_id` and `title` in the first line",
-               "item_id, title, text", json_lines, _lines(r'.*"_id".*"title".*'), {"_id": "item_id"}),
-        Format("beir_queries", "BEIR, MTEB", (".jsonl",), "the keys `_id` and `text`", "user_id, text", json_lines,
-               _lines(r'.*"_id".*"text".*'), {"_id": "user_id"}),
         Format("json", "MTEB predictions, ranx", (".json",), "`{query: {document: number}}`",
                "user_id, item_id, and relevance where all numbers are integers, else score", json_lists),
         Format("kaggle", "submissions of Kaggle", (".csv",),
@@ -158,11 +153,12 @@ def format_named(name: str) -> Format:
 def format_of(file: InputFile) -> Format:
     """Recognise the format of a file or a folder by its name, and where that leaves several by what it holds."""
     known = {ending for one in FORMATS.values() for ending in one.endings}
-    ending = None if file.is_folder else file.ending if file.ending in known else OTHER_ENDING
+    ending = None if file.is_folder else file.ending if file.ending in known else UNNAMED
     for one in FORMATS.values():
         if (ending in one.endings or (ending is None and not one.endings)) and one.known(file):
             return one
-    begins = f"; its first line is {file.lines[0][:100]!r}" if file.lines else ", and it is empty"
+    begins = f"its first line is {file.lines[0][:100]!r}" if file.lines else "it is empty"
     raise DataError(
-        f"{file.path}: the format of this file is not known{begins}; pass ⟦+format=...⟧, one of {', '.join(FORMATS)}"
+        f"{file.path}: the format of this file is not known, and {begins}; name its format (format= of rd.read, "
+        f"--file-format of the command), one of {', '.join(FORMATS)}"
     )

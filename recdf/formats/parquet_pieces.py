@@ -35,7 +35,7 @@ def as_parquet(
         if not files.is_plain_parquet:
             found[name] = os.path.join(folder, name)
             os.mkdir(found[name])
-            _write(files, possible.get(name, {}), [*keys, *by], found[name])
+            _write_pieces(files, possible.get(name, {}), [*keys, *by], found[name])
     return found
 
 
@@ -54,7 +54,7 @@ def _possible_kinds(files: FileSet, ids: Sequence[str]) -> dict[str, list[Any]]:
     return found
 
 
-def _write(files: FileSet, possible: Mapping[str, list[Any]], ids: Sequence[str], folder: str) -> None:
+def _write_pieces(files: FileSet, possible: Mapping[str, list[Any]], ids: Sequence[str], folder: str) -> None:
     from pyarrow import parquet  # costs import time that other commands need not pay
 
     for number, table in enumerate(files.pieces()):

@@ -141,18 +141,29 @@ class _OneSpace:
         return found
 
 
-def trec(names: Sequence[str], numbers: Mapping[str, Any]) -> TableReader:
-    """Return a reader of lines of TREC, in which ids are text and `numbers` has the types of some fields."""
-    fields = delimited(" ", names, quoted=False)
+def trec(names: Sequence[str], number: str) -> TableReader:
+    """Return a reader of lines of TREC, in which one field is a number."""
+    with_fields = with_number(delimited(" ", names, quoted=False), number)
+    none = {name: pa.array([], FLOAT if name == number else LONG_TEXT) for name in names if name[0] != "_"}
 
     def read_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
-        empty = pa.table({name: pa.array([], LONG_TEXT) for name in names if name[0] != "_"})
-        for table in fields(file, piece) if file.lines else [empty]:
-            for name, kind in numbers.items():
-                table = table.set_column(table.column_names.index(name), name, table[name].cast(kind))
-            yield table
+        yield from with_fields(file, piece) if file.lines else [pa.table(none)]
 
     return read_lines
+
+
+def with_number(reader: TableReader, name: str) -> TableReader:
+    """Return a reader of the same text, in which one column holds numbers: integers if they are."""
+
+    def read_number(file: InputFile, piece: int | None) -> Iterator[Any]:
+        for table in reader(file, piece):
+            place = table.column_names.index(name)
+            try:
+                yield table.set_column(place, name, table[name].cast(pa.int64()))
+            except pa.ArrowInvalid:
+                yield table.set_column(place, name, table[name].cast(FLOAT))
+
+    return read_number
 
 
 def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
@@ -276,14 +287,13 @@ def json_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
 
 def _lists_within(found: Any, labels: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Give each mapping of queries to {document: number}, and the keys that lead to it."""
-    held = [one for one in found.values() if isinstance(one, dict)]
-    inner = next((one for lists in held for one in lists.values()), None)
-    if not isinstance(inner, dict):
-        yield labels, found
-        return
-    for name, one in found.items():
-        if isinstance(one, dict) and name != "mteb_model_meta":
+    lists = {name: one for name, one in found.items() if name != "mteb_model_meta"}
+    first = next((one for items in lists.values() for one in items.values()), None)
+    if isinstance(first, dict):
+        for name, one in lists.items():
             yield from _lists_within(one, (*labels, name))
+    else:
+        yield labels, lists
 
 
 def of_member(reader: TableReader, member: Callable[[InputFile], str]) -> TableReader:
