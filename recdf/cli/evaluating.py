@@ -218,7 +218,7 @@ def _evaluate_files(given: argparse.Namespace) -> None:
         _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
         check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
         where: dict[str, Any] = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
-        result = evaluate_parquet(given.true_parquet, given.pred_parquet, given.metrics, **where, **options)
+        result = evaluate_parquet(given.streamed["true"], given.streamed["pred"], given.metrics, **where, **options)
     else:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
         check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
@@ -269,10 +269,8 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
 def _streamed(given: argparse.Namespace, options: dict[str, Any]) -> dict[str, Source]:
     """Find the files to read piece by piece, and say how many rows they have."""
     paths = {"true": given.true, "pred": given.pred}
-    files = streamed_files(given, options, paths)
-    given.true_parquet, given.pred_parquet = files["true"], files["pred"]
-    named = {name: NamedFiles(path, options.get(f"{name}_cols", {})) for name, path in files.items()}
-    sources = {name: Source(path, name) for name, path in named.items()}
+    given.streamed = streamed_files(given, options, paths)
+    sources = {name: Source(path, name) for name, path in given.streamed.items()}
     for name, one in sources.items():
         _say_read(given, name, paths[name], **one.read)
     return sources
@@ -289,13 +287,10 @@ def scratch_folder(given: argparse.Namespace) -> Iterator[None]:
 
 
 def streamed_files(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parquet files with the rows of these files, which have standard names where they had to be written."""
-    names = {name: options.get(f"{name}_cols") for name in paths}
+    """Return parquet files with the rows of these files. Where they had to be written they have standard names."""
+    names = {name: options.pop(f"{name}_cols", {}) for name in paths}
     files = as_parquet(paths, id_columns(options), as_columns(options.get("by")), names, given.scratch)
-    for name in paths:
-        if files[name] != paths[name]:
-            options.pop(f"{name}_cols", None)
-    return files
+    return {name: NamedFiles(one, names[name] if one == paths[name] else {}) for name, one in files.items()}
 
 
 def read_frames_of(

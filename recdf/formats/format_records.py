@@ -87,6 +87,7 @@ def _beir_test(file: InputFile) -> str:
     return "qrels/" + ("test.tsv" if "test.tsv" in found else found[0])
 
 
+PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc", ".arrows")
 # The second field is 0 or Q0 in nearly all files; where it is not, a table of ratings would look the same.
 QRELS_LINE = r"\S+\s+[Qq]?0\s+\S+\s+[-+]?\d+"
 RUN_LINE = r"\S+\s+[Qq]?0\s+\S+\s+\S+\s+[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s+\S+"
@@ -95,7 +96,7 @@ QRELS_FIELDS = ("user_id", "iteration", "item_id", "relevance")
 RUN_FIELDS = ("user_id", "_q0", "item_id", "_rank", "score", "run")
 OF_QRELS = {"query-id": "user_id", "corpus-id": "item_id", "score": "relevance"}
 OF_BANDIT = {"click": "reward", "propensity_score": "propensity", "": "row"}
-JUDGED, AS_NAMED = "user_id, item_id, relevance", "as the file names them"
+QRELS_COLUMNS, AS_NAMED = "user_id, item_id, relevance", "as the file names them"
 BANDIT = "item_id, position, propensity, reward, timestamp, features"
 JUDGEMENTS = with_number(delimited("\t", quoted=False), "score")
 
@@ -106,28 +107,28 @@ FORMATS: dict[str, Format] = {
                _folder_of("_delta_log")),
         Format("iceberg", "Apache Iceberg, by `recdf[iceberg]`", (), "a folder with `metadata` and `data`", AS_NAMED,
                iceberg_tables, _folder_of("metadata", "data")),
-        Format("beir", "BEIR, MTEB", (), "a folder with `qrels` and `corpus.jsonl`; it reads `qrels/test.tsv`", JUDGED,
+        Format("beir", "BEIR, MTEB", (), "a folder with `qrels` and `corpus.jsonl`; it reads `qrels/test.tsv`", QRELS_COLUMNS,
                of_member(JUDGEMENTS, _beir_test), _folder_of("qrels", "corpus.jsonl"), OF_QRELS),
         Format("open_bandit", "Open Bandit (obp)", (), "a folder with `item_context.csv`, of which it reads the log",
                BANDIT, of_member(delimited(","), _campaign), _folder_of("item_context.csv"), OF_BANDIT, inferred=True),
         Format("lenskit", "LensKit: `ItemListCollection.save_parquet`", (".parquet",),
                "a column `items` of lists of structs", "the keys of a list, item_id, rank, score", items_of_lists,
                lambda file: "items" in file.schema.names and "struct<" in str(file.schema.field("items").type)),
-        Format("parquet", "pandas, Spark, LensKit's flat layout", (".parquet", ".pq", UNNAMED), "", AS_NAMED,
-               parquet_tables, lambda file: file.ending in (".parquet", ".pq") or file.head.startswith(b"PAR1")),
-        Format("arrow", "Arrow IPC, Feather, polars", (".arrow", ".feather", ".ipc", ".arrows", UNNAMED), "", AS_NAMED,
-               arrow_tables, lambda file: file.ending != "" and file.head[:4] in (b"ARRO", b"\xff\xff\xff\xff")),
+        Format("parquet", "pandas, Spark, LensKit's flat layout", (*PARQUET, UNNAMED), "its ending, or first bytes",
+               AS_NAMED, parquet_tables, lambda file: file.ending in PARQUET or file.head.startswith(b"PAR1")),
+        Format("arrow", "Arrow IPC, Feather, polars", (*ARROW, UNNAMED), "its ending, or first bytes",
+               AS_NAMED, arrow_tables, lambda file: file.ending in ARROW or file.head.startswith(b"ARROW1")),
         Format("recbole", "RecBole, atomic files", (".inter", ".item", ".user", ".kg", ".link", ".net"), "",
                "as the header names them, without `:token`", atomic),
         Format("trec_run", "TREC: trec_eval, Anserini, ranx, ir_measures, BEIR", (".tsv", ".run", ".trec", UNNAMED),
                "six fields in a line, `Q0` or `0` the second, a number the fifth",
                "user_id, item_id, score, run", trec(RUN_FIELDS, "score"), _lines(RUN_LINE)),
         Format("trec_qrels", "TREC, MS MARCO", (".tsv", ".qrels", ".trec", UNNAMED),
-               "four fields in a line, `Q0` or `0` the second, an integer the last", f"{JUDGED}, iteration",
+               "four fields in a line, `Q0` or `0` the second, an integer the last", f"{QRELS_COLUMNS}, iteration",
                trec(QRELS_FIELDS, "relevance"), _lines(QRELS_LINE)),
-        Format("beir_qrels", "BEIR, MTEB", (".tsv",), "a header with `query-id`, `corpus-id` and `score`", JUDGED,
+        Format("beir_qrels", "BEIR, MTEB", (".tsv",), "a header with `query-id`, `corpus-id` and `score`", QRELS_COLUMNS,
                JUDGEMENTS, _header("\t", *OF_QRELS), OF_QRELS),
-        Format("beir_qrels_jsonl", "MTEB", (".jsonl",), "the key `corpus-id` in the first line", JUDGED, json_lines,
+        Format("beir_qrels_jsonl", "MTEB", (".jsonl",), "the key `corpus-id` in the first line", QRELS_COLUMNS, json_lines,
                _lines(r'.*"corpus-id".*'), OF_QRELS),
         Format("json", "MTEB predictions, ranx", (".json",), "`{query: {document: number}}`",
                "user_id, item_id, and relevance where all numbers are integers, else score", json_lists),

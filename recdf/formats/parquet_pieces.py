@@ -21,7 +21,7 @@ def as_parquet(
     Files are read piece by piece, twice where their columns have no types. Parquet files of this machine stay where
     they are.
     """
-    sets = {name: replace(FileSet.of(path), role=name, names=names.get(name)) for name, path in paths.items()}
+    sets = {name: replace(FileSet.of(path), role=name, names=names[name] or None) for name, path in paths.items()}
     possible = {name: _possible_kinds(files, [*keys, *by]) for name, files in sets.items() if files.is_text}
     schemas = [next(files.pieces()).schema for name, files in sets.items() if name not in possible]
     for key in keys:

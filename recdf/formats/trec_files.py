@@ -69,7 +69,7 @@ def write_trec(
     given: dict[str, Any] = {name: one for name, one in named.items() if one is not None}
     own = Options(**given)
     if not isinstance(own.user_col, str):
-        raise OptionError(f"user_col={own.user_col!r}; a query of TREC has one id: join these columns to one first")
+        raise OptionError(f"⟦user_col={own.user_col!r}⟧; a query of TREC has one id: join these columns to one first")
     if isinstance(frame, Mapping) and kind is None:
         raise OptionError('a mapping may be either; pass ⟦+kind="run"⟧ or ⟦+kind="qrels"⟧')
     role = "true" if kind == "qrels" else "pred"

@@ -6,9 +6,11 @@ random sample of all n + N. The interval then holds however biased the cheap val
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .numbers import Floats
 from .student import student_quantile
@@ -25,12 +27,63 @@ class PoweredMean(NamedTuple):
     weight: float
 
 
-def powered_mean(y: Floats, f: Floats, rest: Floats, tuning: Tuning = "open") -> PoweredMean:
+class LabelledUnits(NamedTuple):
+    """Values of units, whose plain means are the means over lists.
+
+    y, f : exact and cheap values of units that have both · rest : cheap values of the lists that have no exact ones ·
+    share : of the lists (their weights) that have both · same : where units that are in f and in rest stand in each ·
+    beside : other columns, of the lists with exact values and of the rest
+    """
+
+    y: Floats
+    f: Floats
+    rest: Floats
+    share: float
+    same: Sequence[npt.NDArray[np.int64]] = ()
+    beside: Sequence[tuple[Floats, Floats]] = ()
+
+
+def labelled_units(
+    y: Floats, f: Floats, weights: Floats | None = None, unit: npt.NDArray[np.int64] | None = None,
+    beside: Sequence[Floats] = (),
+) -> LabelledUnits:  # fmt: skip
+    """Return the units of some lists; `y` is NaN where nobody judged, and lists without f do not count.
+
+    A unit with the sum S = Σ w x of its lists and W = Σ w has the value m + (S − m·W)/W̄, where m = ΣS/ΣW: the mean of
+    these values is m, and its standard error is that of the ratio.
+    """
+    there, rest = ~np.isnan(y) & ~np.isnan(f), np.isnan(y) & ~np.isnan(f)
+    share = float(there.sum() / max(there.sum() + rest.sum(), 1))
+    if weights is None and unit is None:
+        return LabelledUnits(y[there], f[there], f[rest], share, (), [(one[there], one[rest]) for one in beside])
+    of = np.arange(len(y)) if unit is None else unit
+    totals = [np.bincount(of[at], None if weights is None else weights[at], len(y)) for at in (there, rest)]
+
+    def values(x: Floats, side: int) -> Floats:
+        at, total = (there, rest)[side], totals[side]
+        sums, own = np.bincount(of[at], x[at] if weights is None else (weights * x)[at], len(y)), total > 0
+        mean = sums.sum() / max(total.sum(), 1e-300)
+        return np.asarray(mean + (sums - mean * total)[own] / total[own].mean() if own.any() else sums[own])
+
+    both = (totals[0] > 0) & (totals[1] > 0)
+    same = [np.flatnonzero(both[total > 0]) for total in totals]
+    columns = [(values(one, 0), values(one, 1)) for one in beside]
+    share = float(totals[0].sum() / max(totals[0].sum() + totals[1].sum(), 1e-300))
+    return LabelledUnits(values(y, 0), values(f, 0), values(f, 1), share, same, columns)
+
+
+def powered_mean(
+    y: Floats, f: Floats, rest: Floats, tuning: Tuning = "open", same: Sequence[npt.NDArray[np.int64]] = ()
+) -> PoweredMean:
     """θ = λ·mean_N(f) + mean_n(Y − λf), with variance λ²·var_N(f)/N + var_n(Y − λf)/n.
 
     λ = cov_n(Y, f)/((1 + n/N)·var_n(f)), at least 0, with Student's t of n − 2 degrees of freedom; "clipped" takes the
     variance of all n + N, cuts λ at 1 too, divides by n and N in the variances, and is normal, as ppi-python does.
+    Units that are among the n and among the N (`same` has their places) add twice the covariance of both parts.
+    Without a rest, λ is 0.
     """
+    if not len(rest):
+        f, rest = np.zeros(len(y)), np.zeros(1)
     n, n_rest = len(y), len(rest)
     clipped = tuning == "clipped"
     spread = float(np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1))
@@ -40,40 +93,39 @@ def powered_mean(y: Floats, f: Floats, rest: Floats, tuning: Tuning = "open") ->
     left, ddof = y - weight * f, 0 if clipped else 1
     mean = weight * float(rest.mean()) + float(left.mean())
     var = weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest + float(left.var(ddof=ddof)) / n
-    return PoweredMean(mean, var, np.inf if clipped else n - 2, weight)
+    if len(same):
+        var += 2 * weight * float((left - left.mean())[same[0]] @ (rest - rest.mean())[same[1]]) / (n * n_rest)
+    return PoweredMean(mean, max(var, 0.0), np.inf if clipped else n - 2, weight)
 
 
 def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> PoweredMean:
     """The same mean where unit i was chosen with the probability `chance`, from units whose cheap values are all known.
 
-    θ = λ·mean(all f) + Σ w(Y − λf)/Σw with w = 1/chance and λ = cov_w/var_w. Its variance takes the units for drawn
-    with replacement, which is cautious where they are stratified.
+    θ = λ·mean(all f) + Σ w(Y − λf)/Σw with w = 1/chance. Where the w add up to the number of all units, units of the
+    same chance are a stratum, and their variance is that around their own mean; elsewhere the number of units that each
+    chance stands for is itself an estimate, and the variance is that around the mean of all. λ is the ratio of the same
+    sums, and the degrees of freedom are Satterthwaite's over the strata, less 1.
     """
-    w = 1 / chance
-    share = w / w.sum()
-    off = f - share @ f
-    spread = float(share @ off**2)
-    weight = max(float(share @ (off * (y - share @ y))) / spread, 0.0) if spread > 0 else 0.0
+    share = 1 / chance / (1 / chance).sum()
+    _, stratum, n = np.unique(chance, return_inverse=True, return_counts=True)
+    if n.min() < 2 or not np.isclose((1 / chance).sum(), len(everything), rtol=1e-9):
+        stratum, n = np.zeros(len(y), np.int64), np.array([len(y)])
+    size = np.bincount(stratum, share)
+
+    def off(x: Floats) -> Floats:
+        return np.asarray(share * (x - (np.bincount(stratum, share * x) / size)[stratum]))
+
+    def scatter(one: Floats, other: Floats) -> Floats:
+        return np.asarray(n / (n - 1) * np.bincount(stratum, off(one) * off(other)))
+
+    spread = float(scatter(f, f).sum())
+    weight = max(float(scatter(f, y).sum()) / spread, 0.0) if spread > 0 else 0.0
     left = y - weight * f
+    parts, means = scatter(left, left), np.bincount(stratum, share * left) / size
     middle = float(share @ left)
-    n = len(y)
-    var = weight**2 * float(everything.var(ddof=1)) / len(everything)
-    var += n / (n - 1) * float(share**2 @ (left - middle) ** 2)
-    return PoweredMean(weight * float(everything.mean()) + middle, var, n - 2, weight)
-
-
-def powered_values(y: Floats, f: Floats, human: np.ndarray, found: PoweredMean) -> Floats:
-    """One value for each unit, whose plain mean and variance of the mean are those that were found.
-
-    So whatever takes a mean of values takes this one. `y` counts where `human` is true.
-    """
-    n, total = int(human.sum()), len(f)
-    left = np.where(human, y - found.weight * f, 0.0)
-    middle = left.sum() / n
-    values = found.weight * (1 + n / max(total - n, 1)) * f + np.where(human, (left - middle) * total / n, 0.0)
-    values -= values.mean()
-    plain = values.var(ddof=1) / total
-    return found.mean + values * (np.sqrt(found.var / plain) if plain > 0 else 0.0)
+    var = float((weight**2 * everything.var(ddof=1) + size @ (means - middle) ** 2) / len(everything) + parts.sum())
+    df = float(parts.sum() ** 2 / (parts**2 / (n - 1)).sum()) if parts.any() else len(y) - 1
+    return PoweredMean(weight * float(everything.mean()) + middle, var, df - 1, weight)
 
 
 def powered_interval(found: PoweredMean, confidence: float) -> tuple[float, float]:

@@ -18,7 +18,6 @@ matplotlib.cm.register_cmap = lambda *_, **__: None  # ranx 0.3.21 imports a sea
 for old, new in {"float_": np.float64, "complex_": np.complex128, "unicode_": np.str_}.items():
     setattr(np, old, new)  # RecBole 1.2.1 needs the names of NumPy 1
 
-import beir
 import beir.util
 import deltalake
 import mteb
