@@ -5,6 +5,7 @@ import gzip
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from cli.command import fails, run
 
@@ -133,6 +134,7 @@ def test_streamed_files_of_other_formats_are_evaluated_as_whole_ones(capsys, pre
     assert run(capsys, *call, "--memory-limit", "20KB") == whole
 
 
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="pyarrow 15 streams no frame of text without rows")
 @pytest.mark.usefixtures("folder")
 def test_streamed_files_of_only_a_header(capsys):
     write("true.csv", TRUE)

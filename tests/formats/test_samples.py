@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from cli.command import run
 
@@ -38,6 +39,8 @@ def same(found, expected):
 
 RUNS = ["ranx.trec", "beir.run", "ranx_run.json", "lenskit.parquet", "lenskit_flat.parquet", "polars.arrow",
         "polars.jsonl", "polars.jsonl.gz", "pandas.csv.zst", "mteb/NFCorpus_predictions.json"]  # fmt: skip
+if not hasattr(pa, "string_view"):
+    RUNS.remove("polars.arrow")  # its strings are views, which pyarrow 15 cannot convert
 QRELS = ["ranx_qrels.trec", "ranx_qrels.json", "beir", "beir/qrels/test.tsv"]
 
 
@@ -148,8 +151,6 @@ def test_a_table_of_iceberg(capsys, tmp_path):
     catalog = sql.SqlCatalog("it", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}")
     catalog.create_namespace("ns")
     rows = rd.read(SAMPLES / "polars.arrow")
-    import pyarrow as pa
-
     data = pa.Table.from_pandas(rows.astype({"user_id": object, "item_id": object}), preserve_index=False)
     table = catalog.create_table("ns.pred", schema=data.schema)
     for _ in range(11):  # more than nine states, whose numbers do not sort as text
