@@ -29,6 +29,7 @@ EXTRAS = {
         "numba",
         "plotly",
     ),
+    *("jinja2", "fsspec", "ibis", "narwhals", "deltalake", "pyiceberg", "pytest", "hypothesis", "numpy.polynomial"),
     *("pyarrow.parquet", "pyarrow.dataset", "argparse", "multiprocessing", "seaborn"),
 }
 
