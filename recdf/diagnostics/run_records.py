@@ -17,7 +17,7 @@ from ..inputs.options import Options
 
 COMPARED, HEALTH_FILE, DECIDED, GATED = "comparison.parquet", "health.parquet", "decision.parquet", "gate.parquet"
 RUN_COLUMNS = ["folder", "command", "started", "seconds", "exit", "recdf", "decided"]
-MEANING = ("min_relevance", "judged_only", "users", "duplicates", "nan_score", "ties", "undefined", "propensity_floor")
+OF_MEANING = "min_relevance judged_only users duplicates nan_score ties undefined propensity_floor".split()
 KINDS_OF_COMPARISON = {"model": ("baseline", "model"), "treatment": ("control", "treatment")}
 
 
@@ -122,7 +122,7 @@ def existing_folder(folder: Any) -> Path:
 def definitions_of(spec: Mapping[str, Any]) -> dict[str, str]:
     """Return what each metric of a result means: its definition, and the options of the call that are not the usual."""
     options, usual = spec.get("options", {}), Options().spec()
-    said = [f"; {name}={options[name]}" for name in MEANING if name in options and options[name] != usual[name]]
+    said = [f"; {name}={options[name]}" for name in OF_MEANING if name in options and options[name] != usual[name]]
     words = re.sub(r"[\d,]+ given", "given", "".join(said))  # the number of given users may change every night
     return {metric: one["definition"] + words for metric, one in spec.get("metrics", {}).items()}
 
