@@ -17,7 +17,9 @@ from ..inputs.options import Options
 
 COMPARED, HEALTH_FILE, DECIDED, GATED = "comparison.parquet", "health.parquet", "decision.parquet", "gate.parquet"
 RUN_COLUMNS = ["folder", "command", "started", "seconds", "exit", "recdf", "decided"]
-OF_MEANING = "min_relevance judged_only users duplicates nan_score ties undefined propensity_floor".split()
+OF_MEANING = (
+    "min_relevance", "judged_only", "users", "duplicates", "nan_score", "ties", "undefined", "propensity_floor",
+)  # fmt: skip
 KINDS_OF_COMPARISON = {"model": ("baseline", "model"), "treatment": ("control", "treatment")}
 
 
