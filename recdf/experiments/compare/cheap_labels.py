@@ -236,20 +236,28 @@ def join_labels(
     return cheap.assign(**values, **of_people, **{JUDGED: 1.0 * (row >= 0)})
 
 
-def labels_of_both(per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str) -> tuple[Any, Any]:
-    """Return what `compare_models` takes, with both labels, and the metrics that both have."""
+def labels_of_both(
+    per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str, others: Sequence[str]
+) -> tuple[Any, Any]:
+    """Return what `compare_models` takes, with both labels, and the metrics that both have.
+
+    `others` are columns that the comparison reads; they are those of `cheap`, which has all lists.
+    """
     given = getattr(cheap, "per_user", cheap)
-    if isinstance(per_user, Mapping) != isinstance(given, Mapping) or (
-        isinstance(given, Mapping) and set(per_user) != set(given)
-    ):
-        raise OptionError("cheap has other models or another form than per_user; expected the same models in both")
-    if isinstance(given, Mapping):
-        names = shared_metrics(next(iter(per_user.values())), next(iter(given.values())), metrics, "per_user")
-        return {name: join_labels(one, given[name], names, keys, "per_user") for name, one in per_user.items()}, names
-    names = shared_metrics(per_user, given, metrics, "per_user")
-    require(given, "cheap", [model_col])
-    given = given[given[model_col].isin(per_user[model_col])]
-    return join_labels(per_user, given, names, [model_col, *keys], "per_user"), names
+    if isinstance(per_user, Mapping):
+        if not isinstance(given, Mapping) or set(per_user) != set(given):
+            raise OptionError("cheap is no mapping of the same models as per_user; expected the same form of both")
+        first = next(iter(per_user))
+        names = shared_metrics(per_user[first], given[first], metrics, "per_user")
+        pairs: dict[Any, Any] = {name: (one, frame_of("cheap", given[name]), keys) for name, one in per_user.items()}
+    else:
+        names = shared_metrics(per_user, given, metrics, "per_user")
+        known: pd.DataFrame = given[given[require(given, "cheap", [model_col])[0]].isin(per_user[model_col])]
+        pairs = {"": (per_user, known, [model_col, *keys])}
+    for _, one, _ in pairs.values():
+        require(one, "cheap", others)
+    joined = {name: join_labels(own, one, names, key, "per_user") for name, (own, one, key) in pairs.items()}
+    return joined if isinstance(per_user, Mapping) else joined[""], names
 
 
 def _judged_lists(
