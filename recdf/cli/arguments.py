@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import WORDS, Mention, OptionError
+from ..formats.file_sets import PathOfFormat
+from ..formats.format_records import format_named
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.door import check_names_of_columns
 from ..inputs.options import AT_THE_DOOR, NAMES, OPTIONS
 
 FILES_HELP = (
-    "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
-    "address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a column. Ids in text files "
-    "are integers where every file writes the column as plain integers (7, not 007 or 7.0), else text."
+    "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or qrels of TREC, ...; also "
+    ".csv.gz), a folder of such files, a quoted glob ('pred/*.parquet'), or an address (s3://, gs://, https://) that "
+    "fsspec reads; folders named day=2026-11-20 make a column. Ids in CSV files are integers where every file writes "
+    "the column as plain integers (7, not 007 or 7.0), else text."
 )
 
 
@@ -280,3 +283,19 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Return those of the parameters that were given."""
     return {name: getattr(given, name) for name in names if hasattr(given, name)}
+
+
+def add_file_formats(command: Any) -> None:
+    """Add the flag of formats that names do not tell, for a command with files."""
+    if command.epilog == FILES_HELP:
+        text = "format of a file whose name does not tell it, by its argument: true=trec_qrels pred=trec_run"
+        add_arguments(command, {"--file-format ARGUMENT=FORMAT ...": text})
+
+
+def with_formats(given: argparse.Namespace) -> None:
+    """Give the paths of the call the formats that --file-format names."""
+    for name, form in as_pairs("--file-format", getattr(given, "file_format", None), "true=trec_qrels").items():
+        path = getattr(given, name.replace("-", "_"), None)
+        if not isinstance(path, str):
+            raise OptionError(f"--file-format {name}={form}: there is no file --{name}")
+        setattr(given, name.replace("-", "_"), PathOfFormat(path, format_named(form).name))

@@ -12,10 +12,10 @@ from ..diagnostics.history import History
 from ..diagnostics.run_records import past_runs, past_tests
 from ..errors import OptionError
 from ..experiments.decide.proxy_metrics import proxy_metrics
+from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
 from ..tables.cells import brief
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
-from .files import read_files
 from .output import give_tables, text_table, verdicts_fail
 
 HISTORY_FILES = tuple(f"{name}.parquet" for name in ("changes", "drift", "summary", "runs", "tests", "proxies"))

@@ -45,7 +45,7 @@ def as_frame(
     if isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
-        hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call rd.evaluate_parquet"
+        hint = f"; read the file first, as in {role} = rd.read({role}), or call rd.evaluate_parquet"
     raise TypeError(
         f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"

@@ -45,7 +45,8 @@ class Source:
             self.n_rows = sum(fragment.metadata.num_rows for fragment in self.fragments)
             physical = [fragment.physical_schema for fragment in self.fragments]
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{role}: {path} cannot be read as parquet: {error}") from error
+            said = "files of other formats are read by rd.read, and by recdf evaluate --stream"
+            raise DataError(f"{role}: {path} cannot be read as parquet: {error}; {said}") from error
         if not physical:
             raise DataError(f"{role}: {path} holds no parquet file")
         named = folder_columns(self.files)

@@ -269,7 +269,7 @@ def test_usage_errors(capsys, arguments, expected):
         (["-m", "mrr", "--true", "empty.csv"], "empty.csv cannot be read"),
         (["-m", "mrr", "--true", "latin.csv"], "latin.csv cannot be read"),
         (["-m", "mrr", "--true", "long_row.csv"], "long_row.csv cannot be read"),
-        (["-m", "mrr", "--true", "notes.txt"], "expected a .parquet, .csv or .tsv file"),
+        (["-m", "mrr", "--true", "notes.txt"], "its first line is 'user_id,item_id'; name its format"),
         (["-m", "mrr", "--out", "true.csv/results"], "true.csv"),
     ],
 )

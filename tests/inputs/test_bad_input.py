@@ -282,7 +282,7 @@ TABLE = [
     ({"true": [1, 2]}, TypeError, TypeError, ["true is a list", "DataFrame"]),
     ({"pred": None}, TypeError, TypeError, ["pred is None; expected a DataFrame"]),
     ({"pred": PRED.to_numpy()}, TypeError, TypeError, ["pred is an ndarray", "{'u1': ['i1', 'i2']}"]),
-    ({"pred": "pred.parquet"}, TypeError, TypeError, ["pandas.read_parquet(pred), or call rd.evaluate_parquet"]),
+    ({"pred": "pred.parquet"}, TypeError, TypeError, ["rd.read(pred), or call rd.evaluate_parquet"]),
     ({"pred": {"user_id": [1, 1], "item_id": [2, 3]}}, TypeError, TypeError, ["look like columns", "DataFrame("]),
     ({"pred": {"u": "abc"}}, TypeError, TypeError, ["'u'", "'abc'", "list"]),
     ({"pred": {"u": 5}}, TypeError, TypeError, ["'u'", "5"]),
