@@ -41,7 +41,7 @@ from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
-PLACE = "place of list"
+ORDER_OF_LISTS = "place of list"
 JUDGED = "judged by people"  # a column of a table that has both labels
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
@@ -157,7 +157,7 @@ def prediction_powered(
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     rows = []
     for model, own in sides.items():
-        if base is not None and not own[[PLACE, JUDGED]].equals(base[[PLACE, JUDGED]]):
+        if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(base[[ORDER_OF_LISTS, JUDGED]]):
             raise DataError(f"{baseline} and {model} have other lists, or people judged other lists of them")
         judged = own[JUDGED].to_numpy(bool)
         for name in names:
@@ -270,8 +270,8 @@ def _judged_lists(
         if not ((values > 0) & (values <= 1)).all():
             raise DataError(f"human[{name!r}] is not in (0, 1] everywhere; expected probabilities")
     joined = join_labels(human, cheap.assign(**dict.fromkeys(chance, 1.0)), [*names, *chance], [*by, *keys])
-    (joined[PLACE],), _ = key_codes([("cheap", joined)], keys)
-    rows = joined.sort_values(PLACE, kind="stable", ignore_index=True)
+    (joined[ORDER_OF_LISTS],), _ = key_codes([("cheap", joined)], keys)
+    rows = joined.sort_values(ORDER_OF_LISTS, kind="stable", ignore_index=True)
     models = joined[model_col].drop_duplicates().tolist() if by else [None]
     return {model: rows[rows[model_col] == model].reset_index(drop=True) if by else rows for model in models}
 
