@@ -126,6 +126,7 @@ CONVENTIONS: dict[str, Convention] = {
                 mapr={"normalizer": "achievable"}, ndcg=BINARY, auc={"tied": "ranked", "one_class": "share"},
                 surprisal={"normalize": True, "divisor": "k"}, unexpectedness={"divisor": "k"}),
             differs={
+                "categories": "RePlay leaves equal scores in no defined order.",
                 "unseen": "RePlay gives 1 to a user without recommendations; recdf leaves it undefined.",
                 "unexpectedness": "RePlay gives 0 to a user without recommendations or baseline; recdf gives 1.",
             },
