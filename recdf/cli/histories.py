@@ -56,6 +56,9 @@ def add_history(commands: Any) -> None:
 def _run_history(given: argparse.Namespace) -> int:
     tests = past_tests(given.results)
     tables: dict[str, pd.DataFrame] = {"runs": past_runs(given.results)}
+    if not len(tests) and (given.offline or given.online):
+        raise OptionError(f"--offline and --online are about experiments, and {given.results} holds none: a folder "
+                          "each, with the results of recdf compare and recdf experiment")  # fmt: skip
     said = []
     if not len(tests) or given.metric or given.since:
         dated, more = _job_tables(given)
