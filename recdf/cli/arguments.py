@@ -7,6 +7,7 @@ import ast
 import inspect
 import os
 import re
+import shlex
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from ..formats.file_sets import PathOfFormat
 from ..formats.format_records import format_named
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.door import check_names_of_columns
-from ..inputs.options import AT_THE_DOOR, NAMES, OPTIONS
+from ..inputs.options import NAMES, OPTIONS
 
 FILES_HELP = (
     "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or qrels of TREC, ...; also "
@@ -125,7 +126,8 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
     value = [f"{name}={one}" for name, one in value.items()] if isinstance(value, dict) else value
     values = [] if value is True else value if isinstance(value, list | tuple) else [value]
     named = f"{ast.literal_eval(part.key[1:-1])}=" if part.key else ""
-    return " ".join([flags[part.name], *(f"{named}{one}" for one in values if one != "")])
+    as_shells_take_it = shlex.quote if part.name == "items_sep" else str
+    return " ".join([flags[part.name], *(as_shells_take_it(f"{named}{one}") for one in values if one != "")])
 
 
 def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
@@ -216,7 +218,7 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
                 shape = {"metavar": "{" + ",".join(one.constraint.values) + "} or FILE", "type": file}
             elif one.flag_alone:
                 shape["nargs"] = "*"
-            elif name in AT_THE_DOOR:
+            elif name.endswith("_cols"):
                 shape = {"metavar": "NAME=COLUMN", "nargs": "+"}
             _add_documented(group, name, one.doc, one.default, shape)
 
@@ -246,7 +248,7 @@ def _add_documented(group: Any, name: str, text: str, default: Any, shape: Mappi
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
-    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in AT_THE_DOOR}
+    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in ("true_cols", "pred_cols")}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
     for name, found in pairs.items():
         check_names_of_columns(found, name.removesuffix("_cols"), one)

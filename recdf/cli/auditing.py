@@ -11,9 +11,10 @@ import pandas as pd
 
 from ..diagnostics.audits import Audited, audit, audited, question
 from ..formats.file_sets import read_beside
+from ..inputs.list_cells import item_lists
 from ..inputs.options import NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
-from ..partitions.source import Source
+from ..partitions.source import Source, frame_of_arrow
 from .arguments import add_arguments, add_command, add_options, add_out, given_options
 from .evaluating import (
     NOT_OF_CHECK,
@@ -91,6 +92,9 @@ def _streamed_audit(
     keys = id_columns(options)
     wanted = {*keys, given.time_col, "score", "rank", "relevance", *as_columns(options.get("by"))}
     wanted |= {one for name, one in options.items() if name.endswith("_col") and isinstance(one, str)}
+    empty = {role: frame_of_arrow(one.schema.empty_table()) for role, one in sources.items()}
+    lists = item_lists(empty, keys[-1], options.pop("items_sep", None), options.pop("wide", None))
+    wanted |= {*lists["pred"].wide}
     names = {role: [name for name in one.schema.names if name in wanted] for role, one in sources.items()}
     items = read_beside(paths["items"], sources["pred"].files_schema, keys, []) if "items" in paths else None
     size = sum(one.n_rows * one.row_bytes(names[role]) for role, one in sources.items() if role != "log")
@@ -98,7 +102,8 @@ def _streamed_audit(
 
     def batches(role: str) -> Iterator[pd.DataFrame]:
         source = sources[role]
-        return (_timed(source.as_pandas(table), given.time_col) for table in source.batches(names[role], 2**20))
+        frames = map(source.as_pandas, source.batches(names[role], 2**20))
+        return (_timed(lists[role].frame(frame), given.time_col) for frame in frames)
 
     def part_of(frame: pd.DataFrame) -> Any:  # by the user's id alone and not its dtype
         ids = frame[keys[0]].astype(str).astype(object)

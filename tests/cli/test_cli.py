@@ -95,7 +95,7 @@ def test_every_option_has_an_argument_that_reaches_the_result(capsys, files):
         "undefined": "zero",
         "like": "trec_eval",
     }
-    assert set(given) | {"score_col", "true_cols", "pred_cols"} == set(NAMES)
+    assert set(given) | {"score_col", "true_cols", "pred_cols", "items_sep", "wide"} == set(NAMES)
     true = TRUE.assign(weight=[2.0, 2.0, 1.0], observed=[0.5, 0.1, 1.0])
     true.to_parquet("true.parquet", index=False)
     arguments = []

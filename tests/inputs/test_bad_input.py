@@ -64,7 +64,7 @@ TABLE = [
         true(user_id=pd.Series([["a"], ["b"], ["c"]])),
         rd.IdTypeError,
         TypeError,
-        ["true['user_id']", "list objects", "one id in a row: DataFrame.explode('user_id')"],
+        ["true['user_id']", "list objects", "expected one id in a row"],
     ),
     (true(user_id=[True, True, False]), rd.IdTypeError, TypeError, ["true['user_id']", "bool"]),
     (true(user_id=pd.Series([True, True, False], dtype="boolean")), rd.IdTypeError, TypeError, ["bool"]),
