@@ -11,8 +11,8 @@ import pandas as pd
 
 from ..diagnostics.audits import Audited, audit, audited, question
 from ..errors import OptionError
+from ..inputs.memory_limit import memory_bytes
 from ..inputs.options import NAMES, as_columns
-from ..partitions.memory_limit import memory_bytes
 from ..partitions.source import Source
 from .arguments import add_arguments, add_command, add_options, add_out, given_options
 from .evaluating import NOT_OF_CHECK, add_lists, findings_fail, findings_lines, id_columns, read_frames_of

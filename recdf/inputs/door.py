@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
+import pyarrow as pa
 
-from ..errors import ColumnError, OptionError, closest, kind_of
-from .frames import as_frame
+from ..errors import ColumnError, DataError, OptionError, closest, kind_of
+from .frames import as_frame, frame_of_lazy
+from .lazy_frames import lazy_rows
+from .matrices import is_sparse
 from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, as_columns, parameters
+from .true_and_pred import looks_like_order
 
 # What orders `pred`: an option of a call replaces the other one of its project.
 ONE_OF_TWO = {"score_col": "rank_col", "rank_col": "score_col"}
@@ -35,7 +40,7 @@ class NamedFiles(NamedTuple):
 OF_USER = ("cluster", "unit_col")
 
 
-def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dict[str, Any]:
+def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES, every_number: bool = False) -> dict[str, Any]:
     """Return arguments with those that `options=` states among `takes`, and with frames that have standard names."""
     found = dict(given)
     project = found.pop("options", None)
@@ -49,6 +54,9 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
             stated |= dict.fromkeys(OF_USER, "user_id" if "user_id" in keys else keys[0])
         replaced = [name for name, rival in ONE_OF_TWO.items() if found.get(rival) is not None]
         found = {name: value for name, value in stated.items() if name in takes and name not in replaced} | found
+    if takes is NAMES:
+        _check_matrices(found)
+        found |= _lazy_as_frames(found, every_number)
     for role in ("true", "pred"):
         names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
         if names is not None and found.get(argument) is not None:
@@ -56,6 +64,63 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
             renamed = renamed_columns if argument == role else lambda path, names, _: NamedFiles(path, names)
             found[argument] = renamed(found[argument], names, role)
     return found
+
+
+# Arguments with rows, of which only the columns are read that the call names; and others that name no column.
+OF_NAMED_COLUMNS = ("true", "pred", "base", "items", "log", "exclude", "train")
+OF_NO_NAMES = (*OF_NAMED_COLUMNS, "users", "features", "aspects", "popular")
+USUAL_GROUPS = ("category", "group")  # by default the columns of groups of items
+
+
+def _check_matrices(found: Mapping[str, Any]) -> None:
+    """Raise unless the sparse matrices stand together: their ids are positions, and those of a frame may be others."""
+    given = {name: found[name] for name in OF_NAMED_COLUMNS if found.get(name) is not None and name != "items"}
+    shapes = {name: tuple(one.shape) for name, one in given.items() if is_sparse(one)}
+    if shapes and (others := [name for name in given if name not in shapes]):
+        one = next(iter(shapes))
+        raise TypeError(
+            f"{one} is a sparse matrix, whose ids are positions, and {others[0]} is none, so its ids may be others; name the "
+            f"users and the items: rd.logs.from_sparse({one}, users=, items=), or {one} = rd.logs.from_sparse({one}) if "
+            f"{others[0]} has positions too"
+        )
+    if len(set(shapes.values())) > 1:
+        raise DataError(
+            f"the sparse matrices have different shapes, {shapes}; expected the same users and items in all"
+        )
+
+
+def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, Any]:
+    """Return the lazy rows among the arguments as frames of the columns that the call may ask for."""
+    given = {name: one for name, one in found.items() if not name.endswith("_path")}  # files' places are read later
+    lazy = {name: rows for name, one in given.items() if (rows := lazy_rows(one)) is not None}
+    texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES]) if lazy else set()
+    texts |= {*STANDARD_NAMES, *USUAL_GROUPS}
+    read = {}
+    for name, rows in lazy.items():
+        fields = rows.schema if name in OF_NAMED_COLUMNS else []
+        names = [one.name for one in fields if one.name in texts or _may_order(one, every_number)]
+        read[name] = frame_of_lazy(rows, name, names if fields else rows.schema.names)
+    return read
+
+
+def _may_order(field: pa.Field, every_number: bool) -> bool:
+    """Tell whether a column may order the rows, which warnings speak of, or is a number where all of them are asked."""
+    kind = field.type
+    if every_number and pa.types.is_boolean(kind):
+        return True
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return number and (every_number or looks_like_order(field.name))
+
+
+def _texts(value: Any) -> set[str]:
+    """Return all texts of an argument that may name a column, such as that of a parameter in the string of a metric."""
+    if isinstance(value, str):
+        return {value, *re.findall(r"\w+", value)}
+    if isinstance(value, Mapping):
+        return _texts([*value, *value.values()])
+    if isinstance(value, list | tuple | set | frozenset):
+        return set().union(*map(_texts, value))
+    return _texts(getattr(value, "defaults", ()))
 
 
 def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> None:
@@ -114,7 +179,7 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
     return frame
 
 
-def through_the_door(function: Function, takes: Collection[str] = NAMES) -> Function:
+def through_the_door(function: Function, takes: Collection[str] = NAMES, every_number: bool = False) -> Function:
     """Let a function see its arguments as they are behind the door."""
     order = list(inspect.signature(function).parameters)
 
@@ -123,16 +188,19 @@ def through_the_door(function: Function, takes: Collection[str] = NAMES) -> Func
         named = dict(zip(order, args, strict=False))
         if len(args) > len(order) or named.keys() & kwargs.keys():
             return function(*args, **kwargs)  # Python says what is wrong
-        return function(**at_the_door(named | kwargs, takes))
+        return function(**at_the_door(named | kwargs, takes, every_number))
 
     return with_settled_arguments  # type: ignore[return-value]
 
 
-def takes_options(function: Function) -> Function:
-    """Give a function the shared options, which it takes as `**options`: in its signature, help and arguments."""
+def takes_options(function: Function, every_number: bool = False) -> Function:
+    """Give a function the shared options, which it takes as `**options`: in its signature, help and arguments.
+
+    `every_number` says that it looks at all columns of numbers.
+    """
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    found = through_the_door(function)
+    found = through_the_door(function, every_number=every_number)
     found.__signature__ = signature.replace(parameters=own + parameters())  # type: ignore[attr-defined]
     found.__doc__ = (inspect.getdoc(function) or "").replace("{options}", DESCRIPTION)
     return found

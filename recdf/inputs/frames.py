@@ -18,7 +18,11 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
+from .lazy_frames import LazyRows, lazy_rows
+from .matrices import from_sparse, is_sparse
 from .options import as_columns, collected
+
+UNREAD = "unread columns"  # in `attrs`, for messages
 
 
 def as_frame(
@@ -34,15 +38,29 @@ def as_frame(
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
+    if is_sparse(data):
+        if not isinstance(user_col, str):
+            raise ColumnError(f"{role} is a matrix, which has one row per user, but ⟦user_col={list(user_col)!r}⟧")
+        number = "relevance" if role == "true" else "score"
+        return from_sparse(data, user_col=user_col, item_col=item_col, value_name=number)
+    if (rows := lazy_rows(data)) is not None:
+        return frame_of_lazy(rows, role, rows.schema.names)
+    data = data.to_native() if type(data).__module__.startswith("narwhals.") else data
     refuse_engine_frame(data, role)
-    data = collected(data)
+    if isinstance(data, pd.DataFrame):  # of narwhals
+        return _plain_frame(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return frame
     hint = ""
-    if isinstance(data, list | tuple | np.ndarray):
+    if isinstance(data, np.ndarray) and data.ndim == 2:
+        hint = (
+            f"; if its rows hold the best items of each user, pass rd.logs.from_top_k({role}); if they hold a number for "
+            f"each item, pass scipy.sparse.csr_array({role})"
+        )
+    elif isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
         hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call rd.evaluate_parquet"
@@ -50,6 +68,16 @@ def as_frame(
         f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"
     )
+
+
+def frame_of_lazy(rows: LazyRows, role: str, names: Sequence[str]) -> pd.DataFrame:
+    """Read some columns. A message about a column that the frame lacks also names those that were not read."""
+    found: pd.DataFrame = plain_table(rows.table(names, role)).to_pandas(
+        types_mapper=pd.ArrowDtype, ignore_metadata=True
+    )
+    if unread := [name for name in rows.schema.names if name not in names]:
+        found.attrs[UNREAD] = unread
+    return found
 
 
 def refuse_engine_frame(data: Any, role: str) -> None:
@@ -259,6 +287,13 @@ def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] 
         if name in frame.index.names:
             said = f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()"
             raise ColumnError(said, column=where)
+        unread = frame.attrs.get(UNREAD, [])
+        if name in unread:
+            said = f"{where} was not read, since no argument names it; name it in the call, or collect {role} first"
+            raise ColumnError(said, column=where)
+        if unread:
+            frame = pd.DataFrame(columns=[*frame.columns, *unread])
+            have = ", ".join(map(repr, frame.columns))
         known = list(frame.columns if suggest is None else suggest)
         said = f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}"
         raise ColumnError(said, column=where)

@@ -1,0 +1,141 @@
+"""The tables of a result for other libraries: Arrow, polars and DuckDB."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import MissingExtraError, OptionError
+from .storage import frame_to_arrow
+
+Which = Literal["per_user", "summary"]
+
+
+class HandedOver:
+    """What hands over `per_user` and `summary`, with their dtypes and the spec."""
+
+    per_user: pd.DataFrame
+    summary: pd.DataFrame
+    spec: dict[str, Any]
+
+    def to_arrow(self, which: Which = "per_user") -> pa.Table:
+        """Return one of the two tables as a table of Arrow, with the spec in the metadata of its schema.
+
+        Parameters
+        ----------
+        which : {"per_user", "summary"}, default "per_user"
+            The table.
+
+        Returns
+        -------
+        pyarrow.Table
+            `to_pandas` gives the dtypes back. The spec is JSON at `schema.metadata[b"recdf.spec"]`.
+
+        Raises
+        ------
+        DataError
+            If Arrow cannot hold the labels of a column as they are.
+
+        Examples
+        --------
+        >>> import recdf as rd
+        >>> result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
+        >>> result.to_arrow("summary").column_names[:3]
+        ['metric', 'k', 'value']
+        """
+        if which not in ("per_user", "summary"):
+            raise OptionError(f"⟦which={which!r}⟧; valid are 'per_user' and 'summary'", argument="which", value=which)
+        return frame_to_arrow(getattr(self, which), self.spec)[0]
+
+    def to_polars(self, which: Which = "per_user") -> Any:
+        """Return one of the two tables as a frame of polars.
+
+        Parameters
+        ----------
+        which : {"per_user", "summary"}, default "per_user"
+            The table.
+
+        Returns
+        -------
+        polars.DataFrame
+            An undefined value is NaN, as in pandas, and a missing label is null.
+
+        Raises
+        ------
+        MissingExtraError
+            If polars is not installed.
+        DataError
+            As `to_arrow`.
+
+        Examples
+        --------
+        >>> import recdf as rd
+        >>> result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
+        >>> result.to_polars().columns
+        ['user_id', 'n_true', 'n_pred', 'mrr@1']
+        """
+        try:
+            import polars
+        except ImportError as error:
+            raise MissingExtraError("to_polars needs polars, which is not installed: pip install polars") from error
+        return polars.from_arrow(self.to_arrow(which))
+
+    def to_duckdb(self, name: str, connection: Any = None, *, overwrite: bool = False) -> Any:
+        """Write both tables into a database of DuckDB: `name` with a row per list, and `name_summary`.
+
+        Parameters
+        ----------
+        name : str
+            Name of the table, also with that of its schema before a dot.
+        connection : DuckDBPyConnection, optional
+            Default: the connection that `duckdb.sql` uses.
+        overwrite : bool, default False
+            Replace tables of these names.
+
+        Returns
+        -------
+        DuckDBPyRelation
+            The table of lists. The spec is the comment of both tables, as JSON.
+
+        Raises
+        ------
+        MissingExtraError
+            If duckdb is not installed.
+        FileExistsError
+            If there is a table of such a name and `overwrite` is False. Both tables are written, or none.
+        DataError
+            As `to_arrow`.
+
+        Examples
+        --------
+        >>> import duckdb, recdf as rd
+        >>> result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
+        >>> result.to_duckdb("nightly").columns
+        ['user_id', 'n_true', 'n_pred', 'mrr@1']
+        >>> duckdb.sql("select metric, k, value from nightly_summary").fetchall()
+        [('mrr', 1, 1.0)]
+        """
+        try:
+            import duckdb
+        except ImportError as error:
+            raise MissingExtraError("to_duckdb needs duckdb, which is not installed: pip install duckdb") from error
+        tables = {name: self.to_arrow(), f"{name}_summary": self.to_arrow("summary")}
+        database = duckdb.default_connection() if connection is None else connection
+        comment = json.dumps(self.spec).replace("'", "''")
+        with database.cursor() as own:  # the caller's connection may be inside a transaction
+            own.begin()
+            for to, table in tables.items():
+                quoted = ".".join('"' + part.replace('"', '""') + '"' for part in to.split("."))
+                own.register("recdf_rows", table)
+                try:
+                    own.execute(f"create {'or replace ' * overwrite}table {quoted} as select * from recdf_rows")
+                except duckdb.CatalogException as error:
+                    if "already exists" not in str(error):
+                        raise
+                    raise FileExistsError(f"there is a table {to} in the database; pass overwrite=True") from error
+                own.execute(f"comment on table {quoted} is '{comment}'")
+            own.commit()
+        return database.table(name)

@@ -1,0 +1,167 @@
+"""Matrices as long frames: sparse ones of SciPy, and arrays with the k best items of each user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, OrderWarning, examples, kind_of, warn_user
+
+
+def from_sparse(
+    matrix: Any, *, users: Any = None, items: Any = None, user_col: str = "user_id", item_col: str = "item_id",
+    value_name: str | None = None,
+) -> pd.DataFrame:  # fmt: skip
+    """Turn a sparse matrix of users by items into a long frame.
+
+    Parameters
+    ----------
+    matrix : sparse array or matrix of SciPy
+        A row per user and a column per item, in any format.
+    users, items : list, array, Series or Index, optional
+        Labels of the rows and of the columns, each once. Default: their positions.
+    user_col, item_col : str
+        Names of the two id columns.
+    value_name : str, optional
+        Name of the column of the numbers. By default they stand in two columns, `relevance` and `score`, so that the
+        frame can be `true` as well as `pred`.
+
+    Returns
+    -------
+    DataFrame
+        One row per stored entry, user by user. An entry that is stored as 0 is a row too: it is judged and not relevant
+        in `true`, and recommended with score 0 in `pred`. Entries that stand twice are added, as SciPy does. A user
+        without entries has no row.
+
+    Raises
+    ------
+    TypeError
+        If it is no sparse matrix, or has no two dimensions.
+    DataError
+        If labels stand twice, or if there are not as many as rows or columns.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> from scipy.sparse import csr_array
+    >>> scores = csr_array([[0, 0.9, 0.4], [0.7, 0, 0]])
+    >>> rd.logs.from_sparse(scores, users=["ann", "bob"], items=["tea", "jam", "mug"], value_name="score")
+      user_id item_id  score
+    0     ann     jam    0.9
+    1     ann     mug    0.4
+    2     bob     tea    0.7
+    """
+    if not is_sparse(matrix) or matrix.ndim != 2:
+        raise TypeError(f"matrix is {kind_of(matrix)}; expected a sparse matrix of SciPy with a row per user")
+    rows = matrix.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    user = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    found = {user_col: _labelled(user, users, rows.shape[0], "users", "rows")}
+    found[item_col] = _labelled(rows.indices.astype(np.int64), items, rows.shape[1], "items", "columns")
+    number = rows.data.astype(np.float64) if rows.data.dtype == bool else rows.data
+    return pd.DataFrame(found | dict.fromkeys([value_name] if value_name else ["relevance", "score"], number))
+
+
+def is_sparse(data: Any) -> bool:
+    """Tell whether this is a sparse matrix of SciPy."""
+    return type(data).__module__.startswith("scipy.sparse") and hasattr(data, "tocsr")
+
+
+def from_top_k(
+    top: Any, scores: Any = None, *, users: Any = None, items: Any = None, user_col: str = "user_id",
+    item_col: str = "item_id",
+) -> pd.DataFrame:  # fmt: skip
+    """Turn an array with the best items of each user into a long frame, as `implicit` and Faiss give them.
+
+    Parameters
+    ----------
+    top : array of two dimensions
+        A row per user: the positions of its items in `items`, best first, or without `items` the item ids themselves.
+        A place that is −1, null or masked holds no item.
+    scores : array, optional
+        The score of each place; the largest ranks first, whatever the order of the columns.
+    users : list, array, Series or Index, optional
+        Labels of the rows, each once. Default: their positions.
+    items : list, array, Series or Index, optional
+        Labels of the items, each once.
+    user_col, item_col : str
+        Names of the two id columns.
+
+    Returns
+    -------
+    DataFrame
+        One row per place with an item: the ids, and `score`, or without scores `rank` from 1 on, which are the numbers
+        of the columns.
+
+    Raises
+    ------
+    TypeError
+        If an array has not two dimensions, or if positions are no integers.
+    DataError
+        If the shapes differ, a position is outside the labels, or labels stand twice or are too many or too few.
+
+    Warns
+    -----
+    OrderWarning
+        If the scores rise along every row, as distances do.
+
+    Examples
+    --------
+    >>> import recdf as rd
+    >>> rd.logs.from_top_k([[2, 0], [1, -1]], users=["ann", "bob"], items=["tea", "jam", "mug"])
+      user_id item_id  rank
+    0     ann     mug     1
+    1     ann     tea     2
+    2     bob     jam     1
+    """
+    if isinstance(top, list | tuple) and any(np.ndim(row) != 1 or len(row) != len(top[0]) for row in top):
+        raise TypeError(
+            "top holds lists of different lengths; expected a row of k places per user, with -1 for no item"
+        )
+    top = np.ma.asarray(top)
+    if top.ndim != 2:
+        raise TypeError(f"top has {top.ndim} dimensions; expected two: a row per user, and a column per rank")
+    place = np.asarray(top.data)
+    there = ~np.ma.getmaskarray(top) & ~pd.isna(place)
+    if place.dtype.kind == "f" and (place[there] % 1 == 0).all():
+        place = np.where(there, place, -1).astype(np.int64)
+    if place.dtype.kind in "iu":
+        if (bad := there & (place < -1)).any():
+            raise DataError(f"top holds negative positions ({examples(place[bad])}); only -1 stands for no item")
+        there &= place != -1
+    elif items is not None or place.dtype.kind not in "OUST":
+        raise TypeError(f"top holds {place.dtype} values; expected positions of items, which are integers")
+    user, rank = np.nonzero(there)
+    n_items = int(place[there].max(initial=-1)) + 1 if items is None and place.dtype.kind in "iu" else None
+    frame = pd.DataFrame({user_col: _labelled(user, users, len(top), "users", "rows of top")})
+    frame[item_col] = _labelled(place[there], items, n_items, "items", "items")
+    if scores is None:
+        return frame.assign(rank=rank + 1)
+    score = np.ma.asarray(scores).filled(np.nan) if np.ma.isMaskedArray(scores) else np.asarray(scores)
+    if score.shape != top.shape:
+        raise DataError(
+            f"scores have the shape {score.shape}, and top has {top.shape}; expected a score for each place"
+        )
+    steps = np.diff(np.where(there, score, np.nan), axis=1) if score.dtype.kind in "fiu" else np.zeros(0)
+    if (steps > 0).any() and not (steps < 0).any():
+        warn_user("scores rise along the rows of top, and the largest score ranks first; if these are distances, of which "
+                  "the smallest is the best, pass scores=-scores", OrderWarning)  # fmt: skip
+    return frame.assign(score=score[there])
+
+
+def _labelled(places: np.ndarray, labels: Any, n: int | None, name: str, of: str) -> Any:
+    """Return the labels at some places, or the places if there are none."""
+    if labels is None:
+        return places
+    given = pd.Series(labels).reset_index(drop=True)
+    if n is not None and len(given) != n:
+        raise DataError(f"{name} holds {len(given):,} labels for {n:,} {of}; expected one for each", argument=name)
+    if given.duplicated().any():
+        raise DataError(f"{name} holds labels twice ({examples(given[given.duplicated()])}); expected each once")
+    if len(places) and places.max() >= len(given):
+        raise DataError(f"top holds the position {places.max()}, and {name} has {len(given):,} labels, from 0 on")
+    return given.take(places).reset_index(drop=True)
