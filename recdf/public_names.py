@@ -112,7 +112,6 @@ PUBLIC: dict[str, NamesByModule] = {
         "diagnostics.levels": ["ceiling"],
         "diagnostics.gates": ["gate"],
         "diagnostics.list_changes": ["diff"],
-        "diagnostics.cheap_results": ["with_cheap_labels"],
         "diagnostics.history": ["History"],
         "diagnostics.judging": ["label_agreement", "sample_to_judge"],
         "diagnostics.run_records": ["past_runs", "past_tests"],

@@ -11,6 +11,7 @@ import pandas as pd
 from ..display.plot.effect_plots import trend_words
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
+from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
 from ..experiments.compare.effect_over_time import effect_over_time
@@ -64,7 +65,11 @@ def add_compare(commands: Any) -> None:
         "Compare the models of a result on the same users: print a row per metric and pair of models; "
         "with --out write the full table.", usage="%(prog)s RESULTS [options]", epilog=None,
     )  # fmt: skip
-    _add_results(command, "comparison.parquet")
+    files = _add_results(command, "comparison.parquet")
+    add_arguments(files, {
+        "--cheap RESULTS": "folder of the same recommendations on more lists under cheap labels, where people judged "
+        "those of RESULTS",
+    })  # fmt: skip
     add_arguments(command.add_argument_group("what is compared"), {
         "--model NAME ...": "models (default: all)",
         "--baseline NAME": "model that the others are compared with (default: all pairs)",
@@ -90,12 +95,13 @@ def _run_compare(given: argparse.Namespace) -> int:
             result = Evaluation(result.per_user[models.isin(chosen)], result.summary, result.spec)
     table = result.compare_models(
         given.metric, model_col=model_col, user_col=given.user_col, baseline=baseline,
+        cheap=None if given.cheap is None else read_parquet(given.cheap),
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
     )  # fmt: skip
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
     before = list(table.columns[: list(table.columns).index("metric")])
-    said = "".join(f"\n{sentence}" for sentence in warning_sentences(table))
+    said = "".join(f"\n{sentence}" for sentence in [*compared_labels(table), *warning_sentences(table)])
     for row in table.to_dict("records"):
         if sentence := sentence_of_both(row):
             said += "\n" + "".join(f"{name} = {row[name]}: " for name in before) + sentence

@@ -9,7 +9,6 @@
   and `past_tests` list what was run and decided.
 * `label_agreement` says how well cheap labels agree with those of people; `sample_to_judge` chooses the lists that
   people should judge next.
-* `with_cheap_labels` joins a result on few human labels with one on many cheap ones.
 * `sampled_values` corrects metrics that were computed among sampled negatives.
 """
 

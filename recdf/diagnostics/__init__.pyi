@@ -2,7 +2,6 @@
 
 from ..diagnostics.audits import audit as audit
 from ..diagnostics.chance import chance_level as chance_level
-from ..diagnostics.cheap_results import with_cheap_labels as with_cheap_labels
 from ..diagnostics.conventions_compared import compare_conventions as compare_conventions
 from ..diagnostics.count_tables import exposure_table as exposure_table
 from ..diagnostics.count_tables import hit_table as hit_table
@@ -39,5 +38,4 @@ __all__ = [
     "sample_to_judge",
     "sampled_values",
     "user_gap",
-    "with_cheap_labels",
 ]

@@ -15,7 +15,6 @@ from ..experiments.compare.runs import Runs
 from ..inputs.frames import as_frame, column
 from ..inputs.per_user_columns import evaluated
 from ..metrics.direction import request_of
-from .cheap_results import refuse_joined_labels
 from .check_lists import SAMPLED
 from .data_checks import MANY_SEEN, check
 from .gate_result import CHECK_COLUMNS
@@ -58,7 +57,6 @@ def read_side(role: str, given: Any) -> Side:
         expected = "a result of rd.evaluate, a folder with one, or its per_user"
         raise TypeError(f"{role} is {kind_of(given)}; expected {expected}")
     spec = evaluated(per_user) if spec is None else spec
-    refuse_joined_labels(role, spec)
     for name in spec.get("by", []):
         if name in per_user.columns:
             models = per_user[name].drop_duplicates().tolist()

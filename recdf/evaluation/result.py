@@ -250,7 +250,7 @@ class Evaluation(Result, HandedOver):
             within each, and all tests are one family.
         **options
             `baseline`, `segments`, `test`, `missing`, `alternative`, `confidence`, `margin`, `correction`, `family`,
-            `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`, `weight_col`, `unit_col`, as in
+            `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`, `weight_col`, `unit_col`, `cheap`, as in
             `rd.compare_models`; the weights are those of the evaluation by default.
 
         Returns

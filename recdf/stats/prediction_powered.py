@@ -6,9 +6,11 @@ random sample of all n + N. The interval then holds however biased the cheap val
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .numbers import Floats
 from .student import student_quantile
@@ -25,12 +27,63 @@ class PoweredMean(NamedTuple):
     weight: float
 
 
-def powered_mean(y: Floats, f: Floats, rest: Floats, tuning: Tuning = "open") -> PoweredMean:
+class LabelledUnits(NamedTuple):
+    """Values of units, whose plain means are the means over lists.
+
+    y, f : exact and cheap values of units that have both · rest : cheap values of the lists that have no exact ones ·
+    share : of the lists (their weights) that have both · same : where units that are in f and in rest stand in each ·
+    beside : other columns, of the lists with exact values and of the rest
+    """
+
+    y: Floats
+    f: Floats
+    rest: Floats
+    share: float
+    same: Sequence[npt.NDArray[np.int64]] = ()
+    beside: Sequence[tuple[Floats, Floats]] = ()
+
+
+def labelled_units(
+    y: Floats, f: Floats, weights: Floats | None = None, unit: npt.NDArray[np.int64] | None = None,
+    beside: Sequence[Floats] = (),
+) -> LabelledUnits:  # fmt: skip
+    """Return the units of some lists; `y` is NaN where nobody judged, and lists without f do not count.
+
+    A unit with the sum S = Σ w x of its lists and W = Σ w has the value m + (S − m·W)/W̄, where m = ΣS/ΣW: the mean of
+    these values is m, and its standard error is that of the ratio.
+    """
+    there, rest = ~np.isnan(y) & ~np.isnan(f), np.isnan(y) & ~np.isnan(f)
+    share = float(there.sum() / max(there.sum() + rest.sum(), 1))
+    if weights is None and unit is None:
+        return LabelledUnits(y[there], f[there], f[rest], share, (), [(one[there], one[rest]) for one in beside])
+    of = np.arange(len(y)) if unit is None else unit
+    totals = [np.bincount(of[at], None if weights is None else weights[at], len(y)) for at in (there, rest)]
+
+    def values(x: Floats, side: int) -> Floats:
+        at, total = (there, rest)[side], totals[side]
+        sums, own = np.bincount(of[at], x[at] if weights is None else (weights * x)[at], len(y)), total > 0
+        mean = sums.sum() / max(total.sum(), 1e-300)
+        return np.asarray(mean + (sums - mean * total)[own] / total[own].mean() if own.any() else sums[own])
+
+    both = (totals[0] > 0) & (totals[1] > 0)
+    same = [np.flatnonzero(both[total > 0]) for total in totals]
+    columns = [(values(one, 0), values(one, 1)) for one in beside]
+    share = float(totals[0].sum() / max(totals[0].sum() + totals[1].sum(), 1e-300))
+    return LabelledUnits(values(y, 0), values(f, 0), values(f, 1), share, same, columns)
+
+
+def powered_mean(
+    y: Floats, f: Floats, rest: Floats, tuning: Tuning = "open", same: Sequence[npt.NDArray[np.int64]] = ()
+) -> PoweredMean:
     """θ = λ·mean_N(f) + mean_n(Y − λf), with variance λ²·var_N(f)/N + var_n(Y − λf)/n.
 
     λ = cov_n(Y, f)/((1 + n/N)·var_n(f)), at least 0, with Student's t of n − 2 degrees of freedom; "clipped" takes the
     variance of all n + N, cuts λ at 1 too, divides by n and N in the variances, and is normal, as ppi-python does.
+    Units that are among the n and among the N (`same` has their places) add twice the covariance of both parts.
+    Without a rest, λ is 0.
     """
+    if not len(rest):
+        f, rest = np.zeros(len(y)), np.zeros(1)
     n, n_rest = len(y), len(rest)
     clipped = tuning == "clipped"
     spread = float(np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1))
@@ -40,7 +93,9 @@ def powered_mean(y: Floats, f: Floats, rest: Floats, tuning: Tuning = "open") ->
     left, ddof = y - weight * f, 0 if clipped else 1
     mean = weight * float(rest.mean()) + float(left.mean())
     var = weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest + float(left.var(ddof=ddof)) / n
-    return PoweredMean(mean, var, np.inf if clipped else n - 2, weight)
+    if len(same):
+        var += 2 * weight * float((left - left.mean())[same[0]] @ (rest - rest.mean())[same[1]]) / (n * n_rest)
+    return PoweredMean(mean, max(var, 0.0), np.inf if clipped else n - 2, weight)
 
 
 def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> PoweredMean:
@@ -60,20 +115,6 @@ def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> Po
     var = weight**2 * float(everything.var(ddof=1)) / len(everything)
     var += n / (n - 1) * float(share**2 @ (left - middle) ** 2)
     return PoweredMean(weight * float(everything.mean()) + middle, var, n - 2, weight)
-
-
-def powered_values(y: Floats, f: Floats, human: np.ndarray, found: PoweredMean) -> Floats:
-    """One value for each unit, whose plain mean and variance of the mean are those that were found.
-
-    So whatever takes a mean of values takes this one. `y` counts where `human` is true.
-    """
-    n, total = int(human.sum()), len(f)
-    left = np.where(human, y - found.weight * f, 0.0)
-    middle = left.sum() / n
-    values = found.weight * (1 + n / max(total - n, 1)) * f + np.where(human, (left - middle) * total / n, 0.0)
-    values -= values.mean()
-    plain = values.var(ddof=1) / total
-    return found.mean + values * (np.sqrt(found.var / plain) if plain > 0 else 0.0)
 
 
 def powered_interval(found: PoweredMean, confidence: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from .cells import interval, number, p_value, visible
 from .shown_frames import AnyFrame, ReportTable, html_of_pandas
 
 COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning")
-LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "relative")
+LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "labels", "relative")
 
 
 def note_of(row: Mapping[Any, Any], digits: int = 4) -> str:
@@ -45,8 +45,9 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     ReportTable
         Shown as HTML by a notebook and as Markdown by `print`; `.to_markdown()`, `.to_latex()`, `.to_html()`, `.frame`.
         Columns: segments, `metric`, `comparison`, `effect` with its interval, `relative` with its interval (variants),
-        `p` (adjusted), `means` and `n` (treatment vs. control, or users), `MDE` (variants), `var. reduction` (if any
-        row has one), `wins/ties/losses` (models), `verdict`, `notes` (if any row has a warning). A null is "–".
+        `p` (adjusted), `means` and `n` (treatment vs. control, or users), `labels` (with `cheap=`), `MDE` (variants),
+        `var. reduction` (if any row has one), `wins/ties/losses` (models), `verdict`, `notes` (if any row has a
+        warning). A null is "–".
 
     Raises
     ------
@@ -99,6 +100,8 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     cells["means"] = text(f"mean_{other}", f"mean_{base}", form=lambda new, old: f"{plain(new)} vs. {plain(old)}")
     if models:
         cells["n"] = text("n_users", form=lambda n: f"{n:,}")
+        if "n_human" in comparison.columns:
+            cells["labels"] = text("n_human", "n_cheap", form=lambda n, more: f"{n:,} of people, {more:,} cheap")
         cells["wins/ties/losses"] = text("wins", "ties", "losses", form=lambda *v: "/".join(f"{n:,}" for n in v))
     else:
         cells["n"] = text("n_treatment", "n_control", form=lambda new, old: f"{new:,} vs. {old:,}")

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import recdf as rd
-from recdf.stats.prediction_powered import powered_interval, powered_mean, powered_values, sampled_mean
+from recdf.stats.prediction_powered import labelled_units, powered_interval, powered_mean, sampled_mean
 
 HUMAN, CHEAP = [0.2, 0.9, 0.4, 0.7, 0.5, 0.1], [0.3, 0.8, 0.5, 0.5, 0.6, 0.2]
 REST = [0.4, 0.6, 0.7, 0.2, 0.5, 0.9, 0.3, 0.1, 0.8, 0.5]
@@ -44,16 +44,6 @@ def test_equal_chances_give_the_estimate_of_a_plain_sample():
     plain = powered_mean(y, f, rest)
     weighted = sampled_mean(y, f, np.concatenate([f, rest]), np.full(len(y), 0.3))
     assert weighted.mean == pytest.approx(plain.mean, rel=1e-12)
-
-
-def test_values_have_the_mean_and_the_variance_that_were_found():
-    y, f, rest = arrays(HUMAN, CHEAP, REST)
-    found = powered_mean(y, f, rest)
-    every = np.concatenate([f, rest])
-    human = np.arange(len(every)) < len(y)
-    values = powered_values(np.where(human, np.resize(y, len(every)), np.nan), every, human, found)
-    assert values.mean() == pytest.approx(found.mean, rel=1e-12)
-    assert values.var(ddof=1) / len(values) == pytest.approx(found.var, rel=1e-12)
 
 
 def simulated(judge, n, runs=400, many=2000):
@@ -143,33 +133,6 @@ def test_chances_of_being_judged_weigh_the_lists():
     assert ((rows["ci_low"] <= 0.45) & (rows["ci_high"] >= 0.45)).mean() >= 0.88
 
 
-def test_one_result_of_both_labels_serves_comparison_and_leaderboard_alone(tmp_path):
-    shop = rd.sample_shop()
-    cheap = rd.evaluate(shop.true, shop.pred, ["ndcg@10"], by="model")
-    some = shop.true["user_id"].drop_duplicates().sample(400, random_state=1)
-    human = rd.evaluate(shop.true, shop.pred, ["ndcg@10"], by="model", users=some)
-    both = rd.diagnostics.with_cheap_labels(human, cheap)
-    means = rd.prediction_powered(human.per_user, cheap.per_user, "ndcg@10").set_index("model")
-    own = both.summary.set_index("model")
-    np.testing.assert_allclose(own["value"], means["mean"][own.index], rtol=1e-9)
-    np.testing.assert_allclose(own["se"], means["se"][own.index], rtol=1e-9)
-    assert both.spec["cheap_labels"] == {"n_human": 1200, "n": 4611}
-    compared = both.compare_models("ndcg@10", baseline="popularity").set_index("model")
-    assert compared.loc["knn", "diff"] == pytest.approx(own.loc["knn", "value"] - own.loc["popularity", "value"])
-    assert "knn" in str(rd.leaderboard(both, baseline="popularity"))
-    with pytest.raises(rd.OptionError, match="values of lists mean nothing"):
-        rd.report(both, tmp_path / "page.html")
-    one, two = (
-        rd.diagnostics.with_cheap_labels(*(
-            rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10"], **population)
-            for population in ({"users": some}, {})
-        ))
-        for name in ("knn", "popularity")
-    )  # fmt: skip
-    with pytest.raises(rd.OptionError, match="values of lists mean nothing"):
-        rd.gate(one, two, {"ndcg@10": "-2%"})
-
-
 BAD = [
     (lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c), {}, rd.DataError, "no list of human has cheap labels"),
     (lambda h, c: (h, c[c["user_id"] > 100]), {}, rd.DataError, "do not have cheap labels"),
@@ -192,3 +155,118 @@ def test_bad_labels_are_named_errors(change, options, error, words):
     human, cheap = change(human, cheap)
     with pytest.raises(error, match=words):
         rd.prediction_powered(human, cheap, **{"metrics": "ndcg@10", **options})
+
+
+SAME = {
+    "diff": "mean", "se": "se", "ci_low": "ci_low", "ci_high": "ci_high", "diff_human": "mean_human",
+    "ci_low_human": "ci_low_human", "ci_high_human": "ci_high_human", "diff_cheap": "mean_cheap", "bias": "bias",
+    "bias_low": "bias_low", "bias_high": "bias_high", "weight": "weight", "n_effective": "n_effective",
+    "n_human": "n_human", "n_cheap": "n_cheap", "p_random": "p_random",
+}  # fmt: skip
+
+
+def test_a_comparison_with_cheap_labels_is_that_of_prediction_powered():
+    human, cheap, _ = two_models()
+    cheap = cheap.sample(frac=1, random_state=1)
+    alone = rd.prediction_powered(human, cheap, "ndcg@10", baseline="old").iloc[0]
+    table = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap)
+    row = table.iloc[0]
+    np.testing.assert_allclose([row[name] for name in SAME], [alone[name] for name in SAME.values()], rtol=1e-12)
+    assert row["verdict"] == "better"
+    assert row["mean_model"] - row["mean_baseline"] == pytest.approx(row["diff"], abs=1e-12)
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(row["diff"] / row["se"], 78), abs=1e-12)
+    assert rd.experiments.report_table(table).frame["labels"].tolist() == ["80 of people, 820 cheap"]
+    as_mapping = [{name: one[one["model"] == name] for name in ("old", "new")} for one in (human, cheap)]
+    of_mapping = rd.compare_models(as_mapping[0], cheap=as_mapping[1])
+    assert of_mapping["diff"].iloc[0] == pytest.approx(row["diff"], rel=1e-12)
+
+
+def test_weights_and_units_of_a_comparison_count_under_both_labels():
+    human, cheap, _ = two_models()
+    plain = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap).iloc[0]
+    ones = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap.assign(w=2.5), weight_col="w").iloc[0]
+    np.testing.assert_allclose(ones[["diff", "ci_low", "ci_high"]].tolist(),
+                               plain[["diff", "ci_low", "ci_high"]].tolist(), rtol=1e-9)  # fmt: skip
+    # A list twice as a unit of two lists adds no information.
+    twice = [pd.concat([one.assign(day=day) for day in (1, 2)]) for one in (human, cheap)]
+    both = rd.compare_models(twice[0], "ndcg@10", baseline="old", cheap=twice[1], user_col=["user_id", "day"]).iloc[0]
+    np.testing.assert_allclose(both[["diff", "ci_low", "ci_high"]].tolist(),
+                               plain[["diff", "ci_low", "ci_high"]].tolist(), rtol=1e-9)  # fmt: skip
+    assert (both["n_users"], both["n_lists"], both["n_human"]) == (80, 160, 160)
+
+
+def test_units_with_judged_and_unjudged_lists_are_covered():
+    """Users have up to four lists, one in ten of the lists is judged; no outside oracle but the truth itself."""
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(400):
+        unit = np.repeat(np.arange(600), rng.integers(1, 5, 600))
+        y = 0.1 + 0.2 * rng.normal(size=600)[unit] + 0.1 * rng.normal(size=len(unit))
+        f = 0.6 * y + 0.1 * rng.normal(size=600)[unit] + 0.05 * rng.normal(size=len(y))
+        units = labelled_units(np.where(rng.random(len(y)) < 0.1, y, np.nan), f, None, unit)
+        low, high = powered_interval(powered_mean(units.y, units.f, units.rest, "open", units.same), 0.95)
+        covered.append(low <= 0.1 <= high)
+    assert np.mean(covered) >= 0.95 - 3 * (0.95 * 0.05 / 400) ** 0.5
+
+
+def test_segments_with_few_labels_of_people_have_no_verdict_and_the_others_do():
+    human, cheap, _ = two_models()
+    rare = human["user_id"].iloc[:2].tolist()
+    parts = np.where(np.isin(np.arange(900), rare), "rare", "other")
+    segments = pd.DataFrame({"user_id": range(900), "part": parts})
+    table = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, segments=segments).set_index("part")
+    assert table.loc["other", "verdict"] == "better"
+    assert table.loc["rare", "verdict"] == "check: too few lists"
+    assert "few_human" in table.loc["rare", "warning"]
+    assert table["n_human"].to_dict() == {"other": 78, "rare": 2}
+
+
+def test_lists_that_are_no_random_sample_withhold_the_verdict_of_a_comparison():
+    human, cheap, _ = two_models(900)
+    best = cheap[cheap["model"] == "old"].nlargest(60, "ndcg@10")["user_id"]
+    table = rd.compare_models(human[human["user_id"].isin(best)], "ndcg@10", baseline="old", cheap=cheap)
+    assert table["verdict"].tolist() == ["check: people judged no random sample"]
+    assert "not_random" in table["warning"].iloc[0]
+
+
+def test_missing_lists_are_said_with_cheap_labels_too():
+    """The new model has no list for 40 % of the users, where it counts as 0, and is better where it has one."""
+    human, cheap, _ = two_models(200)
+    for one in (human, cheap):
+        one["n_pred"] = np.where((one["model"] == "new") & (one["user_id"] % 5 < 2), 0, 10)
+        one.loc[one["n_pred"] == 0, "ndcg@10"] = 0.0
+    row = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap).iloc[0]
+    assert row["verdict"] == "worse, but better where both have lists"
+    there = [one[one["user_id"] % 5 >= 2] for one in (human, cheap)]
+    alone = rd.prediction_powered(*there, "ndcg@10", baseline="old").iloc[0]
+    np.testing.assert_allclose(row[["diff_both", "se_both"]].tolist(), alone[["mean", "se"]].tolist(), rtol=1e-9)
+
+
+BAD_COMPARISONS = [
+    (lambda h, c: (h, c), {"test": "wilcoxon"}, rd.OptionError, "exclude each other"),
+    (lambda h, c: (h, c), {"test": "randomization"}, rd.OptionError, "exclude each other"),
+    (lambda h, c: (h, c), {"test": "bootstrap"}, rd.OptionError, "exclude each other"),
+    (lambda h, c: (h, c), {"missing": "zero"}, rd.OptionError, "exclude each other"),
+    (lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c), {}, rd.DataError, "no list of per_user has cheap labels"),
+    (lambda h, c: (h, c[c["user_id"].isin(h["user_id"])]), {}, rd.DataError, "no more lists"),
+    (lambda h, c: (h, c.drop(columns="model")), {}, rd.ColumnError, "model"),
+    (lambda h, c: (h, c.rename(columns={"ndcg@10": "ndcg@5"})), {}, rd.ColumnError, "ndcg@10"),
+    (lambda h, c: (h[(h["model"] == "old") | (h.index % 2 == 0)], c), {}, rd.DataError, "has a value for"),
+    (lambda h, c: (h, {"old": c}), {}, rd.OptionError, "another form"),
+    (lambda h, c: (h, "cheap.parquet"), {}, TypeError, "cheap is"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "options", "error", "words"), BAD_COMPARISONS)
+def test_what_a_comparison_with_cheap_labels_cannot_do_is_a_named_error(change, options, error, words):
+    human, cheap, _ = two_models()
+    human, cheap = change(human, cheap)
+    with pytest.raises(error, match=words):
+        rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, **options)
+
+
+def test_a_metric_that_is_defined_otherwise_under_cheap_labels_is_an_error():
+    shop = rd.sample_shop()
+    human = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model", users=shop.true["user_id"].unique()[:200])
+    cheap = rd.evaluate(shop.true, shop.pred, {"ndcg@10": "ndcg@20"}, by="model")
+    with pytest.raises(rd.OptionError, match="evaluate both alike"):
+        human.compare_models("ndcg@10", cheap=cheap)

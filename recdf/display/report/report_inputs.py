@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from ...diagnostics.cheap_results import refuse_joined_labels
 from ...diagnostics.gate_result import Gate
 from ...diagnostics.history import History
 from ...errors import DataError, OptionError, kind_of
@@ -125,7 +124,6 @@ def read_subject(
     """Check the result and what is said about it."""
     if not isinstance(result, Evaluation):
         raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
-    refuse_joined_labels("result", result.spec)
     check_value("max_rows", max_rows, POSITIVE)
     result = _without_attrs(with_units(result, unit_col))
     summary = summary_of(result)

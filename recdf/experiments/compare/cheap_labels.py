@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,23 +11,24 @@ import pandas as pd
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
-from ...inputs.per_user_columns import list_columns
+from ...inputs.per_user_columns import evaluated, list_columns
+from ...stats.arms import Arm
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
-    PoweredMean,
+    LabelledUnits,
     Tuning,
+    labelled_units,
     powered_interval,
     powered_mean,
-    powered_values,
     sampled_mean,
 )
 from ...stats.student import t_p_value
+from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better, Columns, check_value
 from ..decide.verdict import directions
 from ..experiment_columns import (
     Codes,
     Floats,
-    Mask,
     frame_of,
     key_codes,
     metric_specs,
@@ -35,9 +36,17 @@ from ..experiment_columns import (
     require,
     some_keys,
 )
+from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
+JUDGED = "judged by people"
+MOST_BIASES = 5  # that are said in sentences
+NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
+CHEAP_COLUMNS = [  # of a comparison, besides those that every one has
+    "n_human", "n_cheap", "diff_human", "ci_low_human", "ci_high_human", "diff_cheap", "bias", "bias_low", "bias_high",
+    "weight", "n_effective", "p_random",
+]  # fmt: skip
 POWERED_COLUMNS = [
     "baseline", "model", "metric", "n_human", "n_cheap", "mean", "se", "ci_low", "ci_high", "mean_human",
     "ci_low_human", "ci_high_human", "mean_cheap", "bias", "bias_low", "bias_high", "weight", "n_effective", "p_random",
@@ -46,11 +55,10 @@ POWERED_COLUMNS = [
 
 
 class Judged(NamedTuple):
-    """Lists of one model that the cheap labels have: which of them people judged, and the chance of that."""
+    """Lists of one model in the order of their keys, with both labels as `join_labels` returns them."""
 
-    rows: pd.DataFrame  # of `cheap`
-    human: pd.DataFrame  # the rows of the same lists in `human`, missing where nobody judged
-    there: Mask
+    rows: pd.DataFrame
+    lists: Codes
     chance: Floats | None
 
 
@@ -94,8 +102,7 @@ def prediction_powered(
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_models`.
     confidence : float, default 0.95
-        Of the intervals, each by itself; `rd.compare_models` of `rd.diagnostics.with_cheap_labels` corrects for several
-        tests.
+        Of the intervals, each by itself; `rd.compare_models` with `cheap=` corrects for several tests.
 
     Returns
     -------
@@ -141,74 +148,123 @@ def prediction_powered(
         check_value(name, value, hint)
     if probability_col is not None and tuning == "clipped":
         raise OptionError('⟦probability_col=⟧ and ⟦tuning="clipped"⟧ exclude each other; leave out one of them')
-    names = _shared_metrics(human, cheap, metrics)
+    names = shared_metrics(human, cheap, metrics)
     keys = as_columns(user_col) or [one for one in list_columns(cheap) if one != model_col] or ["user_id"]
     tested = require(cheap, "cheap", as_columns(covariates))
-    sides = list(judged_lists(human, cheap, keys, model_col, probability_col))
+    sides = list(_judged_lists(human, cheap, names, keys, model_col, probability_col))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     rows = []
     for model, own, base, of in _models_beside(sides, baseline):
         for name in names:
-            y, f = labelled_values(own, name)
+            y, f = labelled_values(own.rows, name)
+            beside = [metric_values(own.rows, "cheap", one) for one in tested]
             if base is not None:
-                y, f = (one - other for one, other in zip((y, f), labelled_values(base, name), strict=True))
-            row = _powered_row(y, f, own, tested, tuning, confidence)
-            difference = of is not None
-            verdict = _verdict_of(row, difference, better[name])
+                of_base = labelled_values(base.rows, name)
+                y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
+            there = ~np.isnan(y) & ~np.isnan(f)
+            if there.sum() < 3:
+                raise DataError(f"{int(there.sum())} lists have human labels; an estimate needs at least 3")
+            if there.sum() == np.count_nonzero(~np.isnan(f)):
+                raise DataError(NO_MORE)
+            chance = None if own.chance is None else own.chance[there]
+            row = powered_row(labelled_units(y, f, beside=beside), confidence, tuning, chance)
+            row |= {"n_human": int(there.sum()), "n_cheap": int(np.count_nonzero(~np.isnan(f)) - there.sum())}
+            verdict = _verdict_of(row, of is not None, better[name])
             rows.append({"baseline": of, "model": model, "metric": name, **row, "confidence": confidence,
                          "verdict": verdict})  # fmt: skip
     return pd.DataFrame(rows)[POWERED_COLUMNS]
 
 
-def _shared_metrics(human: pd.DataFrame, cheap: pd.DataFrame, metrics: Any) -> list[str]:
-    """Return the metrics that both tables have."""
-    for role, frame in (("human", human), ("cheap", cheap)):
-        frame_of(role, frame)
+def shared_metrics(human: pd.DataFrame, cheap: pd.DataFrame, metrics: Any, role: str = "human") -> list[str]:
+    """Return the metrics that both tables have; one that is defined in two ways raises."""
+    for name, frame in ((role, human), ("cheap", cheap)):
+        frame_of(name, frame)
     if metrics is None:
         both = [name for name in human.columns if name in cheap.columns]
         metrics = [name for name in both if all(pd.api.types.is_float_dtype(one[name].dtype) for one in (human, cheap))]
-    specs = metric_specs(metrics, human, "human")
+    specs = metric_specs(metrics, human, role)
     metric_specs(list(specs), cheap, "cheap")
+    known = [evaluated(frame).get("metrics", {}) for frame in (human, cheap)]
+    for name in specs:
+        defined = [one.get(name, {}).get("definition") for one in known]
+        if None not in defined and defined[0] != defined[1]:
+            raise OptionError(f"{name!r} is {defined[0]} in {role} and {defined[1]} in cheap; evaluate both alike")
     return list(specs)
 
 
-def judged_lists(
-    human: pd.DataFrame, cheap: pd.DataFrame, keys: list[str], model_col: str, probability_col: str | None = None
-) -> Iterator[tuple[Any, Judged]]:
-    """Give the lists of every model, in the order of the cheap labels; all together where there are no models."""
-    by = [model_col] if model_col in cheap.columns and model_col not in keys else []
-    for role, frame in (("human", human), ("cheap", cheap)):
-        require(frame, role, [*by, *keys])
-        if frame.duplicated([*by, *keys]).any():
-            raise DuplicateError(f"{role} has several rows per {[*by, *keys]}; name the list key in ⟦+user_col=⟧")
-    chance = None
-    if probability_col is not None:
-        chance = metric_values(human, "human", require(human, "human", [probability_col])[0])
-        if not ((chance > 0) & (chance <= 1)).all():
-            raise DataError(f"human[{probability_col!r}] is not in (0, 1] everywhere; expected probabilities")
-    (own, other), n = key_codes([("human", human), ("cheap", cheap)], [*by, *keys])
+def cheap_column(name: str) -> str:
+    """The column of a metric under cheap labels in a table that has both."""
+    return f"{name} under cheap labels"
+
+
+def join_labels(
+    human: pd.DataFrame, cheap: pd.DataFrame, names: Sequence[str], keys: Sequence[str], role: str = "human"
+) -> pd.DataFrame:
+    """Return the rows of `cheap` with values of people in `names`, null where nobody judged, and the cheap ones beside.
+
+    Rows of `cheap` whose model people have not judged are left out.
+    """
+    keys = list(keys)
+    for name, frame in ((role, human), ("cheap", cheap)):
+        require(frame, name, keys)
+        if frame.duplicated(keys).any():
+            raise DuplicateError(f"{name} has several rows per {keys}; name the list key in ⟦+user_col=⟧")
+    (own, other), n = key_codes([(role, human), ("cheap", cheap)], keys)
     place = np.full(n, -1)
     place[other] = np.arange(len(other))
     lost = place[own] < 0
     if lost.any():
         some = "no list" if lost.all() else f"{int(lost.sum()):,} of {len(human):,} lists do not"
-        have = f"{some} of human has cheap labels" if lost.all() else f"{some} have cheap labels"
-        raise DataError(f"{have} ({some_keys(human, lost, [*by, *keys])}); evaluate the same recommendations on both")
+        have = f"{some} of {role} has cheap labels" if lost.all() else f"{some} have cheap labels"
+        raise DataError(f"{have} ({some_keys(human, lost, keys)}); evaluate the same recommendations on both")
+    if len(human) == len(cheap):
+        raise DataError(NO_MORE)
     row = np.full(len(cheap), -1)
     row[place[own]] = np.arange(len(human))
-    models = cheap[model_col].drop_duplicates().tolist() if by else [None]
-    for model in models:
-        at: Codes = np.flatnonzero(cheap[model_col] == model) if by else np.arange(len(cheap))
-        there = row[at] >= 0
-        rows = human.take(np.maximum(row[at], 0)).reset_index(drop=True)
-        own_chance = None if chance is None else np.where(there, chance[np.maximum(row[at], 0)], np.nan)
-        yield model, Judged(cheap.take(at).reset_index(drop=True), rows, there, own_chance)
+    values = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
+    of_people = {name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names}
+    return cheap.assign(**values, **of_people, **{JUDGED: row >= 0})
 
 
-def labelled_values(own: Judged, name: str) -> tuple[Floats, Floats]:
+def labels_of_both(per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str) -> tuple[Any, Any]:
+    """Return what `compare_models` takes, with both labels, and the metrics that both have."""
+    given = getattr(cheap, "per_user", cheap)
+    if isinstance(per_user, Mapping) != isinstance(given, Mapping) or (
+        isinstance(given, Mapping) and set(per_user) != set(given)
+    ):
+        raise OptionError("cheap has other models or another form than per_user; expected the same models in both")
+    if isinstance(given, Mapping):
+        names = shared_metrics(next(iter(per_user.values())), next(iter(given.values())), metrics, "per_user")
+        return {name: join_labels(one, given[name], names, keys, "per_user") for name, one in per_user.items()}, names
+    names = shared_metrics(per_user, given, metrics, "per_user")
+    require(given, "cheap", [model_col])
+    given = given[given[model_col].isin(per_user[model_col])]
+    return join_labels(per_user, given, names, [model_col, *keys], "per_user"), names
+
+
+def _judged_lists(
+    human: pd.DataFrame, cheap: pd.DataFrame, names: Sequence[str], keys: list[str], model_col: str,
+    probability_col: str | None,
+) -> Iterator[tuple[Any, Judged]]:  # fmt: skip
+    """Give the lists of every model, in the order of the cheap labels; all together where there are no models."""
+    by = [model_col] if model_col in cheap.columns and model_col not in keys else []
+    chance = [] if probability_col is None else require(human, "human", [probability_col])
+    for name in chance:
+        values = metric_values(human, "human", name)
+        if not ((values > 0) & (values <= 1)).all():
+            raise DataError(f"human[{name!r}] is not in (0, 1] everywhere; expected probabilities")
+    joined = join_labels(human, cheap.assign(**dict.fromkeys(chance, 1.0)), [*names, *chance], [*by, *keys])
+    (lists,), _ = key_codes([("cheap", joined)], keys)
+    for model in joined[model_col].drop_duplicates().tolist() if by else [None]:
+        at: Codes = np.flatnonzero(joined[model_col] == model) if by else np.arange(len(joined))
+        at = at[np.argsort(lists[at], kind="stable")]
+        rows = joined.take(at).reset_index(drop=True)
+        yield model, Judged(rows, lists[at], rows[chance[0]].to_numpy(np.float64) if chance else None)
+
+
+def labelled_values(rows: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
     """The values of a metric under human labels, NaN where nobody judged, and under cheap ones."""
-    human = metric_values(own.human, "human", name)
-    return np.where(own.there, human, np.nan), metric_values(own.rows, "cheap", name)
+    return rows[name].to_numpy(np.float64), rows[cheap_column(name)].to_numpy(np.float64)
 
 
 def _models_beside(sides: list[tuple[Any, Judged]], baseline: Any) -> Iterator[tuple[Any, Judged, Judged | None, Any]]:
@@ -221,58 +277,89 @@ def _models_beside(sides: list[tuple[Any, Judged]], baseline: Any) -> Iterator[t
         raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {list(found)}")
     base = found.pop(baseline)
     for model, own in found.items():
-        if len(own.there) != len(base.there) or (own.there != base.there).any():
+        if not np.array_equal(own.lists, base.lists) or (own.rows[JUDGED] != base.rows[JUDGED]).any():
             raise DataError(f"{baseline} and {model} have other lists, or people judged other lists of them")
         yield model, own, base, baseline
 
 
-def powered_estimate(y: Floats, f: Floats, chance: Floats | None, tuning: Tuning = "open") -> PoweredMean:
-    """The estimate from values of the same lists; `y` is NaN where nobody judged, and lists without f do not count."""
-    known = ~np.isnan(f)
-    there = known & ~np.isnan(y)
-    if there.sum() < 3:
-        raise DataError(f"{int(there.sum())} lists have human labels; an estimate needs at least 3")
-    if (there == known).all():
-        raise DataError("cheap has no more lists than human; the human labels alone say all that there is")
-    if chance is not None:
-        return sampled_mean(y[there], f[there], f[known], chance[there])
-    return powered_mean(y[there], f[there], f[known & ~there], tuning)
-
-
-def _powered_row(
-    y: Floats, f: Floats, own: Judged, covariates: Sequence[str], tuning: Tuning, confidence: float
+def powered_row(
+    units: LabelledUnits, confidence: float, tuning: Tuning = "open", chance: Floats | None = None
 ) -> dict[str, Any]:
     """All numbers of one mean or difference."""
-    found = powered_estimate(y, f, own.chance, tuning)
-    there, known = ~np.isnan(y) & ~np.isnan(f), ~np.isnan(f)
-    n = int(there.sum())
-    nothing = np.zeros(n)
-    shares = None if own.chance is None else own.chance[there]
-    alone, bias = (
-        powered_mean(one, nothing, nothing[:1]) if shares is None else sampled_mean(one, nothing, nothing, shares)
-        for one in (y[there], f[there] - y[there])
-    )
+    y, f, rest = units[:3]
+    n, nothing = len(y), np.zeros(len(y))
+    if chance is None:
+        found = powered_mean(y, f, rest, tuning, units.same)
+        alone, bias = (powered_mean(one, nothing, nothing[:1]) for one in (y, f - y))
+    else:
+        found = sampled_mean(y, f, np.concatenate([f, rest]), chance)
+        alone, bias = (sampled_mean(one, nothing, nothing, chance) for one in (y, f - y))
     alone, bias = (one._replace(df=n - 1) for one in (alone, bias))
     low, high = powered_interval(found, confidence)
     human, off = powered_interval(alone, confidence), powered_interval(bias, confidence)
-    tested = [f, *(metric_values(own.rows, "cheap", one) for one in covariates)]
-    random = np.nan if own.chance is not None else _random_p(tested, there)
+    random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
     doubts = {"few_human": n < FEW_HUMAN, "not_random": random < NOT_RANDOM}
     return {
-        "n_human": n, "n_cheap": int(known.sum()) - n, "mean": found.mean, "se": float(np.sqrt(found.var)),
-        "ci_low": low, "ci_high": high, "mean_human": alone.mean, "ci_low_human": human[0], "ci_high_human": human[1],
-        "mean_cheap": float(f[known].mean()), "bias": bias.mean, "bias_low": off[0], "bias_high": off[1],
-        "weight": found.weight, "p_random": random,
+        "mean": found.mean, "se": float(np.sqrt(found.var)), "df": found.df, "ci_low": low, "ci_high": high,
+        "mean_human": alone.mean, "ci_low_human": human[0], "ci_high_human": human[1],
+        "mean_cheap": units.share * float(f.mean()) + (1 - units.share) * float(rest.mean() if len(rest) else 0),
+        "bias": bias.mean, "bias_low": off[0], "bias_high": off[1], "weight": found.weight, "p_random": random,
         "n_effective": n * ((human[1] - human[0]) / (high - low)) ** 2 if high > low else np.nan,
         "warning": "; ".join(word for word, holds in doubts.items() if holds),
     }  # fmt: skip
 
 
-def _random_p(columns: list[Floats], there: Mask) -> float:
+def powered_pair(
+    pair: Sequence[Floats], cheap: Sequence[Floats], runs: Runs, confidence: float
+) -> tuple[tuple[float, float], dict[str, Any]]:
+    """Return the means of two models, and all numbers of their difference, from values of cells under both labels.
+
+    The mean of the baseline is that of its own weight λ, and the other one is apart from it by the difference.
+    """
+    y, f, base_y, base_f = (runs.per_list(one) for one in (pair[1] - pair[0], cheap[1] - cheap[0], pair[0], cheap[0]))
+    known = ~np.isnan(f)
+    n = int(np.count_nonzero(known & ~np.isnan(y)))
+    counts = {"n_human": n, "n_cheap": int(np.count_nonzero(known)) - n}
+    if len(labelled_units(y, f, runs.weights, runs.unit_of_list).y) < 3:
+        return (np.nan, np.nan), dict.fromkeys(CHEAP_COLUMNS, np.nan) | counts | {"warning": "few_human"}
+    found, base = (
+        powered_row(labelled_units(one, other, runs.weights, runs.unit_of_list, [base_f]), confidence)
+        for one, other in ((y, f), (base_y, np.where(known, base_f, np.nan)))
+    )
+    found |= counts | {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
+    row = {name: found[name] for name in (*CHEAP_COLUMNS, "warning")}
+    row["estimate"] = Arm(found["mean"], found["se"] ** 2, found["df"])
+    return (base["mean"], base["mean"] + found["mean"]), row
+
+
+def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """Say how many lists have which labels, and how far the judge is off; each row names `what` it is about."""
+    n = [f"{min(one):,.0f}" + (f" to {max(one):,.0f}" if min(one) < max(one) else "") for one in (n_human, n_cheap)]
+    said = [f"Labels of people on {n[0]} lists, cheap labels on {n[1]} more (prediction-powered inference)."]
+    for row in [one for one in rows if not pd.isna(one["bias_low"])][:MOST_BIASES]:
+        form = f"+.{digits_for(row['bias'], row['bias_low'], row['bias_high'])}f"
+        bias = f"{number(row['bias'], form)} {interval(row['bias_low'], row['bias_high'], form)}"
+        shown = row["bias_low"] > 0 or row["bias_high"] < 0
+        why = "which the labels of people take out" if shown else "which may be none"
+        why = why if row["weight"] > 0 else "and they tell nothing more: the labels of people count alone"
+        said.append(f"The cheap labels are off by {bias} on {row['what']}, {why}.")
+    return said
+
+
+def compared_labels(table: pd.DataFrame) -> list[str]:
+    """Say the same of a comparison, which was made with cheap labels if it has their columns."""
+    if "n_human" not in table.columns or not len(table):
+        return []
+    what = [f"{metric}, {model} − {base}" for metric, model, base in zip(*(
+        table[name].map(str).map(visible) for name in ("metric", "model", "baseline")), strict=True)]  # fmt: skip
+    return label_sentences(table["n_human"], table["n_cheap"], table.assign(what=what).to_dict("records"))
+
+
+def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
     """p of the hypothesis that people judged a random sample: Welch's t of each column, by Bonferroni."""
     least = 1.0
-    for values in columns:
-        one, two = (moments_of(values[rows & ~np.isnan(values)]) for rows in (there, ~there))
+    for sides in columns:
+        one, two = (moments_of(values[~np.isnan(values)]) for values in sides)
         if min(one.n, two.n) < 2:
             continue
         parts = np.array([one.var / (one.n - 1), two.var / (two.n - 1)])
@@ -291,20 +378,3 @@ def _verdict_of(row: dict[str, Any], difference: bool, better: Better | None) ->
     if better is None:
         return ("lower", "no difference shown", "higher")[side + 1]
     return ("worse", "no difference shown", "better")[(side if better == "larger" else -side) + 1]
-
-
-def with_cheap_values(
-    human: pd.DataFrame, cheap: pd.DataFrame, names: Sequence[str], keys: list[str], model_col: str
-) -> pd.DataFrame:
-    """The rows of `cheap` with values of which the plain means, and their variances, are those of both labels."""
-    parts = []
-    for _, own in judged_lists(human, cheap, keys, model_col):
-        table = own.rows.copy(deep=False)
-        for name in names:
-            y, f = labelled_values(own, name)
-            found = powered_estimate(y, f, None)
-            known = ~np.isnan(f)
-            table[name] = np.full(len(f), np.nan)
-            table.loc[known, name] = powered_values(y[known], f[known], (own.there & ~np.isnan(y))[known], found)
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True)

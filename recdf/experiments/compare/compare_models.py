@@ -20,6 +20,7 @@ from ..decide.verdict import adjusted_columns, directions, model_verdicts, read_
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
 from ..settings import Settings
+from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
 from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
@@ -58,6 +59,7 @@ def compare_models(
     by: str | Sequence[str] | None = None,
     segments: pd.DataFrame | None = None,
     options: Options | None = None,
+    cheap: Any = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -127,6 +129,10 @@ def compare_models(
         be left out if there is one column.
     options : Options, optional
         `user_col` and `weight_col` of a project, where they are not given here.
+    cheap : Evaluation, DataFrame or mapping, optional
+        The same recommendations on more lists under cheap labels, of a language model or of clicks, while `per_user`
+        has the lists that people judged, a random sample of them. Differences, intervals and p-values are then those of
+        `rd.prediction_powered`, with n − 2 degrees of freedom, by `test="t"` alone.
 
     Returns
     -------
@@ -159,17 +165,26 @@ def compare_models(
         "ranks lower", which follows the signed ranks and says nothing of the mean; all of them with ", within the
         margin" where p_equivalence_adj ≤ alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference
         shown".
+        With `cheap=`, `n_users`, `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people judged,
+        `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `warning` stand `n_human` and
+        `n_cheap` (lists with both labels, and more with cheap ones alone), `diff_human` with `ci_low_human` and
+        `ci_high_human`, `diff_cheap`, `bias` (of the difference under cheap labels) with `bias_low` and `bias_high`,
+        `weight`, `n_effective` and `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by
+        itself. Warnings "few_human" and "not_random" (the lists that people judged differ from the others, p below
+        0.01) withhold the verdict.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError
         A column is missing, keys are of kinds that can never match, a key or model is null.
     OptionError
-        An unknown option value, an unknown baseline, fewer than two models.
+        An unknown option value, an unknown baseline, fewer than two models; `cheap=` with another test than "t" or
+        with missing="zero"; a metric that is defined in another way in `cheap`.
     DuplicateError
         Several rows of a user for one model.
     DataError
-        Users with values for one model only (`missing="raise"`); a metric that is infinite or not numeric; a weight
+        Users with values for one model only (`missing="raise"`); lists that `cheap` lacks, or a `cheap` without more
+        lists; a metric that is infinite or not numeric; a weight
         that is null, negative or infinite, or that differs between the models of a user.
     MissingExtraError
         If SciPy is not installed and the test or `margin` needs it.
@@ -206,11 +221,16 @@ def compare_models(
     )  # fmt: skip
     if weight_col is not None and test == "wilcoxon":
         raise OptionError('weight_col and ⟦test="wilcoxon"⟧ exclude each other: signed ranks take no weights')
+    if cheap is not None and (test != "t" or missing == "zero"):
+        other = f"⟦test={test!r}⟧" if test != "t" else '⟦missing="zero"⟧'
+        raise OptionError(f"⟦cheap=⟧ and {other} exclude each other: both labels together are tested by t")
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
+    if cheap is not None:
+        per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col)
     parts, by_cols = [(pd.DataFrame(index=[0]), per_user)], as_columns(by)
     if by_cols or segments is not None:
-        taken = MODEL_RESULT_COLUMNS
+        taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
         parts, by_cols = split_by_segment(per_user, by_cols, segments, as_columns(user_col), model_col, baseline, taken)
     runs = [read_runs(part, as_columns(user_col), as_columns(fold), model_col, units) for _, part in parts]
     keys += [*units, *by_cols]
@@ -236,7 +256,9 @@ def compare_models(
     verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
     result["verdict"] = pd.Series(verdicts, dtype=str)
     temper(result, better)
-    return settings.compared(result, MODEL_RESULT_COLUMNS, "models", by_cols)
+    cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
+    columns = [*MODEL_RESULT_COLUMNS[:-2], *cheap_columns, *MODEL_RESULT_COLUMNS[-2:]]
+    return settings.compared(result, columns, "models", by_cols)
 
 
 MODEL_RESULT_COLUMNS = [
@@ -332,28 +354,40 @@ def _compare_pairs(
     metric: str, pairs: list[tuple[int, int]], runs: Runs, settings: Settings
 ) -> Iterator[tuple[dict[str, Any], Sums]]:
     """Row and units' sums of differences of every pair for one metric."""
-    table = runs.table(metric)
-    complete = not np.isnan(table).any()
+    table, cheap = runs.table(metric), None
+    if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
+        cheap = runs.table(cheap_column(metric))
+    complete = cheap is None and not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same lists.
     averages = [runs.mean(values) for values in table] if complete else []
     single, has = runs.weights is None and runs.unit_of_list is None, has_lists(runs)
+    of_cheap: list[Floats] = []
     for b, m in pairs:
         if complete:
             base, model, only, n_lists = table[b], table[m], (0, 0), table.shape[1]
             means = averages[b], averages[m]
         else:
             base, model, only = paired_values(metric, table, (b, m), runs, settings.missing)
+            if cheap is not None:
+                *of_cheap, more = paired_values(cheap_column(metric), cheap, (b, m), runs, settings.missing)
+                base, model = (np.where(np.isnan(of_cheap[0]), np.nan, one) for one in (base, model))
+                only = only[0] + more[0], only[1] + more[1]
             means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
         sums, divisor = runs.unit_sums(runs.per_list(model - base))
         there = slice(None) if divisor is None else divisor > 0
         own, of_own = sums[there], None if single or divisor is None else divisor[there]
+        powered: dict[str, Any] = {}
+        if of_cheap:
+            means, powered = powered_pair((base, model), of_cheap, runs, settings.confidence)
         row = {
             "metric": metric, "baseline": b, "model": m, "n_users": len(own), "n_lists": n_lists,
             "n_only_baseline": only[0], "n_only_model": only[1], "mean_baseline": means[0], "mean_model": means[1],
-            **(NONE_LACKING if has is None else where_both(base, model, (has[b], has[m]), runs)),
+            **(NONE_LACKING if has is None else where_both(base, model, (has[b], has[m]), runs, of_cheap)),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **paired_test(own, metric, settings, of_own, runs.repeated),
+            **paired_test(own, metric, settings, of_own, runs.repeated, powered.pop("estimate", None)),
         }  # fmt: skip
+        if powered:
+            row |= {**powered, "warning": "; ".join(filter(None, [row["warning"], powered["warning"]]))}
         if settings.missing == "drop" and any(only):  # the models themselves select the lists that both have
             row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
         yield row, (sums, divisor)

@@ -42,11 +42,12 @@ PAIRED_NUMBERS = (
 
 
 def paired_test(
-    sums: Floats, metric: str, settings: Settings, weights: Floats | None = None, repeated: bool = False
-) -> dict[str, Any]:
+    sums: Floats, metric: str, settings: Settings, weights: Floats | None = None, repeated: bool = False,
+    estimate: Arm | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Statistics of the units' sums of differences; `weights` are what the sum of each unit is divided by.
 
-    `ranks_higher` says that the signed ranks of the model are higher.
+    `ranks_higher` says that the signed ranks of the model are higher. `estimate` is one from more than these units.
     """
     d = sums if weights is None else sums / weights
     wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
@@ -60,6 +61,8 @@ def paired_test(
         return but(row, "huge_values")
     units, skewness = estimate_of(sums, weights)
     row["diff"], row["diff_without_top"] = float(units.mean), mean_without_top(sums, weights)
+    if estimate is not None:  # what it would be without some lists of people says nothing of it
+        units, row["diff"], row["diff_without_top"] = estimate, float(estimate.mean), np.nan
     diff = row["diff"]
     if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
         return but(row, "zero_variance")
@@ -67,7 +70,7 @@ def paired_test(
     row["se"] = se = float(np.sqrt(units.var))
     row["d_z"] = diff / _spread_of_differences(d, diff, weights)
     if margin is not None:
-        row["p_equivalence"] = float(equivalence_p(diff, se, len(d) - 1, margin))
+        row["p_equivalence"] = float(equivalence_p(diff, se, units.df, margin))
     if test in RESAMPLED:
         return row
     t = one_sample(units, alternative=settings.alternative, confidence=settings.confidence)._asdict()

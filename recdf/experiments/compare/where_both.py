@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better
 from ..decide.verdict import FEW_LISTS
 from ..experiment_columns import Floats, Mask
+from .cheap_labels import powered_pair
 from .paired import estimate_of
 from .runs import Runs
 
@@ -32,7 +33,9 @@ def has_lists(runs: Runs) -> Mask | None:
     return None if not (n_pred == 0).any() else n_pred > 0
 
 
-def where_both(base: Floats, model: Floats, has: tuple[Mask, Mask], runs: Runs) -> dict[str, Any]:
+def where_both(
+    base: Floats, model: Floats, has: tuple[Mask, Mask], runs: Runs, cheap: Sequence[Floats] = ()
+) -> dict[str, Any]:
     """Return the means, the difference and its error on the lists that both models have, if one lacks some."""
     there, both = ~np.isnan(base) & ~np.isnan(model), has[0] & has[1]
     lacking = [int(np.count_nonzero(there & ~own & other)) for own, other in (has, has[::-1])]
@@ -47,6 +50,12 @@ def where_both(base: Floats, model: Floats, has: tuple[Mask, Mask], runs: Runs) 
     if row["n_both"] > 1:
         units, _ = estimate_of(sums[kept], None if single or divisor is None else divisor[kept])
         row |= {"diff_both": float(units.mean), "se_both": float(np.sqrt(units.var))}
+    if cheap and row["n_both"] > 2:
+        means, found = powered_pair(pair, [np.where(both, one, np.nan) for one in cheap], runs, 0.95)
+        if "estimate" in found:
+            units = found["estimate"]
+            row |= {"mean_baseline_both": means[0], "mean_model_both": means[1], "diff_both": units.mean,
+                    "se_both": float(np.sqrt(units.var))}  # fmt: skip
     return row
 
 

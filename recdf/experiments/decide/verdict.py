@@ -198,6 +198,7 @@ WITHHELD = {
     "few_units": "check: few units decide",
     "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
+    "not_random": "check: people judged no random sample",
 }
 
 # Of these verdicts, those that say that the variants are not alike, or were not assigned alike.
@@ -205,6 +206,7 @@ NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covar
 
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
 FEW_LISTS, FEW_UNITS = 30, 20
+OF_PAIRS = ("huge_values", "different_lists", "few_users_carry", "not_random")  # warnings that withhold it, too
 
 # What a warning of `compare_models` means to a reader.
 PAIR_WARNINGS = {
@@ -213,6 +215,8 @@ PAIR_WARNINGS = {
     "huge_values": "the values are too large to compute with",
     "different_lists": "only one of the models has a value for some lists, and the difference is that of the others",
     "missing_lists": "a model has no recommendations for some lists of the other, where it counts as 0",
+    "few_human": "fewer than 30 lists have labels of people, so that there is no verdict",
+    "not_random": "the lists that people judged are no random sample of all, so that there is no verdict",
     "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
     "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
     "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",
@@ -307,7 +311,7 @@ def _withheld_pairs(table: pd.DataFrame) -> list[str]:
             "check: too few lists": n < FEW_LISTS,
             "check: zero variance": "zero_variance" in named and n_differ,
             "check: too few lists differ": 0 < n_differ < FEW_UNITS,
-            **{WITHHELD[name]: name in named for name in ("huge_values", "different_lists", "few_users_carry")},
+            **{WITHHELD[name]: name in named for name in OF_PAIRS},
         }
         found.append(next((text for text, holds in reasons.items() if holds), ""))
     return found
