@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import Any, Literal
 
-import pandas as pd
 import pyarrow as pa
 
 from ..errors import MissingExtraError, OptionError
@@ -17,9 +17,9 @@ Which = Literal["per_user", "summary"]
 class HandedOver:
     """What hands over `per_user` and `summary`, with their dtypes and the spec."""
 
-    per_user: pd.DataFrame
-    summary: pd.DataFrame
-    spec: dict[str, Any]
+    per_user: Any
+    summary: Any
+    spec: Any
 
     def to_arrow(self, which: Which = "per_user") -> pa.Table:
         """Return one of the two tables as a table of Arrow, with the spec in the metadata of its schema.
@@ -77,11 +77,7 @@ class HandedOver:
         >>> result.to_polars().columns
         ['user_id', 'n_true', 'n_pred', 'mrr@1']
         """
-        try:
-            import polars
-        except ImportError as error:
-            raise MissingExtraError("to_polars needs polars, which is not installed: pip install polars") from error
-        return polars.from_arrow(self.to_arrow(which))
+        return _library("polars").from_arrow(self.to_arrow(which))
 
     def to_duckdb(self, name: str, connection: Any = None, *, overwrite: bool = False) -> Any:
         """Write both tables into a database of DuckDB: `name` with a row per list, and `name_summary`.
@@ -118,24 +114,26 @@ class HandedOver:
         >>> duckdb.sql("select metric, k, value from nightly_summary").fetchall()
         [('mrr', 1, 1.0)]
         """
-        try:
-            import duckdb
-        except ImportError as error:
-            raise MissingExtraError("to_duckdb needs duckdb, which is not installed: pip install duckdb") from error
-        tables = {name: self.to_arrow(), f"{name}_summary": self.to_arrow("summary")}
-        database = duckdb.default_connection() if connection is None else connection
-        comment = json.dumps(self.spec).replace("'", "''")
+        duckdb = _library("duckdb")
+        database, comment = duckdb if connection is None else connection, json.dumps(self.spec).replace("'", "''")
         with database.cursor() as own:  # the caller's connection may be inside a transaction
             own.begin()
-            for to, table in tables.items():
+            for to, which in ((name, "per_user"), (f"{name}_summary", "summary")):
                 quoted = ".".join('"' + part.replace('"', '""') + '"' for part in to.split("."))
-                own.register("recdf_rows", table)
+                own.register("recdf_rows", self.to_arrow(which))
                 try:
-                    own.execute(f"create {'or replace ' * overwrite}table {quoted} as select * from recdf_rows")
+                    own.execute(f"create {'or replace ' * overwrite}table {quoted} as from recdf_rows")
                 except duckdb.CatalogException as error:
-                    if "already exists" not in str(error):
-                        raise
-                    raise FileExistsError(f"there is a table {to} in the database; pass overwrite=True") from error
+                    said = f"the database has a table {to}; pass overwrite=True" if "exists" in str(error) else str(error)
+                    raise FileExistsError(said) from error
                 own.execute(f"comment on table {quoted} is '{comment}'")
             own.commit()
         return database.table(name)
+
+
+def _library(name: str) -> Any:
+    """Import a library that recdf does not need otherwise."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(f"to_{name} needs {name}, which is not installed: pip install {name}") from error

@@ -69,58 +69,49 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES, every_
 # Arguments with rows, of which only the columns are read that the call names; and others that name no column.
 OF_NAMED_COLUMNS = ("true", "pred", "base", "items", "log", "exclude", "train")
 OF_NO_NAMES = (*OF_NAMED_COLUMNS, "users", "features", "aspects", "popular")
-USUAL_GROUPS = ("category", "group")  # by default the columns of groups of items
+FOUND_BY_NAME = (*STANDARD_NAMES, "category", "group")
 
 
 def _check_matrices(found: Mapping[str, Any]) -> None:
     """Raise unless the sparse matrices stand together: their ids are positions, and those of a frame may be others."""
     given = {name: found[name] for name in OF_NAMED_COLUMNS if found.get(name) is not None and name != "items"}
-    shapes = {name: tuple(one.shape) for name, one in given.items() if is_sparse(one)}
-    if shapes and (others := [name for name in given if name not in shapes]):
-        one = next(iter(shapes))
-        raise TypeError(
-            f"{one} is a sparse matrix, whose ids are positions, and {others[0]} is none, so its ids may be others; name the "
-            f"users and the items: rd.logs.from_sparse({one}, users=, items=), or {one} = rd.logs.from_sparse({one}) if "
-            f"{others[0]} has positions too"
-        )
+    shapes = {name: one.shape if is_sparse(one) else None for name, one in given.items()}
     if len(set(shapes.values())) > 1:
+        one = next(name for name, shape in shapes.items() if shape is not None)
+        other = next(name for name, shape in shapes.items() if shape != shapes[one])
         raise DataError(
-            f"the sparse matrices have different shapes, {shapes}; expected the same users and items in all"
+            f"{one} is a sparse matrix of the shape {shapes[one]}, and {other} is none of this shape, so that positions may "
+            f"mean others there; name them: {one} = rd.logs.from_sparse({one}, users=..., items=...)"
         )
 
 
 def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, Any]:
     """Return the lazy rows among the arguments as frames of the columns that the call may ask for."""
-    given = {name: one for name, one in found.items() if not name.endswith("_path")}  # files' places are read later
-    lazy = {name: rows for name, one in given.items() if (rows := lazy_rows(one)) is not None}
-    texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES]) if lazy else set()
-    texts |= {*STANDARD_NAMES, *USUAL_GROUPS}
+    lazy = {name: lazy_rows(one) for name, one in found.items() if not name.endswith("_path")}
+    texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES]) if any(lazy.values()) else set()
     read = {}
     for name, rows in lazy.items():
-        fields = rows.schema if name in OF_NAMED_COLUMNS else []
-        names = [one.name for one in fields if one.name in texts or _may_order(one, every_number)]
-        read[name] = frame_of_lazy(rows, name, names if fields else rows.schema.names)
+        if rows is not None:
+            every = name not in OF_NAMED_COLUMNS
+            names = [one.name for one in rows.schema if every or one.name in texts or _may_ask(one, every_number)]
+            read[name] = frame_of_lazy(rows, name, names)
     return read
 
 
-def _may_order(field: pa.Field, every_number: bool) -> bool:
-    """Tell whether a column may order the rows, which warnings speak of, or is a number where all of them are asked."""
-    kind = field.type
-    if every_number and pa.types.is_boolean(kind):
-        return True
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return number and (every_number or looks_like_order(field.name))
+def _may_ask(field: pa.Field, every_number: bool) -> bool:
+    """Tell whether a call reads a column that no argument names, or warns of it if it looks like a score or a rank."""
+    number = any(of(field.type) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+    number |= every_number and pa.types.is_boolean(field.type)
+    return field.name in FOUND_BY_NAME or (number and (every_number or looks_like_order(field.name)))
 
 
 def _texts(value: Any) -> set[str]:
     """Return all texts of an argument that may name a column, such as that of a parameter in the string of a metric."""
     if isinstance(value, str):
         return {value, *re.findall(r"\w+", value)}
-    if isinstance(value, Mapping):
-        return _texts([*value, *value.values()])
-    if isinstance(value, list | tuple | set | frozenset):
-        return set().union(*map(_texts, value))
-    return _texts(getattr(value, "defaults", ()))
+    value = [*value, *value.values()] if isinstance(value, Mapping) else value
+    several = isinstance(value, list | tuple | set | frozenset)
+    return set().union(*map(_texts, value)) if several else _texts(getattr(value, "defaults", ()))
 
 
 def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> None:

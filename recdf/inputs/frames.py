@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
-from .lazy_frames import LazyRows, lazy_rows
+from .lazy_frames import LazyRows, lazy_rows, unwrapped
 from .matrices import from_sparse, is_sparse
 from .options import as_columns, collected
 
@@ -29,26 +29,22 @@ def as_frame(
     data: Any, role: str, user_col: str | Sequence[str] = "user_id", item_col: str = "item_id"
 ) -> pd.DataFrame:
     """Return `data` as a DataFrame. A frame is returned as it is, and an Arrow stream is read without a copy."""
+    data = unwrapped(data)
     if isinstance(data, pd.DataFrame):
         return _plain_frame(data)
-    if isinstance(data, Mapping):
+    if (is_matrix := is_sparse(data)) or isinstance(data, Mapping):
         if not isinstance(user_col, str):
-            raise ColumnError(f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
+            kind = "matrix" if is_matrix else "mapping"
+            raise ColumnError(f"{role} is a {kind}, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
         number = "relevance" if role == "true" else "score"
+        if is_matrix:
+            return from_sparse(data, user_col=user_col, item_col=item_col, value_name=number)
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
-    if is_sparse(data):
-        if not isinstance(user_col, str):
-            raise ColumnError(f"{role} is a matrix, which has one row per user, but ⟦user_col={list(user_col)!r}⟧")
-        number = "relevance" if role == "true" else "score"
-        return from_sparse(data, user_col=user_col, item_col=item_col, value_name=number)
     if (rows := lazy_rows(data)) is not None:
         return frame_of_lazy(rows, role, rows.schema.names)
-    data = data.to_native() if type(data).__module__.startswith("narwhals.") else data
     refuse_engine_frame(data, role)
-    if isinstance(data, pd.DataFrame):  # of narwhals
-        return _plain_frame(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
@@ -56,10 +52,7 @@ def as_frame(
         return frame
     hint = ""
     if isinstance(data, np.ndarray) and data.ndim == 2:
-        hint = (
-            f"; if its rows hold the best items of each user, pass rd.logs.from_top_k({role}); if they hold a number for "
-            f"each item, pass scipy.sparse.csr_array({role})"
-        )
+        hint = f"; pass rd.logs.from_top_k({role}) if its rows are the best items of each user, or a sparse matrix"
     elif isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
@@ -70,13 +63,10 @@ def as_frame(
     )
 
 
-def frame_of_lazy(rows: LazyRows, role: str, names: Sequence[str]) -> pd.DataFrame:
+def frame_of_lazy(rows: LazyRows, role: str, names: list[str]) -> pd.DataFrame:
     """Read some columns. A message about a column that the frame lacks also names those that were not read."""
-    found: pd.DataFrame = plain_table(rows.table(names, role)).to_pandas(
-        types_mapper=pd.ArrowDtype, ignore_metadata=True
-    )
-    if unread := [name for name in rows.schema.names if name not in names]:
-        found.attrs[UNREAD] = unread
+    found = as_frame(rows.table(names, role).replace_schema_metadata(None), role)
+    found.attrs[UNREAD] = [name for name in rows.schema.names if name not in names]
     return found
 
 
@@ -283,18 +273,16 @@ def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] 
     lead to a wrong number.
     """
     if name not in frame.columns:
-        have, where = ", ".join(map(repr, frame.columns)) or "none", f"{role}[{name!r}]"
+        where = f"{role}[{name!r}]"
         if name in frame.index.names:
             said = f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()"
             raise ColumnError(said, column=where)
-        unread = frame.attrs.get(UNREAD, [])
-        if name in unread:
+        if name in (unread := frame.attrs.get(UNREAD, [])):
             said = f"{where} was not read, since no argument names it; name it in the call, or collect {role} first"
             raise ColumnError(said, column=where)
-        if unread:
-            frame = pd.DataFrame(columns=[*frame.columns, *unread])
-            have = ", ".join(map(repr, frame.columns))
+        frame = pd.DataFrame(columns=[*frame.columns, *unread]) if unread else frame
         known = list(frame.columns if suggest is None else suggest)
+        have = ", ".join(map(repr, frame.columns)) or "none"
         said = f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}"
         raise ColumnError(said, column=where)
     found: pd.Series | pd.DataFrame = frame[name]

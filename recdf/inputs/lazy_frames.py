@@ -6,7 +6,7 @@ needs them in memory raises an error before they take more than their share of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,87 +15,80 @@ import pyarrow as pa
 from ..errors import DataError
 from .memory_limit import memory_bytes
 
+READER = "a RecordBatchReader"
+
 
 @dataclass(frozen=True)
 class LazyRows:
     """Rows of another library.
 
     kind : what they are, for messages · schema : the types of all columns · read : returns pieces of the rows, with
-    some columns · once : they can be read a single time.
+    some columns.
     """
 
     kind: str
     schema: pa.Schema
     read: Callable[[list[str]], Iterable[Any]]
-    once: bool = False
 
-    def batches(self, names: Sequence[str], role: str) -> Iterator[pa.Table]:
+    def batches(self, names: list[str], role: str) -> Iterator[pa.Table]:
         """Yield tables with some columns. A reader without rows was probably read before, which is an error."""
-        none = True
-        for piece in self.read(list(names)):
+        n_rows = 0
+        for piece in self.read(names):
             found = piece.to_arrow() if hasattr(piece, "to_arrow") else piece  # plain strings, where polars has views
-            table = pa.Table.from_batches([found]) if isinstance(found, pa.RecordBatch) else pa.table(found)
-            none &= not len(table)
-            yield table.select(list(names))
-        if none and self.once:
-            raise DataError(
-                f"{role} is {self.kind}, which has no rows: it was read before, since it can be read only once, or is "
-                f"empty; pass what it is made of, or {role} = reader.read_all()"
-            )
+            table = pa.Table.from_batches([found]) if isinstance(found, pa.RecordBatch) else found
+            n_rows += len(table)
+            yield table.select(names)
+        if not n_rows and self.kind == READER:
+            words = "it was read before, since it can be read only once, or is empty; pass what it is made of, or"
+            raise DataError(f"{role} is {READER}, which has no rows: {words} {role} = reader.read_all()")
 
-    def table(self, names: Sequence[str], role: str) -> pa.Table:
+    def table(self, names: list[str], role: str) -> pa.Table:
         """Return some columns of all rows. Raise an error if they take more than a quarter of the memory."""
         held, n_bytes, limit = [], 0, memory_bytes(None)
         for table in self.batches(names, role):
             held.append(table)
             n_bytes += sum(4 * len(one) if pa.types.is_dictionary(one.type) else one.nbytes for one in table.columns)
             if n_bytes > limit:
-                again = ", of a new reader" if self.once else ""
-                raise DataError(
-                    f"{role} is {self.kind} that takes more than {limit / 1e9:.3g} GB, a quarter of the machine's memory; call "
-                    f"rd.evaluate_parquet with it{again}, which evaluates it in parts within memory_limit=, or collect it first"
-                )
-        schema = pa.schema([self.schema.field(name) for name in names])
-        return pa.concat_tables(held) if held else schema.empty_table()
+                words = "a quarter of the machine's memory; call rd.evaluate_parquet with it" + ", of a new reader" * (
+                    self.kind == READER) + ", which evaluates it in parts within memory_limit=, or collect it first"
+                raise DataError(f"{role} is {self.kind} that takes more than {limit / 1e9:.3g} GB, {words}")
+        return pa.concat_tables(held) if held else self.schema.empty_table().select(names)
+
+
+def unwrapped(data: Any) -> Any:
+    """Return the frame that one of narwhals holds, and anything else as it is."""
+    return data.to_native() if type(data).__module__.startswith("narwhals.") else data
 
 
 def lazy_rows(data: Any) -> LazyRows | None:
     """Return rows that are not in memory; None if `data` is anything else."""
-    package, _, rest = type(data).__module__.partition(".")
+    data = unwrapped(data)
+    package, kind = type(data).__module__.partition(".")[0], type(data).__name__
     if isinstance(data, LazyRows):
         return data
-    if package == "narwhals" and hasattr(data, "to_native"):
-        return lazy_rows(data.to_native())
-    if package == "polars" and hasattr(data, "collect_schema") and hasattr(data, "collect"):
-        return _of_polars(data)
+    if package == "polars" and kind == "LazyFrame":
+        rows = data.collect_schema().to_frame().to_arrow()
+        return LazyRows("a LazyFrame", rows.schema, lambda names: _of_polars(data.select(names)))
     if package in ("duckdb", "_duckdb") and hasattr(data, "project"):
-        return LazyRows("a relation of DuckDB", _duckdb_reader(data.limit(0)).schema, lambda names: _duckdb_reader(
-            data.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))
-        ))  # fmt: skip
+        quoted = {name: '"' + name.replace('"', '""') + '"' for name in data.columns}
+        read: Any = lambda names: _of_duckdb(data.project(", ".join(map(quoted.__getitem__, names))))  # noqa: E731
+        return LazyRows("a relation of DuckDB", _of_duckdb(data.limit(0)).schema, read)
     if package == "ibis" and hasattr(data, "to_pyarrow_batches"):
-        return LazyRows("a table of Ibis", data.schema().to_pyarrow(), lambda names: (
-            data.select(*names).to_pyarrow_batches()
-        ))  # fmt: skip
-    if isinstance(data, pa.RecordBatchReader):
-        return LazyRows("a RecordBatchReader", data.schema, lambda names: data, once=True)
-    if package == "pyarrow" and rest == "_dataset":
-        if hasattr(data, "projected_schema"):
-            return LazyRows("a Scanner", data.projected_schema, lambda names: data.to_batches())
+        read = lambda names: data.select(*names).to_pyarrow_batches()  # noqa: E731
+        return LazyRows("a table of Ibis", data.schema().to_pyarrow(), read)
+    if package == "pyarrow" and kind == "RecordBatchReader":
+        return LazyRows(READER, data.schema, lambda names: data)
+    if package == "pyarrow" and kind == "Scanner":
+        return LazyRows("a Scanner", data.projected_schema, lambda names: data.to_batches())
+    if package == "pyarrow" and kind.endswith("Dataset"):
         return LazyRows("a Dataset", data.schema, lambda names: data.to_batches(columns=names))
     return None
 
 
-def _duckdb_reader(relation: Any) -> Any:
+def _of_polars(chosen: Any) -> Any:
+    """Return pieces of a lazy frame; old versions of polars have all rows in one."""
+    return chosen.collect_batches() if hasattr(chosen, "collect_batches") else [chosen.collect()]
+
+
+def _of_duckdb(relation: Any) -> Any:
     return (relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader)()
-
-
-def _of_polars(data: Any) -> LazyRows | None:
-    if not hasattr(data, "lazy") or hasattr(data, "to_arrow"):
-        return None
-    import polars
-
-    def read(names: list[str]) -> Any:
-        chosen = data.select(names)
-        return chosen.collect_batches() if hasattr(chosen, "collect_batches") else [chosen.collect()]
-
-    return LazyRows("a LazyFrame", polars.DataFrame(schema=data.collect_schema()).to_arrow().schema, read)

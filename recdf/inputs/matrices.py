@@ -60,8 +60,8 @@ def from_sparse(
         rows = rows.copy()
         rows.sum_duplicates()
     user = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    found = {user_col: _labelled(user, users, rows.shape[0], "users", "rows")}
-    found[item_col] = _labelled(rows.indices.astype(np.int64), items, rows.shape[1], "items", "columns")
+    found = {user_col: _labelled(user, users, "users", rows.shape[0])}
+    found[item_col] = _labelled(rows.indices.astype(np.int64), items, "items", rows.shape[1])
     number = rows.data.astype(np.float64) if rows.data.dtype == bool else rows.data
     return pd.DataFrame(found | dict.fromkeys([value_name] if value_name else ["relevance", "score"], number))
 
@@ -118,16 +118,11 @@ def from_top_k(
     1     ann     tea     2
     2     bob     jam     1
     """
-    if isinstance(top, list | tuple) and any(np.ndim(row) != 1 or len(row) != len(top[0]) for row in top):
-        raise TypeError(
-            "top holds lists of different lengths; expected a row of k places per user, with -1 for no item"
-        )
     top = np.ma.asarray(top)
     if top.ndim != 2:
         raise TypeError(f"top has {top.ndim} dimensions; expected two: a row per user, and a column per rank")
-    place = np.asarray(top.data)
-    there = ~np.ma.getmaskarray(top) & ~pd.isna(place)
-    if place.dtype.kind == "f" and (place[there] % 1 == 0).all():
+    place, there = np.asarray(top.data), ~np.ma.getmaskarray(top) & ~pd.isna(top.data)
+    if place.dtype.kind == "f" and not (place[there] % 1).any():
         place = np.where(there, place, -1).astype(np.int64)
     if place.dtype.kind in "iu":
         if (bad := there & (place < -1)).any():
@@ -136,32 +131,28 @@ def from_top_k(
     elif items is not None or place.dtype.kind not in "OUST":
         raise TypeError(f"top holds {place.dtype} values; expected positions of items, which are integers")
     user, rank = np.nonzero(there)
-    n_items = int(place[there].max(initial=-1)) + 1 if items is None and place.dtype.kind in "iu" else None
-    frame = pd.DataFrame({user_col: _labelled(user, users, len(top), "users", "rows of top")})
-    frame[item_col] = _labelled(place[there], items, n_items, "items", "items")
+    frame = pd.DataFrame({user_col: _labelled(user, users, "users", len(top))})
+    frame[item_col] = _labelled(place[there], items, "items")
     if scores is None:
         return frame.assign(rank=rank + 1)
-    score = np.ma.asarray(scores).filled(np.nan) if np.ma.isMaskedArray(scores) else np.asarray(scores)
+    score = np.asarray(np.ma.filled(scores, np.nan))
     if score.shape != top.shape:
-        raise DataError(
-            f"scores have the shape {score.shape}, and top has {top.shape}; expected a score for each place"
-        )
-    steps = np.diff(np.where(there, score, np.nan), axis=1) if score.dtype.kind in "fiu" else np.zeros(0)
+        raise DataError(f"scores have the shape {score.shape}, and top has {top.shape}; expected a score for each place")
+    steps = np.diff(np.where(there, score, np.nan), axis=1)
     if (steps > 0).any() and not (steps < 0).any():
-        warn_user("scores rise along the rows of top, and the largest score ranks first; if these are distances, of which "
-                  "the smallest is the best, pass scores=-scores", OrderWarning)  # fmt: skip
+        advice = "the largest ranks first; if they are distances, of which the smallest is the best, pass scores=-scores"
+        warn_user(f"scores rise along the rows of top, and {advice}", OrderWarning)
     return frame.assign(score=score[there])
 
 
-def _labelled(places: np.ndarray, labels: Any, n: int | None, name: str, of: str) -> Any:
+def _labelled(places: np.ndarray, labels: Any, name: str, n: int | None = None) -> Any:
     """Return the labels at some places, or the places if there are none."""
     if labels is None:
         return places
     given = pd.Series(labels).reset_index(drop=True)
-    if n is not None and len(given) != n:
-        raise DataError(f"{name} holds {len(given):,} labels for {n:,} {of}; expected one for each", argument=name)
+    needed = places.max(initial=-1) + 1 if n is None else n
+    if len(given) < needed or (n is not None and len(given) > n):
+        raise DataError(f"{name} holds {len(given):,} labels for {needed:,} places; expected one for each", argument=name)
     if given.duplicated().any():
         raise DataError(f"{name} holds labels twice ({examples(given[given.duplicated()])}); expected each once")
-    if len(places) and places.max() >= len(given):
-        raise DataError(f"top holds the position {places.max()}, and {name} has {len(given):,} labels, from 0 on")
     return given.take(places).reset_index(drop=True)

@@ -23,29 +23,28 @@ from ..metrics.call import Call
 from .needed import Needed
 from .source import OF_ARROW, Source, plain_schema
 
-
-def in_files(call: Call, paths: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the paths of both frames, with those of temporary files in `folder` for rows that are in no file."""
-    found = {role: path if isinstance(path, NamedFiles) else NamedFiles(path, {}) for role, path in paths.items()}
-    rows = {role: _rows(one.path, role) for role, one in found.items() if not is_path(one)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is said of columns is said of the files
-        schemas = {
-            role: _standard(rows[role].schema, one.names, role) if role in rows else Source(one, role).schema
-            for role, one in found.items()
-        }
-        needed = Needed.of(call, schemas).schemas
-    for role, one in rows.items():
-        file, names = folder / f"{role}.parquet", found[role].names
-        own = [names.get(name, name) for name in needed[role].names]
-        _write(one, own, role, file)
-        found[role] = NamedFiles(file, {name: there for name, there in names.items() if there in own})
-    return found
+IN_MEMORY = "a frame"
 
 
 def is_path(path: Any) -> bool:
     """Tell whether this names files."""
     return isinstance(path[0] if isinstance(path, NamedFiles) else path, str | os.PathLike | list | tuple)
+
+
+def in_files(call: Call, paths: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the paths of both frames, with those of temporary files in `folder` for rows that are in no file."""
+    found = {role: path if isinstance(path, NamedFiles) else NamedFiles(path, {}) for role, path in paths.items()}
+    rows = {role: _rows(one.path, role) for role, one in found.items() if not is_path(one)}
+    schemas = {role: _standard(one.schema, found[role].names, role) for role, one in rows.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is said of columns is said of the files
+        of_files = {role: Source(one, role).schema for role, one in found.items() if role not in rows}
+        needed = Needed.of(call, {role: (schemas | of_files)[role] for role in found}).schemas
+    for role, one in rows.items():
+        names = {name: found[role].names.get(name, name) for name in needed[role].names}
+        _write(one, list(names.values()), role, folder / f"{role}.parquet")
+        found[role] = NamedFiles(folder / f"{role}.parquet", {to: own for to, own in names.items() if to != own})
+    return found
 
 
 def _rows(data: Any, role: str) -> LazyRows:
@@ -56,9 +55,8 @@ def _rows(data: Any, role: str) -> LazyRows:
         words = "expected a file, a folder, a glob or a list of them, or a lazy frame, dataset, reader or frame of rows"
         raise TypeError(f"{role}_path is {kind_of(data)}; {words}")
     table = pa.Table.from_pandas(as_frame(data, role), preserve_index=False)
-    if not isinstance(data, pd.DataFrame):
-        table = table.replace_schema_metadata(OF_ARROW)
-    return LazyRows("a frame", table.schema, lambda names: [table.select(names)])
+    table = table if isinstance(data, pd.DataFrame) else table.replace_schema_metadata(OF_ARROW)
+    return LazyRows(IN_MEMORY, table.schema, lambda names: [table])
 
 
 def _standard(schema: pa.Schema, names: Mapping[str, str], role: str) -> pa.Schema:
@@ -71,9 +69,8 @@ def _write(rows: LazyRows, names: list[str], role: str, file: Path) -> None:
     """Write some columns to a file, batch by batch."""
     import pyarrow.parquet as pq
 
-    fields = [rows.schema.field(name) for name in names]
-    metadata = rows.schema.metadata if rows.kind == "a frame" else OF_ARROW
-    schema = plain_table(pa.schema(fields).empty_table()).schema.with_metadata(metadata)
+    schema = plain_table(rows.schema.empty_table().select(names)).schema
+    schema = schema.with_metadata(rows.schema.metadata if rows.kind == IN_MEMORY else OF_ARROW)
     with pq.ParquetWriter(file, schema, compression="lz4") as writer:
         for batch in rows.batches(names, role):
             writer.write_table(plain_table(batch).cast(schema))
