@@ -85,7 +85,7 @@ class HandedOver:
         Parameters
         ----------
         name : str
-            Name of the table, also with that of its schema before a dot.
+            Name of the table as SQL writes it, also with that of its schema before a dot.
         connection : DuckDBPyConnection, optional
             Default: the connection that `duckdb.sql` uses.
         overwrite : bool, default False
@@ -100,7 +100,7 @@ class HandedOver:
         ------
         MissingExtraError
             If duckdb is not installed.
-        FileExistsError
+        duckdb.CatalogException
             If there is a table of such a name and `overwrite` is False. Both tables are written, or none.
         DataError
             As `to_arrow`.
@@ -114,19 +114,14 @@ class HandedOver:
         >>> duckdb.sql("select metric, k, value from nightly_summary").fetchall()
         [('mrr', 1, 1.0)]
         """
-        duckdb = _library("duckdb")
-        database, comment = duckdb if connection is None else connection, json.dumps(self.spec).replace("'", "''")
+        database = _library("duckdb") if connection is None else connection
+        comment = json.dumps(self.spec).replace("'", "''")
         with database.cursor() as own:  # the caller's connection may be inside a transaction
             own.begin()
-            for to, which in ((name, "per_user"), (f"{name}_summary", "summary")):
-                quoted = ".".join('"' + part.replace('"', '""') + '"' for part in to.split("."))
-                own.register("recdf_rows", self.to_arrow(which))
-                try:
-                    own.execute(f"create {'or replace ' * overwrite}table {quoted} as from recdf_rows")
-                except duckdb.CatalogException as error:
-                    said = f"the database has a table {to}; pass overwrite=True" if "exists" in str(error) else str(error)
-                    raise FileExistsError(said) from error
-                own.execute(f"comment on table {quoted} is '{comment}'")
+            for to, table in ((name, self.to_arrow()), (f"{name}_summary", self.to_arrow("summary"))):
+                own.register("recdf_rows", table)
+                own.execute(f"create {'or replace ' * overwrite}table {to} as from recdf_rows")
+                own.execute(f"comment on table {to} is '{comment}'")
             own.commit()
         return database.table(name)
 

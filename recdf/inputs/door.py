@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import ColumnError, DataError, OptionError, closest, kind_of
+from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import as_frame, frame_of_lazy
-from .lazy_frames import lazy_rows
-from .matrices import is_sparse
+from .lazy_frames import LazyRows, lazy_rows
 from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, as_columns, parameters
 from .true_and_pred import looks_like_order
 
@@ -55,7 +54,6 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES, every_
         replaced = [name for name, rival in ONE_OF_TWO.items() if found.get(rival) is not None]
         found = {name: value for name, value in stated.items() if name in takes and name not in replaced} | found
     if takes is NAMES:
-        _check_matrices(found)
         found |= _lazy_as_frames(found, every_number)
     for role in ("true", "pred"):
         names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
@@ -72,30 +70,17 @@ OF_NO_NAMES = (*OF_NAMED_COLUMNS, "users", "features", "aspects", "popular")
 FOUND_BY_NAME = (*STANDARD_NAMES, "category", "group")
 
 
-def _check_matrices(found: Mapping[str, Any]) -> None:
-    """Raise unless the sparse matrices stand together: their ids are positions, and those of a frame may be others."""
-    given = {name: found[name] for name in OF_NAMED_COLUMNS if found.get(name) is not None and name != "items"}
-    shapes = {name: one.shape if is_sparse(one) else None for name, one in given.items()}
-    if len(set(shapes.values())) > 1:
-        one = next(name for name, shape in shapes.items() if shape is not None)
-        other = next(name for name, shape in shapes.items() if shape != shapes[one])
-        raise DataError(
-            f"{one} is a sparse matrix of the shape {shapes[one]}, and {other} is none of this shape, so that positions may "
-            f"mean others there; name them: {one} = rd.logs.from_sparse({one}, users=..., items=...)"
-        )
-
-
 def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, Any]:
     """Return the lazy rows among the arguments as frames of the columns that the call may ask for."""
     lazy = {name: lazy_rows(one) for name, one in found.items() if not name.endswith("_path")}
     texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES]) if any(lazy.values()) else set()
-    read = {}
-    for name, rows in lazy.items():
-        if rows is not None:
-            every = name not in OF_NAMED_COLUMNS
-            names = [one.name for one in rows.schema if every or one.name in texts or _may_ask(one, every_number)]
-            read[name] = frame_of_lazy(rows, name, names)
-    return read
+
+    def read(name: str, rows: LazyRows) -> pd.DataFrame:
+        every = name not in OF_NAMED_COLUMNS
+        names = [one.name for one in rows.schema if every or one.name in texts or _may_ask(one, every_number)]
+        return frame_of_lazy(rows, name, names)
+
+    return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
 
 
 def _may_ask(field: pa.Field, every_number: bool) -> bool:

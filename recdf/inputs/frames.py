@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
 from .lazy_frames import LazyRows, lazy_rows, unwrapped
-from .matrices import from_sparse, is_sparse
 from .options import as_columns, collected
 
 UNREAD = "unread columns"  # in `attrs`, for messages
@@ -32,13 +31,10 @@ def as_frame(
     data = unwrapped(data)
     if isinstance(data, pd.DataFrame):
         return _plain_frame(data)
-    if (is_matrix := is_sparse(data)) or isinstance(data, Mapping):
+    if isinstance(data, Mapping):
         if not isinstance(user_col, str):
-            kind = "matrix" if is_matrix else "mapping"
-            raise ColumnError(f"{role} is a {kind}, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
+            raise ColumnError(f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
         number = "relevance" if role == "true" else "score"
-        if is_matrix:
-            return from_sparse(data, user_col=user_col, item_col=item_col, value_name=number)
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
@@ -51,8 +47,11 @@ def as_frame(
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return frame
     hint = ""
-    if isinstance(data, np.ndarray) and data.ndim == 2:
-        hint = f"; pass rd.logs.from_top_k({role}) if its rows are the best items of each user, or a sparse matrix"
+    labels = "users=..., items=...) with the labels of its rows and columns"
+    if hasattr(data, "tocsr"):
+        hint = f"; pass rd.logs.from_sparse({role}, {labels}"
+    elif getattr(data, "ndim", 1) == 2:
+        hint = f"; if each row holds the best items of a user, pass rd.logs.from_top_k({role}, {labels}"
     elif isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):

@@ -34,8 +34,7 @@ class LazyRows:
         """Yield tables with some columns. A reader without rows was probably read before, which is an error."""
         n_rows = 0
         for piece in self.read(names):
-            found = piece.to_arrow() if hasattr(piece, "to_arrow") else piece  # plain strings, where polars has views
-            table = pa.Table.from_batches([found]) if isinstance(found, pa.RecordBatch) else found
+            table = pa.Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
             n_rows += len(table)
             yield table.select(names)
         if not n_rows and self.kind == READER:
@@ -49,9 +48,11 @@ class LazyRows:
             held.append(table)
             n_bytes += sum(4 * len(one) if pa.types.is_dictionary(one.type) else one.nbytes for one in table.columns)
             if n_bytes > limit:
-                words = "a quarter of the machine's memory; call rd.evaluate_parquet with it" + ", of a new reader" * (
-                    self.kind == READER) + ", which evaluates it in parts within memory_limit=, or collect it first"
-                raise DataError(f"{role} is {self.kind} that takes more than {limit / 1e9:.3g} GB, {words}")
+                again = " (that is, a new reader of the same rows)" if self.kind == READER else ""
+                raise DataError(
+                    f"{role} is {self.kind} that takes more than {limit / 1e9:.3g} GB, a quarter of the machine's memory; "
+                    f"call rd.evaluate_parquet with it{again}, which evaluates it in parts within memory_limit="
+                )
         return pa.concat_tables(held) if held else self.schema.empty_table().select(names)
 
 
@@ -86,8 +87,9 @@ def lazy_rows(data: Any) -> LazyRows | None:
 
 
 def _of_polars(chosen: Any) -> Any:
-    """Return pieces of a lazy frame; old versions of polars have all rows in one."""
-    return chosen.collect_batches() if hasattr(chosen, "collect_batches") else [chosen.collect()]
+    """Return pieces of a lazy frame, with plain strings; old versions of polars have all rows in one."""
+    pieces = chosen.collect_batches() if hasattr(chosen, "collect_batches") else [chosen.collect()]
+    return (piece.to_arrow() for piece in pieces)
 
 
 def _of_duckdb(relation: Any) -> Any:

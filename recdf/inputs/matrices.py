@@ -53,7 +53,7 @@ def from_sparse(
     1     ann     mug    0.4
     2     bob     tea    0.7
     """
-    if not is_sparse(matrix) or matrix.ndim != 2:
+    if not hasattr(matrix, "tocsr") or matrix.ndim != 2:
         raise TypeError(f"matrix is {kind_of(matrix)}; expected a sparse matrix of SciPy with a row per user")
     rows = matrix.tocsr()
     if not rows.has_canonical_format:
@@ -64,11 +64,6 @@ def from_sparse(
     found[item_col] = _labelled(rows.indices.astype(np.int64), items, "items", rows.shape[1])
     number = rows.data.astype(np.float64) if rows.data.dtype == bool else rows.data
     return pd.DataFrame(found | dict.fromkeys([value_name] if value_name else ["relevance", "score"], number))
-
-
-def is_sparse(data: Any) -> bool:
-    """Tell whether this is a sparse matrix of SciPy."""
-    return type(data).__module__.startswith("scipy.sparse") and hasattr(data, "tocsr")
 
 
 def from_top_k(
@@ -122,8 +117,6 @@ def from_top_k(
     if top.ndim != 2:
         raise TypeError(f"top has {top.ndim} dimensions; expected two: a row per user, and a column per rank")
     place, there = np.asarray(top.data), ~np.ma.getmaskarray(top) & ~pd.isna(top.data)
-    if place.dtype.kind == "f" and not (place[there] % 1).any():
-        place = np.where(there, place, -1).astype(np.int64)
     if place.dtype.kind in "iu":
         if (bad := there & (place < -1)).any():
             raise DataError(f"top holds negative positions ({examples(place[bad])}); only -1 stands for no item")
@@ -137,10 +130,10 @@ def from_top_k(
         return frame.assign(rank=rank + 1)
     score = np.asarray(np.ma.filled(scores, np.nan))
     if score.shape != top.shape:
-        raise DataError(f"scores have the shape {score.shape}, and top has {top.shape}; expected a score for each place")
+        raise DataError(f"scores have the shape {score.shape}, and top has {top.shape}; expected the same")
     steps = np.diff(np.where(there, score, np.nan), axis=1)
     if (steps > 0).any() and not (steps < 0).any():
-        advice = "the largest ranks first; if they are distances, of which the smallest is the best, pass scores=-scores"
+        advice = "the largest ranks first; if they are distances, the smallest is the best: pass scores=-scores"
         warn_user(f"scores rise along the rows of top, and {advice}", OrderWarning)
     return frame.assign(score=score[there])
 
@@ -152,7 +145,7 @@ def _labelled(places: np.ndarray, labels: Any, name: str, n: int | None = None) 
     given = pd.Series(labels).reset_index(drop=True)
     needed = places.max(initial=-1) + 1 if n is None else n
     if len(given) < needed or (n is not None and len(given) > n):
-        raise DataError(f"{name} holds {len(given):,} labels for {needed:,} places; expected one for each", argument=name)
+        raise DataError(f"{name} holds {len(given):,} labels for {needed:,}; expected one for each", argument=name)
     if given.duplicated().any():
         raise DataError(f"{name} holds labels twice ({examples(given[given.duplicated()])}); expected each once")
     return given.take(places).reset_index(drop=True)

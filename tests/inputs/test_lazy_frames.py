@@ -219,7 +219,7 @@ def test_a_column_that_no_argument_names_is_an_error_where_it_is_asked_for():
     @rd.metric
     def my_lazy_categories(lists, category_col="kind"):
         "Nothing."
-        return lists.n_pred + float(len(lists.sides.items.labels(category_col).length()))
+        return lists.n_pred + float(len(lists.sides.items.labels(category_col).length))
 
     items = ITEMS.rename(columns={"group": "kind"})
     try:
@@ -248,7 +248,7 @@ def test_rows_beyond_the_memory_go_in_parts(monkeypatch, tmp_path):
     monkeypatch.setattr(lazy_frames, "memory_bytes", lambda limit: 20_000)
     expected = rd.evaluate(TRUE, PRED, "mrr@10", by="model")
     for kind in LAZY:
-        again = "of a new reader" if kind == "reader" else "with it,"
+        again = "a new reader of the same rows" if kind == "reader" else "with it,"
         with pytest.raises(rd.DataError, match=f"takes more than 2e-05 GB.*call rd.evaluate_parquet.*{again}") as error:
             rd.evaluate(TRUE, CARRIERS[kind](PRED), "mrr@10", by="model")
         assert "memory_limit" in str(error.value)
