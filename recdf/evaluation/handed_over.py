@@ -32,7 +32,7 @@ class HandedOver:
         Returns
         -------
         pyarrow.Table
-            `to_pandas` gives the dtypes back. The spec is JSON at `schema.metadata[b"recdf.spec"]`.
+            `to_pandas` gives the dtypes back. The spec is JSON at `schema.metadata[b"recdf"]`.
 
         Raises
         ------

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_series
 from .lazy_frames import LazyRows, lazy_rows, unwrapped
-from .options import as_columns, collected
+from .options import as_columns
 
 UNREAD = "unread columns"  # in `attrs`, for messages
 
@@ -379,8 +379,8 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
 
 def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
     """Return ids as a frame. They come as a frame or, for one column, also as a list, array, Series or Index."""
-    data = collected(data)
-    if isinstance(data, pd.DataFrame) or (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
+    tabular = hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")
+    if isinstance(data, pd.DataFrame) or tabular or lazy_rows(data) is not None:
         return as_frame(data, role)
     if len(names) > 1:
         raise ColumnError(f"{role} must be a frame with the columns {names}; found {type(data).__name__}")

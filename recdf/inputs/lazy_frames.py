@@ -48,11 +48,9 @@ class LazyRows:
             held.append(table)
             n_bytes += sum(4 * len(one) if pa.types.is_dictionary(one.type) else one.nbytes for one in table.columns)
             if n_bytes > limit:
-                again = " (that is, a new reader of the same rows)" if self.kind == READER else ""
-                raise DataError(
-                    f"{role} is {self.kind} that takes more than {limit / 1e9:.3g} GB, a quarter of the machine's memory; "
-                    f"call rd.evaluate_parquet with it{again}, which evaluates it in parts within memory_limit="
-                )
+                size, again = f"{limit / 1e9:.3g} GB, a quarter of the memory", " anew" * (self.kind == READER)
+                advice = f"pass it{again} to rd.evaluate_parquet, which evaluates it in parts within memory_limit="
+                raise DataError(f"{role} is {self.kind} that takes more than {size}; {advice}")
         return pa.concat_tables(held) if held else self.schema.empty_table().select(names)
 
 
@@ -82,8 +80,17 @@ def lazy_rows(data: Any) -> LazyRows | None:
     if package == "pyarrow" and kind == "Scanner":
         return LazyRows("a Scanner", data.projected_schema, lambda names: data.to_batches())
     if package == "pyarrow" and kind.endswith("Dataset"):
-        return LazyRows("a Dataset", data.schema, lambda names: data.to_batches(columns=names))
+        return LazyRows("a Dataset", data.schema, lambda names: data.to_batches(columns=names, **_few_at_once(data)))
     return None
+
+
+def _few_at_once(data: Any) -> dict[str, Any]:
+    """Return the options of a scan that reads no rows far ahead of their use, and keeps no bytes of a parquet file."""
+    from pyarrow import dataset
+
+    few = {"use_threads": False, "batch_readahead": 1, "fragment_readahead": 1}
+    parquet = isinstance(getattr(data, "format", None), dataset.ParquetFileFormat)
+    return few | ({"fragment_scan_options": dataset.ParquetFragmentScanOptions(pre_buffer=False)} if parquet else {})
 
 
 def _of_polars(chosen: Any) -> Any:

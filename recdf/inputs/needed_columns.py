@@ -31,6 +31,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     `label` are few, and are read from files as a dictionary.
     """
     data = unwrapped(data)
+    data = data.lazy() if type(data).__module__.startswith("polars.") and hasattr(data, "lazy") else data
     if isinstance(data, pd.DataFrame):
         return data
     refuse_engine_frame(data, role)

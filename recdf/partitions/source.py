@@ -24,7 +24,7 @@ from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
 
 # What marks a file whose columns become Arrow's dtypes in pandas.
-OF_ARROW = {b"recdf": b"Arrow's dtypes"}
+OF_ARROW = {b"recdf_rows": b"of Arrow"}
 
 
 class Source:

@@ -1,6 +1,5 @@
 """Lazy frames, datasets, readers and relations: the numbers of the pandas frames, from the needed columns alone."""
 
-
 import duckdb
 import narwhals
 import numpy as np
@@ -216,7 +215,7 @@ def test_a_wrong_column_is_named_beside_all_columns(kind, how, error, words):
 def test_a_column_that_no_argument_names_is_an_error_where_it_is_asked_for():
     """A metric of one's own may read a column whose name stands in its default parameter alone."""
 
-    @rd.metric
+    @rd.metric(bounds=(0, None))
     def my_lazy_categories(lists, category_col="kind"):
         "Nothing."
         return lists.n_pred + float(len(lists.sides.items.labels(category_col).length))
@@ -244,19 +243,19 @@ def test_a_reader_that_was_read_before_is_an_error():
         rd.evaluate(both, PRED, "surprisal", by="model", log=both)
 
 
-def test_rows_beyond_the_memory_go_in_parts(monkeypatch, tmp_path):
+@pytest.mark.parametrize("kind", LAZY)
+def test_rows_beyond_the_memory_go_in_parts(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(lazy_frames, "memory_bytes", lambda limit: 20_000)
     expected = rd.evaluate(TRUE, PRED, "mrr@10", by="model")
-    for kind in LAZY:
-        again = "a new reader of the same rows" if kind == "reader" else "with it,"
-        with pytest.raises(rd.DataError, match=f"takes more than 2e-05 GB.*call rd.evaluate_parquet.*{again}") as error:
-            rd.evaluate(TRUE, CARRIERS[kind](PRED), "mrr@10", by="model")
-        assert "memory_limit" in str(error.value)
-        true, pred, out = CARRIERS[kind](TRUE), CARRIERS[kind](PRED), tmp_path / kind.replace(" ", "_")
-        found = rd.evaluate_parquet(true, pred, "mrr@10", by="model", memory_limit="100KB", out=out)
-        same(found.summary, expected.summary)
-        same(rd.read_parquet(out).per_user, expected.per_user)
-        assert sorted(file.name for file in out.iterdir()) == ["per_user.parquet", "summary.parquet"]
+    again = "pass it anew to" if kind == "reader" else "pass it to"
+    with pytest.raises(rd.DataError, match=f"takes more than 2e-05 GB.*{again} rd.evaluate_parquet") as error:
+        rd.evaluate(TRUE, CARRIERS[kind](PRED), "mrr@10", by="model")
+    assert "memory_limit" in str(error.value)
+    true, pred, out = CARRIERS[kind](TRUE), CARRIERS[kind](PRED), tmp_path / kind.replace(" ", "_")
+    found = rd.evaluate_parquet(true, pred, "mrr@10", by="model", memory_limit="100KB", out=out)
+    same(found.summary, expected.summary)
+    same(rd.read_parquet(out).per_user, expected.per_user)
+    assert sorted(file.name for file in out.iterdir()) == ["per_user.parquet", "summary.parquet"]
 
 
 def test_files_frames_and_lazy_rows_side_by_side(tmp_path):
@@ -279,6 +278,19 @@ def test_files_frames_and_lazy_rows_side_by_side(tmp_path):
     for wrong in (7, {"u": ["a"]}, TRUE["user_id"]):
         with pytest.raises(TypeError, match=r"true_path is .*; expected a file, a folder"):
             rd.evaluate_parquet(wrong, PRED, "mrr@10", by="model")
+
+
+def test_datasets_of_several_files_and_formats(tmp_path):
+    for name in ("parquet", "feather", "csv"):
+        for model, rows in PRED.groupby("model"):
+            options = {"format": name, "partitioning": ["model"], "partitioning_flavor": "hive"}
+            options["existing_data_behavior"] = "overwrite_or_ignore"
+            ds.write_dataset(arrow(rows), tmp_path / name / str(model), **options)
+        data = ds.dataset(tmp_path / name, format=name, partitioning="hive")
+        expected = rd.evaluate(TRUE, PRED[PRED["model"] != "knn"], "mrr@10", by="model").summary
+        for given in (data.filter(ds.field("model") != "knn"), data.scanner(filter=ds.field("model") != "knn")):
+            same(rd.evaluate(TRUE, given, "mrr@10", by="model").summary, expected)
+            same(rd.evaluate_parquet(TRUE, given, "mrr@10", by="model", buckets=2).summary, expected)
 
 
 @pytest.mark.parametrize("kind", LAZY)
