@@ -277,7 +277,7 @@ def counted(chosen, given):
     """The counts of all settings, and of how many runs each: rounds of runs, as many as are asked for or have time."""
     found, done, end = {}, 0, time.monotonic() + 60 * given.minutes
     if given.kept and given.kept.exists():
-        done, kept = json.loads(given.kept.read_text())
+        done, kept = json.loads(given.kept.read_text(encoding="utf-8"))
         found = {tuple(key): np.array(numbers) for *key, numbers in kept}
     with ProcessPoolExecutor(given.processes, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
         while done < given.runs and (not done or time.monotonic() < end):
@@ -327,7 +327,8 @@ def as_page(rows, runs):
         first = "" if kind == before else kind
         lines.append(f"| {first} | {name} | {method} | {rejects:.3f} | {warned:.2f} | {quiet:.3f} | {reason} |")
         before = kind
-    text = (PAGE.read_text() if PAGE.exists() else "<!-- table -->\n<!-- end -->\n").split("<!-- table -->")
+    empty = "<!-- table -->\n<!-- end -->\n"
+    text = (PAGE.read_text(encoding="utf-8") if PAGE.exists() else empty).split("<!-- table -->")
     end = text[1].split("<!-- end -->")[1]
     low, high = binom.interval(BAND, runs, 0.05) / np.float64(runs)
     said = (
@@ -350,7 +351,7 @@ def main():
     given = asked.parse_args()
     rows, runs = table([one for one in SETTINGS if not given.only or one[0] in given.only], given)
     if given.write:
-        PAGE.write_text(as_page(rows, runs))
+        PAGE.write_text(as_page(rows, runs), encoding="utf-8")
     broken = [row for row in rows if not row[-1]]
     print(f"{len(broken)} of {len(rows)} rows break the rule or are not explained")
     return int(bool(broken))

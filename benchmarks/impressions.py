@@ -60,7 +60,7 @@ def frames(n_rows: int, ids: str, repeated: bool) -> tuple:
 
 def resident() -> int:
     """Return the memory that this process holds now (Linux), in bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * resource.getpagesize()
 
 
 class Peak(threading.Thread):

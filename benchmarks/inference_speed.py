@@ -17,12 +17,12 @@ THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THR
 
 def peak() -> float:
     """Peak resident memory of this process in MB."""
-    with open("/proc/self/status") as status:
+    with open("/proc/self/status", encoding="utf-8") as status:
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 
 
 def reset_peak() -> None:
-    with open("/proc/self/clear_refs", "w") as refs:
+    with open("/proc/self/clear_refs", "w", encoding="utf-8") as refs:
         refs.write("5")
 
 

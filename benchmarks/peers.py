@@ -205,7 +205,7 @@ def run_adapter(command: str, name: str, request: dict[str, Any], timeout: float
         )
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stderr.strip()[-2000:]}")
-        return json.loads(answered.read_text())
+        return json.loads(answered.read_text(encoding="utf-8"))
 
 
 def measure(name: str, frames: dict[str, dict[str, str]], ks: list[int]) -> dict[str, Any]:

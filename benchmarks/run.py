@@ -128,7 +128,8 @@ TASKS = {"recdf": time_recdf, "means": means_as, "floors": floors}
 
 def work(task: str, request_path: str, answer_path: str) -> None:
     warnings.simplefilter("ignore")
-    Path(answer_path).write_text(json.dumps(TASKS[task](json.loads(Path(request_path).read_text()))))
+    request = json.loads(Path(request_path).read_text(encoding="utf-8"))
+    Path(answer_path).write_text(json.dumps(TASKS[task](request)), encoding="utf-8")
 
 
 def in_process(task: str, request: dict[str, Any]) -> Answer:
@@ -139,7 +140,7 @@ def in_process(task: str, request: dict[str, Any]) -> Answer:
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{task}: {done.stderr.strip()[-2000:]}")
-        return json.loads(answered.read_text())
+        return json.loads(answered.read_text(encoding="utf-8"))
 
 
 # -- rounds ------------------------------------------------------------------------------------------------------------
@@ -243,8 +244,8 @@ def setting(rounds: int, repeat: int) -> str:
     """When, with what and where: versions of this environment, and the machine without its name."""
     names = ("pandas", "numpy", "pyarrow")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
-    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    memory = int(re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text())[1]) / 2**20
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    memory = int(re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(encoding="utf-8"))[1]) / 2**20
     return (
         f"{datetime.date.today()}, Python {platform.python_version()}, {versions}; "
         f"{model[1].strip() if model else platform.machine()}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB. "
@@ -254,11 +255,11 @@ def setting(rounds: int, repeat: int) -> str:
 
 def write(size: str, text: str) -> None:
     """Replace what stands between the markers of a size in the README."""
-    before, begin, rest = README.read_text().partition(f"<!-- {size} -->\n")
+    before, begin, rest = README.read_text(encoding="utf-8").partition(f"<!-- {size} -->\n")
     _, end, after = rest.partition(f"<!-- end of {size} -->")
     if not begin or not end:
         raise SystemExit(f"{README.name} has no markers for {size}")
-    README.write_text(f"{before}{begin}{text}{end}{after}")
+    README.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def tree() -> list[Path]:
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = path.read_text().rpartition(")")[2].split()
+            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
         parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
@@ -125,7 +125,7 @@ def tree_memory() -> float:
     pages = 0
     for folder in tree():
         try:
-            pages += int((folder / "statm").read_text().split()[1])
+            pages += int((folder / "statm").read_text(encoding="utf-8").split()[1])
         except OSError:
             continue
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -136,7 +136,7 @@ def tree_processor() -> float:
     ticks = 0
     for folder in tree():
         try:
-            ticks += sum(map(int, (folder / "stat").read_text().rpartition(")")[2].split()[11:15]))
+            ticks += sum(map(int, (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:15]))
         except OSError:
             continue
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -6,6 +6,7 @@ where Playwright and Chromium are there; else it is the one of the repository.
 """
 
 import inspect
+import os
 import re
 import sys
 import tomllib
@@ -44,6 +45,13 @@ html_theme_options = {
     "navbar_persistent": ["search-button"],
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
 }
+if site := os.environ.get("RECDF_DOCS_URL"):  # docs/publish.py: each version offers the others
+    html_baseurl = f"{site}/stable/"
+    html_theme_options |= {
+        "switcher": {"json_url": f"{site}/switcher.json", "version_match": version},
+        "check_switcher": False,  # it is written when the build has ended
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    }
 myst_heading_anchors = 3
 default_role = "code"  # single backquotes in docstrings
 add_module_names = False

@@ -134,7 +134,7 @@ def test_old_words_are_in_no_signature():
 
 
 def test_the_page_lists_these_words():
-    page = (Path(rd.__file__).parents[1] / "docs/design.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs/design.md").read_text(encoding="utf-8")
     table = page.partition("## Arguments")[2].partition("\n## ")[0]
     words = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.+?) \|", table, flags=re.M)))) - {"..._col"}
     used = {word for parameters in SIGNATURES.values() for word in parameters}

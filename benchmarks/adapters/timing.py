@@ -39,11 +39,11 @@ def benchmark(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
 
 def memory(label: str) -> float:
     """A line of /proc/self/status in MB (Linux)."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(label):
             return int(line.split()[1]) / 1024
     return math.nan
 
 
 def reset_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")

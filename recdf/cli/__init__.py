@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -45,8 +46,9 @@ from . import (
     reading_logs,
     reporting,
 )  # fmt: skip
-from .arguments import Parser, add_config, check_out, in_flags, with_config
+from .arguments import Parser, check_out, in_flags
 from .evaluating import Unexpected
+from .option_files import add_config, with_files
 from .output import RunRecord, add_output, can_be_retried, complain, fail_on
 
 __all__ = ["main", "run"]
@@ -83,15 +85,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser, commands = _parser()
     words = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in words if not word.startswith("-")), "")
+    of_project: list[str] = []
     try:
         if command in commands:
-            words = with_config(words, commands[command], command)
+            words, of_project = with_files(words, commands, command)
         given = parser.parse_args(words)
     except SystemExit as stop:  # --help, --version, or a usage error that has been printed
         return stop.code if isinstance(stop.code, int) else 2
     except (OptionError, OSError) as error:
         complain(f"recdf {command}: error: {_one_line(error)}")
         return 2
+    if of_project and not given.quiet:
+        complain(f"recdf: options of {given.project}: {shlex.join(of_project)}")
     seen: list[Warning | str] = []
     try:
         with _ended_by_signals(), warnings.catch_warnings(), in_flags(given.parser.flags()):

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..diagnostics.audits import Audited, audit, audited, question
 from ..errors import OptionError
+from ..inputs.door import NamedFiles
 from ..inputs.memory_limit import memory_bytes
 from ..inputs.options import NAMES, as_columns
 from ..partitions.source import Source
@@ -22,7 +23,7 @@ from .output import give_tables
 __all__ = ["add_audit"]
 
 AUDIT_FILES = ("findings.parquet", "floors.parquet")
-NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only", "true_cols", "pred_cols")
+NOT_OF_AUDIT = (*NOT_OF_CHECK, "by_in_true", "judged_only")
 COPIES = 8  # so many times a part is in memory while it is audited
 
 
@@ -73,13 +74,15 @@ def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
 
 
 def _streamed_audit(
-    given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: Mapping[str, Any]
+    given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: dict[str, Any]
 ) -> Audited:
     """Audit the users in parts, each read from the files by itself; the counts are those of the whole."""
-    files = {"true": given.true, "pred": given.pred} | {name: one for name, one in paths.items() if name != "items"}
+    files: dict[str, Any] = {"true": given.true, "pred": given.pred}
+    files |= {name: one for name, one in paths.items() if name != "items"}
     for path in files.values():
         if is_text_file(path) or is_remote(path):
             raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
+    files |= {role: NamedFiles(files[role], options.pop(f"{role}_cols", {})) for role in ("true", "pred")}
     sources = {name: Source(path, name) for name, path in files.items()}
     keys = id_columns(options)
     wanted = {*keys, given.time_col, "score", "rank", "relevance", *as_columns(options.get("by"))}

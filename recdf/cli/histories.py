@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from ..diagnostics.run_records import past_runs, past_tests
 from ..errors import OptionError
 from ..experiments.decide.proxy_metrics import proxy_metrics
 from ..inputs.options import as_columns
-from ..tables.cells import number
+from ..tables.cells import brief
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .files import read_files
 from .output import give_tables, text_table, verdicts_fail
@@ -21,6 +22,9 @@ HISTORY_FILES = tuple(f"{name}.parquet" for name in ("changes", "drift", "summar
 OF_CHANGES = ("confidence",)
 OF_PROXIES = ("smaller_is_better", "larger_is_better")
 SHOWN_OF_CHANGES = ("level", "changed", "found", "before", "after", "verdict")
+SHOWN_OF_PROXIES = (
+    "online", "offline", "slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict",
+)  # fmt: skip
 
 
 def add_history(commands: Any) -> None:
@@ -57,9 +61,10 @@ def _run_history(given: argparse.Namespace) -> int:
         dated, more = _job_tables(given)
         said, tables = [dated], tables | more
     if len(tests):
-        more = {"tests": tests} | _proxies(given, tests)
-        said += [_tests_text(tests), *([_proxy_text(more["proxies"])] if "proxies" in more else [])]
-        tables |= more
+        tables |= {"tests": tests, **_proxies(given, tests)}
+        said.append(_brief_text(tests, tests.columns))
+        if "proxies" in tables:
+            said.append(_brief_text(tables["proxies"], SHOWN_OF_PROXIES))
     first = {"changes": tables["changes"]} if "changes" in tables else {"tests": tests}
     give_tables(given, "\n\n".join(said), tables, {**first, **tables})
     judged = [tables[name] for name in ("changes", "drift", "proxies") if name in tables]
@@ -68,8 +73,6 @@ def _run_history(given: argparse.Namespace) -> int:
 
 def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]]:
     """Return the text and the tables of a job's results."""
-    if given.by and given.users is None:
-        raise OptionError("--by names columns of --users; name that file too")
     users = None if given.users is None else read_files({"users": given.users}, ["user_id"], [])["users"]
     history = History(given.results, since=given.since, until=given.until, users=users, by=given.by)
     options: dict[str, Any] = {"weekly": not given.not_weekly, **given_parameters(given, OF_CHANGES)}
@@ -78,23 +81,17 @@ def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]
     return text, {"changes": changes, "drift": drift, "summary": history.summary.drop(columns="path")}
 
 
+def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
+    """Write columns of a table for a terminal, the warning behind the verdict; empty columns are left out."""
+    cells = {name: [brief(cell) for cell in table[name]] for name in names}
+    if "warning" in table.columns:
+        verdicts = zip(table["verdict"], table["warning"], strict=True)
+        cells["verdict"] = [f"{verdict} ({warning})" if warning else verdict for verdict, warning in verdicts]
+    return text_table({name: own for name, own in cells.items() if any(own)})
+
+
 def _changes_text(table: pd.DataFrame) -> str:
-    """Write the changes of level for a terminal, one row per series or change."""
-    names = list(table.columns[: list(table.columns).index("n_runs")])
-    cells = {name: [str(cell) for cell in table[name]] for name in names if table[name].astype(str).ne("").any()}
-    for name in SHOWN_OF_CHANGES:
-        cells[name] = [_change_cell(cell) for cell in table[name]]
-    verdicts = zip(table["verdict"], table["warning"], strict=True)
-    cells["verdict"] = [f"{verdict} ({warning})" if warning else verdict for verdict, warning in verdicts]
-    return text_table(cells)
-
-
-def _change_cell(cell: Any) -> str:
-    if cell is None or pd.isna(cell):
-        return ""
-    if isinstance(cell, pd.Timestamp):
-        return f"{cell:%Y-%m-%d}"
-    return cell if isinstance(cell, str) else number(cell, ".4g")
+    return _brief_text(table, [*table.columns[: table.columns.get_loc("n_runs")], *SHOWN_OF_CHANGES])
 
 
 def _proxies(given: argparse.Namespace, tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -117,25 +114,3 @@ def _proxies(given: argparse.Namespace, tests: pd.DataFrame) -> dict[str, pd.Dat
     }
     offline, online = sides.values()
     return {"proxies": proxy_metrics(whole, offline=offline, online=online, experiment_col="experiment", **prefixed)}
-
-
-def _tests_text(tests: pd.DataFrame) -> str:
-    shown = tests[["experiment", "model", "treatment", "decision"]].astype(str)
-    shown.columns = pd.Index(["experiment", "model", "treatment", "decision"])
-    for name in tests.columns:
-        if f"{name}_se" in tests.columns:
-            pairs = zip(tests[name], tests[f"{name}_se"], strict=True)
-            texts = [(diff, f"{number(diff, '+.4f')} ± {number(se, '.4f')}") for diff, se in pairs]
-            shown[name] = ["" if pd.isna(diff) else text for diff, text in texts]
-    return text_table({str(name): shown[name].tolist() for name in shown})
-
-
-def _proxy_text(found: pd.DataFrame) -> str:
-    cells = {name: found[name].tolist() for name in ("online", "offline")}
-    bounds = zip(found["slope"], found["slope_low"], found["slope_high"], strict=True)
-    cells["slope"] = [f"{number(a, '.3f')} [{number(b, '.3f')}, {number(c, '.3f')}]" for a, b, c in bounds]
-    cells["naive"] = [number(one, ".3f") for one in found["naive_slope"]]
-    cells["called right"] = [number(one, ".0%") for one in found["called_right"]]
-    verdicts = zip(found["verdict"], found["warning"], strict=True)
-    cells["verdict"] = [f"{verdict} ({warning})" if warning else verdict for verdict, warning in verdicts]
-    return text_table(cells)

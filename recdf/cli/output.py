@@ -28,12 +28,15 @@ import pandas as pd
 
 from .._version import __version__
 from ..errors import RecdfError
-from ..evaluation.publishing import RUN, SUMMARY_FILE, staged, staging_folder
+from ..evaluation.publishing import RUN, SUMMARY_FILE, WINDOWS, put_in_place, staged, staging_folder
 from ..experiments.decide.verdict import NOT_ALIKE
 from .arguments import add_arguments
 from .files import FileSet, is_remote
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
+
+# Errors of a stdout whose reader, such as `head`, has ended; Windows has the second one.
+READER_ENDED = (errno.EPIPE, errno.EINVAL) if WINDOWS else (errno.EPIPE,)
 
 # The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
 COMPARISON_FILES = (
@@ -76,11 +79,11 @@ def say(text: str, end: str = "\n") -> None:
     """Print on stdout."""
     try:
         print(text, end=end, flush=True)
-    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+    except OSError as error:
+        if error.errno not in READER_ENDED:
+            raise OSError(error.errno, error.strerror, "stdout") from error
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, "stdout") from error
 
 
 def complain(text: str) -> None:
@@ -98,7 +101,7 @@ def print_tables(given: argparse.Namespace, text: str, tables: Mapping[str, pd.D
     elif given.format == "csv":
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8")  # an escape of a terminal would be another id
-        say(next(iter(tables.values())).to_csv(index=False), end="")
+        say(next(iter(tables.values())).to_csv(index=False, lineterminator="\n"), end="")
     elif not given.quiet:
         say(text)
 
@@ -257,7 +260,7 @@ class RunRecord:
         }  # fmt: skip
         with staging_folder(place.parent) as staging:
             (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-            os.replace(staging / RECORD, place)
+            put_in_place(staging / RECORD, place)
 
     def _place(self) -> tuple[Path, list[str]]:
         """Return the path of the record, and the files of the result."""

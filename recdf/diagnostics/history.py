@@ -19,7 +19,8 @@ from ..evaluation.storage import read_summary
 from ..evaluation.summary import summarize
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
-from ..stats.change_points import LevelChange, changes_of_level
+from ..stats.change_points import changes_of_level
+from ..tables.cells import brief
 from ..tables.shown_frames import ReportTable, ShownResult
 from .run_records import existing_folder, past_runs
 
@@ -31,7 +32,6 @@ CHANGE_COLUMNS = [
     "n_runs", "first", "last", "level", "changed", "found", "before", "after", "diff", "e_value", "better", "warning",
     "verdict",
 ]  # fmt: skip
-NO_CHANGE: dict[str, Any] = dict.fromkeys(["changed", "found", "before", "after", "diff", "e_value"])
 
 
 class History(ShownResult):
@@ -155,12 +155,11 @@ class History(ShownResult):
         series = rows.dropna(subset="value").groupby(keys, sort=False, dropna=False, observed=True)
         found = []
         for key, nights in series:
-            changes = _of_series(nights.sort_values("date"), weekly, (1 - confidence) / series.ngroups)
-            late = [row for row in changes if row["found"] is not None and row["found"] >= self.since]
-            found += [{**dict(zip(keys, key, strict=True)), **row} for row in late or changes[-1:]]
-            if not late:
-                found[-1] |= NO_CHANGE | ({} if found[-1]["warning"] else {"verdict": "no change shown"})
-        return pd.DataFrame(found, columns=[*keys, *CHANGE_COLUMNS])
+            whole, changes = _of_series(nights.sort_values("date"), weekly, (1 - confidence) / series.ngroups)
+            late = [change for change in changes if change["found"] >= self.since]
+            found += [{**dict(zip(keys, key, strict=True)), **whole, **change} for change in late or [{}]]
+        table = pd.DataFrame(found, columns=[*keys, *CHANGE_COLUMNS])
+        return table.astype(dict.fromkeys(["changed", "found"], rows["date"].dtype))
 
     def drift(self, *, weekly: bool = True, confidence: float = 0.95) -> pd.DataFrame:
         """Say when the data changed: users, items, rows, unknown ids, judged share, quantiles of the scores.
@@ -188,15 +187,7 @@ class History(ShownResult):
 
     def _shown(self) -> ReportTable:
         shown = self.changes()[[*self._series, "column", "n_runs", "level", "changed", "diff", "verdict"]]
-        return ReportTable(pd.DataFrame({name: shown[name].map(_short_cell) for name in shown}))
-
-
-def _short_cell(value: Any) -> str:
-    if pd.isna(value):
-        return ""
-    if isinstance(value, pd.Timestamp):
-        return f"{value:%Y-%m-%d}"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+        return ReportTable(pd.DataFrame({name: shown[name].map(brief) for name in shown}))
 
 
 # ------------------------------------------------------------------------------------- the results
@@ -274,55 +265,37 @@ def _quantities(folder: Path) -> pd.DataFrame:
 
 def _stacked(dated: pd.DataFrame, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put the tables of all results below each other, behind date and job."""
-    parts = []
-    for row, table in zip(dated.to_dict("records"), tables, strict=True):
-        plain = table.copy(deep=False)
-        plain.attrs = {}
-        for at, name in enumerate(row):
-            plain.insert(at, name, row[name])
-        parts.append(plain)
-    return pd.concat(parts, ignore_index=True)
+    both = zip(dated.to_dict("records"), tables, strict=True)
+    return pd.concat([pd.DataFrame({**row, **dict(table.items())}) for row, table in both], ignore_index=True)
 
 
 # ---------------------------------------------------------------------------------------- changes
 
 
-def _of_series(nights: pd.DataFrame, weekly: bool, alpha: float) -> list[dict[str, Any]]:
-    """Return the changes of one series, or one row that says that there is none."""
+def _of_series(nights: pd.DataFrame, weekly: bool, alpha: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return what is said of a series as a whole, and what is said of each of its changes."""
     dates, values = nights["date"].tolist(), nights["value"].to_numpy(np.float64)
     day = nights["date"].dt.day_of_week.to_numpy() if weekly else np.zeros(len(values), np.int64)
     counted = "quantity" in nights.columns and bool((values > 1).all())
     own = np.log(values) if counted else values
     found, alike = changes_of_level(own, day, alpha)
-    better = better_of(str(nights["column"].iloc[0])) if "column" in nights.columns else None
     doubts = {
         "few_runs": len(values) < LEAST_RUNS,
         "not_independent": len(values) >= LEAST_RUNS and alike > CORRELATED,
         "definition_changed": "definition" in nights.columns and nights["definition"].nunique() > 1,
     }
     warning = ",".join(word for word, there in doubts.items() if there)
-    edges = [0, *(change.begins for change in found), len(values)]
-    rows = []
-    for at, change in enumerate(found or [None]):
-        row: dict[str, Any] = dict.fromkeys(CHANGE_COLUMNS)
-        row |= {"n_runs": len(values), "first": dates[0], "last": dates[-1], "level": values[edges[-2] :].mean(),
-                "better": better, "warning": warning}  # fmt: skip
-        if change is not None:
-            row |= _said_of_change(change, own, values, dates, edges[at : at + 3], better)
-        row["verdict"] = "cannot tell" if warning else row["verdict"] or "no change shown"
-        rows.append(row)
-    return rows
-
-
-def _said_of_change(
-    change: LevelChange, own: np.ndarray, values: np.ndarray, dates: list[Any], edges: list[int], better: str | None
-) -> dict[str, Any]:
-    """Return what is said of one change: when, from where to where, and whether for the better."""
-    first, at, end = edges
-    diff = float(own[at:end].mean() - own[first:at].mean())
-    word = "changed" if better is None else "better" if (diff > 0) == (better == "larger") else "worse"
+    better = better_of(str(nights["column"].iloc[0])) if "column" in nights.columns else None
+    edges, rows = [0, *(change.begins for change in found), len(values)], []
+    for change, first, at, end in zip(found, edges, edges[1:], edges[2:], strict=False):
+        diff = float(own[at:end].mean() - own[first:at].mean())
+        word = "changed" if better is None else "better" if (diff > 0) == (better == "larger") else "worse"
+        rows.append({
+            "changed": dates[at], "found": dates[change.found], "before": values[first:at].mean(),
+            "after": values[at:end].mean(), "diff": np.expm1(diff) if counted else diff,
+            "e_value": np.exp(min(change.log_evidence, 700.0)), "verdict": "cannot tell" if warning else word,
+        })  # fmt: skip
     return {
-        "changed": dates[change.begins], "found": dates[change.found], "before": float(values[first:at].mean()),
-        "after": float(values[at:end].mean()), "diff": float(np.expm1(diff)) if own is not values else diff,
-        "e_value": float(np.exp(min(change.log_evidence, 700.0))), "verdict": word,
-    }  # fmt: skip
+        "n_runs": len(values), "first": dates[0], "last": dates[-1], "level": values[edges[-2] :].mean(),
+        "better": better, "warning": warning, "verdict": "cannot tell" if warning else "no change shown",
+    }, rows  # fmt: skip

@@ -246,7 +246,8 @@ def sample_to_judge(
         How many lists each stratum gets.
     judged : DataFrame, mapping or Arrow stream, optional
         Rows of (list key, item) that people have judged. They are left out, and so are lists with nothing else: their
-        value is known, so that they are a stratum of their own with probability 1 in an estimate.
+        value is known, so that they are a stratum of their own with probability 1 in an estimate. Add the labels of
+        before to those of the rows that are returned.
     seed : int, default 0
         Of the draw. The chance of a list depends on the seed and its key alone: the order of rows does not matter, and
         a larger n with the same strata draws the same lists and more.
@@ -271,6 +272,11 @@ def sample_to_judge(
     Use it where people can judge few lists, and the estimate shall hold for all of them. Lists that were picked because
     they look odd or because models differ most give no mean of anything; a stratum of such lists does. Neyman's
     allocation is best for the value that `spread` describes, and may be worse than the proportional one for another.
+
+    The probability is that of a list, so that it serves metrics of whole lists. With all its rows judged, a list has
+    the values of metrics that read the first k alone, as precision, hitrate, mrr and dcg at k or less do. Recall, ndcg
+    and map also ask for relevant items that no recommender showed; in the pool alone they come out too high. Leave out
+    lists that were not drawn and of which people have judged a part: their unjudged items count as irrelevant.
 
     References
     ----------

@@ -53,6 +53,7 @@ DAY = 24 * 60 * 60
 MOST_TRIES = 100  # to make a hidden folder while other processes remove it; a folder such as /proc takes none
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+WINDOWS = os.name == "nt"
 REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody may have the old file open
 
 
@@ -162,9 +163,9 @@ def _new_staging(parent: Path) -> tuple[Path, int | None]:
 def _publish_result(staging: Path, target: Path) -> None:
     folders = [one for one in (staging / PER_USER, target / PER_USER) if one.is_dir()]
     if folders and (target / PER_USER).exists():
-        os.replace(target / PER_USER, staging / OLD)
-    _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
-    _replace(staging / PER_USER, target / PER_USER)
+        put_in_place(target / PER_USER, staging / OLD)
+    put_in_place(staging / SUMMARY_FILE, target / SUMMARY_FILE)
+    put_in_place(staging / PER_USER, target / PER_USER)
     with suppress(OSError):  # not every system can sync a folder to the disk
         handle = os.open(target, os.O_RDONLY)
         try:
@@ -186,15 +187,15 @@ def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     for name in new:
         to_disk(staging / NEW / name)
     if held in ([], new) and len(new) == 1:  # then one rename is enough, and the older file is never missing
-        _replace(staging / NEW / new[0], target / new[0])
+        put_in_place(staging / NEW / new[0], target / new[0])
         return
     (staging / NAMES_FILE).write_text("\n".join(new), encoding="utf-8")
     (staging / OLD).mkdir()
     for name in held:
-        _replace(target / name, staging / OLD / name)
+        put_in_place(target / name, staging / OLD / name)
     for name in new:
-        _replace(staging / NEW / name, target / name)
-    os.replace(staging / OLD, staging / REPLACED)
+        put_in_place(staging / NEW / name, target / name)
+    put_in_place(staging / OLD, staging / REPLACED)
 
 
 def to_disk(path: Path) -> None:
@@ -203,12 +204,13 @@ def to_disk(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _replace(source: Path, target: Path) -> None:
+def put_in_place(source: Path, target: Path) -> None:
+    """Rename a file or folder. On Windows, wait until no program, such as a scanner of viruses, has it open."""
     for seconds in REPLACE_WAITS:
         try:
             return os.replace(source, target)
         except PermissionError:
-            if os.name != "nt":
+            if not WINDOWS:
                 raise
             time.sleep(seconds)
     return os.replace(source, target)
@@ -250,7 +252,7 @@ def _take_back(staging: Path, target: Path) -> None:
     begun = (staging / PER_USER).exists() and not (staging / SUMMARY_FILE).exists()
     with suppress(OSError, DataError):
         if (staging / OLD).exists() and not (target / PER_USER).exists():
-            os.replace(staging / OLD, target / PER_USER)
+            put_in_place(staging / OLD, target / PER_USER)
         if begun and (target / PER_USER).exists():
             _put_summary(target, staging)
         elif begun:
@@ -263,9 +265,9 @@ def _take_back_files(staging: Path, target: Path) -> None:
         return
     for name in (staging / NAMES_FILE).read_text(encoding="utf-8").splitlines():
         if not (staging / NEW / name).exists() and (target / name).exists():
-            os.replace(target / name, staging / NEW / name)
+            put_in_place(target / name, staging / NEW / name)
     for path in (staging / OLD).iterdir():
-        os.replace(path, target / path.name)
+        put_in_place(path, target / path.name)
 
 
 @contextmanager
@@ -308,7 +310,7 @@ def _put_summary(target: Path, staging: Path) -> None:
             summary = sealed.carried.summary
     if not (target / SUMMARY_FILE).exists() or (target / SUMMARY_FILE).read_bytes() != summary:
         (staging / SUMMARY_FILE).write_bytes(summary)
-        _replace(staging / SUMMARY_FILE, target / SUMMARY_FILE)
+        put_in_place(staging / SUMMARY_FILE, target / SUMMARY_FILE)
 
 
 def _unchanged_for_a_day(staging: Path) -> bool:

@@ -86,19 +86,40 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
 
 def is_address(path: Any) -> bool:
     """Tell whether a path is an address, such as s3://bucket or dbfs:/folder. One letter is a drive of Windows."""
-    return re.match(r"[A-Za-z][\w+.-]+:/", os.fspath(path)) is not None
+    return re.match(r"[A-Za-z][\w+.-]+:/", plain_path(path)) is not None
+
+
+def plain_path(path: Any) -> str:
+    """Return a path as text, and the path that an address such as file:///folder stands for."""
+    text: str = os.fspath(path)
+    found = re.match(r"file:(//(localhost)?(?=/))?(/(?!/).*)", text)
+    if found is None:
+        return text
+    from urllib.request import url2pathname  # costs import time that only such an address needs
+
+    return url2pathname(found[3])
+
+
+# Addresses of Databricks, and the paths under which its machines see what they name.
+MOUNTED = (("dbfs:/Volumes/", "/Volumes/"), ("dbfs:/", "/dbfs/"))
 
 
 def local_path(path: Any) -> Path:
     """Return the absolute path of a file or folder on this machine; an address such as s3:// is refused.
 
-    `~` stands for the home folder, as in pandas.
+    `~` stands for the home folder, as in pandas. An address such as file:///folder is a path of this machine.
     """
     if is_address(path):
-        raise OptionError(f"{path} is an address; expected a path of this machine: copy it to or from there")
+        instead = f"pass {found}" if (found := mounted(str(path))) else "copy it to or from there"
+        raise OptionError(f"{path} is an address; expected a path of this machine: {instead}")
     if not os.fspath(path):
         raise OptionError('the path is empty; pass "." for the current folder')
-    return Path(path).expanduser().absolute()
+    return Path(plain_path(path)).expanduser().absolute()
+
+
+def mounted(address: str) -> str | None:
+    """Return the path under which machines of Databricks see what an address names."""
+    return next((path + address[len(of) :].lstrip("/") for of, path in MOUNTED if address.startswith(of)), None)
 
 
 def frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:

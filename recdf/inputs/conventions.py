@@ -129,11 +129,16 @@ CONVENTIONS: dict[str, Convention] = {
             rules="Score order, row order among equal scores; binary; MAP divides by min(k, n_true); means over the "
             "users of both frames, of NDCG over the users of true.",
             order="score", options={"ties": "row"},
-            metrics=_metrics("precision recall ild entropy surprisal coverage rprecision pooled_rmse pooled_mae "
+            metrics=_metrics("precision recall ild entropy coverage rprecision pooled_rmse pooled_mae "
                 "pooled_r2 pooled_explained_variance pooled_auc pooled_log_loss", mapr={"normalizer": "achievable"},
-                ndcg=BINARY, serendipity={"of": "similarity"}),
+                ndcg=BINARY, serendipity={"of": "similarity"}, surprisal={"share_of": "events"}),
             undefined={"precision": "n_pred", "recall": "n_pred", "mapr": "n_pred"},
-            differs={"rprecision": "Its mean leaves out users by a rule of its own."},
+            differs={
+                "rprecision": "Its mean leaves out users by a rule of its own.",
+                "surprisal": "recommenders takes the mean over rows, rd.summarize(weight_by=\"rows\"), where an item "
+                "that is not in the log counts 0.",
+                "coverage": "recommenders also counts items that are not in the log, so that it may pass 1.",
+            },
         ),
         Convention(
             name="rs_metrics", library="rs_metrics 0.6.0",
@@ -240,13 +245,14 @@ CONVENTIONS: dict[str, Convention] = {
             metrics=_metrics("hitrate recall mapr mrr ild gini surprisal personalization mar",
                 precision={"divisor": "shown"}, f1={"divisor": "shown"}, ndcg={"ideal": "listed"},
                 popularity={"unit": "count"}),
-            undefined={"hitrate": "n_true", "precision": "n_true", "f1": "n_true", "mrr": "n_true"},
+            undefined=dict.fromkeys(("hitrate", "precision", "f1", "mrr", "ndcg"), "n_true"),
             differs={
                 "mapr": "After the end of a list evidently goes on adding the precision of its last hit, also above 1.",
                 "ild": "evidently divides the sum of distances by m, not by the m(m − 1)/2 pairs.",
                 "serendipity": "evidently takes 1 − the sum of similarities over the length of the past, of all items.",
                 "popularity": "evidently leaves out items that are not in the log.",
                 "gini": "evidently takes the n shown items for the catalogue, and divides by n − 1.",
+                "personalization": "evidently takes every list to have k items.",
             },
         ),
         Convention(

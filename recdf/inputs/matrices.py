@@ -128,7 +128,7 @@ def from_top_k(
     frame[item_col] = _labelled(place[there], items, "items")
     if scores is None:
         return frame.assign(rank=rank + 1)
-    score = np.ma.asarray(scores).astype(np.float64).filled(np.nan)
+    score: Any = np.ma.asarray(scores, np.float64).filled(np.nan)
     if score.shape != top.shape:
         raise DataError(f"scores have the shape {score.shape}, and top has {top.shape}; expected the same")
     steps = np.diff(np.where(there, score, np.nan), axis=1)

@@ -125,9 +125,12 @@ class Cause(NamedTuple):
 
 
 SAME = f"recdf {__version__}, pandas {pd.__version__}, pyarrow {pa.__version__}, numpy {np.__version__}"
-MORE = (
-    "Pass more partitions= (now {n_buckets:,}), so that each bucket holds fewer lists, or give the workers more memory"
-)
+MORE = "Pass more partitions= (now {n_buckets:,}), so that each bucket holds fewer lists, or {memory}"
+# The memory of Spark's Python workers is not that of Java.
+MEMORY = {
+    "Spark": "give Python more memory: raise spark.executor.memoryOverhead, and spark.executor.pyspark.memory if it is "
+    "set"
+}
 INSTALL = (
     f"Install on every worker what this process has: {SAME}, and what your own metrics import. Spark's workers run the "
     "Python that PYSPARK_PYTHON names"
@@ -139,7 +142,13 @@ CAUSES = (
         "Write the rows with to_parquet, or raise spark.driver.maxResultSize",
     ),
     Cause(
-        r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size|malloc of size",
+        r"Java heap space|GC overhead limit", "Java ran out of memory",
+        "Pass more partitions= (now {n_buckets:,}), or raise spark.executor.memory, or spark.driver.memory if the "
+        "driver ran out of it",
+    ),
+    Cause(
+        r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size|malloc of size"
+        r"|OOMKilled|(exit|code|status)\W{0,3}137\b|OversizedAllocation",
         "a worker ran out of memory{where}{wanted}", MORE,
     ),
     Cause(r"EngineError: (?P<own>[^\n]+)", "{own}", INSTALL),
@@ -169,8 +178,8 @@ CAUSES = (
         "repeat the call",
     ),
     Cause(
-        r"KilledWorker|exited unexpectedly|ExecutorLost|executor .*(lost|exited)|Worker .*(lost|died)|BrokenProcessPool"
-        r"|crashed|CancelledError|CommClosed|SIGKILL",
+        r"KilledWorker|exited unexpectedly|ExecutorLost|[Ee]xecutor .*(lost|exited)|Worker .*(lost|died)|crashed"
+        r"|BrokenProcessPool|CancelledError|CommClosed|SIGKILL",
         "a worker process ended{where}",
         "Most often it ran out of memory. " + MORE + ". The log of the worker says more",
     ),
@@ -222,6 +231,7 @@ def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineErr
         "own": (match.groupdict().get("own") or "").strip() if match else "",
         "detail": _detail(error),
         "n_buckets": n_buckets,
+        "memory": MEMORY.get(engine, "give the workers more memory"),
     }
     return EngineError(f"a job of {engine} failed: {cause.what.format(**words)}. {cause.remedy.format(**words)}")
 

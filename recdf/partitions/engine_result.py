@@ -10,7 +10,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, Result
 from ..evaluation.spec import OneSpec
-from ..evaluation.storage import is_address, sorted_rows, staged_parts, stored_rows, write_head
+from ..evaluation.storage import is_address, mounted, sorted_rows, staged_parts, stored_rows, write_head
 from ..experiments.choices import RaiseOrDrop
 from .engine_methods import EngineFrame, EngineRows
 from .engine_moments import MomentsCall
@@ -136,9 +136,10 @@ class EngineEvaluation(Result, Generic[EngineFrame]):
             If a worker cannot compute or write its rows. An older result in the folder stays as it was.
         """
         if is_address(folder):
+            path = f": pass {found}" if (found := mounted(str(folder))) else ""
             raise OptionError(
-                f"{folder} is an address; expected a folder on a drive that the workers and this process share. Write "
-                f"the rows with the engine itself: result.per_user.write.parquet({str(folder)!r}) in Spark, "
+                f"{folder} is an address; expected a folder on a drive that the workers and this process share{path}. "
+                f"Or write the rows with the engine itself: result.per_user.write.parquet({str(folder)!r}) in Spark, "
                 f"result.per_user.to_parquet({str(folder)!r}) in Dask; and keep result.summary, a pandas frame"
             )
         with staged_parts(folder, overwrite=overwrite) as rows:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, kind_of
-from ..evaluation.storage import local_path
+from ..evaluation.storage import local_path, plain_path
 from ..inputs.data_files import cast, data_files, folder_columns, pandas_metadata, unified
 from ..inputs.door import NamedFiles, new_names
 from ..inputs.frames import is_view
@@ -222,7 +222,7 @@ def _files(path: Any, role: str) -> list[str]:
         return [file for one in path for file in _files(one, role)]
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{role}_path is {kind_of(path)}; expected a file, a folder, a glob or a list of them")
-    text = os.path.expanduser(path)
+    text = os.path.expanduser(plain_path(path))
     if not os.path.exists(text):
         local_path(text)
     found = data_files(text)

@@ -7,33 +7,37 @@ to them as a file.
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, Mention, MissingExtraError, OptionError, RecdfError
 from ..evaluation.evaluate import EvaluateArguments
+from ..evaluation.storage import MOUNTED
 from ..inputs.sizes import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
-from .engine_arguments import engine_error, not_a_frame, takes_engine_arguments
+from .engine_arguments import not_a_frame, takes_engine_arguments
 from .engine_methods import Handle, Inline, OnBucket, OnChunk, Sent, labels_of_table
 from .engine_result import EngineEvaluation
-from .packed import Packing
-from .work import Distinct
+from .packed import PACKED, Packing
+from .work import Distinct, adding_up
 
 __all__ = ["evaluate"]
 __dir__ = __all__.copy
 
 
 SPARK_TYPES = {"str": "string", "'int64'": "long"}
+N_PARTITIONS = 200  # the default of spark.sql.shuffle.partitions
 SPARK_ARGUMENTS = ("partitions", "cache")  # arguments that `rd.evaluate` does not have
 
 
@@ -76,8 +80,9 @@ def evaluate(
     engine = SparkEngine(spark, pred.sparkSession, cache)
     try:
         return evaluate_frames(
-            engine, true, pred, Asked(metrics, k, options, partitions, SPARK_ARGUMENTS), engine.n_partitions
-        )
+            engine, true, pred, Asked(metrics, k, options, partitions, SPARK_ARGUMENTS),
+            engine.n_partitions if partitions is None else 1,
+        )  # fmt: skip
     except BaseException as error:
         engine.unpersist()
         if isinstance(error, RecdfError):
@@ -95,7 +100,10 @@ def _spark() -> Any:
     try:
         import pyspark.sql
     except ImportError as error:
-        raise MissingExtraError("rd.spark needs pyspark, which is not installed: pip install 'recdf[spark]'") from error
+        raise MissingExtraError(
+            "rd.spark needs pyspark, which is not installed: pip install 'recdf[spark]', or 'recdf[spark-connect]' for "
+            "Spark Connect alone, which needs no Java"
+        ) from error
     return pyspark.sql
 
 
@@ -111,10 +119,15 @@ class SparkEngine:
 
     @property
     def n_partitions(self) -> int:
+        found = self._setting("spark.sql.shuffle.partitions", "")
+        return int(found) if found.isdecimal() else N_PARTITIONS  # platforms also have "auto"
+
+    def _setting(self, name: str, default: str) -> str:
+        """Return a setting of the session, or the default where the platform does not show it."""
         try:
-            return int(self.session.conf.get("spark.sql.shuffle.partitions"))
-        except Exception as error:  # the session has stopped
-            raise engine_error(self.name, error, 1) from error
+            return str(self.session.conf.get(name, default)).lower()
+        except Exception:  # of any class; where the session has stopped, the next step says so
+            return default
 
     @property
     def remote(self) -> bool:
@@ -140,7 +153,10 @@ class SparkEngine:
         found = _by_position(frame, names)
         if isinstance(work, Distinct):  # Spark finds distinct rows without Python
             return found.distinct().toDF(*names)
-        cells = found.mapInArrow(_on_chunk(Sent(work), names), self._spark_schema(_bare_schema(schema)))
+        if work is adding_up:  # each bucket is a partition of its own
+            found = found.repartition(sizes().summed_buckets)
+        on_chunk = _on_chunk(Sent(work), names, slots=isinstance(work, Packing))
+        cells = found.mapInArrow(on_chunk, self._spark_schema(_bare_schema(schema)))
         made = cells.toDF(*schema.names)
         if self.cache and isinstance(work, Packing) and work.kept:
             self._kept.append(made.persist())
@@ -151,16 +167,13 @@ class SparkEngine:
             self._kept.pop().unpersist()
 
     def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
-        from pyspark.sql import functions as of
-
         if every:
-            seeds = self.session.range(n_buckets)
-            pred = pred.union(seeds.select(of.col("id").cast("int"), of.lit(None).cast("binary")))
-        grouped = pred.groupBy("bucket")
-        if true is not None:
-            grouped = true.groupBy("bucket").cogroup(grouped)
+            seeds = self.session.range(n_buckets).selectExpr("int(id)", "binary(null)")
+            pred = pred.union(seeds.mapInArrow(_on_chunk(iter, PACKED.names, slots=True), self._spark_schema(PACKED)))
+        true, pred = (one and one.repartition(n_buckets, "bucket").groupBy("bucket") for one in (true, pred))
+        grouped = pred if true is None else true.cogroup(pred)
         plain = _bare_schema(schema)
-        on_bucket = _on_bucket(Sent(work), self._result_schema(plain), alone=true is None)
+        on_bucket = _on_bucket(Sent(work), self._result_schema(plain), n_buckets, alone=true is None)
         return grouped.applyInArrow(on_bucket, self._spark_schema(plain)).toDF(*schema.names)
 
     def collect(self, frame: Any) -> pa.Table:
@@ -192,11 +205,11 @@ class SparkEngine:
     def write(self, frame: Any, folder: Path) -> None:
         self._refuse_equal_names(frame.columns)
         with settings(self.session):
-            frame.write.parquet(folder.as_uri())
+            frame.write.parquet(_address(folder))
 
     def _refuse_equal_names(self, names: Sequence[str]) -> None:
         """Raise if Spark cannot write two columns into one file, since their names differ only in case."""
-        if str(self.session.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+        if self._setting("spark.sql.caseSensitive", "false") == "true":
             return
         alike: dict[str, list[str]] = {}
         for name in names:
@@ -215,7 +228,7 @@ class SparkEngine:
 
     def _result_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the Arrow types in which Spark expects these columns from a worker."""
-        large = str(self.session.conf.get("spark.sql.execution.arrow.useLargeVarTypes", "false")).lower() == "true"
+        large = self._setting("spark.sql.execution.arrow.useLargeVarTypes", "false") == "true"
         pairs = [(pa.string(), pa.large_string()), (pa.binary(), pa.large_binary())]
         types = dict(pairs) if large else {big: small for small, big in pairs}
         fields = []
@@ -225,6 +238,15 @@ class SparkEngine:
                 kind = pa.timestamp("us", None if kind.tz is None else "UTC")
             fields.append(pa.field(field.name, kind))
         return pa.schema(fields)
+
+
+def _address(folder: Path) -> str:
+    """Return the address of a folder as Spark has it. On Databricks a `file:` is one of the driver alone."""
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        for address, path in MOUNTED:
+            if folder.is_relative_to(path):
+                return address + folder.relative_to(path).as_posix()
+    return folder.as_uri()
 
 
 # Spark reads a dot or a backtick in the name of a column as syntax, and takes `a` and `A` for the same column. So
@@ -249,24 +271,53 @@ def _named_batch(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns, names=list(names))
 
 
-def _on_chunk(work: OnChunk, names: Sequence[str]) -> Any:
-    """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these names."""
+def _on_chunk(work: OnChunk, names: Sequence[str], slots: bool = False) -> Any:
+    """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these names.
+
+    With `slots` the first column of what it returns has the slots of buckets in place of their numbers.
+    """
 
     def on_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for found in work(_named_batch(batch, names) for batch in batches):
+            if slots:
+                found = found.set_column(0, found.schema.field(0), pa.array(slots_of(found.column(0).to_numpy())))
             yield _named_batch(found, _places(found.num_columns))
 
     return on_chunk
 
 
-def _on_bucket(work: OnBucket, schema: pa.Schema, alone: bool) -> Any:
+# Spark sends a row to the partition that its hash of the row's key names, modulo the number of partitions. By their
+# numbers several buckets would meet in one partition, and other partitions would be empty. A bucket's slot is the key
+# whose hash is the number of the bucket, so each bucket has a partition of its own, and a task of its own.
+
+
+def slots_of(buckets: np.ndarray) -> np.ndarray:
+    """Return the integers whose hash in Spark (Murmur3 with seed 42) is these numbers: its steps, undone."""
+    found: np.ndarray = buckets.astype(np.uint32)
+    found ^= found >> 16
+    found *= INVERSE[0xC2B2AE35]
+    found ^= found >> 13 ^ found >> 26
+    found *= INVERSE[0x85EBCA6B]
+    found ^= found >> 16 ^ 4  # the number of bytes
+    found = (found - 0xE6546B64) * INVERSE[5]
+    found = (found >> 13 | found << 19) ^ 42
+    found *= INVERSE[0x1B873593]
+    found = (found >> 15 | found << 17) * INVERSE[0xCC9E2D51]
+    return found.view(np.int32)
+
+
+INVERSE = {odd: pow(odd, -1, 2**32) for odd in (0xC2B2AE35, 0x85EBCA6B, 5, 0x1B873593, 0xCC9E2D51)}
+
+
+def _on_bucket(work: OnBucket, schema: pa.Schema, n_buckets: int, alone: bool) -> Any:
     """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and calls `work`.
 
     With `alone` there is no frame but `pred`.
     """
 
     def on_bucket(key: tuple[Any, ...], true: pa.Table | None, pred: pa.Table) -> pa.Table:
-        found = work(key[0].as_py(), [] if true is None else list(true["cell"]), list(pred["cell"]))
+        bucket = int(np.flatnonzero(slots_of(np.arange(n_buckets)) == key[0].as_py())[0])
+        found = work(bucket, [] if true is None else list(true["cell"]), list(pred["cell"]))
         return found.rename_columns(schema.names).cast(schema)
 
     def on_pred(key: tuple[Any, ...], pred: pa.Table) -> pa.Table:
@@ -306,6 +357,9 @@ class Artifact:
 # largest integer. Rows of ids and scores are so short that adding up takes longer than all else that happens to a row.
 # Cells are long, so their number in a batch has to be limited: 10,000 cells of `CELL_BYTES` stay below the two
 # gigabytes that an Arrow array can hold.
+#
+# Some platforms let nobody change settings, or read them. Then their own values count: the calls are slower, and a
+# bucket of more than two gigabytes may be an error that asks for more buckets.
 SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
@@ -320,10 +374,13 @@ _USED: dict[int, tuple[int, dict[str, str | None]]] = {}
 def settings(session: Any) -> Iterator[None]:
     """Give a session the settings for as long as the context lasts."""
     with _LOCK:
-        n_calls, own = _USED.get(id(session)) or (0, {name: session.conf.get(name, None) for name in SETTINGS})
+        n_calls, own = _USED.get(id(session)) or (0, {})
         if not n_calls:
             for name, value in SETTINGS.items():
-                session.conf.set(name, value)
+                with suppress(Exception):
+                    before = session.conf.get(name, None)
+                    session.conf.set(name, value)
+                    own[name] = before
         _USED[id(session)] = n_calls + 1, own
     try:
         yield
@@ -334,7 +391,5 @@ def settings(session: Any) -> Iterator[None]:
                 _USED[id(session)] = n_calls - 1, own
             else:
                 for name, before in own.items():
-                    if before is None:
-                        session.conf.unset(name)
-                    else:
-                        session.conf.set(name, before)
+                    with suppress(Exception):  # the session may have stopped, and the error that says so is raised
+                        session.conf.unset(name) if before is None else session.conf.set(name, before)

@@ -101,20 +101,31 @@ def powered_mean(
 def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> PoweredMean:
     """The same mean where unit i was chosen with the probability `chance`, from units whose cheap values are all known.
 
-    θ = λ·mean(all f) + Σ w(Y − λf)/Σw with w = 1/chance and λ = cov_w/var_w. Its variance takes the units for drawn
-    with replacement, which is cautious where they are stratified.
+    θ = λ·mean(all f) + Σ w(Y − λf)/Σw with w = 1/chance. Where the w add up to the number of all units, units of the
+    same chance are a stratum, and their variance is that around their own mean; elsewhere the number of units that each
+    chance stands for is itself an estimate, and the variance is that around the mean of all. λ is the ratio of the same
+    sums, and the degrees of freedom are Satterthwaite's over the strata, less 1.
     """
-    w = 1 / chance
-    share = w / w.sum()
-    off = f - share @ f
-    spread = float(share @ off**2)
-    weight = max(float(share @ (off * (y - share @ y))) / spread, 0.0) if spread > 0 else 0.0
+    share = 1 / chance / (1 / chance).sum()
+    _, stratum, n = np.unique(chance, return_inverse=True, return_counts=True)
+    if n.min() < 2 or not np.isclose((1 / chance).sum(), len(everything), rtol=1e-9):
+        stratum, n = np.zeros(len(y), np.int64), np.array([len(y)])
+    size = np.bincount(stratum, share)
+
+    def off(x: Floats) -> Floats:
+        return np.asarray(share * (x - (np.bincount(stratum, share * x) / size)[stratum]))
+
+    def scatter(one: Floats, other: Floats) -> Floats:
+        return np.asarray(n / (n - 1) * np.bincount(stratum, off(one) * off(other)))
+
+    spread = float(scatter(f, f).sum())
+    weight = max(float(scatter(f, y).sum()) / spread, 0.0) if spread > 0 else 0.0
     left = y - weight * f
+    parts, means = scatter(left, left), np.bincount(stratum, share * left) / size
     middle = float(share @ left)
-    n = len(y)
-    var = weight**2 * float(everything.var(ddof=1)) / len(everything)
-    var += n / (n - 1) * float(share**2 @ (left - middle) ** 2)
-    return PoweredMean(weight * float(everything.mean()) + middle, var, n - 2, weight)
+    var = float((weight**2 * everything.var(ddof=1) + size @ (means - middle) ** 2) / len(everything) + parts.sum())
+    df = float(parts.sum() ** 2 / (parts**2 / (n - 1)).sum()) if parts.any() else len(y) - 1
+    return PoweredMean(weight * float(everything.mean()) + middle, var, df - 1, weight)
 
 
 def powered_interval(found: PoweredMean, confidence: float) -> tuple[float, float]:

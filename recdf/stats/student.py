@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,11 @@ def t_p_value(statistic: Number, df: Number, alternative: Alternative) -> Number
 # Degrees of freedom from which four terms of the expansion are exact to about 1e-11.
 MANY_DEGREES = 2000
 
-_legendre = functools.cache(np.polynomial.legendre.leggauss)  # computed by those who need it
+
+@functools.cache
+def _legendre(n: int) -> Any:
+    """Return nodes and weights; numpy loads its polynomials when they are first asked for."""
+    return np.polynomial.legendre.leggauss(n)
 
 
 def _student_cdf(t: float, df: float) -> float:

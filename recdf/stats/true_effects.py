@@ -65,17 +65,10 @@ def _ratio_interval(above: Floats, below: Floats, quantile: float) -> tuple[floa
     return float((b - root) / a), float((b + root) / a)
 
 
-class Launches(NamedTuple):
-    """What launching by the sign of x would have brought: share of right launches, and y lost an experiment."""
-
-    called_right: float
-    regret: float
-
-
 def launches_by_sign(
     x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, true: TrueEffects
-) -> Launches:  # fmt: skip
-    """Return how often and how well the sign of x tells whether the true effect on y is above 0.
+) -> tuple[float, float]:
+    """Return the share of right launches by the sign of x, and the true effect on y that they lose an experiment.
 
     The true effects of all experiments are taken as normal around their means, with the variances of `true`. So each
     experiment has a posterior m, s of its true effect on y, given both estimates. P = Φ(m/s) is the chance that it is
@@ -95,4 +88,4 @@ def launches_by_sign(
     above = ndtr(z)
     best = m * above + s * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     launched = x > 0
-    return Launches(float(np.where(launched, above, 1 - above).mean()), float((best - m * launched).mean()))
+    return float(np.where(launched, above, 1 - above).mean()), float((best - m * launched).mean())

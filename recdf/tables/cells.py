@@ -55,6 +55,15 @@ def number(value: Any, form: str) -> str:
     return format(value, form).replace("-", "−").replace("inf", "∞")
 
 
+def brief(value: Any) -> str:
+    """Return a cell of any kind in few letters: a number with four digits that count, a day, nothing for a null."""
+    if pd.isna(value):
+        return ""
+    if isinstance(value, pd.Timestamp):
+        return f"{value:%Y-%m-%d}"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
 def interval(low: Any, high: Any, form: str) -> str:
     """Return the two bounds in brackets, or nothing where there is no interval."""
     return "" if pd.isna(low) or pd.isna(high) else f"[{number(low, form)}, {number(high, form)}]"

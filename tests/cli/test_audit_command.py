@@ -45,6 +45,20 @@ def test_text_files_give_the_same(capsys):
     assert run(capsys, "audit", *text, *OPTIONS)[1] == run(capsys, "audit", *FILES, *OPTIONS)[1]
 
 
+@pytest.mark.parametrize("more", [[], ["--stream"]])
+def test_columns_with_other_names(capsys, more):
+    run(capsys, "audit", *FILES, *OPTIONS, "--out", "same")
+    SHOP.true.rename(columns={"user_id": "customer"}).to_parquet("true.parquet")
+    SHOP.pred.rename(columns={"user_id": "uid", "item_id": "sku", "score": "yhat"}).to_parquet("pred.parquet")
+    names = ["--true-cols", "user_id=customer", "--pred-cols", "user_id=uid", "item_id=sku", "score=yhat"]
+    code, _, err = run(capsys, "audit", *FILES, *OPTIONS, *names, *more, "--out", "other")
+    assert code == 0, err
+    floors = (pd.read_parquet(f"{folder}/floors.parquet") for folder in ("same", "other"))
+    pd.testing.assert_frame_equal(*floors, rtol=1e-12)
+    code, _, err = run(capsys, "audit", *FILES, *OPTIONS, *names[3:], *more)
+    assert (code, "user_id" in err) == (2, True)
+
+
 @pytest.mark.parametrize("limit", ["1MB", "4MB", "1GB"])
 def test_files_in_parts_give_the_same_numbers(capsys, limit):
     run(capsys, "audit", *FILES, *OPTIONS, "-m", "ndcg@5", "recall@10", "--out", "whole")

@@ -175,7 +175,8 @@ def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
     assert f"sample ratio of the {n} users compared: DOES NOT FIT equal shares" in out
     assert "invalid: sample ratio" in out
     assert (written("out/comparison.parquet")["srm_p"] < 0.001).all()
-    page = rd.report(result, "r.html", experiment=written("out/comparison.parquet"), health=health).read_text()
+    path = rd.report(result, "r.html", experiment=written("out/comparison.parquet"), health=health)
+    page = path.read_text(encoding="utf-8")
     assert "The users who are compared do not fit the plan" in page
     assert "Sample ratio as planned" not in page
 

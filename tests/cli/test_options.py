@@ -19,7 +19,8 @@ from recdf.off_policy.compare_targets import ope_compare
 
 PARSER, COMMANDS = cli._parser()
 OPTIONS = [(name, action) for name, parser in COMMANDS.items() for action in parser._actions if action.dest != "help"]
-FLAGS = [(command, action) for command, action in OPTIONS if action.option_strings and action.dest != "config"]
+OF_FILES = ("config", "project")
+FLAGS = [(command, action) for command, action in OPTIONS if action.option_strings and action.dest not in OF_FILES]
 LISTS = [(command, action) for command, action in FLAGS if action.nargs in ("+", "*")]
 SCALARS = [(command, action) for command, action in FLAGS if action.nargs is None]
 SWITCHES = [(command, action) for command, action in FLAGS if action.nargs == 0]

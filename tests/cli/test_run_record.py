@@ -126,7 +126,7 @@ def test_what_cannot_be_read_is_a_bad_call(capsys, option, value, words):
 @STREAM
 def test_the_record_of_a_run(capsys, stream):
     assert run(capsys, *CALL, *stream, "--out", "out")[0] == 0
-    record = json.loads(Path("out/run.json").read_text())
+    record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
     assert record["command"] == ["recdf", *CALL, *stream, "--out", "out"]
     assert (record["recdf"], record["exit"]) == (rd.__version__, 0)
     assert record["rows"] == {"true": len(TRUE), "pred": len(PRED)}
@@ -140,7 +140,7 @@ def test_the_record_of_a_run(capsys, stream):
     assert {one["path"] for one in record["outputs"]} == {"out/per_user.parquet", "out/summary.parquet"}
     equal_bytes = record["inputs"]["true"][0]["sha256"]
     assert run(capsys, *CALL, *stream, "--out", "out", "--overwrite")[0] == 0
-    assert json.loads(Path("out/run.json").read_text())["inputs"]["true"][0]["sha256"] == equal_bytes
+    assert json.loads(Path("out/run.json").read_text(encoding="utf-8"))["inputs"]["true"][0]["sha256"] == equal_bytes
 
 
 def test_each_command_has_a_record_of_its_own(capsys):
@@ -148,17 +148,18 @@ def test_each_command_has_a_record_of_its_own(capsys):
     assert run(capsys, "compare", "out", "--out", "out")[0] == 0
     assert run(capsys, "report", "out", "--out", "page.html")[0] == 0
     commands = {
-        path: json.loads(Path(path).read_text())["command"][1]
+        path: json.loads(Path(path).read_text(encoding="utf-8"))["command"][1]
         for path in ("out/run.json", "out/run-compare.json", "page.html.run.json")
     }
     assert list(commands.values()) == ["evaluate", "compare", "report"]
-    assert len(json.loads(Path("page.html.run.json").read_text())["inputs"]["results"]) == 3  # with the comparison
+    record = json.loads(Path("page.html.run.json").read_text(encoding="utf-8"))
+    assert len(record["inputs"]["results"]) == 3  # with the comparison
 
 
 def test_a_finding_is_recorded_and_a_refusal_leaves_the_older_record(capsys):
     pd.concat([PRED, PRED.head(1)]).to_parquet("pred.parquet")
     assert run(capsys, *CALL, "--out", "out", "--fail-on", "warning")[0] == 1
-    assert json.loads(Path("out/run.json").read_text())["exit"] == 1
+    assert json.loads(Path("out/run.json").read_text(encoding="utf-8"))["exit"] == 1
     before = Path("out/run.json").read_bytes()
     assert run(capsys, *CALL, "--out", "out", "--overwrite", "--expect", "rows>=1000000")[0] == 1
     assert Path("out/run.json").read_bytes() == before

@@ -237,7 +237,7 @@ def test_a_report_of_a_table_without_rows_or_of_no_table(capsys):
     assert run(capsys, *CALL, "--out", "night")[0] == 0
     pd.DataFrame(columns=["variant"]).to_parquet("empty.parquet")
     assert "health has no column" in fails(capsys, "report", "night", "--health", "empty.parquet")
-    Path("text.parquet").write_text("no parquet")
+    Path("text.parquet").write_text("no parquet", encoding="utf-8")
     assert "--health text.parquet cannot be read" in fails(capsys, "report", "night", "--health", "text.parquet")
     assert "error: --health no.parquet: no such file" in fails(capsys, "report", "night", "--health", "no.parquet")
 

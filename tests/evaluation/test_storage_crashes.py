@@ -4,6 +4,7 @@ import errno
 import itertools
 import os
 import signal
+from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -134,6 +135,47 @@ def test_without_locks_a_folder_is_swept_after_a_day(age, tmp_path, monkeypatch)
     os.utime(left, (left.stat().st_mtime - age,) * 2)
     equal(rd.read_parquet(tmp_path), OLD)
     assert left.exists() is (age == 0)
+
+
+def on_windows(monkeypatch):
+    """What Windows lacks and refuses: a folder cannot be opened, nor a file be replaced that is open."""
+    works, opened, tries = os.replace, os.open, []
+
+    def replace(source, target):
+        tries.append(Path(target).name)
+        if tries.count(Path(target).name) == 1:
+            raise PermissionError(13, "The process cannot access the file because it is being used", str(target))
+        return works(source, target)
+
+    def open_file(path, *how, **more):
+        if os.path.isdir(path) and not more:  # shutil, which removes folders, has its own way on Windows
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *how, **more)
+
+    monkeypatch.setattr(publishing, "fcntl", None)
+    monkeypatch.setattr(publishing, "WINDOWS", True)
+    monkeypatch.setattr(publishing.time, "sleep", lambda _: None)
+    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(os, "open", open_file)
+    return tries
+
+
+def test_a_result_is_replaced_where_files_are_open_and_folders_cannot_be(tmp_path, monkeypatch):
+    OLD.to_parquet(tmp_path)
+    tries = on_windows(monkeypatch)
+    NEW.to_parquet(tmp_path, overwrite=True)
+    equal(rd.read_parquet(tmp_path), NEW)
+    assert max(map(tries.count, tries)) == 2
+    assert sorted(os.listdir(tmp_path)) == ["per_user.parquet", "summary.parquet"]
+
+
+def test_files_of_one_run_are_replaced_together_there_too(tmp_path, monkeypatch):
+    on_windows(monkeypatch)
+    for text in ("old", "new"):
+        with publishing.staged(tmp_path, ("a.parquet", "b.parquet"), overwrite=True) as staging:
+            for name in ("a.parquet", "b.parquet"):
+                (staging / name).write_text(text, encoding="utf-8")
+    assert [path.read_text(encoding="utf-8") for path in sorted(tmp_path.iterdir())] == ["new", "new"]
 
 
 def test_of_two_first_writers_one_is_refused(tmp_path):

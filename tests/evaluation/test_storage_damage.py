@@ -3,6 +3,7 @@
 import errno
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -71,7 +72,24 @@ def test_an_address_is_no_folder(tmp_path, monkeypatch):
         rd.report(OLD, "s3://bucket/report.html")
     with pytest.raises(rd.OptionError, match=r"s3://bucket/true\.parquet is an address"):
         rd.evaluate_parquet("s3://bucket/true.parquet", "s3://bucket/pred.parquet", "mrr@1")
+    for address, path in (("dbfs:/Volumes/a/b", "/Volumes/a/b"), ("dbfs:/a b", "/dbfs/a b"), ("dbfs:///a", "/dbfs/a")):
+        with pytest.raises(rd.OptionError, match=f"{address} is an address; expected a path of this .*: pass {path}$"):
+            OLD.to_parquet(address)
+    with pytest.raises(rd.OptionError, match="file://host/x is an address"):
+        OLD.to_parquet("file://host/x")
     assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize("scheme", ["file://", "file:", "file://localhost"])
+def test_a_file_address_is_a_path_of_this_machine(tmp_path, monkeypatch, scheme):
+    monkeypatch.chdir(tmp_path)
+    folder = scheme + (tmp_path / "a b").as_uri().removeprefix("file://")  # with a space, which an address encodes
+    OLD.to_parquet(folder)
+    assert names(tmp_path) == {"a b"}
+    assert rd.read_parquet(folder) == rd.read_parquet("a b") == OLD
+    pd.DataFrame({"user_id": [1], "item_id": [2], "score": [1.0]}).to_parquet("rows.parquet")
+    rows = scheme + (tmp_path / "rows.parquet").as_uri().removeprefix("file://")
+    assert rd.evaluate_parquet(rows, rows, "mrr@1").summary["value"].tolist() == [1.0]
 
 
 @pytest.mark.parametrize("error", [1e-13, 1e-9])

@@ -70,7 +70,7 @@ def test_a_file_and_a_path_below_it(tmp_path):
     refused(file / "deep" / "out", NotADirectoryError, words)
     refused(tmp_path / "new" / ("x" * 999), OSError, r"^the folder .* cannot be made: File name too long$")
     assert names(tmp_path) == {"file"}
-    assert file.read_text() == "kept"
+    assert file.read_text(encoding="utf-8") == "kept"
 
 
 def test_new_folders_go_again_when_the_result_cannot_be_written(tmp_path, monkeypatch):

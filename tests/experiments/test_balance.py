@@ -241,7 +241,7 @@ def test_report_and_command_say_it(rng, tmp_path, capsys, monkeypatch):
         assert "covariate differs: pre_spend" in out
     users = result.join_experiment(groups, missing="zero")
     table = rd.compare_variants(users, "revenue@10", control="A", covariates="pre_spend", expected=EQUAL)
-    page = rd.report(result, "r.html", experiment=table).read_text()
+    page = rd.report(result, "r.html", experiment=table).read_text(encoding="utf-8")
     assert "The verdict is withheld" in page
     assert page.count("check: covariate differs") >= 2
     assert "covariate differs: pre_spend" in page

@@ -12,7 +12,7 @@ import recdf as rd
 from recdf.errors import ColumnError, DataError, DuplicateError, EmptyPopulationError, IdTypeError, OptionError
 
 HERE = Path(__file__).parents[1] / "golden"
-GOLDEN = json.loads((HERE / "inference.json").read_text())["paired_models"]
+GOLDEN = json.loads((HERE / "inference.json").read_text(encoding="utf-8"))["paired_models"]
 
 
 @pytest.fixture(scope="module")

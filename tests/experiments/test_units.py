@@ -284,7 +284,7 @@ def test_what_is_withheld_stays_withheld_where_it_is_shown(case, tmp_path, capsy
         for text in (str(board), board.to_markdown(), board.to_html(), board.to_latex()):
             assert sentence in text
             assert "Where a verdict is withheld there is no mark, in 1 of 1 comparisons" in text
-        page = rd.report(evaluated, tmp_path / "r.html", baseline=baseline, overwrite=True).read_text()
+        page = rd.report(evaluated, tmp_path / "r.html", baseline=baseline, overwrite=True).read_text(encoding="utf-8")
         text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
         assert f"The verdict is withheld ( {verdict} )" in text
         assert f"Warning: {sentence}" in text
@@ -300,7 +300,7 @@ def test_what_is_withheld_stays_withheld_where_it_is_shown(case, tmp_path, capsy
 def test_the_headline_says_the_warning(tmp_path):
     evaluated = result(np.ones(45))
     assert evaluated.compare_models()["verdict"].tolist() in (["better"], ["worse"])
-    text = rd.report(evaluated, tmp_path / "r.html").read_text()
+    text = rd.report(evaluated, tmp_path / "r.html").read_text(encoding="utf-8")
     verdict = text[text.index("Verdict") : text.index("Leaderboard")] if "Leaderboard" in text else text
     assert "Warning: fewer than 50 users differ" in text
     assert verdict
@@ -327,11 +327,11 @@ def test_sessions_in_leaderboard_report_and_command(tmp_path, rng, capsys):
     lists = rd.leaderboard(evaluated, unit_col=KEY)
     assert lists.comparisons["n_users"].tolist() == [1200]
     assert lists.comparisons["se"].item() < table["se"].item() / 4
-    page = rd.report(evaluated, tmp_path / "r.html", segments=segments).read_text()
+    page = rd.report(evaluated, tmp_path / "r.html", segments=segments).read_text(encoding="utf-8")
     assert "1,200 lists of 30 users" in page
     folder = tmp_path / "result"
     evaluated.to_parquet(folder)
     assert "30 users" in run(capsys, "compare", folder)[1]
     assert "1,200 users" in run(capsys, "compare", folder, "--unit-col", *KEY)[1]
     run(capsys, "report", folder, "--out", tmp_path / "s.html", "--unit-col", *KEY)
-    assert "on 1,200 lists that both models have" in (tmp_path / "s.html").read_text()
+    assert "on 1,200 lists that both models have" in (tmp_path / "s.html").read_text(encoding="utf-8")

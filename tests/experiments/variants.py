@@ -9,7 +9,7 @@ import pytest
 
 HERE = Path(__file__).parents[1] / "golden"
 
-GOLDEN = json.loads((HERE / "inference.json").read_text())["experiment"]
+GOLDEN = json.loads((HERE / "inference.json").read_text(encoding="utf-8"))["experiment"]
 
 TT = {"mean_control": "control", "mean_treatment": "treatment", "diff": "effect_size", "ci_low": "effect_size_ci_lower",
       "ci_high": "effect_size_ci_upper", "rel_diff": "rel_effect_size", "rel_ci_low": "rel_effect_size_ci_lower",

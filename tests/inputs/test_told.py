@@ -148,7 +148,7 @@ def test_a_sentence_in_other_words_is_still_right_for_every_reader(
 
     error = rd.DataError(sentence.format(part), count=3)
     assert str(error) == sentence.format(python)
-    told = copy.copy(error)
+    told = error.within()
     told.reword(_spark_words)
     assert str(told) == sentence.format(spark)
 

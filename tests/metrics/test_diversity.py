@@ -14,7 +14,7 @@ import recdf as rd
 # Examples are small, so that side tables lack much of them.
 pytestmark = pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 
-CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text())
+CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text(encoding="utf-8"))
 COURSE = CASES["course_diversity"]
 KEEP = {"duplicates": "keep", "undefined": "zero"}
 

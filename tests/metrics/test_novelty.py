@@ -13,7 +13,7 @@ import recdf as rd
 # Examples are small, so that side tables lack much of them.
 pytestmark = pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 
-CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text())["frames"]
+CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text(encoding="utf-8"))["frames"]
 LOG = pd.DataFrame({"user_id": [1, 1, 2, 3, 3, 3], "item_id": [*list("ab"), "a", *list("acc")]})
 
 

@@ -36,7 +36,7 @@ def observed(seed):
 
 def test_golden_numbers():
     rows = pd.read_csv(GOLDEN / "weighted_recall.csv")
-    expected = pd.DataFrame(json.loads((GOLDEN / "inference.json").read_text())["weighted_recall"])
+    expected = pd.DataFrame(json.loads((GOLDEN / "inference.json").read_text(encoding="utf-8"))["weighted_recall"])
     pred = rows[["user_id", "item_id", "score"]]
     judged = {"relevance_col": "relevant", "propensity_col": "propensity"}
     for true, options in ((rows, judged), (rows[rows["relevant"] == 1], {"propensity_col": "propensity"})):

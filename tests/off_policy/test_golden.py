@@ -10,8 +10,8 @@ import pytest
 import recdf as rd
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-OPE = json.loads((GOLDEN / "ope.json").read_text())["data"]
-OLD = json.loads((GOLDEN / "ope_older.json").read_text())
+OPE = json.loads((GOLDEN / "ope.json").read_text(encoding="utf-8"))["data"]
+OLD = json.loads((GOLDEN / "ope_older.json").read_text(encoding="utf-8"))
 Q = {"q_logged": "q_logged", "q_target": "q_target"}
 CLOSE = {"rel": 1e-9, "abs": 1e-13}
 

@@ -85,7 +85,7 @@ def same(one: Any, two: Any) -> bool:
 def write(name: str, content: dict[str, Any]) -> None:
     """One metric a line, so that a difference can be read; a file that says the same stays as it is."""
     path = GOLDEN / f"{name}.json"
-    if path.exists() and same(json.loads(path.read_text()), json.loads(json.dumps(content))):
+    if path.exists() and same(json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(content))):
         return
     text = json.dumps(content, separators=(",", ":"))
     for key in ('"per_user":{', '"mean":{', '"frames":{', '"digests":{', '"],'):
@@ -105,7 +105,7 @@ FRAMES_OF = {
 def collect(names: list[str]) -> None:
     frames, five_users = parity.parity_frames(), {"section9": parity.section9()}
     path = GOLDEN / "section9.json"
-    section9 = json.loads(path.read_text()) if path.exists() else {}
+    section9 = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         tables, small = write_tables(frames, Path(folder)), write_tables(five_users, Path(folder))
         for name in names:

@@ -84,7 +84,7 @@ def _ten():
 
 def main():
     rows, path = pd.read_csv(UNION / "ratings.csv"), UNION / "live.json"
-    found = json.loads(path.read_text()) if path.exists() else {}
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for function in (surprise_numbers, cornac_numbers, sklearn_numbers, recmetrics_numbers, recbole_numbers):
         try:
             numbers = function(rows)

@@ -69,7 +69,7 @@ STORED_AS = {
     ("recbole", "auc"), ("surprise", "pair_accuracy"), ("ranx", "rbp"),
 }  # fmt: skip
 
-LIVE = json.loads((UNION / "live.json").read_text())
+LIVE = json.loads((UNION / "live.json").read_text(encoding="utf-8"))
 # Metrics whose definition was read in the code of the library, which was not run.
 READ = {
     "trec_eval": "rbp",
@@ -149,7 +149,7 @@ def metric_string(convention: str, golden: str) -> str | None:
 @cache
 def compare(convention: str) -> dict[tuple[str, str], str]:
     """(golden metric, frame) -> "equal", or what differs most: "mean", "values", "error"."""
-    golden = json.loads((GOLDEN / f"{LIKE[convention]}.json").read_text())
+    golden = json.loads((GOLDEN / f"{LIKE[convention]}.json").read_text(encoding="utf-8"))
     frames = parity.parity_frames()
     outcome: dict[tuple[str, str], str] = {}
     for frame_name, groups in golden["frames"].items():
@@ -311,5 +311,5 @@ def _section9() -> str:
 
 if __name__ == "__main__":
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page())
-    print(re.sub(r"\s+$", "", PAGE.read_text()))
+    PAGE.write_text(page(), encoding="utf-8")
+    print(re.sub(r"\s+$", "", PAGE.read_text(encoding="utf-8")))

@@ -86,12 +86,12 @@ def test_measures_by_parameter_are_metric_strings() -> None:
 
 
 def test_the_page_is_what_the_comparison_gives() -> None:
-    assert dialects.PAGE.read_text() == dialects.page()
+    assert dialects.PAGE.read_text(encoding="utf-8") == dialects.page()
 
 
 def test_five_users_as_each_library_itself_says() -> None:
     frame = parity.section9()
-    golden = json.loads((dialects.GOLDEN / "section9.json").read_text())
+    golden = json.loads((dialects.GOLDEN / "section9.json").read_text(encoding="utf-8"))
     for convention, library in dialects.LIKE.items():
         means = golden.get(library, {"mean": {}})["mean"]
         for metric in rd.CONVENTIONS[convention].metrics:
@@ -108,7 +108,7 @@ def test_five_users_as_each_library_itself_says() -> None:
 @pytest.mark.parametrize("frame", ["holes", "gaps", "judged"])
 def test_means_of_trec_eval_over_the_users_that_it_reports(frame: str) -> None:
     """pytrec_eval means over the users of both frames, lists without relevant items included."""
-    group = json.loads((dialects.GOLDEN / "pytrec_eval.json").read_text())["frames"][frame]["accuracy"]
+    group = json.loads((dialects.GOLDEN / "pytrec_eval.json").read_text(encoding="utf-8"))["frames"][frame]["accuracy"]
     tables = parity.parity_frames()[frame]
     metrics = ["hitrate@5", "precision@5", "recall@5", "mapr@5", "ndcg@5", "rprecision", "bpref@10000"]
     result = rd.evaluate(tables.true, tables.pred, metrics, like="trec_eval", users="both")
@@ -131,7 +131,7 @@ def test_lists_without_relevant_items_count_for_trec_eval_and_ranx() -> None:
 
 
 def test_lenskit_has_no_average_precision_of_an_empty_list() -> None:
-    group = json.loads((dialects.GOLDEN / "lenskit.json").read_text())["frames"]["holes"]["accuracy"]
+    group = json.loads((dialects.GOLDEN / "lenskit.json").read_text(encoding="utf-8"))["frames"]["holes"]["accuracy"]
     theirs = dict(zip(group["users"], group["per_user"]["mapr[empty list]@5"], strict=True))
     empty = {user for user, value in theirs.items() if value is not None}
     assert empty
@@ -238,7 +238,8 @@ def test_compare_conventions_takes_side_tables_and_metrics_of_all_lists() -> Non
     metrics = ["precision", "auc", "coverage", "surprisal"]
     table = rd.compare_conventions(frame.true, frame.pred, metrics, 10, items=items, log=frame.side["log"])
     found = table.set_index(["metric", "convention"])
-    golden = json.loads((dialects.GOLDEN / "implicit.json").read_text())["frames"]["plain"]["accuracy"]["mean"]
+    golden = json.loads((dialects.GOLDEN / "implicit.json").read_text(encoding="utf-8"))
+    golden = golden["frames"]["plain"]["accuracy"]["mean"]
     for metric in ("precision", "auc"):
         assert found.loc[(metric, "implicit"), "value"] == pytest.approx(golden[f"{metric}@10"], abs=1e-9)
     assert found.loc[("precision", "implicit"), "rule"].startswith("divisor=achievable")

@@ -35,7 +35,7 @@ def call(name, frame, k, given, what="__call__"):
     [(*case[:4], name) for case in CASES for name in case[4]],
 )
 def test_agrees(library, theirs, ours, given, name, k):
-    answer = json.loads((GOLDEN / f"{library}.json").read_text())["frames"][name]["beyond"]
+    answer = json.loads((GOLDEN / f"{library}.json").read_text(encoding="utf-8"))["frames"][name]["beyond"]
     key, frame = f"{theirs}@{k}", FRAMES[name]
     if key not in answer["mean"] and key not in answer["per_user"]:
         assert (library, k) == ("ir_measures", 50)  # ndeval knows no deeper cut-off than 20
@@ -60,7 +60,7 @@ def test_agrees(library, theirs, ours, given, name, k):
 @pytest.mark.parametrize("k", parity.K)
 def test_rectools_hamming_counts_positions(name, k):
     """RecTools' Hamming distance is a number of positions, ours a share of them; a list of one item is 0 there."""
-    answer = json.loads((GOLDEN / "rectools.json").read_text())["frames"][name]["beyond"]
+    answer = json.loads((GOLDEN / "rectools.json").read_text(encoding="utf-8"))["frames"][name]["beyond"]
     frame = FRAMES[name]
     given = {"features": "features", "similarity": "hamming", "undefined": "zero"}
     table = call("ild", frame, k, given, "per_user").set_index("user_id")
@@ -72,7 +72,7 @@ def test_rectools_hamming_counts_positions(name, k):
 @pytest.mark.parametrize("name", ["plain", "holes"])
 def test_lenskit_entropy_has_a_pseudocount(name):
     """LensKit adds 1e-5 or so to each count, which ours does not."""
-    answer = json.loads((GOLDEN / "lenskit.json").read_text())["frames"][name]["beyond"]
+    answer = json.loads((GOLDEN / "lenskit.json").read_text(encoding="utf-8"))["frames"][name]["beyond"]
     table = call("category_entropy", FRAMES[name], 10, {"items": "items"}, "per_user").set_index("user_id").iloc[:, 0]
     theirs = pd.Series(answer["per_user"]["category_entropy@10"], index=map(int, answer["users"]), dtype=float)
     np.testing.assert_allclose(table.reindex(theirs.dropna().index), theirs.dropna(), atol=2e-4)

@@ -13,7 +13,7 @@ LIBRARIES = sorted(path.stem for path in GOLDEN.glob("*.json") if path.stem != "
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_golden_numbers_belong_to_these_frames(library):
-    digests = json.loads((GOLDEN / f"{library}.json").read_text())["digests"]
+    digests = json.loads((GOLDEN / f"{library}.json").read_text(encoding="utf-8"))["digests"]
     assert digests == {name: FRAMES[name].digest() for name in digests}
 
 

@@ -9,7 +9,7 @@ from registry.union.frames import GOLDEN, Frames, parsed
 
 import recdf as rd
 
-LIVE = json.loads((GOLDEN / "live.json").read_text())
+LIVE = json.loads((GOLDEN / "live.json").read_text(encoding="utf-8"))
 CASES = [(like, name) for like, numbers in LIVE.items() for name in numbers]
 
 

@@ -1,6 +1,5 @@
 """Failures of an engine's own jobs are errors that say what failed, in which bucket, and what to do."""
 
-import copy
 import pickle
 import re
 import threading
@@ -54,10 +53,23 @@ FAILURES = [
     (from_worker("ArrowMemoryError: malloc of size 64 failed"), "a worker ran out of memory (malloc of size 64 f", ""),
     (MemoryError("in bucket 3 of lists: "), "a worker ran out of memory in bucket 3 of 8.", "partitions= (now 8)"),
     (from_worker("MemoryError: in bucket 11 of lists: "), "a worker ran out of memory in bucket 11 of 8", ""),
-    (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), "a worker ran out of memory.", "more memory"),
+    (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), "Java ran out of memory.", "spark.executor.memory,"),
+    (RuntimeError("ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: Container killed "
+                  "by YARN for exceeding memory limits. 5.5 GB of 5.5 GB physical memory used."),
+     "a worker ran out of memory. Pass more partitions= (now 8)", "spark.executor.memoryOverhead"),
+    (RuntimeError("ExecutorLostFailure (executor 1 exited) Reason: Command exited with code 137"),
+     "a worker ran out of memory.", "spark.executor.memoryOverhead"),
+    (RuntimeError("Container from a bad node: c_1 on host: x. Exit status: 137. Diagnostics: Container killed on "
+                  "request. Exit code is 137"), "a worker ran out of memory.", "spark.executor.pyspark.memory"),
+    (RuntimeError("The executor with id 1 exited with exit code 137(SIGKILL, possible container OOM)."),
+     "a worker ran out of memory.", "spark.executor.memoryOverhead"),
+    (RuntimeError("Executor 2 exited with code 134"), "a worker process ended.", "spark.executor.memoryOverhead"),
+    (RuntimeError("OversizedAllocationException: Memory required for vector capacity 9 is (9), which is more"),
+     "a worker ran out of memory.", "partitions= (now 8)"),
     (RuntimeError("Total size is bigger: spark.driver.maxResultSize"), "the result is too large", "to_parquet"),
     (KilledWorker("task 5"), "a worker process ended.", "partitions= (now 8)"),
-    (RuntimeError("Python worker exited unexpectedly (crashed)"), "a worker process ended.", "log of the worker"),
+    (RuntimeError("Python worker exited unexpectedly (crashed)"), "a worker process ended.",
+     "raise spark.executor.memoryOverhead, and spark.executor.pyspark.memory if it is set. The log of the worker"),
     (from_worker("ModuleNotFoundError: No module named 'recdf'"), "a worker has no module recdf.", "pandas"),
     (ModuleNotFoundError("No module named 'pyarrow'"), "a worker has no module pyarrow.", f"recdf {rd.__version__}"),
     (RuntimeError("[PYTHON_VERSION_MISMATCH] Python in worker"), "a worker runs another Python", "PYSPARK_PYTHON"),
@@ -85,6 +97,12 @@ def test_a_failure_is_told_in_plain_words():
         assert remedy in told.partition(begins)[2], told
         assert "\n" not in told
         assert "\tat" not in told
+
+
+def test_advice_on_memory_is_that_of_the_engine():
+    told = str(engine_error("Dask", KilledWorker("task 5"), 8))
+    assert "or give the workers more memory" in told
+    assert "spark" not in told
 
 
 def to_dask(frame):
@@ -214,7 +232,7 @@ RAISED = [
 def test_an_error_inside_a_metric_names_it():
     def odd(lists):
         """A constant; larger is better, in [0, 1]."""
-        raise copy.copy(error)
+        raise pickle.loads(pickle.dumps(error))  # dask.distributed lets copies of an error share their notes
 
     true, pred = frames(44)
     lazy = {"true": to_dask(true), "pred": to_dask(pred)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import oracles
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-CASES = json.loads((GOLDEN / "cases.json").read_text())
+CASES = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
 
 
 def true_rows(lists):

@@ -10,7 +10,7 @@ from close import close
 import recdf as rd
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-CASES = json.loads((GOLDEN / "cases.json").read_text())
+CASES = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
 
 
 # ---------------------------------------------------------------------------------------------- lesson

@@ -26,7 +26,7 @@ from recdf.stats import (
 )
 from recdf.stats.numbers import Correction
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text())["experiment"]
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text(encoding="utf-8"))["experiment"]
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def test_recorded_replicates():
 
 
 def test_exact_sign_flip_is_the_enumeration():
-    small = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text())["paired_models"][
+    small = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text("utf-8"))["paired_models"][
         "exact_small"
     ]
     d = np.array(small["d"])

@@ -62,7 +62,7 @@ def test_right_lines_run():
     runpy.run_path(str(RIGHT))["calls"]()
 
 
-@pytest.mark.parametrize("path", generated.STUBS, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", generated.STUBS, ids=lambda path: "/".join(path.parts[-2:]))
 def test_the_stubs_are_up_to_date(path):
     assert path.read_text(encoding="utf-8") == generated.STUBS[path](), "run python tests/generated.py"
 

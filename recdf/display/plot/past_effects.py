@@ -10,6 +10,7 @@ import pandas as pd
 
 from ...diagnostics.history import History
 from ...errors import OptionError
+from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
 from ...tables.cells import digits_for, interval, number, visible
 from ..given_tables import labels
@@ -31,17 +32,16 @@ def _proxy_metrics_data(
         One row per experiment; `line` and `naive` are the heights of both lines above x, which go through the mean.
     """
     found = relations(tests, offline=offline, online=online, cov=cov, **options)
-    row = found.iloc[0]
-    names = {"x": (row["offline"], offline), "y": (row["online"], online)}
-    data = pd.DataFrame({"label": tests[label_col].map(visible) if label_col else np.arange(len(tests)).astype(str)})
-    for axis, (name, given) in names.items():
-        data[axis] = tests[name].to_numpy(np.float64)
-        error = given[name] if isinstance(given, Mapping) else f"{name}_se"
-        data[f"{axis}_se"] = tests[error].to_numpy(np.float64)
+    if len(found) > 1:
+        raise OptionError(f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ are {len(found)} pairs; expected one of each")
+    row, data = found.iloc[0], tests[[]].reset_index(drop=True)
+    data["label"] = tests[label_col].map(visible).array if label_col else data.index.astype(str)
+    for axis, given in (("x", error_columns("offline", offline)), ("y", error_columns("online", online))):
+        for name, of in zip((axis, f"{axis}_se"), next(iter(given.items())), strict=True):
+            data[name] = tests[of].to_numpy(np.float64)
     data["cov"] = tests[cov].to_numpy(np.float64) if cov else 0.0
     for column, slope in (("line", row["slope"]), ("naive", row["naive_slope"])):
         data[column] = data["y"].mean() + slope * (data["x"] - data["x"].mean())
-    data = data[["label", "x", "x_se", "y", "y_se", "cov", "line", "naive"]]
     data.attrs = {"recdf_proxy": row.to_dict()}
     return data
 

@@ -17,7 +17,7 @@ from ..._version import __version__
 from ...diagnostics.gate_result import Gate
 from ...diagnostics.history import History
 from ...errors import MissingExtraError
-from ...evaluation.publishing import made, staging_folder
+from ...evaluation.publishing import made, put_in_place, staging_folder
 from ...evaluation.result import Evaluation
 from ...evaluation.storage import local_path
 from ...experiments.plan.experiment_plan import ExperimentPlan
@@ -317,4 +317,4 @@ def _write_page(target: Path, page: str) -> None:
     """Write the whole file in one step: a reader sees the old one or the new one."""
     with made(target.parent.absolute()), staging_folder(target.parent) as staging:
         (staging / target.name).write_text(page, encoding="utf-8", newline="\n")
-        os.replace(staging / target.name, target)
+        put_in_place(staging / target.name, target)

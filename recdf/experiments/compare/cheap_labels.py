@@ -41,6 +41,7 @@ from .runs import Runs
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
 JUDGED = "judged by people"
+UNLIKE = "undefined_differs"
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
 CHEAP_COLUMNS = [  # of a comparison, besides those that every one has
@@ -95,8 +96,9 @@ def prediction_powered(
     covariates : str or list of str, optional
         Numeric columns of `cheap` (activity, age of the account) by which the random sample is tested, beside f.
     probability_col : str, optional
-        Column of `human`: the probability with which a list was chosen, as `rd.sample_to_judge` returns it. Each list
-        then has the weight 1/probability. Default: all lists had the same.
+        Column of `human`: the probability with which a list was chosen, as `rd.sample_to_judge` returns it, and 1 for
+        lists that people had judged in full before. Each list has the weight 1/probability; where the weights add up to
+        the number of lists in `cheap`, lists of one probability are a stratum. Default: all lists had the same.
     tuning : {"open", "clipped"}, default "open"
         "clipped" is what ppi-python does: λ between 0 and 1, normal quantiles.
     smaller_is_better, larger_is_better : str or list of str, optional
@@ -114,7 +116,10 @@ def prediction_powered(
         `confidence`, `warning`, `verdict`.
         Verdict of a mean: "both" where the joint interval is shorter, else "human alone"; of a difference "better",
         "worse", "no difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
-        "few_human" (fewer than 30), "not_random" (the lists that people judged differ from the others, p below 0.01).
+        "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer), "not_random" (the lists
+        that people judged differ from the others, p below 0.01), "undefined_differs" (a judged list has a value under
+        one kind of labels alone, as ndcg has none where nothing is relevant: evaluate with `undefined="zero"`, or take
+        a metric that every list has, such as precision).
 
     Raises
     ------
@@ -167,7 +172,8 @@ def prediction_powered(
             if there.sum() == np.count_nonzero(~np.isnan(f)):
                 raise DataError(NO_MORE)
             chance = None if own.chance is None else own.chance[there]
-            row = powered_row(labelled_units(y, f, beside=beside), confidence, tuning, chance)
+            unlike = undefined_differs(y, f, own.rows[JUDGED].to_numpy())
+            row = powered_row(labelled_units(y, f, beside=beside), confidence, tuning, chance, unlike)
             row |= {"n_human": int(there.sum()), "n_cheap": int(np.count_nonzero(~np.isnan(f)) - there.sum())}
             verdict = _verdict_of(row, of is not None, better[name])
             rows.append({"baseline": of, "model": model, "metric": name, **row, "confidence": confidence,
@@ -223,7 +229,12 @@ def join_labels(
     row[place[own]] = np.arange(len(human))
     values = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
     of_people = {name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names}
-    return cheap.assign(**values, **of_people, **{JUDGED: row >= 0})
+    return cheap.assign(**values, **of_people, **{JUDGED: 1.0 * (row >= 0)})
+
+
+def undefined_differs(y: Floats, f: Floats, judged: Floats) -> bool:
+    """Whether a list that people judged has a value under one kind of labels alone, so that those with both differ."""
+    return bool(((np.isnan(y) != np.isnan(f)) & (judged > 0)).any())
 
 
 def labels_of_both(per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str) -> tuple[Any, Any]:
@@ -283,22 +294,24 @@ def _models_beside(sides: list[tuple[Any, Judged]], baseline: Any) -> Iterator[t
 
 
 def powered_row(
-    units: LabelledUnits, confidence: float, tuning: Tuning = "open", chance: Floats | None = None
+    units: LabelledUnits, confidence: float, tuning: Tuning = "open", chance: Floats | None = None,
+    unlike: bool = False,
 ) -> dict[str, Any]:
     """All numbers of one mean or difference."""
     y, f, rest = units[:3]
-    n, nothing = len(y), np.zeros(len(y))
+    n, nothing = len(y), np.zeros(len(y) + len(rest))
     if chance is None:
         found = powered_mean(y, f, rest, tuning, units.same)
-        alone, bias = (powered_mean(one, nothing, nothing[:1]) for one in (y, f - y))
+        alone, bias = (powered_mean(one, nothing[:n], nothing[:1]) for one in (y, f - y))
     else:
         found = sampled_mean(y, f, np.concatenate([f, rest]), chance)
-        alone, bias = (sampled_mean(one, nothing, nothing, chance) for one in (y, f - y))
-    alone, bias = (one._replace(df=n - 1) for one in (alone, bias))
+        alone, bias = (sampled_mean(one, nothing[:n], nothing, chance) for one in (y, f - y))
+    alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
     low, high = powered_interval(found, confidence)
     human, off = powered_interval(alone, confidence), powered_interval(bias, confidence)
     random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
-    doubts = {"few_human": n < FEW_HUMAN, "not_random": random < NOT_RANDOM}
+    count = n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few lists may stand for many
+    doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, UNLIKE: unlike}
     return {
         "mean": found.mean, "se": float(np.sqrt(found.var)), "df": found.df, "ci_low": low, "ci_high": high,
         "mean_human": alone.mean, "ci_low_human": human[0], "ci_high_human": human[1],

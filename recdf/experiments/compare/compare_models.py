@@ -20,7 +20,15 @@ from ..decide.verdict import adjusted_columns, directions, model_verdicts, read_
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
 from ..settings import Settings
-from .cheap_labels import CHEAP_COLUMNS, cheap_column, labels_of_both, powered_pair
+from .cheap_labels import (
+    CHEAP_COLUMNS,
+    JUDGED,
+    UNLIKE,
+    cheap_column,
+    labels_of_both,
+    powered_pair,
+    undefined_differs,
+)
 from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
@@ -170,8 +178,8 @@ def compare_models(
         `n_cheap` (lists with both labels, and more with cheap ones alone), `diff_human` with `ci_low_human` and
         `ci_high_human`, `diff_cheap`, `bias` (of the difference under cheap labels) with `bias_low` and `bias_high`,
         `weight`, `n_effective` and `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by
-        itself. Warnings "few_human" and "not_random" (the lists that people judged differ from the others, p below
-        0.01) withhold the verdict.
+        itself. Warnings "few_human", "not_random" (the lists that people judged differ from the others, p below 0.01)
+        and "undefined_differs" (a list has a value under one kind of labels alone) withhold the verdict.
 
     Raises
     ------
@@ -356,7 +364,7 @@ def _compare_pairs(
     """Row and units' sums of differences of every pair for one metric."""
     table, cheap = runs.table(metric), None
     if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
-        cheap = runs.table(cheap_column(metric))
+        cheap, judged = runs.table(cheap_column(metric)), runs.table(JUDGED)
     complete = cheap is None and not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same lists.
     averages = [runs.mean(values) for values in table] if complete else []
@@ -370,6 +378,7 @@ def _compare_pairs(
             base, model, only = paired_values(metric, table, (b, m), runs, settings.missing)
             if cheap is not None:
                 *of_cheap, more = paired_values(cheap_column(metric), cheap, (b, m), runs, settings.missing)
+                unlike = undefined_differs(base, of_cheap[0], judged[b])
                 base, model = (np.where(np.isnan(of_cheap[0]), np.nan, one) for one in (base, model))
                 only = only[0] + more[0], only[1] + more[1]
             means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
@@ -387,7 +396,8 @@ def _compare_pairs(
             **paired_test(own, metric, settings, of_own, runs.repeated, powered.pop("estimate", None)),
         }  # fmt: skip
         if powered:
-            row |= {**powered, "warning": "; ".join(filter(None, [row["warning"], powered["warning"]]))}
+            words = row["warning"], powered["warning"], UNLIKE * unlike
+            row |= {**powered, "warning": "; ".join(filter(None, words))}
         if settings.missing == "drop" and any(only):  # the models themselves select the lists that both have
             row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
         yield row, (sums, divisor)

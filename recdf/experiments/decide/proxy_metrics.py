@@ -35,17 +35,10 @@ class PastEffects(NamedTuple):
 
 
 def proxy_metrics(
-    tests: pd.DataFrame,
-    *,
-    offline: Effects,
-    online: Effects,
-    cov: str | Mapping[tuple[str, str], str] | None = None,
-    experiment_col: Columns | None = None,
-    smaller_is_better: Columns | None = None,
-    larger_is_better: Columns | None = None,
-    joint: bool = True,
-    confidence: float = 0.95,
-) -> pd.DataFrame:
+    tests: pd.DataFrame, *, offline: Effects, online: Effects, cov: str | Mapping[tuple[str, str], str] | None = None,
+    experiment_col: Columns | None = None, smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None, joint: bool = True, confidence: float = 0.95,
+) -> pd.DataFrame:  # fmt: skip
     """Say which offline metric predicts the online effect, from past experiments that measured both.
 
     Both differences of an experiment are estimates. Their noise pulls the slope of a naive regression towards 0, and
@@ -127,7 +120,7 @@ def proxy_metrics(
     frame_of("tests", tests)
     check_value("confidence", confidence, SHARE)
     check_value("joint", joint, bool)
-    sides = _error_columns("offline", offline), _error_columns("online", online)
+    sides = error_columns("offline", offline), error_columns("online", online)
     twice = sorted(set(sides[0]) & set(sides[1]))
     if twice:
         raise OptionError(f"{twice} are in ⟦offline=⟧ and in ⟦online=⟧; expected two kinds of metrics")
@@ -150,7 +143,7 @@ def _pair_row(x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, fl
     """What all experiments say about one pair of metrics."""
     n, (up_x, up_y) = len(x.diff), sign
     true = true_effects(x.diff, y.diff, x.var, y.var, cov, level)
-    calls = launches_by_sign(
+    called_right, regret = launches_by_sign(
         up_x * x.diff, up_y * y.diff, x.var, y.var, up_x * up_y * cov, true._replace(cov=up_x * up_y * true.cov)
     )
     noisy = x.var.mean() > true.var_x or y.var.mean() > true.var_y or np.isnan(true.slope_low)
@@ -161,8 +154,8 @@ def _pair_row(x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, fl
     return {
         "n_tests": n, **{k: v for k, v in true._asdict().items() if k in PROXY_COLUMNS}, "naive_slope": naive,
         "naive_low": low, "naive_high": high, "naive_correlation": correlation,
-        "noise_offline": float(x.var.mean() / x.diff.var(ddof=1)), "called_right": calls.called_right,
-        "noise_online": float(y.var.mean() / y.diff.var(ddof=1)), "regret": calls.regret, "warning": warning,
+        "noise_offline": float(x.var.mean() / x.diff.var(ddof=1)), "called_right": called_right,
+        "noise_online": float(y.var.mean() / y.diff.var(ddof=1)), "regret": regret, "warning": warning,
         "verdict": "cannot tell" if warning else verdict,
     }  # fmt: skip
 
@@ -178,7 +171,7 @@ def _naive_line(x: Floats, y: Floats, level: float) -> tuple[float, float, float
 # --------------------------------------------------------------------------------- what is handed over
 
 
-def _error_columns(argument: str, given: Effects) -> dict[str, str]:
+def error_columns(argument: str, given: Effects) -> dict[str, str]:
     """Column of the differences → column of their standard errors."""
     named = dict(given) if isinstance(given, Mapping) else {name: f"{name}_se" for name in as_columns(given)}
     if not named:

@@ -199,6 +199,7 @@ WITHHELD = {
     "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
     "not_random": "check: people judged no random sample",
+    "undefined_differs": "check: undefined for different lists",
 }
 
 # Of these verdicts, those that say that the variants are not alike, or were not assigned alike.
@@ -206,7 +207,8 @@ NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covar
 
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
 FEW_LISTS, FEW_UNITS = 30, 20
-OF_PAIRS = ("huge_values", "different_lists", "few_users_carry", "not_random")  # warnings that withhold it, too
+# Warnings that withhold it, too.
+OF_PAIRS = ("huge_values", "different_lists", "few_users_carry", "not_random", "undefined_differs")
 
 # What a warning of `compare_models` means to a reader.
 PAIR_WARNINGS = {
@@ -217,6 +219,8 @@ PAIR_WARNINGS = {
     "missing_lists": "a model has no recommendations for some lists of the other, where it counts as 0",
     "few_human": "fewer than 30 lists have labels of people, so that there is no verdict",
     "not_random": "the lists that people judged are no random sample of all, so that there is no verdict",
+    "undefined_differs": "a list that people judged has a value under one kind of labels alone, so that there is no "
+    'verdict; evaluate both with undefined="zero"',
     "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
     "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
     "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",

@@ -115,7 +115,7 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
     """
     content = Path(path).expanduser().read_bytes()
     try:
-        keys = tomllib.loads(content.decode("utf-8"))
+        keys = tomllib.loads(content.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"plan {path} is no TOML file: {error}") from None
     known = [field.name for field in fields(ExperimentPlan) if field.name != "digest"]

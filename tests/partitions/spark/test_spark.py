@@ -326,7 +326,7 @@ def test_rows_that_are_kept_are_given_back(spark):
 
 def test_the_example_of_the_page(spark, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = Path(rd.__file__).parents[1] / "docs" / "engines.md"
+    page = Path(__file__).parents[3] / "docs" / "engines.md"
     (block,) = re.findall(r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.S | re.M)
     known = {}
     exec(block, known)
