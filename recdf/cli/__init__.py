@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OptionError, OSError) as error:
         complain(f"recdf {command}: error: {_one_line(error)}")
         return 2
-    if of_project and not given.quiet:
+    if of_project and (not given.quiet or "--quiet" in of_project):
         complain(f"recdf: options of {given.project}: {shlex.join(of_project)}")
     seen: list[Warning | str] = []
     try:

@@ -29,6 +29,7 @@ from ..decide.verdict import directions
 from ..experiment_columns import (
     Codes,
     Floats,
+    Mask,
     frame_of,
     key_codes,
     metric_specs,
@@ -40,8 +41,7 @@ from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
-JUDGED = "judged by people"
-UNLIKE = "undefined_differs"
+JUDGED = "judged by people"  # a column of a table that has both labels
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
 CHEAP_COLUMNS = [  # of a comparison, besides those that every one has
@@ -117,9 +117,10 @@ def prediction_powered(
         Verdict of a mean: "both" where the joint interval is shorter, else "human alone"; of a difference "better",
         "worse", "no difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer), "not_random" (the lists
-        that people judged differ from the others, p below 0.01), "undefined_differs" (a judged list has a value under
-        one kind of labels alone, as ndcg has none where nothing is relevant: evaluate with `undefined="zero"`, or take
-        a metric that every list has, such as precision).
+        that people judged differ from the others, p below 0.01), "undefined_differs" (with probabilities: a judged list
+        has a value under one kind of labels alone, as ndcg has none where nothing is relevant; evaluate with
+        `undefined="zero"`, or take a metric that every list has, such as precision. Without them, such a list is none
+        of the mean, and the estimate allows for the lists like it that nobody judged).
 
     Raises
     ------
@@ -171,9 +172,12 @@ def prediction_powered(
                 raise DataError(f"{int(there.sum())} lists have human labels; an estimate needs at least 3")
             if there.sum() == np.count_nonzero(~np.isnan(f)):
                 raise DataError(NO_MORE)
-            chance = None if own.chance is None else own.chance[there]
-            unlike = undefined_differs(y, f, own.rows[JUDGED].to_numpy())
-            row = powered_row(labelled_units(y, f, beside=beside), confidence, tuning, chance, unlike)
+            judged, chance, unlike = own.rows[JUDGED].to_numpy(bool), None, False
+            if own.chance is not None:  # of the lists that have both values
+                unlike = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
+                y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
+                judged, chance = there, own.chance[there]
+            row = powered_row(labelled_units(y, f, judged, beside=beside), confidence, tuning, chance, unlike)
             row |= {"n_human": int(there.sum()), "n_cheap": int(np.count_nonzero(~np.isnan(f)) - there.sum())}
             verdict = _verdict_of(row, of is not None, better[name])
             rows.append({"baseline": of, "model": model, "metric": name, **row, "confidence": confidence,
@@ -230,11 +234,6 @@ def join_labels(
     values = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
     of_people = {name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names}
     return cheap.assign(**values, **of_people, **{JUDGED: 1.0 * (row >= 0)})
-
-
-def undefined_differs(y: Floats, f: Floats, judged: Floats) -> bool:
-    """Whether a list that people judged has a value under one kind of labels alone, so that those with both differ."""
-    return bool(((np.isnan(y) != np.isnan(f)) & (judged > 0)).any())
 
 
 def labels_of_both(per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str) -> tuple[Any, Any]:
@@ -311,7 +310,7 @@ def powered_row(
     human, off = powered_interval(alone, confidence), powered_interval(bias, confidence)
     random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
     count = n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few lists may stand for many
-    doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, UNLIKE: unlike}
+    doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, "undefined_differs": unlike}
     return {
         "mean": found.mean, "se": float(np.sqrt(found.var)), "df": found.df, "ci_low": low, "ci_high": high,
         "mean_human": alone.mean, "ci_low_human": human[0], "ci_high_human": human[1],
@@ -322,6 +321,18 @@ def powered_row(
     }  # fmt: skip
 
 
+def labelled_row(
+    y: Floats, f: Floats, judged: Mask, weights: Floats | None, unit: Codes | None, confidence: float,
+    beside: Sequence[Floats] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """The same from the values of lists, with their numbers; null for fewer than three lists of people."""
+    units = labelled_units(y, f, judged, weights, unit, beside)
+    counts = {"n_human": int((judged & ~np.isnan(y)).sum()), "n_cheap": int((~judged & ~np.isnan(f)).sum())}
+    if min(counts["n_human"], len(units.y)) > 2:
+        return powered_row(units, confidence) | counts
+    return dict.fromkeys(["df", *POWERED_COLUMNS], np.nan) | counts | {"warning": "few_human"}
+
+
 def powered_pair(
     pair: Sequence[Floats], cheap: Sequence[Floats], runs: Runs, confidence: float
 ) -> tuple[tuple[float, float], dict[str, Any]]:
@@ -330,18 +341,15 @@ def powered_pair(
     The mean of the baseline is that of its own weight λ, and the other one is apart from it by the difference.
     """
     y, f, base_y, base_f = (runs.per_list(one) for one in (pair[1] - pair[0], cheap[1] - cheap[0], pair[0], cheap[0]))
-    known = ~np.isnan(f)
-    n = int(np.count_nonzero(known & ~np.isnan(y)))
-    counts = {"n_human": n, "n_cheap": int(np.count_nonzero(known)) - n}
-    if len(labelled_units(y, f, runs.weights, runs.unit_of_list).y) < 3:
-        return (np.nan, np.nan), dict.fromkeys(CHEAP_COLUMNS, np.nan) | counts | {"warning": "few_human"}
+    table = runs.table(JUDGED)
+    judged = runs.per_list(table.max(axis=0, initial=0, where=~np.isnan(table))) > 0
     found, base = (
-        powered_row(labelled_units(one, other, runs.weights, runs.unit_of_list, [base_f]), confidence)
-        for one, other in ((y, f), (base_y, np.where(known, base_f, np.nan)))
+        labelled_row(one, other, judged, runs.weights, runs.unit_of_list, confidence, [base_f])
+        for one, other in ((y, f), (base_y, np.where(np.isnan(f), np.nan, base_f)))
     )
-    found |= counts | {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
+    found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
     row = {name: found[name] for name in (*CHEAP_COLUMNS, "warning")}
-    row["estimate"] = Arm(found["mean"], found["se"] ** 2, found["df"])
+    row["estimate"] = None if np.isnan(found["mean"]) else Arm(found["mean"], found["se"] ** 2, found["df"])
     return (base["mean"], base["mean"] + found["mean"]), row
 
 
@@ -355,6 +363,8 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
         shown = row["bias_low"] > 0 or row["bias_high"] < 0
         why = "which the labels of people take out" if shown else "which may be none"
         why = why if row["weight"] > 0 else "and they tell nothing more: the labels of people count alone"
+        if "few_human" in row["warning"] or row["p_random"] < NOT_RANDOM:
+            why = "as far as these lists of people tell"
         said.append(f"The cheap labels are off by {bias} on {row['what']}, {why}.")
     return said
 
@@ -369,16 +379,17 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
 
 
 def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
-    """p of the hypothesis that people judged a random sample: Welch's t of each column, by Bonferroni."""
+    """p of the hypothesis that people judged a random sample: Student's t of each column, by Bonferroni."""
     least = 1.0
     for sides in columns:
         one, two = (moments_of(values[~np.isnan(values)]) for values in sides)
         if min(one.n, two.n) < 2:
             continue
-        parts = np.array([one.var / (one.n - 1), two.var / (two.n - 1)])
-        if parts.sum() > 0:
-            df = parts.sum() ** 2 / (parts**2 / (np.array([one.n, two.n]) - 1)).sum()
-            least = min(least, float(t_p_value((one.mean - two.mean) / np.sqrt(parts.sum()), df, "two-sided")))
+        # One variance, since a few lists may have equal values by chance.
+        df = one.n + two.n - 2
+        var = (one.var * one.n + two.var * two.n) / df * (1 / one.n + 1 / two.n)
+        if var > 0:
+            least = min(least, float(t_p_value((one.mean - two.mean) / np.sqrt(var), df, "two-sided")))
     return min(1.0, len(columns) * least)
 
 
