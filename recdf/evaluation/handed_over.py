@@ -17,11 +17,7 @@ Which = Literal["per_user", "summary"]
 class HandedOver:
     """What hands over `per_user` and `summary`, with their dtypes and the spec."""
 
-    per_user: Any
-    summary: Any
-    spec: Any
-
-    def to_arrow(self, which: Which = "per_user") -> pa.Table:
+    def to_arrow(self: Any, which: Which = "per_user") -> pa.Table:
         """Return one of the two tables as a table of Arrow, with the spec in the metadata of its schema.
 
         Parameters
@@ -50,7 +46,7 @@ class HandedOver:
             raise OptionError(f"⟦which={which!r}⟧; valid are 'per_user' and 'summary'", argument="which", value=which)
         return frame_to_arrow(getattr(self, which), self.spec)[0]
 
-    def to_polars(self, which: Which = "per_user") -> Any:
+    def to_polars(self: Any, which: Which = "per_user") -> Any:
         """Return one of the two tables as a frame of polars.
 
         Parameters
@@ -79,7 +75,7 @@ class HandedOver:
         """
         return _library("polars").from_arrow(self.to_arrow(which))
 
-    def to_duckdb(self, name: str, connection: Any = None, *, overwrite: bool = False) -> Any:
+    def to_duckdb(self: Any, name: str, connection: Any = None, *, overwrite: bool = False) -> Any:
         """Write both tables into a database of DuckDB: `name` with a row per list, and `name_summary`.
 
         Parameters

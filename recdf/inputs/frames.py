@@ -47,11 +47,9 @@ def as_frame(
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return frame
     hint = ""
-    labels = "users=..., items=...) with the labels of its rows and columns"
-    if hasattr(data, "tocsr"):
-        hint = f"; pass rd.logs.from_sparse({role}, {labels}"
-    elif getattr(data, "ndim", 1) == 2:
-        hint = f"; if each row holds the best items of a user, pass rd.logs.from_top_k({role}, {labels}"
+    if getattr(data, "ndim", 1) == 2:
+        made = "from_sparse" if hasattr(data, "tocsr") else "from_top_k"
+        hint = f"; pass rd.logs.{made}({role}, users=..., items=...) with the labels of its users and items"
     elif isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):

@@ -38,8 +38,8 @@ class LazyRows:
             n_rows += len(table)
             yield table.select(names)
         if not n_rows and self.kind == READER:
-            words = "it was read before, since it can be read only once, or is empty; pass what it is made of, or"
-            raise DataError(f"{role} is {READER}, which has no rows: {words} {role} = reader.read_all()")
+            words = "it was read before, or is empty; pass what it is made of, or what reader.read_all() returns"
+            raise DataError(f"{role} is {READER}, which has no rows: {words}")
 
     def table(self, names: list[str], role: str) -> pa.Table:
         """Return some columns of all rows. Raise an error if they take more than a quarter of the memory."""
@@ -48,9 +48,8 @@ class LazyRows:
             held.append(table)
             n_bytes += sum(4 * len(one) if pa.types.is_dictionary(one.type) else one.nbytes for one in table.columns)
             if n_bytes > limit:
-                size, again = f"{limit / 1e9:.3g} GB, a quarter of the memory", " anew" * (self.kind == READER)
-                advice = f"pass it{again} to rd.evaluate_parquet, which evaluates it in parts within memory_limit="
-                raise DataError(f"{role} is {self.kind} that takes more than {size}; {advice}")
+                words = f"more than {limit / 1e9:.3g} GB, a quarter of the memory; rd.evaluate_parquet takes it in parts"
+                raise DataError(f"{role} is {self.kind} of {words}, within memory_limit=")
         return pa.concat_tables(held) if held else self.schema.empty_table().select(names)
 
 
@@ -75,7 +74,7 @@ def lazy_rows(data: Any) -> LazyRows | None:
     if package == "ibis" and hasattr(data, "to_pyarrow_batches"):
         read = lambda names: data.select(*names).to_pyarrow_batches()  # noqa: E731
         return LazyRows("a table of Ibis", data.schema().to_pyarrow(), read)
-    if package == "pyarrow" and kind == "RecordBatchReader":
+    if isinstance(data, pa.RecordBatchReader):
         return LazyRows(READER, data.schema, lambda names: data)
     if package == "pyarrow" and kind == "Scanner":
         return LazyRows("a Scanner", data.projected_schema, lambda names: data.to_batches())

@@ -133,8 +133,7 @@ def from_top_k(
         raise DataError(f"scores have the shape {score.shape}, and top has {top.shape}; expected the same")
     steps = np.diff(np.where(there, score, np.nan), axis=1)
     if (steps > 0).any() and not (steps < 0).any():
-        advice = "the largest ranks first; if they are distances, the smallest is the best: pass scores=-scores"
-        warn_user(f"scores rise along the rows of top, and {advice}", OrderWarning)
+        warn_user("scores rise along the rows of top; if they are distances, pass scores=-scores", OrderWarning)
     return frame.assign(score=score[there])
 
 

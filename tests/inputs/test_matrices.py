@@ -149,7 +149,7 @@ def test_distances_are_not_scores():
         ),
         (lambda: rd.mrr(TRUE, sp.csr_matrix(SCORES)), TypeError, r"pass rd.logs.from_sparse\(pred, users="),
         (lambda: rd.check(TRUE, sp.csc_array(SCORES)), TypeError, r"pass rd.logs.from_sparse\(pred, users="),
-        (lambda: rd.mrr(TRUE, TOP), TypeError, r"the best items of a user, pass rd.logs.from_top_k\(pred, users="),
+        (lambda: rd.mrr(TRUE, TOP), TypeError, r"expected a DataFrame.*; pass rd.logs.from_top_k\(pred, users="),
         (lambda: rd.mrr(TRUE, list(TOP)), TypeError, r"dict\(enumerate\(pred\)\)"),
     ],
 )
