@@ -183,11 +183,11 @@ class Source:
                 column = pa.chunked_array([pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)])
             if name in self.null:  # another row has a null: pandas must see one too (removed below)
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
-            plain = pa.table({name: column})
+            plain = pa.table({name: column}).replace_schema_metadata(self._metadata_of(name))
             try:
-                frame = frame_of_arrow(plain) if self._of_arrow else plain.replace_schema_metadata(self._metadata_of(name)).to_pandas()
+                frame = frame_of_arrow(plain) if self._of_arrow else plain.to_pandas()
             except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
-                frame = plain.to_pandas()
+                frame = plain.replace_schema_metadata().to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
 
