@@ -16,9 +16,10 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import ColumnError, OptionError, closest, kind_of
-from .frames import as_frame, frame_of_lazy
+from .frames import as_frame, engine_of, frame_of_lazy
 from .lazy_frames import LazyRows, lazy_rows
-from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, as_columns, parameters
+from .list_cells import item_lists
+from .options import DESCRIPTION, NAMES, NAMES_OF, OPTIONS, Function, Options, as_columns, parameters
 from .true_and_pred import looks_like_order
 
 # What orders `pred`: an option of a call replaces the other one of its project.
@@ -61,7 +62,17 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES, every_
             check_names_of_columns(names, role, found)
             renamed = renamed_columns if argument == role else lambda path, names, _: NamedFiles(path, names)
             found[argument] = renamed(found[argument], names, role)
-    return found
+    form = {name: OPTIONS[name].constraint.check(name, found.get(name)) for name in ("items_sep", "wide")}
+    return found | _long_frames(found, *form.values()) if any(form.values()) else found
+
+
+def _long_frames(found: Mapping[str, Any], sep: str | None, wide: Any) -> dict[str, pd.DataFrame]:
+    """Return those of the frames that are in memory, with one item in a row."""
+    user, item = (found.get(name, getattr(Options, name)) for name in ("user_col", "item_col"))
+    there = [role for role in ("true", "pred", "base", "log", "exclude") if found.get(role) is not None]
+    frames = {role: as_frame(found[role], role, user, item) for role in there if engine_of(found[role]) is None}
+    lists = item_lists(frames, item, sep, wide)
+    return {role: lists[role].frame(one) for role, one in frames.items() if not isinstance(found[role], Mapping)}
 
 
 # Arguments with rows, of which only the columns are read that the call names; and others that name no column.
@@ -74,10 +85,12 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
     """Return the lazy rows among the arguments as frames of the columns that the call may ask for."""
     lazy = {name: lazy_rows(one) for name, one in found.items() if not name.endswith("_path")}
     texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES]) if any(lazy.values()) else set()
+    wide = found.get("wide")  # may be what the names of columns begin with
 
     def read(name: str, rows: LazyRows) -> pd.DataFrame:
-        every = name not in OF_NAMED_COLUMNS
+        every, begins = name not in OF_NAMED_COLUMNS, wide if isinstance(wide, str) else None
         names = [one.name for one in rows.schema if every or one.name in texts or _may_ask(one, every_number)]
+        names = [one for one in rows.schema.names if one in names or (begins and one.startswith(begins))]
         return frame_of_lazy(rows, name, names)
 
     return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}

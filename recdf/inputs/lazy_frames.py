@@ -48,7 +48,7 @@ class LazyRows:
             held.append(table)
             n_bytes += sum(4 * len(one) if pa.types.is_dictionary(one.type) else one.nbytes for one in table.columns)
             if n_bytes > limit:
-                words = f"more than {limit / 1e9:.3g} GB, a quarter of the memory; rd.evaluate_parquet takes it in parts"
+                words = f"more than {limit / 1e9:.3g} GB, a quarter of memory; rd.evaluate_parquet takes it in parts"
                 raise DataError(f"{role} is {self.kind} of {words}, within memory_limit=")
         return pa.concat_tables(held) if held else self.schema.empty_table().select(names)
 

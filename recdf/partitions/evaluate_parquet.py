@@ -125,7 +125,7 @@ def evaluate_parquet(
             paths = in_files(call, paths, temporary)
         true, pred = (Source(path, role, how.read_rows) for role, path in paths.items())
         files = NeededOfFiles.of_files(replace(call, files={"true": true.read, "pred": pred.read}), true, pred)
-        row_bytes = {role: one.row_bytes(files.schemas[role].names) for role, one in files.sources.items()}
+        row_bytes = {role: one.row_bytes(files.names(role)) for role, one in files.sources.items()}
         n_bytes = sum(one.n_rows * row_bytes[role] for role, one in files.sources.items())
         whole = n_bytes * how.whole_copies <= limit if buckets is None else buckets == 1
         passes = 1 if whole else 2

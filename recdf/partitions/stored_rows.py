@@ -39,9 +39,9 @@ def in_files(call: Call, paths: Mapping[str, Any], folder: Path) -> dict[str, An
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is said of columns is said of the files
         of_files = {role: Source(one, role).schema for role, one in found.items() if role not in rows}
-        needed = Needed.of(call, {role: (schemas | of_files)[role] for role in found}).schemas
+        needed = Needed.of(call, {role: (schemas | of_files)[role] for role in found})
     for role, one in rows.items():
-        names = {name: found[role].names.get(name, name) for name in needed[role].names}
+        names = {name: found[role].names.get(name, name) for name in needed.names(role)}
         _write(one, list(names.values()), role, folder / f"{role}.parquet")
         found[role] = NamedFiles(folder / f"{role}.parquet", {to: own for to, own in names.items() if to != own})
     return found

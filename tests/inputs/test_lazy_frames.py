@@ -314,3 +314,27 @@ def test_types_that_pandas_has_not():
         assert rd.evaluate_parquet(ds.dataset(views), views.to_reader(), "recall@1", **how).summary[
             "value"
         ].tolist() == [1.0]
+
+
+LISTS = {
+    "a list of items in a cell": (
+        lambda frame: frame.groupby("user_id", as_index=False, sort=False).agg({"item_id": list, "score": list}), {}),
+    "items in one text": (
+        lambda frame: frame.groupby("user_id", as_index=False, sort=False).agg({"item_id": " ".join}), {"items_sep": " "}),
+    "a column for each rank": (
+        lambda frame: frame.assign(place=frame.groupby("user_id").cumcount())
+        .pivot(index="user_id", columns="place", values="item_id").add_prefix("top").reset_index(), {"wide": "top"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", LISTS)
+@pytest.mark.parametrize("kind", LAZY)
+def test_rows_that_hold_lists(kind, form):
+    make, how = LISTS[form]
+    ordered = ONE.sort_values(["user_id", "score"], ascending=[True, False], ignore_index=True)
+    expected = rd.evaluate(TRUE, ordered, "ndcg@10", ties="row").summary
+    pred = make(ordered).assign(heavy="x")
+    same(rd.evaluate(TRUE, CARRIERS[kind](pred), "ndcg@10", ties="row", **how).summary, expected)
+    for parts in ({}, {"buckets": 2}):
+        found = rd.evaluate_parquet(CARRIERS[kind](TRUE), CARRIERS[kind](pred), "ndcg@10", ties="row", **how, **parts)
+        same(found.summary, expected)
