@@ -320,7 +320,8 @@ LISTS = {
     "a list of items in a cell": (
         lambda frame: frame.groupby("user_id", as_index=False, sort=False).agg({"item_id": list, "score": list}), {}),
     "items in one text": (
-        lambda frame: frame.groupby("user_id", as_index=False, sort=False).agg({"item_id": " ".join}), {"items_sep": " "}),
+        lambda frame: frame.groupby("user_id", as_index=False, sort=False).agg({"item_id": " ".join}),
+        {"items_sep": " "}),
     "a column for each rank": (
         lambda frame: frame.assign(place=frame.groupby("user_id").cumcount())
         .pivot(index="user_id", columns="place", values="item_id").add_prefix("top").reset_index(), {"wide": "top"}),
