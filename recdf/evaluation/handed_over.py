@@ -73,7 +73,7 @@ class HandedOver:
         >>> result.to_polars().columns
         ['user_id', 'n_true', 'n_pred', 'mrr@1']
         """
-        return _library("polars").from_arrow(self.to_arrow(which))
+        return _handing_library("polars").from_arrow(self.to_arrow(which))
 
     def to_duckdb(self: Any, name: str, connection: Any = None, *, overwrite: bool = False) -> Any:
         """Write both tables into a database of DuckDB: `name` with a row per list, and `name_summary`.
@@ -110,7 +110,7 @@ class HandedOver:
         >>> duckdb.sql("select metric, k, value from nightly_summary").fetchall()
         [('mrr', 1, 1.0)]
         """
-        database = _library("duckdb") if connection is None else connection
+        database = _handing_library("duckdb") if connection is None else connection
         comment = json.dumps(self.spec).replace("'", "''")
         with database.cursor() as own:  # the caller's connection may be inside a transaction
             own.begin()
@@ -122,7 +122,7 @@ class HandedOver:
         return database.table(name)
 
 
-def _library(name: str) -> Any:
+def _handing_library(name: str) -> Any:
     """Import a library that recdf does not need otherwise."""
     try:
         return importlib.import_module(name)
