@@ -205,7 +205,8 @@ def row_name(row: Mapping[Any, Any]) -> str:
     """Name a row by its segments, metric and pair; a row without a metric by its texts."""
     names = list(row)
     if "metric" not in names:
-        return ", ".join(f"{row[name]}" for name in names if name not in ("verdict", "warning") and _is_text(row[name]))
+        names = [name for name in names if name not in ("better", "verdict", "warning") and _is_text(row[name])]
+        return ", ".join(row[name] for name in names)
     segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]
     sides = ("treatment", "control"), ("model", "baseline")
     pairs = [f"{row[new]} vs. {row[old]}" for new, old in sides if new in row]

@@ -197,8 +197,8 @@ class History(ShownResult):
     @property
     def headline(self) -> str:
         """How many runs there are, of which days."""
-        dates = self.summary["date"]
-        return f"{self.summary['path'].nunique()} results, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
+        dates, n = self.summary["date"], self.summary["path"].nunique()
+        return f"{n} result{'s' * (n > 1)}, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
 
     def _shown(self) -> ReportTable:
         shown = self.changes()[[*self._series, "column", "n_runs", "level", "changed", "diff", "verdict"]]

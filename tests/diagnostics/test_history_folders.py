@@ -8,6 +8,7 @@ import pytest
 
 import recdf as rd
 from recdf.cli import main
+from recdf.stats.change_points import changes_of_level
 
 USERS = 40
 SEGMENTS = pd.DataFrame({"user_id": range(USERS), "kind": np.repeat(["a", "b"], USERS // 2)})
@@ -141,3 +142,22 @@ def test_the_command_says_that_a_job_has_no_experiments(tmp_path, capsys):
     assert "holds none" in capsys.readouterr().err
     assert main(["history", str(tmp_path), "--metric", "ndcg@10"]) == 2
     assert "no result has --metric ndcg@10" in capsys.readouterr().err
+
+
+def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path, capsys):
+    """The logarithm of 10,000 less the mean of such logarithms is not quite 0."""
+    assert changes_of_level(np.full(44, np.log(10_000.0)), np.arange(44) % 7, 0.05) == ([], 0.0)
+    for day in pd.date_range("2026-09-01", periods=20):
+        true = pd.DataFrame({"user_id": range(10_000), "item_id": 1})
+        pred = true.assign(item_id=np.random.default_rng(day.day).integers(1, 3, 10_000), score=1.0)
+        rd.evaluate(true, pred, "hitrate@1").to_parquet(tmp_path / f"{day:%Y-%m-%d}")
+    drift = rd.History(tmp_path).drift()
+    assert drift[["quantity", "verdict"]].to_numpy().tolist() == [["users", "no change shown"]]
+    assert main(["history", str(tmp_path)]) == 0
+    assert "users     10,000  no change shown" in capsys.readouterr().out
+
+
+def test_the_reason_of_a_failed_job_names_the_series_alone(tmp_path, capsys):
+    job(tmp_path, ["2026-10-01"])
+    assert main(["history", str(tmp_path), "--fail-on", "warning"]) == 1
+    assert "--fail-on warning: hitrate@1: cannot tell (few_runs)" in capsys.readouterr().err
