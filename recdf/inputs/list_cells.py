@@ -229,7 +229,9 @@ def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
 
 
 def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> None:
-    """Raise if texts hold several items each. `keys` are the columns that tell the lists of `pred` apart.
+    """Raise if texts hold several items each. `keys` are the columns that tell the lists of `pred` apart, or none.
+
+    Without keys, texts are not compared with the parts of other texts, since few rows may have no id in common.
 
     Where the other frame has such texts among its ids, or no part of them, they are ids with blanks or commas.
     """

@@ -75,6 +75,7 @@ def match(
     """
     keep_freed_memory()
     rows = _read_true_and_pred(true, pred, options, given or {}, findings)
+    refuse_joined(rows.true.item, rows.pred.item, [] if part else [*rows.pred.keys, *rows.pred.by])
     codes = _coded(rows, by_values)
     ranked = _rank_lists(rows, codes)
     return _matched(rows, codes, ranked, compare=not part)
@@ -110,7 +111,6 @@ def _read_true_and_pred(
     pred_rows = read_pred(pred_frame, order, options, findings=findings)
     if findings is not None and any(found.refuses(options) for found in findings.values()):
         raise RowsRefused
-    refuse_joined(true_rows.item, pred_rows.item, [*pred_rows.keys, *pred_rows.by])
     given_ids = options.population.given
     users = None if given_ids is None else read_users(given_ids, as_columns(options.user_col))
     doors = read_sides(given, options)

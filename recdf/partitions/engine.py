@@ -126,8 +126,8 @@ class Run(Generic[EngineFrame]):
 
     # ----------------------------------------------------------------------- facts that need all the rows
 
-    def check_kinds(self) -> None:
-        """Raise if, by their first rows, two columns have ids that can never be equal."""
+    def check_kinds(self, without_order: bool = False) -> None:
+        """Raise if, by their first rows, two columns have ids that can never be equal, or texts hold several items."""
         try:
             found = self._id_columns()
         except IdTypeError as error:
@@ -135,7 +135,7 @@ class Run(Generic[EngineFrame]):
                 raise
             raise error.within(after=f" (found in the first {HEAD_LENGTH} rows; counts are of those)") from error
         if "true" in self.frames:
-            refuse_joined(found[-1][0], found[-1][1], [one[1] for one in found[:-1]])
+            refuse_joined(found[-1][0], found[-1][1], [one[1] for one in found[:-1]] if without_order else [])
         for columns in found:
             check_kinds(columns)
 
@@ -314,7 +314,7 @@ def evaluate_frames(
     run = EngineRun(engine, frames, needed, n_buckets)
     if needed.order["by"] == "row" and not needed.lists["pred"].hold_lists(engine.schema(pred)):
         with suppress(IdTypeError):
-            run.check_kinds()  # tells of texts that hold several items, which have an order
+            run.check_kinds(without_order=True)  # tells of texts that hold several items, which have an order
         raise no_order(call.options, frame_of_arrow(engine.schema(pred).empty_table()), engine.name)
     return run.result()
 

@@ -335,6 +335,19 @@ def test_a_wide_table(wide):
     assert rd.mrr(LONG_TRUE, WIDE, k=2, options=rd.Options(wide=wide)) == rd.mrr(LONG_TRUE, LONG, k=2)
 
 
+@pytest.mark.filterwarnings("ignore::recdf.NoOverlapWarning")
+def test_a_part_of_the_users_may_have_no_id_in_common(tmp_path):
+    """Ids of two parts, one per user: the parts of ids meet in every bucket, and whole ids only in a late row."""
+    users = range(300)
+    true = pd.DataFrame({"user_id": users, "item_id": [f"12|{user}" for user in users]})
+    pred = pd.DataFrame({"user_id": users, "item_id": [f"12|{user + 1000 * (user < 299)}" for user in users]})
+    for name, frame in (("true", true), ("pred", pred)):
+        frame.to_parquet(tmp_path / name)
+    for buckets in (1, 40):
+        found = rd.evaluate_parquet(tmp_path / "true", tmp_path / "pred", "recall@1", buckets=buckets)
+        assert found.summary["value"].tolist() == [1 / 300]
+
+
 def test_an_engine_tells_of_texts_before_it_asks_for_an_order():
     dd = pytest.importorskip("dask.dataframe")
     true, pred = (dd.from_pandas(frame, npartitions=1) for frame in (LONG_TRUE, TEXTS[:2]))
