@@ -12,10 +12,10 @@ from ..diagnostics.gate_sides import Side, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
+from ..formats.file_sets import read_files
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, given_parameters
 from .arguments import flag as as_flag
 from .deciding import label
-from .files import read_files
 from .output import GATE_FILES, give_tables, say_why
 
 __all__: list[str] = []

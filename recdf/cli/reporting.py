@@ -16,9 +16,9 @@ from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.publishing import held_still, refuse_two_runs
 from ..evaluation.result import read_parquet
+from ..formats.file_sets import read_beside
 from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
 from .deciding import label
-from .files import read_beside
 from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, GATE_FILES, digest_of_result, print_tables
 from .role_flags import add_roles, given_roles
 

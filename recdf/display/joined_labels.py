@@ -30,9 +30,9 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     """Return the result of both; `people` has its units already."""
     if not isinstance(cheap, Evaluation):
         raise TypeError(f"cheap is {kind_of(cheap)}; expected an Evaluation, as rd.evaluate returns")
-    for name in ("user_col", "by", "metrics"):
-        if people.spec[name] != cheap.spec[name]:
-            raise OptionError(f"result and cheap differ in {name}: {people.spec[name]} and {cheap.spec[name]}")
+    for name in ("user_col", "by", "metrics", "weight"):
+        if (own := people.spec.get(name)) != (other := cheap.spec.get(name)):
+            raise OptionError(f"result and cheap differ in {name}: {own} and {other}")
     by, names = list(cheap.spec["by"]), [name for name in cheap.spec["metrics"] if name in people.per_user.columns]
     keys = [*by, *cheap.spec["user_col"]]
     rows, summary = join_labels(people.per_user, cheap.per_user, names, keys, "result"), cheap.summary

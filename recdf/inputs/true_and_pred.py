@@ -234,6 +234,9 @@ def read_pred(
         return _read_ids(frame, role, None, by, options, [], findings)
     where = f"{role}[{name!r}]"
     number = read_order(column(frame, name, role), where)
+    if order["by"] == "score" and options.convention is not None and options.convention.score_bits == 32:
+        with np.errstate(over="ignore"):
+            number = number.astype(np.float32).astype(np.float64)
     broken = broken_order(_null_numbers(number), where, order["by"])
     table = _read_ids(frame, role, number, by, options, broken, findings)
     return replace(table, descending=order["by"] == "score", number_col=name)
@@ -319,13 +322,14 @@ def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) ->
     columns, others = set() if true is None else set(true.columns), set(pred.columns) - taken
     names = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
     return Hints(
-        [name for name in names if _looks_like_order(name) and _holds_numbers(pred[name])],
+        [name for name in names if looks_like_order(name) and _holds_numbers(pred[name])],
         by_row and true is not None and bool({"score", "rank"} & columns - taken or "relevance" in others - columns),
         shared_by(true, options) if true is not None and options.by_in_true is None else [],
     )
 
 
-def _looks_like_order(name: Any) -> bool:
+def looks_like_order(name: Any) -> bool:
+    """Tell whether the name of a column is that of a score or a rank."""
     return (is_rank(name) or _has(name, SCORES)) and not _has(name, IDS)
 
 

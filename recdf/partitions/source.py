@@ -23,6 +23,10 @@ from ..inputs.frames import is_view
 from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
 
+# What marks a file whose columns become Arrow's dtypes in pandas.
+OF_ARROW = {b"recdf_rows": b"of Arrow"}
+LEAST_ROWS = 2**10  # are read at a time; a row may hold a long list
+
 
 class Source:
     """Parquet files that together hold one frame.
@@ -45,7 +49,8 @@ class Source:
             self.n_rows = sum(fragment.metadata.num_rows for fragment in self.fragments)
             physical = [fragment.physical_schema for fragment in self.fragments]
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{role}: {path} cannot be read as parquet: {error}") from error
+            said = "files of other formats are read by rd.read, and by recdf evaluate --stream"
+            raise DataError(f"{role}: {path} cannot be read as parquet: {error}; {said}") from error
         if not physical:
             raise DataError(f"{role}: {path} holds no parquet file")
         named = folder_columns(self.files)
@@ -65,11 +70,12 @@ class Source:
         }
         folders = pa.schema([(name, pa.dictionary(pa.int32(), values.type)) for name, values in named.items()])
         self._pandas = pandas_metadata(physical[0].metadata)
+        self._of_arrow = OF_ARROW.items() <= (physical[0].metadata or {}).items()
         self.files_schema, _ = unified([pa.schema(list(physical[0])), folders])
         # Most files of a frame have the same columns, of which there may be very many.
         bare = [schema.remove_metadata() for schema in physical]
         kinds = [one for i, one in enumerate(bare) if not i or not one.equals(bare[i - 1], check_metadata=True)]
-        self.schema, self._odd = unified([*map(_plain_schema, kinds), _plain_schema(folders)])
+        self.schema, self._odd = unified([*map(plain_schema, kinds), plain_schema(folders)])
         self.periods = _periods(kinds, role)
         self.categories: dict[str, pa.Array] = {}
         self._last: dict[str, pa.Array] = {}
@@ -90,7 +96,7 @@ class Source:
     def batches(self, names: Sequence[str], n_rows: int) -> Iterator[pa.Table]:
         """Yield tables of about `n_rows` rows with some columns."""
         held: list[pa.Table] = []
-        for piece in self._pieces(names):
+        for piece in self._pieces(names, min(self.read_rows, max(n_rows, LEAST_ROWS))):
             held.append(piece)
             if sum(map(len, held)) >= n_rows:
                 yield pa.concat_tables(held).combine_chunks()
@@ -108,7 +114,7 @@ class Source:
         some = next(self.batches(names, 1), None) if names else None
         return 8 + fixed + (some.nbytes / len(some) if some is not None and len(some) else 0)
 
-    def _pieces(self, names: Sequence[str]) -> Iterator[pa.Table]:
+    def _pieces(self, names: Sequence[str], read_rows: int) -> Iterator[pa.Table]:
         import pyarrow.parquet as pq
 
         for fragment in self.fragments:
@@ -116,7 +122,7 @@ class Source:
             # Without pre-buffering, a column chunk is decompressed page by page, so row groups may be of any size.
             with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
                 there = [self.in_files(name) for name in stored]
-                for batch in file.iter_batches(self.read_rows, columns=there, use_threads=n_threads() > 1):
+                for batch in file.iter_batches(read_rows, columns=there, use_threads=n_threads() > 1):
                     columns = {
                         name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
                         if name in known
@@ -179,11 +185,11 @@ class Source:
                 column = pa.chunked_array([pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)])
             if name in self.null:  # another row has a null: pandas must see one too (removed below)
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
-            plain = pa.table({name: column})
+            plain = pa.table({name: column}).replace_schema_metadata(self._metadata_of(name))
             try:
-                frame = plain.replace_schema_metadata(self._metadata_of(name)).to_pandas()
+                frame = frame_of_arrow(plain) if self._of_arrow else plain.to_pandas()
             except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
-                frame = plain.to_pandas()
+                frame = plain.replace_schema_metadata().to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
 
@@ -224,7 +230,7 @@ def _files(path: Any, role: str) -> list[str]:
     return found
 
 
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
+def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema without metadata. Dictionaries and extensions are replaced by the types of their values."""
 
     def of_values(kind: pa.DataType) -> pa.DataType:

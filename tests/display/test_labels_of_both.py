@@ -55,7 +55,7 @@ def test_a_model_that_people_find_worse_is_not_praised_for_the_judge(tmp_path):
 
 @pytest.mark.parametrize(
     ("case", "words", "interval"),
-    [({"n": 20}, "too few lists to tell", "Fewer than 30 lists have labels of people, so that there is no interval."),
+    [({"n": 20}, "too few lists to tell", "People judged lists of fewer than 30 users, so that there is no interval."),
      ({"judged": lambda taste: np.argsort(-taste)[:200]}, "check: lists of people not random",
       "The lists that people judged are no random sample of all, so that there is no interval.")],
 )  # fmt: skip

@@ -252,7 +252,10 @@ BAD_COMPARISONS = [
     (lambda h, c: (h, c.drop(columns="model")), {}, rd.ColumnError, "model"),
     (lambda h, c: (h, c.rename(columns={"ndcg@10": "ndcg@5"})), {}, rd.ColumnError, "ndcg@10"),
     (lambda h, c: (h[(h["model"] == "old") | (h.index % 2 == 0)], c), {}, rd.DataError, "has a value for"),
-    (lambda h, c: (h, {"old": c}), {}, rd.OptionError, "another form"),
+    (lambda h, c: (h, {"old": c}), {}, TypeError, "cheap is"),
+    (lambda h, c: ({"old": h, "new": h}, c), {}, rd.OptionError, "the same form"),
+    (lambda h, c: (h.assign(w=1.0), c), {"weight_col": "w"}, rd.ColumnError, "cheap has no column 'w'"),
+    (lambda h, c: (h.assign(part="a"), c), {"by": "part"}, rd.ColumnError, "cheap has no column 'part'"),
     (lambda h, c: (h, "cheap.parquet"), {}, TypeError, "cheap is"),
 ]  # fmt: skip
 

@@ -19,7 +19,7 @@ from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..estimate_tables import kind_of_estimates
-from ..given_tables import check_model, need, need_gate, summary_of, with_units
+from ..given_tables import check_model, need, need_gate, need_history, summary_of, with_units
 from ..joined_labels import with_both_labels
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
@@ -205,8 +205,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
     if given.gate is not None:
         need_gate(given.gate)
-    if given.history is not None and not isinstance(given.history, History):
-        raise TypeError(f"history is {kind_of(given.history)}; expected rd.History(folder)")
+    if given.history is not None:
+        need_history(given.history)
     needed = {"experiment": experiment, "health": health, "off_policy": off_policy, "over_time": given.over_time}
     needed |= dict(by_name) | dict(given.beside)
     empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,6 +41,7 @@ from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
+ORDER_OF_LISTS = "place of list"
 JUDGED = "judged by people"  # a column of a table that has both labels
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
@@ -53,14 +54,6 @@ POWERED_COLUMNS = [
     "ci_low_human", "ci_high_human", "mean_cheap", "bias", "bias_low", "bias_high", "weight", "n_effective", "p_random",
     "confidence", "warning", "verdict",
 ]  # fmt: skip
-
-
-class Judged(NamedTuple):
-    """Lists of one model in the order of their keys, with both labels as `join_labels` returns them."""
-
-    rows: pd.DataFrame
-    lists: Codes
-    chance: Floats | None
 
 
 def prediction_powered(
@@ -157,31 +150,36 @@ def prediction_powered(
     names = shared_metrics(human, cheap, metrics)
     keys = as_columns(user_col) or [one for one in list_columns(cheap) if one != model_col] or ["user_id"]
     tested = require(cheap, "cheap", as_columns(covariates))
-    sides = list(_judged_lists(human, cheap, names, keys, model_col, probability_col))
+    sides = _judged_lists(human, cheap, names, keys, model_col, probability_col)
+    if baseline is not None and baseline not in sides:
+        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {list(sides)}")
+    base = None if baseline is None else sides.pop(baseline)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     rows = []
-    for model, own, base, of in _models_beside(sides, baseline):
+    for model, own in sides.items():
+        if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(base[[ORDER_OF_LISTS, JUDGED]]):
+            raise DataError(f"{baseline} and {model} have other lists, or people judged other lists of them")
+        judged = own[JUDGED].to_numpy(bool)
         for name in names:
-            y, f = labelled_values(own.rows, name)
-            beside = [metric_values(own.rows, "cheap", one) for one in tested]
+            y, f = labelled_values(own, name)
+            beside = [metric_values(own, "cheap", one) for one in tested]
             if base is not None:
-                of_base = labelled_values(base.rows, name)
+                of_base = labelled_values(base, name)
                 y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
             there = ~np.isnan(y) & ~np.isnan(f)
             if there.sum() < 3:
                 raise DataError(f"{int(there.sum())} lists have human labels; an estimate needs at least 3")
-            if there.sum() == np.count_nonzero(~np.isnan(f)):
+            more, counted, chance, unlike = ~judged & ~np.isnan(f), judged, None, False
+            if not more.any():
                 raise DataError(NO_MORE)
-            judged, chance, unlike = own.rows[JUDGED].to_numpy(bool), None, False
-            if own.chance is not None:  # of the lists that have both values
+            if probability_col is not None:  # of the lists that have both values
                 unlike = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
                 y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
-                judged, chance = there, own.chance[there]
-            row = powered_row(labelled_units(y, f, judged, beside=beside), confidence, tuning, chance, unlike)
-            row |= {"n_human": int(there.sum()), "n_cheap": int(np.count_nonzero(~np.isnan(f)) - there.sum())}
-            verdict = _verdict_of(row, of is not None, better[name])
-            rows.append({"baseline": of, "model": model, "metric": name, **row, "confidence": confidence,
-                         "verdict": verdict})  # fmt: skip
+                counted, chance = there, own[probability_col].to_numpy(np.float64)[there]
+            row = powered_row(labelled_units(y, f, counted, beside=beside), confidence, tuning, chance, unlike)
+            row |= {"n_human": int(there.sum()), "n_cheap": int(more.sum()), "confidence": confidence}
+            verdict = _verdict_of(row, base is not None, better[name])
+            rows.append({"baseline": baseline, "model": model, "metric": name, **row, "verdict": verdict})
     return pd.DataFrame(rows)[POWERED_COLUMNS]
 
 
@@ -236,27 +234,35 @@ def join_labels(
     return cheap.assign(**values, **of_people, **{JUDGED: 1.0 * (row >= 0)})
 
 
-def labels_of_both(per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str) -> tuple[Any, Any]:
-    """Return what `compare_models` takes, with both labels, and the metrics that both have."""
+def labels_of_both(
+    per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str, others: Sequence[str]
+) -> tuple[Any, Any]:
+    """Return what `compare_models` takes, with both labels, and the metrics that both have.
+
+    `others` are columns that the comparison reads; they are those of `cheap`, which has all lists.
+    """
     given = getattr(cheap, "per_user", cheap)
-    if isinstance(per_user, Mapping) != isinstance(given, Mapping) or (
-        isinstance(given, Mapping) and set(per_user) != set(given)
-    ):
-        raise OptionError("cheap has other models or another form than per_user; expected the same models in both")
-    if isinstance(given, Mapping):
-        names = shared_metrics(next(iter(per_user.values())), next(iter(given.values())), metrics, "per_user")
-        return {name: join_labels(one, given[name], names, keys, "per_user") for name, one in per_user.items()}, names
-    names = shared_metrics(per_user, given, metrics, "per_user")
-    require(given, "cheap", [model_col])
-    given = given[given[model_col].isin(per_user[model_col])]
-    return join_labels(per_user, given, names, [model_col, *keys], "per_user"), names
+    if isinstance(per_user, Mapping):
+        if not isinstance(given, Mapping) or set(per_user) != set(given):
+            raise OptionError("cheap is no mapping of the same models as per_user; expected the same form of both")
+        first = next(iter(per_user))
+        names = shared_metrics(per_user[first], given[first], metrics, "per_user")
+        pairs: dict[Any, Any] = {name: (one, frame_of("cheap", given[name]), keys) for name, one in per_user.items()}
+    else:
+        names = shared_metrics(per_user, given, metrics, "per_user")
+        known: pd.DataFrame = given[given[require(given, "cheap", [model_col])[0]].isin(per_user[model_col])]
+        pairs = {"": (per_user, known, [model_col, *keys])}
+    for _, one, _ in pairs.values():
+        require(one, "cheap", others)
+    joined = {name: join_labels(own, one, names, key, "per_user") for name, (own, one, key) in pairs.items()}
+    return joined if isinstance(per_user, Mapping) else joined[""], names
 
 
 def _judged_lists(
     human: pd.DataFrame, cheap: pd.DataFrame, names: Sequence[str], keys: list[str], model_col: str,
     probability_col: str | None,
-) -> Iterator[tuple[Any, Judged]]:  # fmt: skip
-    """Give the lists of every model, in the order of the cheap labels; all together where there are no models."""
+) -> dict[Any, pd.DataFrame]:  # fmt: skip
+    """Return the lists of every model with both labels, in the order of their keys; under None without models."""
     by = [model_col] if model_col in cheap.columns and model_col not in keys else []
     chance = [] if probability_col is None else require(human, "human", [probability_col])
     for name in chance:
@@ -264,32 +270,15 @@ def _judged_lists(
         if not ((values > 0) & (values <= 1)).all():
             raise DataError(f"human[{name!r}] is not in (0, 1] everywhere; expected probabilities")
     joined = join_labels(human, cheap.assign(**dict.fromkeys(chance, 1.0)), [*names, *chance], [*by, *keys])
-    (lists,), _ = key_codes([("cheap", joined)], keys)
-    for model in joined[model_col].drop_duplicates().tolist() if by else [None]:
-        at: Codes = np.flatnonzero(joined[model_col] == model) if by else np.arange(len(joined))
-        at = at[np.argsort(lists[at], kind="stable")]
-        rows = joined.take(at).reset_index(drop=True)
-        yield model, Judged(rows, lists[at], rows[chance[0]].to_numpy(np.float64) if chance else None)
+    (joined[ORDER_OF_LISTS],), _ = key_codes([("cheap", joined)], keys)
+    rows = joined.sort_values(ORDER_OF_LISTS, kind="stable", ignore_index=True)
+    models = joined[model_col].drop_duplicates().tolist() if by else [None]
+    return {model: rows[rows[model_col] == model].reset_index(drop=True) if by else rows for model in models}
 
 
 def labelled_values(rows: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
     """The values of a metric under human labels, NaN where nobody judged, and under cheap ones."""
     return rows[name].to_numpy(np.float64), rows[cheap_column(name)].to_numpy(np.float64)
-
-
-def _models_beside(sides: list[tuple[Any, Judged]], baseline: Any) -> Iterator[tuple[Any, Judged, Judged | None, Any]]:
-    """Give every model, or every model beside the baseline, with the same lists."""
-    if baseline is None:
-        yield from ((model, own, None, None) for model, own in sides)
-        return
-    found = dict(sides)
-    if baseline not in found:
-        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {list(found)}")
-    base = found.pop(baseline)
-    for model, own in found.items():
-        if not np.array_equal(own.lists, base.lists) or (own.rows[JUDGED] != base.rows[JUDGED]).any():
-            raise DataError(f"{baseline} and {model} have other lists, or people judged other lists of them")
-        yield model, own, base, baseline
 
 
 def powered_row(

@@ -233,7 +233,8 @@ def compare_models(
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
     if cheap is not None:
-        per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col)
+        others = [*units, *as_columns(weight_col), *(as_columns(by) if segments is None else [])]
+        per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col, others)
     parts, by_cols = [(pd.DataFrame(index=[0]), per_user)], as_columns(by)
     if by_cols or segments is not None:
         taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]

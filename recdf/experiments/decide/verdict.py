@@ -216,7 +216,7 @@ PAIR_WARNINGS = {
     "huge_values": "the values are too large to compute with",
     "different_lists": "only one of the models has a value for some lists, and the difference is that of the others",
     "missing_lists": "a model has no recommendations for some lists of the other, where it counts as 0",
-    "few_human": "fewer than 30 lists have labels of people, so that there is no verdict",
+    "few_human": "people judged lists of fewer than 30 users, so that there is no verdict",
     "not_random": "the lists that people judged are no random sample of all, so that there is no verdict",
     "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
     "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
