@@ -136,7 +136,10 @@ class _OneSpace:
         text = self.rest + bytes(data)
         kept = text.rstrip() if data else text
         self.rest = text[len(kept) :]
-        found = re.sub(rb"[ \t\r]*\n\s*", b"\n", re.sub(rb"[ \t]{2,}|\t", b" ", kept))
+        found = kept.replace(b"\t", b" ").replace(b"\r", b"")
+        while b"  " in found:
+            found = found.replace(b"  ", b" ")
+        found = found.replace(b" \n", b"\n").replace(b"\n ", b"\n")
         found = found if self.started else found.lstrip()
         self.started |= bool(found)
         return found
