@@ -183,8 +183,8 @@ def write_trec_values(per_user: pd.DataFrame, summary: pd.DataFrame, spec: Mappi
         parts.append(rows.assign(metric=called, number=number, row=range(len(rows))))
     found = pd.concat(parts).sort_values(["last", "row", "number"], kind="stable")
     values = np.char.mod("%6.4f", found["value"].to_numpy(dtype=float))
-    fields = [found["metric"].str.ljust(22), found["user"], values]
-    _write_lines(path, [pa.array(one, pa.large_string()) for one in fields], "\t")
+    fields: list[Any] = [found["metric"].str.ljust(22), found["user"], values]
+    _write_lines(path, [pa.array(list(one), pa.large_string()) for one in fields], "\t")
 
 
 def _trec_name(metric: Mapping[str, Any], longest: int) -> str | None:
