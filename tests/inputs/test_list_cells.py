@@ -335,6 +335,17 @@ def test_a_wide_table(wide):
     assert rd.mrr(LONG_TRUE, WIDE, k=2, options=rd.Options(wide=wide)) == rd.mrr(LONG_TRUE, LONG, k=2)
 
 
+def test_an_engine_tells_of_texts_before_it_asks_for_an_order():
+    dd = pytest.importorskip("dask.dataframe")
+    true, pred = (dd.from_pandas(frame, npartitions=1) for frame in (LONG_TRUE, TEXTS[:2]))
+    with pytest.raises(rd.DataError, match="pass items_sep=' ' to split them"):
+        rd.dask.evaluate(true, pred, "recall@2")
+    expected = rd.evaluate(LONG_TRUE, LONG, "recall@2").summary["value"].tolist()
+    assert rd.dask.evaluate(true, pred, "recall@2", items_sep=" ").summary["value"].tolist() == expected
+    with pytest.raises(rd.OptionError, match="no order of rows"):
+        rd.dask.evaluate(true, dd.from_pandas(LONG, npartitions=1), "recall@2")
+
+
 # -------------------------------------------------------------------------------------------- bad input
 
 
