@@ -73,6 +73,8 @@ from .experiments import variant_moments as variant_moments
 from .experiments.compare.compare_models import compare_models as compare_models
 from .experiments.compare.compare_variants import compare_variants as compare_variants
 from .experiments.join.join_experiment import join_experiment as join_experiment
+from .formats.reading import read as read
+from .formats.trec_files import write_trec as write_trec
 from .inputs.conventions import CONVENTIONS as CONVENTIONS
 from .inputs.conventions import Convention as Convention
 from .inputs.conventions import conventions_table as conventions_table
@@ -154,9 +156,11 @@ __all__ = [
     "leaderboard",
     "metric",
     "metrics_table",
+    "read",
     "read_parquet",
     "report",
     "sample_shop",
     "summarize",
+    "write_trec",
 ]
 __all__ += metrics.__all__

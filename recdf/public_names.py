@@ -49,6 +49,8 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.compare.compare_models": ["compare_models"],
         "experiments.compare.compare_variants": ["compare_variants"],
         "experiments.join.join_experiment": ["join_experiment"],
+        "formats.reading": ["read"],
+        "formats.trec_files": ["write_trec"],
         "inputs.conventions": ["Convention", "conventions_table"],
         "inputs.options": ["Options"],
         "logs.impressions": ["from_impressions"],

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import recdf as rd
+from recdf.formats.format_records import FORMATS, UNNAMED
 from recdf.inputs.options import OPTIONS
 from recdf.metrics.docstrings import ARGUMENTS
 from recdf.public_names import ALIASES, NAMESPACES, PUBLIC, late_names, places
@@ -195,6 +196,16 @@ def options_table():
     return rows
 
 
+def formats_table():
+    """Rows of the table of formats, from their records."""
+    rows = ["| format | written by | ending | recognised by | columns |", "|---|---|---|---|---|"]
+    for one in FORMATS.values():
+        endings = ["any other" if ending == UNNAMED else f"`{ending}`" for ending in one.endings]
+        cells = [f"`{one.name}`", one.made_by, ", ".join(endings) or "a folder", one.seen_by or "its ending", one.columns]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
 def code(text):
     return f"`{text}`" if text else ""
 
@@ -208,7 +219,7 @@ def between(text, name):
 
 TABLES = {
     "options": (ROOT / "docs/own_frames.md", options_table), "metrics": (ROOT / "docs/metrics.md", metrics_table),
-    "census": (ROOT / "docs/metrics.md", census_table),
+    "census": (ROOT / "docs/metrics.md", census_table), "formats": (ROOT / "docs/files.md", formats_table),
 }  # fmt: skip
 
 

@@ -27,15 +27,16 @@ MAY_IMPORT = {
     "inputs": "stats",
     "matching": "inputs",
     "logs": "inputs stats tables",
+    "formats": "inputs",
     "metrics": "matching inputs stats",
     "experiments": "inputs stats tables",
     "off_policy": "inputs stats tables",
-    "evaluation": "experiments metrics matching inputs stats tables",
+    "evaluation": "experiments formats metrics matching inputs stats tables",
     "partitions": "evaluation experiments metrics matching logs inputs stats tables",
     "diagnostics": "evaluation experiments metrics matching logs inputs stats tables",
     "display": "tables evaluation experiments off_policy diagnostics",
-    "cli": "stats tables inputs matching logs metrics experiments off_policy evaluation partitions diagnostics display "
-    "datasets",
+    "cli": "stats tables inputs formats matching logs metrics experiments off_policy evaluation partitions diagnostics "
+    "display datasets",
 }
 # Every module may import these: exceptions, the progress of a long call, and the version.
 FOR_ALL = ("errors", "progress", "_version")

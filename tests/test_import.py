@@ -72,6 +72,7 @@ LISTED = {
     *("Convention", "Counts", "Evaluation", "Hits", "Lists", "Metric", "Options"),  # what users make or annotate
     *("check", "compare_models", "compare_variants", "conventions_table", "evaluate", "evaluate_parquet"),
     *("from_impressions", "join_experiment", "leaderboard", "metric", "metrics_table", "read_parquet", "report"),
+    *("read", "write_trec"),
     *("audit", "ceiling", "chance_level", "diff", "gate", "sample_shop", "summarize"),
 }
 SPACES = ["dask", "diagnostics", "engines", "errors", "experiments", "logs", "metrics", "ope", "plot", "spark"]

@@ -46,7 +46,7 @@ from . import (
     reading_logs,
     reporting,
 )  # fmt: skip
-from .arguments import Parser, check_out, in_flags
+from .arguments import Parser, add_file_formats, check_out, in_flags, with_formats
 from .evaluating import Unexpected
 from .option_files import add_config, with_files
 from .output import RunRecord, add_output, can_be_retried, complain, fail_on
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OptionError, OSError) as error:
         complain(f"recdf {command}: error: {_one_line(error)}")
         return 2
-    if of_project and not given.quiet:
+    if of_project and (not given.quiet or "--quiet" in of_project):
         complain(f"recdf: options of {given.project}: {shlex.join(of_project)}")
     seen: list[Warning | str] = []
     try:
@@ -149,6 +149,7 @@ def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
     """Run the command, say on stderr in one line what is wrong, and return the exit code."""
     what = ""
     try:
+        with_formats(given)
         if hasattr(given, "writes"):
             check_out(given.out, given.writes, given.overwrite)
         code: int = given.run(given) or 0
@@ -217,6 +218,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
         add(commands)
     for name, command in commands.choices.items():
         add_config(command)
+        add_file_formats(command)
         add_output(command, fail_on=name in VERDICTS)
     return parser, commands.choices
 

@@ -7,6 +7,7 @@ import ast
 import inspect
 import os
 import re
+import shlex
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,14 +17,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import WORDS, Mention, OptionError
+from ..formats.file_sets import PathOfFormat
+from ..formats.format_records import format_named
 from ..inputs.conventions import CONVENTIONS
 from ..inputs.door import check_names_of_columns
-from ..inputs.options import AT_THE_DOOR, NAMES, OPTIONS
+from ..inputs.options import NAMES, OPTIONS
 
 FILES_HELP = (
-    "A FILE is a .parquet, .csv or .tsv file (also .csv.gz), a folder of them, a quoted glob ('pred/*.parquet'), or an "
-    "address (s3://, gs://, https://) that fsspec reads; folders named day=2026-11-20 make a column. Ids in text files "
-    "are integers where every file writes the column as plain integers (7, not 007 or 7.0), else text."
+    "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or qrels of TREC, ...; also "
+    ".csv.gz), a folder of such files, a quoted glob ('pred/*.parquet'), or an address (s3://, gs://, https://) that "
+    "fsspec reads; folders named day=2026-11-20 make a column. Ids in CSV files are integers where every file writes "
+    "the column as plain integers (7, not 007 or 7.0), else text."
 )
 
 
@@ -122,7 +126,8 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
     value = [f"{name}={one}" for name, one in value.items()] if isinstance(value, dict) else value
     values = [] if value is True else value if isinstance(value, list | tuple) else [value]
     named = f"{ast.literal_eval(part.key[1:-1])}=" if part.key else ""
-    return " ".join([flags[part.name], *(f"{named}{one}" for one in values if one != "")])
+    as_shells_take_it = shlex.quote if part.name == "items_sep" else str
+    return " ".join([flags[part.name], *(as_shells_take_it(f"{named}{one}") for one in values if one != "")])
 
 
 def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
@@ -213,7 +218,7 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
                 shape = {"metavar": "{" + ",".join(one.constraint.values) + "} or FILE", "type": file}
             elif one.flag_alone:
                 shape["nargs"] = "*"
-            elif name in AT_THE_DOOR:
+            elif name.endswith("_cols"):
                 shape = {"metavar": "NAME=COLUMN", "nargs": "+"}
             _add_documented(group, name, one.doc, one.default, shape)
 
@@ -243,7 +248,7 @@ def _add_documented(group: Any, name: str, text: str, default: Any, shape: Mappi
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
-    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in AT_THE_DOOR}
+    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in ("true_cols", "pred_cols")}
     one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
     for name, found in pairs.items():
         check_names_of_columns(found, name.removesuffix("_cols"), one)
@@ -280,3 +285,19 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Return those of the parameters that were given."""
     return {name: getattr(given, name) for name in names if hasattr(given, name)}
+
+
+def add_file_formats(command: Any) -> None:
+    """Add the flag of formats that names do not tell, for a command with files."""
+    if command.epilog == FILES_HELP:
+        text = "format of a file whose name does not tell it, by its argument: true=trec_qrels pred=trec_run"
+        add_arguments(command, {"--file-format ARGUMENT=FORMAT ...": text})
+
+
+def with_formats(given: argparse.Namespace) -> None:
+    """Give the paths of the call the formats that --file-format names."""
+    for name, form in as_pairs("--file-format", getattr(given, "file_format", None), "true=trec_qrels").items():
+        path = getattr(given, name.replace("-", "_"), None)
+        if not isinstance(path, str):
+            raise OptionError(f"--file-format {name}={form}: there is no file --{name}")
+        setattr(given, name.replace("-", "_"), PathOfFormat(path, format_named(form).name))

@@ -10,14 +10,22 @@ from typing import Any
 import pandas as pd
 
 from ..diagnostics.audits import Audited, audit, audited, question
-from ..errors import OptionError
-from ..inputs.door import NamedFiles
+from ..formats.file_sets import read_beside
+from ..inputs.list_cells import item_lists
 from ..inputs.options import NAMES, as_columns
 from ..partitions.memory_limit import memory_bytes
-from ..partitions.source import Source
+from ..partitions.source import Source, frame_of_arrow
 from .arguments import add_arguments, add_command, add_options, add_out, given_options
-from .evaluating import NOT_OF_CHECK, add_lists, findings_fail, findings_lines, id_columns, read_frames_of
-from .files import is_remote, is_text_file, read_beside
+from .evaluating import (
+    NOT_OF_CHECK,
+    add_lists,
+    findings_fail,
+    findings_lines,
+    id_columns,
+    read_frames_of,
+    scratch_folder,
+    streamed_files,
+)
 from .output import give_tables
 
 __all__ = ["add_audit"]
@@ -55,7 +63,8 @@ def _audit(given: argparse.Namespace) -> int:
     asked: dict[str, Any] = {"metrics": metrics, "k": given.k or 10, "time_col": given.time_col, "cutoff": given.cutoff}
     paths = {name: path for name in ("train", "log", "items") if (path := getattr(given, name)) is not None}
     if given.stream or given.memory_limit is not None:
-        found = _streamed_audit(given, asked, paths, options)
+        with scratch_folder(given):
+            found = _streamed_audit(given, asked, paths, options)
     else:
         frames = {name: _timed(one, given.time_col) for name, one in read_frames_of(given, options, paths).items()}
         sides: dict[str, Any] = {name: frames.get(name) for name in ("train", "log", "items")}
@@ -77,23 +86,24 @@ def _streamed_audit(
     given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: dict[str, Any]
 ) -> Audited:
     """Audit the users in parts, each read from the files by itself; the counts are those of the whole."""
-    files: dict[str, Any] = {"true": given.true, "pred": given.pred}
-    files |= {name: one for name, one in paths.items() if name != "items"}
-    for path in files.values():
-        if is_text_file(path) or is_remote(path):
-            raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
-    files |= {role: NamedFiles(files[role], options.pop(f"{role}_cols", {})) for role in ("true", "pred")}
+    files = {"true": given.true, "pred": given.pred} | {name: one for name, one in paths.items() if name != "items"}
+    files = streamed_files(given, options, files)
     sources = {name: Source(path, name) for name, path in files.items()}
     keys = id_columns(options)
     wanted = {*keys, given.time_col, "score", "rank", "relevance", *as_columns(options.get("by"))}
     wanted |= {one for name, one in options.items() if name.endswith("_col") and isinstance(one, str)}
+    empty = {role: frame_of_arrow(one.schema.empty_table()) for role, one in sources.items()}
+    lists = item_lists(empty, keys[-1], options.pop("items_sep", None), options.pop("wide", None))
+    wanted |= {*lists["pred"].wide}
     names = {role: [name for name in one.schema.names if name in wanted] for role, one in sources.items()}
     items = read_beside(paths["items"], sources["pred"].files_schema, keys, []) if "items" in paths else None
     size = sum(one.n_rows * one.row_bytes(names[role]) for role, one in sources.items() if role != "log")
     n_parts = int(COPIES * size // memory_bytes(given.memory_limit)) + 1
 
     def batches(role: str) -> Iterator[pd.DataFrame]:
-        return (sources[role].as_pandas(table) for table in sources[role].batches(names[role], 2**20))
+        source = sources[role]
+        frames = map(source.as_pandas, source.batches(names[role], 2**20))
+        return (_timed(lists[role].frame(frame), given.time_col) for frame in frames)
 
     def part_of(frame: pd.DataFrame) -> Any:  # by the user's id alone and not its dtype
         ids = frame[keys[0]].astype(str).astype(object)

@@ -24,10 +24,10 @@ from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
 from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
+from ..formats.file_sets import read_beside
 from ..inputs.frames import column
 from ..tables.comparisons import report_table
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, given_parameters
-from .files import read_beside
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..diagnostics.list_changes import diff
 from ..errors import OptionError
+from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
-from .files import read_files
 from .gating import read_lists, side_of_folder
 from .output import give_tables
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
 from ..off_policy.compare_targets import ope_compare
 from ..off_policy.estimate_value import ope_estimate
@@ -16,7 +17,6 @@ from ..off_policy.flags import MEANINGS
 from ..off_policy.target_from_recs import target_from_recs
 from ..off_policy.weight_diagnostics import ope_diagnostics
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
-from .files import read_files
 from .output import ESTIMATED, give_tables, text_table
 
 OPE_COLUMN_FLAGS = ("reward_col", "propensity_col", "target_col", "position_col", "weight_col", "q_logged", "q_target")

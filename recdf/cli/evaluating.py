@@ -10,8 +10,10 @@ import glob
 import operator
 import os
 import re
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,10 @@ from ..diagnostics.data_profiles import data_profile
 from ..diagnostics.history import PROFILE, PROFILED
 from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
-from ..evaluation.publishing import RESULT_FILES, staged, sweep
+from ..evaluation.publishing import RESULT_FILES, staged, staging_folder, sweep
 from ..evaluation.shown import EXCLUDED
+from ..formats.file_sets import FileSet, is_remote, read_beside, read_files
+from ..formats.parquet_pieces import as_parquet
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
 from ..inputs.options import NAMES, OPTIONS, Options, as_columns
@@ -32,7 +36,6 @@ from ..partitions.evaluate_parquet import evaluate_parquet
 from ..partitions.source import Source
 from ..tables.findings import finding_of
 from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
-from .files import FileSet, is_remote, is_text_file, read_beside, read_files
 from .output import digest_of_result, fail_on, give_tables, note, print_tables, verbose
 
 OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
@@ -67,7 +70,7 @@ def check_age(given: argparse.Namespace) -> None:
         path = getattr(given, name)
         if is_remote(path):
             raise OptionError(f"--max-age looks at files of this machine, and --{name} {path} is an address")
-        age = time.time() - max(os.stat(file).st_mtime for file in FileSet.of(path).paths)
+        age = time.time() - max(os.stat(file).st_mtime for file in FileSet.of(path).files)
         if age > float(found[1]) * UNIT_SECONDS[found[2]]:
             old = f"{age / 3600:,.1f} h old"
             raise Unexpected(f"the newest file of --{name} {path} is {old}; --max-age is {given.max_age}")
@@ -124,8 +127,8 @@ def add_evaluate(commands: Any) -> None:
     add_arguments(files, {
         "--allow-empty": "evaluate files without rows, or without a common user or item; else exit code 1",
         "--stream":
-            "read --true and --pred piece by piece, so that they may be larger than memory: parquet files, folders "
-            "of them, or quoted globs ('pred/*.parquet')",
+            "read --true and --pred piece by piece, so that they may be larger than memory; files that are no parquet "
+            "files are first written as such to the temporary folder (TMPDIR)",
         "--memory-limit SIZE":
             "memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
     })  # fmt: skip
@@ -173,6 +176,11 @@ def _streamed_days(source: Source, name: str) -> pd.Series:
 
 
 def _evaluate(given: argparse.Namespace) -> None:
+    with scratch_folder(given):
+        _evaluate_files(given)
+
+
+def _evaluate_files(given: argparse.Namespace) -> None:
     if given.profile and (given.out is None or given.stream or given.memory_limit is not None):
         raise OptionError("--profile needs --out, and files that are read as a whole: leave out --stream")
     _settle(given)
@@ -209,8 +217,8 @@ def _evaluate(given: argparse.Namespace) -> None:
     if stream:
         _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
         check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
-        where = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
-        result = evaluate_parquet(given.true, given.pred, given.metrics, **where, **options)
+        where: dict[str, Any] = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
+        result = evaluate_parquet(given.streamed["true"], given.streamed["pred"], given.metrics, **where, **options)
     else:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
         check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
@@ -258,17 +266,31 @@ def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
         raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
 
 
-def _streamed(given: argparse.Namespace, options: Mapping[str, Any]) -> dict[str, Source]:
+def _streamed(given: argparse.Namespace, options: dict[str, Any]) -> dict[str, Source]:
     """Find the files to read piece by piece, and say how many rows they have."""
     paths = {"true": given.true, "pred": given.pred}
-    for path in paths.values():
-        if is_text_file(path) or is_remote(path):
-            raise OptionError(f"--stream reads parquet files of this machine; {path} is none")
-    named = {name: NamedFiles(path, options.get(f"{name}_cols", {})) for name, path in paths.items()}
-    sources = {name: Source(path, name) for name, path in named.items()}
+    given.streamed = streamed_files(given, options, paths)
+    sources = {name: Source(path, name) for name, path in given.streamed.items()}
     for name, one in sources.items():
         _say_read(given, name, paths[name], **one.read)
     return sources
+
+
+@contextmanager
+def scratch_folder(given: argparse.Namespace) -> Iterator[None]:
+    """Make a temporary folder, if files are to be read piece by piece."""
+    if given.stream or given.memory_limit is not None:
+        with staging_folder(Path(tempfile.gettempdir())) as given.scratch:
+            yield
+    else:
+        yield
+
+
+def streamed_files(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parquet files with the rows of these files. Where they had to be written they have standard names."""
+    names = {name: options.pop(f"{name}_cols", {}) for name in paths}
+    files = as_parquet(paths, id_columns(options), as_columns(options.get("by")), names, given.scratch)
+    return {name: NamedFiles(one, names[name] if one == paths[name] else {}) for name, one in files.items()}
 
 
 def read_frames_of(
@@ -282,7 +304,7 @@ def read_frames_of(
     columns = [one for one in columns if isinstance(one, str)]
     names = {name: options.pop(f"{name}_cols", None) for name in ("true", "pred")}
     frames = read_files(paths, id_columns(options), as_columns(options.get("by")), columns, names)
-    read = {name: {"files": len(FileSet.of(paths[name]).paths), "rows": len(frame)} for name, frame in frames.items()}
+    read = {name: {"files": len(FileSet.of(paths[name]).files), "rows": len(frame)} for name, frame in frames.items()}
     for name, own in read.items():
         _say_read(given, name, paths[name], **own)
     given.files = {name: read[name] for name in ("true", "pred")}

@@ -15,9 +15,9 @@ from ..experiments.compare.quantile_effects import compare_quantiles, compare_ze
 from ..experiments.decide.broken_ratio import find_srm
 from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
+from ..formats.file_sets import read_files
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .deciding import add_control, compact, label, metric_arguments, planned_arguments
-from .files import read_files
 from .output import fail_on, give_tables, row_name, text_table, verdicts_fail
 
 OF_INTERLEAVE = ("method", "seed", "user_col", "item_col", "score_col", "rank_col")

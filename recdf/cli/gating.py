@@ -12,10 +12,10 @@ from ..diagnostics.gate_sides import Side, pair_of, read_side
 from ..diagnostics.gates import gate
 from ..errors import OptionError
 from ..evaluation.result import read_parquet
+from ..formats.file_sets import read_files
 from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, given_parameters
 from .arguments import flag as as_flag
 from .deciding import label
-from .files import read_files
 from .output import GATE_FILES, give_tables, say_why
 
 __all__: list[str] = []
@@ -38,6 +38,8 @@ def add_gate(commands: Any) -> None:
     add_arguments(files, {"RESULTS": "folder of the candidate, which recdf evaluate --out wrote"})
     add_arguments(files, {"--baseline RESULTS": "folder of the baseline"}, required=True)
     add_arguments(files, {
+        "--cheap RESULTS ...":
+            "folders of candidate and baseline on more lists under cheap labels, where people judged those of RESULTS",
         "--junit PATH": "write a JUnit report, which CI systems show",
         "--summary PATH": "write a summary in Markdown, for a comment on a change request",
     })  # fmt: skip
@@ -74,6 +76,9 @@ def _run_gate(given: argparse.Namespace) -> int:
     sides = [side_of_folder(given, role, *names) for role, names in folders.items()]
     paths = {name: path for name in ("true", "log") if (path := getattr(given, name)) is not None}
     frames = read_lists(given, sides, paths, [flag for _, flag in folders.values()])
+    if given.cheap is not None:
+        vars(given).update(pair_of(given.cheap, ["cheap_candidate", "cheap_baseline"], "cheap", "results"))
+        frames["cheap"] = [side_of_folder(given, role, f"cheap_{role}", flag) for role, (_, flag) in folders.items()]
     found = gate(sides[0], sides[1], budgets, by=given.segment, **frames, **given_parameters(given, OF_GATE))
     if given.junit is not None:
         found.to_junit(given.junit, undecided="skipped" if given.undecided == "pass" else "error")

@@ -12,10 +12,10 @@ from ..diagnostics.history import History
 from ..diagnostics.run_records import past_runs, past_tests
 from ..errors import OptionError
 from ..experiments.decide.proxy_metrics import proxy_metrics
+from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
 from ..tables.cells import brief
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
-from .files import read_files
 from .output import give_tables, text_table, verdicts_fail
 
 HISTORY_FILES = tuple(f"{name}.parquet" for name in ("changes", "drift", "summary", "runs", "tests", "proxies"))
@@ -56,6 +56,9 @@ def add_history(commands: Any) -> None:
 def _run_history(given: argparse.Namespace) -> int:
     tests = past_tests(given.results)
     tables: dict[str, pd.DataFrame] = {"runs": past_runs(given.results)}
+    if not len(tests) and (given.offline or given.online):
+        raise OptionError(f"--offline and --online are about experiments, and {given.results} holds none: a folder "
+                          "each, with the results of recdf compare and recdf experiment")  # fmt: skip
     said = []
     if not len(tests) or given.metric or given.since:
         dated, more = _job_tables(given)

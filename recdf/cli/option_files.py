@@ -12,6 +12,7 @@ import glob
 import os
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,14 @@ def with_files(argv: Sequence[str], commands: Mapping[str, Parser], command: str
         shared = {name: one for name, one in keys.items() if name not in of_command}
         reader.take(f"{path} [{command}]", of_command.get(command, {}), path.parent)
         reader.take(str(path), shared, path.parent, shared=True)
-    given = {dest: words for dest, words in reader.words.items() if dest not in of_job}
-    positional = [one for dest in reader.positional for one in reader.words[dest]]
-    if typed and not typed[0].startswith("-"):
-        positional = []
-    flags = [one for dest, words in {**given, **of_job}.items() if dest not in reader.positional for one in words]
+    left_out = reader.positional if typed and not typed[0].startswith("-") else []
+    words = {dest: own for dest, own in reader.words.items() if dest not in left_out}
+    given = [one for dest, own in words.items() if dest not in of_job for one in own]
+    positional = [one for dest in reader.positional for one in words.pop(dest, [])]
+    flags = [one for own in words.values() for one in own]
     ends = [f"--project={project[0]}"] if project and given else []
     ends += [] if job is None else [f"--config={job}"]
-    return [*argv[:at], *positional, *flags, *ends, *typed], [one for words in given.values() for one in words]
+    return [*argv[:at], *positional, *flags, *ends, *typed], given
 
 
 class _Reader:
@@ -97,7 +98,8 @@ class _Reader:
             if action.dest in seen:
                 raise OptionError(f"{source}: {key} is given twice, as {seen[action.dest]} too")
             seen[action.dest] = key
-            if action.dest not in self.words and not _rivals(self.parser, action) & {*self.typed}:
+            rivals = _rivals(self.parser, action) | {*(action.option_strings if folder else ())}
+            if action.dest not in self.words and not rivals & {word.partition("=")[0] for word in self.typed}:
                 placed = value if folder is None else _from_here(action, value, folder)
                 found[action.dest] = self._as_arguments(action, f"{source}: {key} =", placed)
                 self.positional += [] if action.option_strings else [action.dest]
@@ -160,7 +162,9 @@ def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
         if (keys := _keys_of_project(found)) is None:
             raise OptionError(f"--project {named} has no table [tool.recdf]")
         return found, keys
-    here, home = Path.cwd(), Path(os.path.expanduser("~"))
+    home, here = Path(os.path.expanduser("~")), Path(os.curdir)
+    with suppress(FileNotFoundError):  # the current folder was removed
+        here = Path.cwd()
     for folder in (here, *here.parents):
         for path in (folder / name for name in PROJECT_FILES):
             if path.is_file() and (keys := _keys_of_project(path)) is not None:

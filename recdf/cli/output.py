@@ -30,8 +30,8 @@ from .._version import __version__
 from ..errors import RecdfError
 from ..evaluation.publishing import RUN, SUMMARY_FILE, WINDOWS, put_in_place, staged, staging_folder
 from ..experiments.decide.verdict import NOT_ALIKE
+from ..formats.file_sets import FileSet, is_remote
 from .arguments import add_arguments
-from .files import FileSet, is_remote
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
 
@@ -205,7 +205,8 @@ def row_name(row: Mapping[Any, Any]) -> str:
     """Name a row by its segments, metric and pair; a row without a metric by its texts."""
     names = list(row)
     if "metric" not in names:
-        return ", ".join(f"{row[name]}" for name in names if name not in ("verdict", "warning") and _is_text(row[name]))
+        names = [name for name in names if name not in ("better", "verdict", "warning") and _is_text(row[name])]
+        return ", ".join(row[name] for name in names)
     segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]
     sides = ("treatment", "control"), ("model", "baseline")
     pairs = [f"{row[new]} vs. {row[old]}" for new, old in sides if new in row]
@@ -283,7 +284,7 @@ def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         paths: list[str] = []
         for value in map(str, values if isinstance(values, list) else [values]):
             with suppress(OSError, RecdfError):
-                paths += [] if is_remote(value) else FileSet.of(value).paths
+                paths += [] if is_remote(value) else FileSet.of(value).files
         yield action.dest, [path for path in paths if not path.endswith(".json")]  # no record of an earlier run
 
 

@@ -13,10 +13,10 @@ from ..experiments.join.roll_up import roll_up
 from ..experiments.plan.days_needed import arrivals_by_day
 from ..experiments.plan.plan_comparison import plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment
+from ..formats.file_sets import read_files
 from ..inputs.options import as_columns
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
 from .deciding import label, metric_arguments, with_times
-from .files import read_files
 from .output import give_tables, text_table
 from .role_flags import given_margins
 

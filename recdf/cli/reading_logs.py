@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..errors import DataError, OptionError
 from ..evaluation.publishing import made, staging_folder
+from ..formats.file_sets import FileSet, read_files
 from ..inputs.options import as_columns
 from ..logs.impressions import SPANS, from_impressions
 from ..partitions.impressions_parquet import IMPRESSION_FILES as WRITTEN
@@ -27,7 +28,6 @@ from .arguments import (
     given_parameters,
     local,
 )
-from .files import is_text_file, read_files
 from .output import print_tables
 
 LOG_COLUMN_FLAGS = (
@@ -79,7 +79,7 @@ def _impressions(given: argparse.Namespace) -> None:
     roles = ("log", "clicks", "purchases", "refunds", "persons")
     paths = {name: path for name in roles if (path := getattr(given, name)) is not None}
     with ExitStack() as stack:
-        if any(map(is_text_file, paths.values())):
+        if not all(FileSet.of(path).is_plain_parquet for path in paths.values()):
             stack.enter_context(made(given.out))
             paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
         rest = {"overwrite": given.overwrite, "memory_limit": given.memory_limit}
@@ -106,7 +106,7 @@ def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -
     frames = read_files(paths, keys, [])
     name, found = options.get("time_col"), {}
     for role, frame in frames.items():
-        if name in frame.columns and is_text_file(paths[role]) and not pd.api.types.is_numeric_dtype(frame[name].dtype):
+        if name in frame.columns and pd.api.types.is_string_dtype(frame[name].dtype):
             try:
                 frame = frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
             except ValueError as error:

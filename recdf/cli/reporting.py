@@ -16,9 +16,9 @@ from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.publishing import held_still, refuse_two_runs
 from ..evaluation.result import read_parquet
+from ..formats.file_sets import read_beside
 from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
 from .deciding import label
-from .files import read_beside
 from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, GATE_FILES, digest_of_result, print_tables
 from .role_flags import add_roles, given_roles
 
@@ -45,6 +45,10 @@ def add_report(commands: Any) -> None:
     )  # fmt: skip
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"}, nargs="?")
+    add_arguments(files, {
+        "--cheap RESULTS": "folder of the same models on more lists under cheap labels, where people judged those of "
+        "RESULTS",
+    })  # fmt: skip
     add_arguments(files, {"--out FILE": "default report.html"}, type=local, default=Path("report.html"))
     add_arguments(files, {"--overwrite": "replace a file that is already there"})
     what = command.add_argument_group("what is said")
@@ -105,6 +109,7 @@ def _run_report(given: argparse.Namespace) -> None:
         examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
         **given_parameters(given, ("unit_col", "metrics")), **tables, roles=given_roles(given) or None,
         history=None if given.history is None else History(given.history),
+        cheap=None if given.cheap is None else read_parquet(given.cheap),
     )  # fmt: skip
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})

@@ -9,10 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import IdTypeError
+from ..errors import DataError, IdTypeError
 from ..inputs.codes import check_kinds, encode, first_rows
 from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids
+from ..inputs.list_cells import refuse_joined
 from ..inputs.options import Options, as_columns
 from ..matching.list_keys import key_run_heads
 from ..tables.findings import Findings, row_objects
@@ -44,8 +45,10 @@ def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: 
                 continue
             found_in_pred[name] = pred_ids
             try:
+                if what == "item":
+                    refuse_joined(true_ids, pred_ids, list(found_in_pred.values())[:-1])
                 check_kinds([true_ids, pred_ids])
-            except IdTypeError as error:
+            except (IdTypeError, DataError) as error:
                 effect = "no row can ever match: every metric would be 0"
                 found.add(f"{what} ids that cannot match", "error", len(pred_ids), len(pred_ids), str(error), effect)
                 comparable = False

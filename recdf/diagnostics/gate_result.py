@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import pandas as pd
 
+from ..experiments.compare.cheap_labels import label_sentences
 from ..inputs.budgets import signed
 from ..tables.cells import digits_for, markdown_text, number, visible
 from ..tables.shown_frames import ReportTable, ShownResult
@@ -159,7 +160,17 @@ class Gate(ShownResult):
         looks = ", at all looks together" if "anytime" in set(self.table["bound"]) else ""
         said = f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are the units."
         lines = [*differs, *([f"Not compared, since nothing records them: {', '.join(unknown)}."] if unknown else [])]
-        return [*lines, said]
+        return [*lines, *self._labels(), said]
+
+    def _labels(self) -> list[str]:
+        """Say which labels decided, if there were cheap ones."""
+        if "labels" not in self.table.columns:
+            return []
+        rows = self.table.assign(what=[f"{_where(row)}, candidate − baseline" for row in self.table.to_dict("records")])
+        alone = ", ".join(visible(_where(row)) for row in rows[rows["labels"] == "people"].to_dict("records"))
+        why = f"The labels of people count alone for {alone}: one large loss more among their lists could decide."
+        both = label_sentences(rows["n_users"], rows["n_cheap"], rows.to_dict("records"))
+        return [*both, *([why] if alone else [])]
 
 
 def _where(row: Mapping[Any, Any]) -> str:

@@ -128,11 +128,13 @@ def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
     return own, base
 
 
-def pair_of(pred: Any, roles: Sequence[str]) -> dict[str, Any]:
+def pair_of(
+    pred: Any, roles: Sequence[str], argument: str = "pred", what: str = "recommendations"
+) -> dict[str, Any]:
     """Return the recommendations of each side, or their files; anything but two raises."""
     if not isinstance(pred, list | tuple) or len(pred) != len(roles):
         held = f"holds {len(pred)}" if isinstance(pred, list | tuple) else f"is {kind_of(pred)}"
-        raise OptionError(f"⟦pred=⟧ {held}; expected two, the recommendations of {' and of '.join(roles)}")
+        raise OptionError(f"⟦{argument}=⟧ {held}; expected two, the {what} of {' and of '.join(roles)}")
     return dict(zip(roles, pred, strict=True))
 
 

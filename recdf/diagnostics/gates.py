@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
+from ..experiments.compare.cheap_labels import FEW_HUMAN, NOT_RANDOM, cheap_column, powered_pair
 from ..experiments.compare.runs import Runs, read_runs
 from ..experiments.decide.verdict import FEW_LISTS, directions
 from ..experiments.experiment_columns import Codes, Floats, Mask
@@ -23,6 +24,7 @@ from ..inputs.sorting import distinct
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
+from .gate_labels import powered_change, with_cheap_labels
 from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
 from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
 
@@ -50,7 +52,7 @@ def gate(
     looks: Looks | None = None, worst: Worst = "pass", user_col: str | Sequence[str] | None = None,
     unit_col: str | Sequence[str] | None = None, weight_col: str | None = None, pred: Sequence[Any] | None = None,
     true: Any = None, log: Any = None, smaller_is_better: str | Sequence[str] | None = None,
-    larger_is_better: str | Sequence[str] | None = None,
+    larger_is_better: str | Sequence[str] | None = None, cheap: Sequence[Any] | None = None,
 ) -> Gate:  # fmt: skip
     """Decide whether a candidate loses no more than its budgets against a baseline on the same lists.
 
@@ -99,6 +101,11 @@ def gate(
         in `true` count as unjudged. `pred` needs `true`, and `true` and `log` are read with `pred` only.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics whose direction recdf does not know. By default larger values of such a metric are better.
+    cheap : pair of Evaluation, path or DataFrame, optional
+        Candidate and baseline on more lists under cheap labels (of a language model, of clicks), while `candidate` and
+        `baseline` have the lists that people judged, a random sample of them. The change is then that of
+        `rd.prediction_powered`, tested by t with n − 2 degrees of freedom. Where one large loss more among the lists of
+        people could decide, which cheap labels may not see, the labels of people count alone.
 
     Returns
     -------
@@ -107,12 +114,16 @@ def gate(
         `.checks` (what was compared of the data); it is true where it passed.
         If the truth, the options, the definitions or the side tables of the two differ, all rows are undecided.
         A list that one side lacks counts with the metric's worst value (`n_only_candidate`, `n_only_baseline`).
+        With `cheap=` all counts are of what people judged, and the table also has `labels` ("both", or "people" where
+        these count alone), `n_cheap` (lists with cheap labels alone), `bias` (of the difference under cheap labels,
+        with `bias_low` and `bias_high`), `weight` and `p_random`, as in `rd.prediction_powered`. Below 30 users
+        that people judged, and where their lists are no random sample, a row is undecided.
 
     Raises
     ------
     OptionError
         A budget that is not written as one, that allows what is better or all that can be lost; several recommenders
-        in a table; a metric at another k.
+        in a table; a metric at another k; `cheap=` with `looks="any"`.
     ColumnError
         A metric, key or segment that a side lacks.
     FileNotFoundError, DataError
@@ -165,6 +176,12 @@ def gate(
     runs = runs if weight is None else runs.weighted(weight)
     checks = checks_table(data_checks(sides, runs, metrics) | pairs)
     settings = _Settings(alpha, min_lists, looks == "any", better, values)
+    if cheap is not None:
+        if settings.looks:
+            raise OptionError('⟦cheap=⟧ and ⟦looks="any"⟧ exclude each other: both labels are tested once, by t')
+        settings, runs, of_cheap = settings._replace(min_lists=max(min_lists, FEW_HUMAN)), *with_cheap_labels(
+            cheap, sides, metrics, keys, as_columns(unit_col), weight)
+        checks = pd.concat([checks, of_cheap], ignore_index=True)
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
     table, differs = pd.DataFrame(rows), bool(checks["found"].isin(DOUBTFUL).any())
@@ -239,13 +256,19 @@ def _gate_row(
     """One row of numbers; what may not be decided says why in `reason`."""
     better, values = settings.better[budget.metric], settings.values[budget.metric]
     gated = not math.isnan(budget.allowed)
-    both = np.where(lists, runs.table(budget.metric), np.nan)
-    lacks = np.isnan(both) & ~np.isnan(both[::-1])
     worst = _worst_value(budget.metric, better, values)
-    both[lacks[::-1] if math.isnan(worst) else lacks] = worst
+    both, lacks = _both_sides(runs.table(budget.metric), lists, worst)
     n_only_baseline, n_only_candidate = lacks.sum(axis=1).tolist()
     mean_candidate, mean_baseline = runs.mean(both[0]), runs.mean(both[1])
     change = _change_of_units(both, budget, values, runs, settings)
+    labelled: dict[str, Any] = {}
+    if all(cheap_column(budget.metric) in frame.columns for _, frame in runs.parts):
+        of_cheap, _ = _both_sides(runs.table(cheap_column(budget.metric)), lists, worst)
+        means, found = powered_pair([*both[::-1]], [*of_cheap[::-1]], runs, 1 - settings.alpha)
+        labelled = {name: found[name] for name in ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")}
+        labelled["labels"] = "people"
+        if change.bound == "t" and (powered := powered_change(change, both, of_cheap, runs)).bound:
+            change, (mean_baseline, mean_candidate), labelled["labels"] = powered, means, "both"
     sign = -1 if change.smaller else 1
     low, high = sorted(sign * end for end in change.ends())
     row = {
@@ -265,8 +288,10 @@ def _gate_row(
         f"fewer than {settings.min_lists:,} users": few,
         "the mean of the baseline is not above 0, so that no share of it is a budget": no_share,
         f"{lacks.sum():,} lists have a value on one side only": math.isnan(worst) and lacks.any(),
+        "the lists that people judged are no random sample of all": labelled.get("p_random", 1.0) < NOT_RANDOM,
         "one large loss more could decide, and the metric has no bounds": not change.bound,
     }
+    row |= labelled
     row["reason"] = next((text for text, holds in reasons.items() if holds), "")
     if few and segment:
         row["verdict"] = NOT_GATED
@@ -274,6 +299,14 @@ def _gate_row(
         row |= {f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass") for name in (PASS, FAIL)}
         row["n_needed"] = change.needed() if row["p_pass"] > settings.alpha else math.nan
     return row
+
+
+def _both_sides(table: Floats, lists: Mask | bool, worst: float) -> tuple[Floats, Mask]:
+    """Return the values of some lists, the worst one where a side lacks a list, and where it does."""
+    both = np.where(lists, table, np.nan)
+    lacks = np.isnan(both) & ~np.isnan(both[::-1])
+    both[lacks[::-1] if math.isnan(worst) else lacks] = worst
+    return both, lacks
 
 
 def _worst_value(metric: str, better: str, values: tuple[float, float] | None) -> float:

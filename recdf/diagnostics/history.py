@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,27 @@ from ..evaluation.result import read_parquet
 from ..evaluation.spec import better_of
 from ..evaluation.storage import read_summary
 from ..evaluation.summary import summarize
+from ..experiments.experiment_columns import frame_of, key_codes, require
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
 from ..stats.change_points import changes_of_level
 from ..tables.cells import brief
 from ..tables.shown_frames import ReportTable, ShownResult
-from .run_records import existing_folder, past_runs
+from .judging import only_rows
+from .run_records import definitions_of, existing_folder, past_runs
 
-DATE = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})")
+DATE = re.compile(
+    r"(?:\w+=)?(?<!\d)((?:19|20)\d\d)([-_/.]?)(0[1-9]|1[0-2])\2([0-2]\d|3[01])"
+    r"(?:[T_ -]?\d\d[:_-]?\d\d(?:[:_-]?\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?(?!\d)"
+)  # a day, and the time of day if there is one
 LEAST_RUNS = 14  # fewer nights tell nothing of a change
 CORRELATED = 3.0  # how much neighbouring nights may be alike, in standard errors
-PROFILE, PROFILED = "profile.parquet", "recdf_result"  # the attrs of a profile say of which result it is
 CHANGE_COLUMNS = [
     "n_runs", "first", "last", "level", "changed", "found", "before", "after", "diff", "e_value", "better", "warning",
     "verdict",
 ]  # fmt: skip
+OWN_COLUMNS = {"date", "job", "path", "column", "definition", *CHANGE_COLUMNS}
+PROFILE, PROFILED = "profile.parquet", "recdf_result"  # the attrs of a profile say of which result it is
 
 
 class History(ShownResult):
@@ -40,8 +47,9 @@ class History(ShownResult):
     Parameters
     ----------
     folder : path
-        Results of `Evaluation.to_parquet` or `recdf evaluate --out` at any depth. The date of a result is the one in
-        its path (2026-11-20 or 20261120); where there is none, the day on which its `run.json` says that it began.
+        Results of `Evaluation.to_parquet` or `recdf evaluate --out` at any depth. The date of a result is the last one
+        in its path (2026-11-20, 20261120, date=2026-11-20, 2026/11/20, 2026-11-20T02:15); where there is none, the day
+        in UTC on which its `run.json` says that it began. The rest of the path names the job.
     since, until : date or str, optional
         First and last day of `summary`, `data` and of the alarms of `changes`; "30d" in `since` means the last 30 days
         up to `until`, or to the latest result. Changes are looked for in all results until then, because a search that
@@ -55,7 +63,7 @@ class History(ShownResult):
     ----------
     summary : DataFrame
         One row per run, `by` value and metric: `date`, `job` (path without the date), the columns of the results'
-        summary, `column` ("ndcg@10") and `definition`.
+        summary, `column` ("ndcg@10") and `definition` (with the options of the call that are not the usual ones).
     data : DataFrame
         One row per run and quantity of its data: `date`, `job`, `model`, `quantity`, `value`. Users and counts of rows
         are those of the spec; what `recdf evaluate --profile` wrote comes beside.
@@ -65,7 +73,10 @@ class History(ShownResult):
     Raises
     ------
     DataError
-        No result, a result without a date, or two of one job on one day.
+        No result, one without a date or a summary, or two of one job on one day; a `by` column of a name that the
+        history uses itself.
+    OptionError, ColumnError, DuplicateError, IdTypeError
+        A day that is none, `users` without `by` or its columns, a user twice, ids that can never match.
     OSError
         The folder does not exist.
 
@@ -89,16 +100,19 @@ class History(ShownResult):
     ) -> None:  # fmt: skip
         root = existing_folder(folder)
         segments = as_columns(by)
-        if segments and users is None:
-            raise OptionError(f"⟦by={by!r}⟧ names columns of users; pass ⟦+users=⟧, one row per user")
+        if bool(segments) != (users is not None):
+            raise OptionError("⟦by=⟧ names columns of ⟦+users=⟧, one row per user; pass both, or neither")
         dated, self.since = _until(_dated_results(root), since, until)
-        self._values = _stacked(dated, [_summary_of_result(root / path, segments, users) for path in dated["path"]])
+        tables = [_summary_of_result(root / path, segments, users) for path in dated["path"]]
+        names = dict.fromkeys(name for one in tables for name in one.columns[: one.columns.get_loc("metric")])
+        if taken := [name for name in names if name in OWN_COLUMNS]:
+            raise DataError(f"results tell models or segments apart by {taken}, columns of the history; rename them")
+        stacked, self._series = _stacked(dated, tables), ["job", *names]
+        self._values = stacked[list(dict.fromkeys([*dated.columns, *names, *stacked.columns]))]
         self._data = _stacked(dated, [_quantities(root / path) for path in dated["path"]])
         self.summary, self.data = (one[one["date"] >= self.since].reset_index(drop=True)
                                    for one in (self._values, self._data))  # fmt: skip
         self.runs = past_runs(folder)
-        before = self._values.columns[: list(self._values.columns).index("metric")]
-        self._series = [name for name in before if name not in ("date", "path")]
 
     def changes(
         self, metrics: str | Sequence[str] | None = None, *, weekly: bool = True, confidence: float = 0.95
@@ -145,13 +159,14 @@ class History(ShownResult):
         known = self._values["column"].drop_duplicates().tolist()
         wanted = as_columns(metrics) or known
         if unknown := [name for name in wanted if name not in known]:
-            raise OptionError(f"⟦metrics={unknown}⟧ are in no result; there are {known}", argument="metrics")
+            raise OptionError(f"no result has ⟦metrics={unknown}⟧; they have {known}", argument="metrics")
         rows = self._values[self._values["column"].isin(wanted)]
         return self._changes(rows, [*self._series, "column"], weekly, confidence)
 
     def _changes(self, rows: pd.DataFrame, keys: list[str], weekly: bool, confidence: float) -> pd.DataFrame:
         """Look for changes of level in every series, and keep those that were found since the first day."""
         check_value("confidence", confidence, SHARE)
+        check_value("weekly", weekly, bool)
         series = rows.dropna(subset="value").groupby(keys, sort=False, dropna=False, observed=True)
         found = []
         for key, nights in series:
@@ -182,8 +197,8 @@ class History(ShownResult):
     @property
     def headline(self) -> str:
         """How many runs there are, of which days."""
-        dates = self.summary["date"]
-        return f"{self.summary['path'].nunique()} results, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
+        dates, n = self.summary["date"], self.summary["path"].nunique()
+        return f"{n} result{'s' * (n > 1)}, {dates.min():%Y-%m-%d} to {dates.max():%Y-%m-%d}"
 
     def _shown(self) -> ReportTable:
         shown = self.changes()[[*self._series, "column", "n_runs", "level", "changed", "diff", "verdict"]]
@@ -199,14 +214,15 @@ def _dated_results(root: Path) -> pd.DataFrame:
     rows = []
     for found in sorted(root.rglob(PER_USER)):
         path = found.parent.relative_to(root).as_posix()
-        dates = DATE.findall(path)
-        if dates:
-            day = pd.Timestamp("-".join(dates[-1]))
-        elif path in started:
-            day = started[path].tz_localize(None).normalize()
-        else:
-            raise DataError(f"{found.parent} has no date in its path and no run.json; name it such as 2026-11-20")
-        rows.append({"date": day, "job": re.sub(r"//+", "/", DATE.sub("", path)).strip("/."), "path": path})
+        dates = [f"{year}-{month}-{day}" for year, _, month, day in DATE.findall(path)]
+        day = pd.to_datetime(dates[-1], errors="coerce") if dates else started.get(path, pd.NaT)
+        if pd.isna(day):
+            said = f"{found.parent} has no date in its path below {root} and no run.json"
+            raise DataError(f"{said}; name it such as 2026-11-20")
+        if not (found.parent / SUMMARY_FILE).exists():
+            raise DataError(f"{found.parent} is no whole result: it lacks {SUMMARY_FILE}; run it again or move it away")
+        job = re.sub(r"//+", "/", DATE.sub("", path)).strip("/.-_ ")
+        rows.append({"date": day.tz_localize(None).normalize(), "job": job, "path": path})
     if not rows:
         raise DataError(f"{root} holds no result; expected folders that Evaluation.to_parquet or recdf evaluate wrote")
     table = pd.DataFrame(rows).sort_values(["job", "date"], kind="stable", ignore_index=True)
@@ -217,11 +233,13 @@ def _dated_results(root: Path) -> pd.DataFrame:
 
 
 def _day(argument: str, given: Any, default: pd.Timestamp) -> pd.Timestamp:
-    try:
-        return default if given is None else pd.Timestamp(given)
-    except (ValueError, TypeError) as error:
-        said = f"⟦{argument}={given!r}⟧ is no day; expected one such as 2026-11-01"
-        raise OptionError(said, argument=argument) from error
+    if given is None:
+        return default
+    day = pd.to_datetime(given, errors="coerce") if isinstance(given, str | date | np.datetime64) else pd.NaT
+    if pd.isna(day):
+        more = ", or 30d for the last 30 days" if argument == "since" else ""
+        raise OptionError(f"⟦{argument}={given!r}⟧ is no day; expected one such as 2026-11-01{more}", argument=argument)
+    return day.tz_localize(None).normalize()
 
 
 def _until(dated: pd.DataFrame, since: Any, until: Any) -> tuple[pd.DataFrame, pd.Timestamp]:
@@ -238,17 +256,20 @@ def _until(dated: pd.DataFrame, since: Any, until: Any) -> tuple[pd.DataFrame, p
 def _summary_of_result(folder: Path, segments: list[str], users: pd.DataFrame | None) -> pd.DataFrame:
     """Return the summary of a result, also by segment, with the column and the definition of each metric."""
     summary, spec = read_summary(folder)
-    if segments and users is not None:
-        result = read_parquet(folder)
-        keys = [name for name in spec["user_col"] if name in users.columns]
+    if users is not None:
+        result, known = read_parquet(folder), frame_of("users", users)
+        keys = [name for name in spec["user_col"] if name in known.columns] or spec["user_col"][:1]
+        require(known, "users", [*keys, *segments])
+        codes, n = key_codes([("per_user", result.per_user), ("users", known)], keys)
+        only_rows("users", known, codes[1], n, keys)
         joined = result.per_user.merge(users[[*keys, *segments]], on=keys, how="left", validate="many_to_one")
         by, metrics = [*spec["by"], *segments], [name for name in spec["metrics"] if name in joined]
         summary = summarize(joined, by=by, metrics=metrics, user_col=spec["user_col"])
+    definitions = definitions_of(spec)
     named = {(one["name"], one["k"]): name for name, one in spec["metrics"].items()}
     keys_of_rows = zip(summary["metric"], (None if pd.isna(k) else int(k) for k in summary["k"]), strict=True)
     columns = [named.get(key, key[0]) for key in keys_of_rows]
-    definitions = [spec["metrics"].get(name, {}).get("definition", "") for name in columns]
-    return summary.assign(column=columns, definition=definitions)
+    return summary.assign(column=columns, definition=[definitions.get(name, "") for name in columns])
 
 
 def _quantities(folder: Path) -> pd.DataFrame:

@@ -34,7 +34,8 @@ MOST_GRADES = 20
 NULLABLE = {"i": "Int64", "u": "UInt64", "b": "boolean"}
 
 AGREEMENT = [
-    "n_pairs", "n_users", "n_not_paired", "equal", "kappa", "weighted_kappa", "alpha", "bias", "ci_low", "ci_high",
+    "n_pairs", "n_users", "n_not_paired", "equal", "kappa", "kappa_low", "kappa_high", "weighted_kappa",
+    "weighted_kappa_low", "weighted_kappa_high", "alpha", "alpha_low", "alpha_high", "bias", "ci_low", "ci_high",
 ]  # fmt: skip
 
 
@@ -57,8 +58,9 @@ def label_agreement(
     * alpha = 1 − D_o/D_e: Krippendorff's alpha of two observers, where D_o is the mean of δ² between x and y, and D_e
       that between any two of the 2n labels. δ² is 1[x ≠ y] at the nominal level and (x − y)² at the interval level. At
       the ordinal level it is (r(x) − r(y))², with r the mean rank of a label among all 2n.
-    * bias = mean of y − x, with an interval in which users are independent, and not their items: by the delta method,
-      Student's t, and n_users − 1 degrees of freedom.
+    * bias = mean of y − x.
+    * Intervals by the delta method: users are independent, and not their items; Student's t with n_users − 1 degrees of
+      freedom. That of the ordinal alpha takes the mean ranks as known.
     * recall of grade g = share of the pairs with x = g that have y = g; precision = share of those with y = g that have
       x = g.
 
@@ -74,7 +76,7 @@ def label_agreement(
         Compare whether labels are at least this, as 1 and 0, and not the labels themselves. A judge that gives
         probabilities or many scores needs it.
     confidence : float, default 0.95
-        Of the interval of the bias.
+        Of the intervals.
     user_col : str or list of str, default "user_id"
         Key of a list in both frames. The first column is the user.
     item_col, relevance_col : str
@@ -87,8 +89,9 @@ def label_agreement(
     DataFrame
         One row for all pairs, with null in the columns of `by`, and one per value of `by`: these columns, `n_pairs`,
         `n_users`, `n_not_paired` (labels of people that the judge lacks), `equal`, `kappa`, `weighted_kappa`, `alpha`,
-        `bias`, `ci_low`, `ci_high`, and for every grade g of people `recall_g` and `precision_g`. A share of nothing
-        is null; so are kappa and alpha where all labels are equal, and the interval with one user.
+        each of them with an interval (`kappa_low`, `kappa_high`), `bias` with `ci_low` and `ci_high`, and for every
+        grade g of people `recall_g` and `precision_g`. A share of nothing is null; so are kappa and alpha where all
+        labels are equal, and intervals with one user.
 
     Raises
     ------
@@ -134,7 +137,7 @@ def label_agreement(
         if isinstance(data, Mapping) else as_frame(data, role) for role, data in (("human", human), ("cheap", cheap))
     }  # fmt: skip
     codes, n = key_codes(list(frames.items()), pair)
-    first = [_only_rows(*one, own, n, pair) for one, own in zip(frames.items(), codes, strict=True)]
+    first = [only_rows(*one, own, n, pair) for one, own in zip(frames.items(), codes, strict=True)]
     rows = [own[(first[0] >= 0) & (first[1] >= 0)] for own in first]
     if not len(rows[0]):
         raise EmptyPopulationError(f"human and cheap have no {pair} in common; the labels of both are needed")
@@ -159,7 +162,7 @@ def label_agreement(
     return pd.concat([groups, pd.DataFrame(found)], axis=1)
 
 
-def _only_rows(role: str, frame: pd.DataFrame, codes: Codes, n: int, keys: list[str]) -> Codes:
+def only_rows(role: str, frame: pd.DataFrame, codes: Codes, n: int, keys: list[str]) -> Codes:
     """Row of each of n keys in a frame, -1 where it has none; raises if a key has several."""
     first = first_rows(codes, n)
     again = first[codes] != np.arange(len(codes))
@@ -191,24 +194,38 @@ def _agreement(
     n, n_users = len(x), len(np.unique(user))
     row: dict[str, float] = dict.fromkeys(AGREEMENT, np.nan)
     row |= {"n_pairs": n, "n_users": n_users, "n_not_paired": n_not_paired}
-    if n:
-        together = np.concatenate([x, y])
-        _, of_grade, counts = np.unique(together, return_inverse=True, return_counts=True)
+    if not n:
+        return row
+    reach = interval_quantile(n_users - 1, confidence) * np.sqrt(n_users / (n_users - 1)) / n if n_users > 1 else np.nan
+
+    def say(name: str, low: str, high: str, value: float, off: Floats) -> None:
+        """Write a value and its interval, from what each pair adds to it."""
+        of_user = np.bincount(user, weights=off)
+        half = reach * np.sqrt(of_user @ of_user)
+        row.update({name: value, low: value - half, high: value + half if name == "bias" else min(value + half, 1.0)})
+
+    together = np.concatenate([x, y])
+    _, of_grade, counts = np.unique(together, return_inverse=True, return_counts=True)
+    unequal = np.asarray(x != y, np.float64)
+    row["equal"] = 1 - float(unequal.mean())
+    if len(counts) > 1:  # with one grade chance leaves no disagreement
         of_x, of_y = (np.bincount(own, minlength=len(counts)) / n for own in np.split(of_grade, 2))
-        unequal, square = float((x != y).mean()), float(((x - y) ** 2).mean())
-        row["equal"] = 1 - unequal
-        if len(counts) > 1:  # with one grade chance leaves no disagreement
-            place = (np.cumsum(counts) - counts / 2)[of_grade] if level == "ordinal" else together
-            found, by_chance = float((np.subtract(*np.split(place, 2)) ** 2).mean()), float(2 * place.var(ddof=1))
-            if level == "nominal":
-                found, by_chance = unequal, 1 - float(counts @ (counts - 1)) / (2 * n * (2 * n - 1))
-            row["kappa"], row["alpha"] = 1 - unequal / (1 - float(of_x @ of_y)), 1 - found / by_chance
-            row["weighted_kappa"] = 1 - square / float(x.var() + y.var() + (x.mean() - y.mean()) ** 2)
-        row["bias"] = bias = float((y - x).mean())
-        if n_users > 1:
-            off = np.bincount(user, weights=y - x - bias)
-            half = interval_quantile(n_users - 1, confidence) * np.sqrt(n_users / (n_users - 1) * (off @ off)) / n
-            row["ci_low"], row["ci_high"] = bias - half, bias + half
+        place = (np.cumsum(counts) - counts / 2)[of_grade] if level == "ordinal" else together
+        grades = np.split(of_grade, 2)
+        pooled = (1 - (of_x + of_y)[of_grade] / 2, unequal) if level == "nominal" else (
+            (place - place.mean()) ** 2 + place.var(), np.subtract(*np.split(place, 2)) ** 2)  # fmt: skip
+        # What a label is apart from those that it might have met, of both labels of each pair.
+        for name, found, chance in (
+            ("kappa", unequal, 2 - of_y[grades[0]] - of_x[grades[1]]),
+            ("weighted_kappa", (x - y) ** 2, (x - y.mean()) ** 2 + y.var() + (y - x.mean()) ** 2 + x.var()),
+            ("alpha", pooled[1], np.add(*np.split(pooled[0], 2)) * 2 * n / (2 * n - 1)),
+        ):
+            by_chance = chance.mean() / 2
+            share = found.mean() / by_chance
+            off = (share * (chance - chance.mean()) - (found - found.mean())) / by_chance
+            say(name, f"{name}_low", f"{name}_high", 1 - share, off)
+    bias = float((y - x).mean())
+    say("bias", "ci_low", "ci_high", bias, y - x - bias)
     return row
 
 
@@ -315,7 +332,8 @@ def sample_to_judge(
     size = np.bincount(stratum)
     weight = size.astype(np.float64)
     if spread is not None:
-        values = read_values(_said_of(lists, spread, "spread").to_frame("spread"), "spread", "lists")
+        said = _said_of(lists, spread, "spread").to_frame()
+        values = read_values(said, said.columns[0], "spread")
         weight *= np.nan_to_num(pd.Series(values).groupby(stratum).std().to_numpy())
     drawn = _allocate(n, size, weight)
     coin = user_coins(hash_users(lists, keys, "pred"), seed)(0)
@@ -354,7 +372,7 @@ def _said_of(lists: pd.DataFrame, given: Any, role: str) -> pd.Series:
     if len(names) != 1:
         raise OptionError(f"{role} has the columns {names} beside the key {keys}; expected one", argument=role)
     codes, n = key_codes([("pred", lists), (role, frame)], keys)
-    rows = _only_rows(role, frame, codes[1], n, keys)[codes[0]]
+    rows = only_rows(role, frame, codes[1], n, keys)[codes[0]]
     null = (rows < 0) | frame[names[0]].isna().to_numpy()[rows] if len(frame) else np.ones(len(lists), bool)
     if null.any():
         raise DataError(

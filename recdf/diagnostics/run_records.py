@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..errors import DataError, DuplicateError
+from ..errors import DataError, DuplicateError, kind_of
 from ..evaluation.storage import local_path
+from ..inputs.options import Options
 
 COMPARED, HEALTH_FILE, DECIDED, GATED = "comparison.parquet", "health.parquet", "decision.parquet", "gate.parquet"
 RUN_COLUMNS = ["folder", "command", "started", "seconds", "exit", "recdf", "decided"]
+OF_MEANING = (
+    "min_relevance", "judged_only", "users", "duplicates", "nan_score", "ties", "undefined", "propensity_floor",
+)  # fmt: skip
 KINDS_OF_COMPARISON = {"model": ("baseline", "model"), "treatment": ("control", "treatment")}
 
 
@@ -107,10 +113,20 @@ def past_tests(folder: Any) -> pd.DataFrame:
 
 
 def existing_folder(folder: Any) -> Path:
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"folder is {kind_of(folder)}; expected the path of one that holds folders of results")
     root = local_path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"{folder} is no folder; expected one that holds folders of results")
     return root
+
+
+def definitions_of(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return what each metric of a result means: its definition, and the options of the call that are not the usual."""
+    options, usual = spec.get("options", {}), Options().spec()
+    said = [f"; {name}={options[name]}" for name in OF_MEANING if name in options and options[name] != usual[name]]
+    words = re.sub(r"[\d,]+ given", "given", "".join(said))  # the number of given users may change every night
+    return {metric: one["definition"] + words for metric, one in spec.get("metrics", {}).items()}
 
 
 def _record(path: Path) -> dict[str, Any]:
@@ -183,13 +199,11 @@ def _decided_on(variants: pd.DataFrame) -> str:
 
 def _same_definitions(table: pd.DataFrame, name: str, known: dict[str, tuple[str, str]]) -> None:
     """Refuse a metric that one experiment defines in another way than those before it."""
-    for metric, spec in table.attrs.get("recdf", {}).get("metrics", {}).items():
-        before, where = known.setdefault(metric, (spec["definition"], name))
-        if before != spec["definition"]:
-            raise DataError(
-                f"{metric} is {before} in {where} and {spec['definition']} in {name}, so that its differences do "
-                "not compare; evaluate one of them again"
-            )
+    for metric, own in definitions_of(table.attrs.get("recdf", {})).items():
+        before, where = known.setdefault(metric, (own, name))
+        if before != own:
+            raise DataError(f"{metric} is {before} in {where} and {own} in {name}, so that its differences do not "
+                            "compare; evaluate one of them again")  # fmt: skip
 
 
 def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..diagnostics.gate_result import CHECK_COLUMNS, GATE_COLUMNS, Gate
+from ..diagnostics.history import History
 from ..errors import ColumnError, DataError, OptionError, closest, kind_of
 from ..evaluation.mean_tables import CONFIDENCE
 from ..evaluation.reductions import Stat
@@ -77,6 +78,13 @@ def need_gate(gate: Any) -> Gate:
     if gate.table.empty:
         raise DataError(f"gate has no rows; leave it out, or pass {source}")
     return gate
+
+
+def need_history(history: Any) -> History:
+    """Return what is a history; anything else raises."""
+    if not isinstance(history, History):
+        raise TypeError(f"history is {kind_of(history)}; expected rd.History(folder)")
+    return history
 
 
 def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:

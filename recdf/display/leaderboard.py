@@ -33,6 +33,7 @@ from ..tables.cells import (
     visible,
 )
 from .given_tables import check_model, direction_word, summary_of, with_stat, with_units
+from .joined_labels import LABELS, with_both_labels
 from .leaderboard_values import EVERYONE, columns_of, floor_rows, n_differs, values_frame
 from .pairs import compare
 from .segments import SegmentGroups, segment_groups
@@ -171,6 +172,7 @@ def leaderboard(
     result: Evaluation, *, baseline: Any = None, k: int | None = None, metrics: str | Sequence[str] | None = None,
     correction: Correction | None = "holm", segments: pd.DataFrame | None = None, digits: int = 3,
     unit_col: str | Sequence[str] | None = None, floors: pd.DataFrame | bool | None = None, stat: Stat = "mean",
+    cheap: Evaluation | None = None,
 ) -> Leaderboard:  # fmt: skip
     """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
 
@@ -203,6 +205,11 @@ def leaderboard(
     stat : {"mean", "sum", "median", "min", "max", "gmean"} or float, default "mean"
         What the values are of the lists, as in `rd.summarize`; a number between 0 and 1 is a quantile. Tests are of
         means, so that any other has none and no marks, and neither segments nor floors.
+    cheap : Evaluation, optional
+        The same models on more lists under cheap labels, where people judged those of `result`, a random sample of
+        them. Means, intervals and tests are then those of `rd.prediction_powered`, and metrics that are one number for
+        all lists are those of `cheap`. Where fewer than 30 lists have labels of people, or these are no random sample,
+        there is no interval and no mark.
 
     Returns
     -------
@@ -241,7 +248,11 @@ def leaderboard(
     check_value("digits", digits, NATURAL)
     STAT_OF_MODELS.check("stat", stat)
     result = with_units(result, unit_col)
+    if cheap is not None:
+        result = with_both_labels(result, cheap)
     if stat != "mean":
+        if cheap is not None:
+            raise OptionError(f"⟦cheap=⟧ and ⟦stat={stat!r}⟧ exclude each other: both labels tell means alone")
         if segments is not None or isinstance(floors, pd.DataFrame):
             what = "floors" if segments is None else "segments"
             raise OptionError(f"⟦{what}=⟧ have means, not ⟦stat={stat!r}⟧; ⟦rd.summarize⟧ takes ⟦+stat=⟧ and ⟦+by=⟧")
@@ -355,6 +366,7 @@ def notes(result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: 
     mean = result.spec.get("stat", "mean")
     said = [] if mean == "mean" else [f"Values are the {mean} over lists, not means; no difference is tested."]
     mean = f"weighted {mean}" if "weight" in result.spec else mean
+    said += result.spec.get(LABELS, [])
     directed, placed = frame["better"] != "", frame["place"].notna()
     said += [f"± is half of the {level} interval of the {mean}."] if frame["half_width"].notna().any() else []
     said += ["Arrows say whether higher or lower values are better."] if directed.any() else []

@@ -16,6 +16,7 @@ from ..errors import OptionError
 from ..evaluation.mean_tables import unit_codes
 from ..evaluation.result import Evaluation
 from ..experiments.choices import Correction
+from ..experiments.compare.cheap_labels import JUDGED, cheap_column
 from ..experiments.compare.compare_models import compare_models
 from .given_tables import direction_word, rows_by
 
@@ -70,7 +71,8 @@ def compare(
         codes[own] = code
     columns = list(columns)
     # Integers stand for models and lists: coding millions of labels again would take longer than the tests.
-    values = {name: result.per_user[name].array for name in columns}
+    named = [*columns, JUDGED, *(cheap_column(name) for name in columns)]
+    values = {name: result.per_user[name].array for name in named if name in result.per_user.columns}
     labelled = {MODEL: codes, LIST: list_places(result, rows).of_row, **values}
     if "n_pred" in result.per_user.columns:
         labelled["n_pred"] = result.per_user["n_pred"].array

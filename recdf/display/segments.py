@@ -12,6 +12,7 @@ from ..evaluation.result import Evaluation
 from ..evaluation.value_moments import GroupMoments, clustered
 from ..experiments.compare.within_segments import segment_columns, segments_of_lists
 from .given_tables import direction_word, labels
+from .joined_labels import LABELS, RESTATED, powered_means
 from .pairs import list_places, model_rows
 
 __all__: list[str] = []
@@ -65,7 +66,12 @@ def group_means(result: Evaluation, groups: SegmentGroups, columns: list[str], s
         present = np.flatnonzero(moments.rows)
         names = pd.DataFrame({GROUP: [groups.names[g] for g in present]})
         table = mean_table(names, columns, moments.take(present), {}, result.spec.get("confidence", 0.95))
-        parts.append(table.assign(model=model, column=columns * len(present)))
+        table = table.assign(model=model, column=columns * len(present))
+        if LABELS in result.spec:
+            of_group = [own[codes[own] == g] for g in present]
+            numbers = powered_means(result, [(name, rows) for rows in of_group for name in columns])
+            table[RESTATED] = numbers[RESTATED].to_numpy()
+        parts.append(table)
     found = pd.concat(parts, ignore_index=True)
     better = {name: direction_word(result, name) for name in columns}
     return found[["model", "column", "value", "ci_low", "ci_high", "n", "n_undefined"]].assign(

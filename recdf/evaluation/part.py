@@ -184,6 +184,8 @@ def measure(call: Call, part: Part) -> PartResult:
 def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[Measured, ListRows]:
     options = call.options
     pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
+    if part.true is not None and not isinstance(part.true, Mapping):  # whose users count without items too
+        part = replace(part, true=as_frame(part.true, "true", options.user_col, options.item_col))
     with (
         call.match_part(part.true, pred, part.by_values, part.whole, findings) as matched,
         Progress(len(call.requests), "evaluate") as progress,

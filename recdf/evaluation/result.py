@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError
+from ..formats.trec_files import write_trec_values
 from ..inputs.options import as_columns
 from .publishing import settle_folder
 from .received import check_received
@@ -134,6 +135,35 @@ class Evaluation(Result):
         True
         """
         write_tables(folder, self.per_user, self.summary, self.spec, overwrite=overwrite)
+
+    def to_trec(self, path: Any) -> None:
+        """Write the values of all lists and their means as trec_eval -q prints them.
+
+        Parameters
+        ----------
+        path : path
+            The file to write: a line for each metric and list, then one for each metric and "all", the mean. Values
+            have four decimals, as those of trec_eval. A metric that trec_eval has is called as there: ndcg_cut_10, P_5,
+            map_cut_10, and where no list is cut map, ndcg (from k = 1000) or recip_rank. Undefined values are left out.
+
+        Raises
+        ------
+        OptionError
+            If the result has several models (`by=`), or a list key of several columns.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, recdf as rd
+        >>> result = rd.evaluate({"u": {"a": 1}}, {"u": ["b", "a"]}, ["precision@5", "mrr@1000"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.to_trec(path := pathlib.Path(folder, "values.txt"))
+        ...     print(path.read_text().expandtabs(4), end="")
+        P_5                     u   0.2000
+        recip_rank              u   0.5000
+        P_5                     all 0.2000
+        recip_rank              all 0.5000
+        """
+        write_trec_values(self.per_user, self.summary, self.spec, path)
 
     def summarize(self, by: str | Sequence[str] | None = None, **options: Any) -> pd.DataFrame:
         """Reduce the lists to means or other statistics: `rd.summarize` of this evaluation.

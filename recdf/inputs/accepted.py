@@ -47,6 +47,8 @@ class OptionArguments(TypedDict, total=False):
     item_col: str
     true_cols: Mapping[str, str] | None
     pred_cols: Mapping[str, str] | None
+    items_sep: str | None
+    wide: str | Sequence[str] | None
     score_col: str | Literal[False] | None
     rank_col: str | None
     relevance_col: str | Literal[False] | None

@@ -28,6 +28,10 @@ class Convention:
     order : {"rank", "score", "row"}
         Which column orders `pred` when neither `score_col` nor `rank_col` is given: one named `rank`, else
         `score`; one named `score`, else `rank`; or row order.
+    score_bits : {64, 32}
+        With 32, scores of `pred` that are equal as 32-bit floats are equal.
+    not_judged : {"raise", "keep"}
+        Whether a null or negative relevance is an error, or an item of the pool that nobody judged.
     options : mapping
         Defaults of the shared options, such as {"users": "pred"}.
     metrics : mapping
@@ -49,6 +53,8 @@ class Convention:
     library: str = ""
     rules: str = ""
     order: Literal["rank", "score", "row"] = "rank"
+    score_bits: Literal[64, 32] = 64
+    not_judged: Literal["raise", "keep"] = "raise"
     options: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     undefined: Mapping[str, Literal["n_true", "n_pred"]] = field(default_factory=dict)
@@ -68,15 +74,15 @@ CONVENTIONS: dict[str, Convention] = {
     for record in (
         Convention(
             name="trec_eval", library="trec_eval 9, by pytrec_eval-terrier 0.5.11",
-            rules="The defaults of recdf, ordered by score: larger item id first among equal scores. A list without "
-            "relevant items has the value 0 and counts in the mean.",
-            order="score", options={"undefined": "zero"},
+            rules="The defaults of recdf, ordered by score in 32 bits: larger item id first among equal scores. A list "
+            "without relevant items has the value 0 and counts in the mean. A negative relevance says not judged.",
+            order="score", score_bits=32, not_judged="keep", options={"undefined": "zero"},
             metrics=_metrics("hitrate hits precision recall rprecision mapr mrr ndcg bpref infap normalized_gain "
                 "utility", rbp={"p": 0.9}, rbp_residual={"p": 0.9}, f1={"divisor": "shown"},
                 iprecision={"rounding": "trec9"}, pair_accuracy={"within": "judged"}),
             differs={
-                "*": "trec_eval keeps scores in 32 bits: scores that differ less than that are ties for it. "
-                "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of true.",
+                "*": "pytrec_eval reports only users with recommendations; recdf, like trec_eval -c, all users of "
+                "true.",
                 "rbp": "trec_eval 10 scales gains above 1 by bounds that it reads before it sets them.",
                 "pair_accuracy": "Its prefs_simp puts the smaller item id first among equal scores.",
             },
@@ -120,6 +126,7 @@ CONVENTIONS: dict[str, Convention] = {
                 mapr={"normalizer": "achievable"}, ndcg=BINARY, auc={"tied": "ranked", "one_class": "share"},
                 surprisal={"normalize": True, "divisor": "k"}, unexpectedness={"divisor": "k"}),
             differs={
+                "categories": "RePlay leaves equal scores in no defined order.",
                 "unseen": "RePlay gives 1 to a user without recommendations; recdf leaves it undefined.",
                 "unexpectedness": "RePlay gives 0 to a user without recommendations or baseline; recdf gives 1.",
             },

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, closest, kind_of
-from .frames import as_frame
-from .options import DESCRIPTION, NAMES, NAMES_OF, Function, Options, as_columns, parameters
+from .frames import as_frame, engine_of
+from .list_cells import item_lists
+from .options import DESCRIPTION, NAMES, NAMES_OF, OPTIONS, Function, Options, as_columns, parameters
 
 # What orders `pred`: an option of a call replaces the other one of its project.
 ONE_OF_TWO = {"score_col": "rank_col", "rank_col": "score_col"}
@@ -55,7 +56,17 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
             check_names_of_columns(names, role, found)
             renamed = renamed_columns if argument == role else lambda path, names, _: NamedFiles(path, names)
             found[argument] = renamed(found[argument], names, role)
-    return found
+    form = {name: OPTIONS[name].constraint.check(name, found.get(name)) for name in ("items_sep", "wide")}
+    return found | _long_frames(found, *form.values()) if any(form.values()) else found
+
+
+def _long_frames(found: Mapping[str, Any], sep: str | None, wide: Any) -> dict[str, pd.DataFrame]:
+    """Return those of the frames that are in memory, with one item in a row."""
+    user, item = (found.get(name, getattr(Options, name)) for name in ("user_col", "item_col"))
+    there = [role for role in ("true", "pred", "base", "log", "exclude") if found.get(role) is not None]
+    frames = {role: as_frame(found[role], role, user, item) for role in there if engine_of(found[role]) is None}
+    lists = item_lists(frames, item, sep, wide)
+    return {role: lists[role].frame(one) for role, one in frames.items() if not isinstance(found[role], Mapping)}
 
 
 def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> None:

@@ -17,16 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
-from .ids import as_series
+from .ids import as_arrow, as_series
+from .list_cells import ItemLists
 from .options import as_columns, collected
 
 
 def as_frame(
     data: Any, role: str, user_col: str | Sequence[str] = "user_id", item_col: str = "item_id"
 ) -> pd.DataFrame:
-    """Return `data` as a DataFrame. A frame is returned as it is, and an Arrow stream is read without a copy."""
+    """Return `data` as a DataFrame with one item in a row. A long frame is returned as it is."""
     if isinstance(data, pd.DataFrame):
-        return _plain_frame(data)
+        return _plain_frame(ItemLists(role, item_col).frame(data))
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
             raise ColumnError(f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
@@ -40,12 +41,12 @@ def as_frame(
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
-        return frame
+        return _plain_frame(ItemLists(role, item_col).frame(frame))
     hint = ""
     if isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
-        hint = f"; read the file first, as in {role} = pandas.read_parquet({role}), or call rd.evaluate_parquet"
+        hint = f"; read the file first, as in {role} = rd.read({role}), or call rd.evaluate_parquet"
     raise TypeError(
         f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"
@@ -54,13 +55,17 @@ def as_frame(
 
 def refuse_engine_frame(data: Any, role: str) -> None:
     """Raise for a frame of Spark or Dask, whose rows have no order and may not fit in memory."""
-    engine = {"pyspark": "spark", "dask": "dask"}.get(type(data).__module__.partition(".")[0])
-    if engine is not None:
+    if (engine := engine_of(data)) is not None:
         raise TypeError(
             f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect the rows first. The "
             "rows of its result come into memory by result.to_pandas(); for an experiment larger than memory, call "
             "result.variant_moments"
         )
+
+
+def engine_of(data: Any) -> str | None:
+    """Return the engine whose frame this is."""
+    return {"pyspark": "spark", "dask": "dask", "dask_expr": "dask"}.get(type(data).__module__.partition(".")[0])
 
 
 def plain_table(table: pa.Table) -> pa.Table:
@@ -77,8 +82,7 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     for i, dtype in enumerate(frame.dtypes):
         if not isinstance(dtype, pd.ArrowDtype) or not _is_odd(dtype.pyarrow_dtype):
             continue
-        array = pa.array(frame.iloc[:, i].array)
-        plain = plain_column(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+        plain = plain_column(as_arrow(frame.iloc[:, i]))
         if plain is not None:
             of_arrow: Any = pd.ArrowDtype(plain.type)
             changed[i] = pd.Series(of_arrow.__from_arrow__(plain), index=frame.index)
@@ -288,6 +292,8 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
         if kind == "item" and role in ("true", "pred") and users and len(rest) > 1:
             scores = all(pd.api.types.is_float_dtype(dtype) for dtype in frame[rest].dtypes)
             into = f"var_name={name!r}, value_name='score'" if scores else f"value_name={name!r}"
+            if role == "pred" and not scores:
+                return f"; if its columns are ranks, pass ⟦+wide={rest!r}⟧, best first"
             columns = "items" if scores else "ranks"
             return f"; if its columns are {columns}, make a row of each: {role}.melt({users!r}, {into})"
         if kind == "user" and not frame.index.equals(pd.RangeIndex(len(frame))):
@@ -312,7 +318,8 @@ def read_numbers(series: pd.Series, where: str) -> np.ndarray:
         return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(dtype=np.float64)
     some = examples(series.dropna().head(5))
     held = f"{found} values ({some})" if some else f"{dtype} values"
-    raise DataError(f"{where} holds {held}; expected numbers", column=where)
+    lists = "; lists of numbers need a list of items in their row" * some.startswith(("[", "'[", "(", "array("))
+    raise DataError(f"{where} holds {held}; expected numbers{lists}", column=where)
 
 
 # Whole numbers up to here are exact as float64.

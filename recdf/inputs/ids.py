@@ -89,7 +89,7 @@ def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
     dtype = series.dtype
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         from_arrow: Any = dtype
-        return pd.Series(from_arrow.__from_arrow__(_take_chunks(_ids_to_arrow(series), rows)), dtype=dtype)
+        return pd.Series(from_arrow.__from_arrow__(_take_chunks(as_arrow(series), rows)), dtype=dtype)
     return pd.Series(series.array.take(rows), dtype=dtype)
 
 
@@ -122,7 +122,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
     if isinstance(dtype, pd.ArrowDtype):
         kind = dtype.pyarrow_dtype
         if pa.types.is_dictionary(kind):
-            array = _ids_to_arrow(series)
+            array = as_arrow(series)
             array = array.chunk(0) if array.num_chunks == 1 else array.unify_dictionaries().combine_chunks()
             categories = read_ids(pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where)
             positions = array.indices.cast(pa.int32())
@@ -137,7 +137,7 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
         ):
             return _arrow_ids(series, where)
         if pa.types.is_timestamp(kind):
-            return read_ids(_ids_to_arrow(series).to_pandas(), where)
+            return read_ids(as_arrow(series).to_pandas(), where)
     if isinstance(dtype, pd.DatetimeTZDtype):
         naive = series.dt.tz_convert("UTC").dt.tz_localize(None)
         return IdColumn(where, "datetime with time zone", naive.to_numpy(), _nulls(series))
@@ -231,7 +231,7 @@ def is_nested(dtype: Any) -> bool:
 
 
 def _nulls(series: pd.Series) -> np.ndarray | None:
-    if isinstance(series.dtype, pd.ArrowDtype) and not _ids_to_arrow(series).null_count:
+    if isinstance(series.dtype, pd.ArrowDtype) and not as_arrow(series).null_count:
         return None  # without an array of bools
     null = series.isna().to_numpy(dtype=bool)
     return null if null.any() else None
@@ -283,13 +283,14 @@ def _exact_bits(dtype: Any) -> int:
     return 24 if "32" in name or name == "float[pyarrow]" else 53
 
 
-def _ids_to_arrow(series: pd.Series) -> Any:
+def as_arrow(series: pd.Series) -> Any:
+    """Return a column as a chunked array of Arrow."""
     array = pa.array(series.array, from_pandas=True)
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _arrow_ids(series: pd.Series, where: str) -> IdColumn:
-    array = _ids_to_arrow(series)
+    array = as_arrow(series)
     text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     null = array.is_null().to_numpy(zero_copy_only=False).astype(bool) if array.null_count else None
     return IdColumn(where, "string" if text else "bytes", array, null)
@@ -358,9 +359,7 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
         raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type", column=where)
     kind = kinds.pop()
     if kind.__hash__ is None:
-        mend = "expected hashable labels"
-        if issubclass(kind, list | set | np.ndarray):
-            mend = f"expected one id in a row: DataFrame.explode({series.name!r}) makes a row of each"
-        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; {mend}", column=where)
+        mend = "one id in a row" if issubclass(kind, list | set | np.ndarray) else "hashable labels"
+        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; expected {mend}", column=where)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return IdColumn(where, name, series.to_numpy(), null)

@@ -35,6 +35,7 @@ NAMES_OF = either(
     ),
     NONE,
 )
+SOME_TEXT = either(Constraint("a text", lambda value: isinstance(value, str) and value != "", "str"), NONE)
 
 
 def option(default: Any, doc: str, constraint: Constraint | None = None) -> Any:
@@ -76,6 +77,12 @@ class Options:
         {"user_id": "customer"}. The standard name is the one that the other options and the results use.""", NAMES_OF)
     pred_cols: Mapping[str, str] | None = option(None, """
         The same for `pred`, as in {"user_id": "uid", "score": "yhat"}.""", NAMES_OF)
+    items_sep: str | None = option(None, """
+        What separates the items where one text holds all items of a list, best first, as in "7 3 9"; a blank stands for
+        any white space. They become integers if the other frame has integers.""", SOME_TEXT)
+    wide: str | Sequence[str] | None = option(None, """
+        Columns of `pred` that hold the items of a list, best first, as in ["top1", "top2"], or what the names of these
+        columns begin with, as in "top". A null is no item.""")
     score_col: str | Literal[False] | None = option(None, """
         Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col` is given, a column
         named `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]` tells which. With
@@ -275,7 +282,7 @@ def _option_records() -> dict[str, Option]:
 
 OPTIONS = _option_records()
 NAMES = tuple(OPTIONS)
-AT_THE_DOOR = ("true_cols", "pred_cols")  # these are settled before a call begins, and its record does not name them
+AT_THE_DOOR = ("true_cols", "pred_cols", "items_sep", "wide")  # the form of frames, which the record of a call lacks
 DESCRIPTION = "\n".join(one.described for one in OPTIONS.values())
 Options.__doc__ = (Options.__doc__ or "").replace("    {options}", textwrap.indent(DESCRIPTION, "    "))
 DESCRIPTION += """

@@ -234,6 +234,9 @@ def read_pred(
         return _read_ids(frame, role, None, by, options, [], findings)
     where = f"{role}[{name!r}]"
     number = read_order(column(frame, name, role), where)
+    if order["by"] == "score" and options.convention is not None and options.convention.score_bits == 32:
+        with np.errstate(over="ignore"):
+            number = number.astype(np.float32).astype(np.float64)
     broken = broken_order(_null_numbers(number), where, order["by"])
     table = _read_ids(frame, role, number, by, options, broken, findings)
     return replace(table, descending=order["by"] == "score", number_col=name)

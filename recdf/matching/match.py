@@ -19,6 +19,7 @@ from ..errors import ColumnError, OptionError
 from ..inputs.codes import Coded, IdCodes, encode, encode_keys, first_rows
 from ..inputs.frames import as_frame, column, read_order
 from ..inputs.ids import IdColumn, read_by
+from ..inputs.list_cells import refuse_joined
 from ..inputs.options import Options, as_columns
 from ..inputs.row_rules import BrokenRows, RowsRefused
 from ..inputs.sorting import distinct
@@ -109,6 +110,7 @@ def _read_true_and_pred(
     pred_rows = read_pred(pred_frame, order, options, findings=findings)
     if findings is not None and any(found.refuses(options) for found in findings.values()):
         raise RowsRefused
+    refuse_joined(true_rows.item, pred_rows.item, [*pred_rows.keys, *pred_rows.by])
     given_ids = options.population.given
     users = None if given_ids is None else read_users(given_ids, as_columns(options.user_col))
     doors = read_sides(given, options)

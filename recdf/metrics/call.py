@@ -90,7 +90,8 @@ class Call:
             if self.options.propensity_col is not None and true is not None:
                 _refuse_propensities(request)
         options = self.options
-        if any("not_judged" in request.metric.optional for request in requests):
+        keeps = options.convention is not None and options.convention.not_judged == "keep"
+        if keeps or any("not_judged" in request.metric.optional for request in requests):
             options = options.updated(not_judged="keep")
         call = replace(self, options=options, requests=tuple(requests), item_by=item_by)
         weight = self.options.weight_name

@@ -34,6 +34,7 @@ from ..evaluation.part import Measured, PartResult, measure
 from ..inputs.codes import check_kinds
 from ..inputs.constraints import a_number, check_value
 from ..inputs.ids import IdColumn
+from ..inputs.list_cells import refuse_joined
 from ..inputs.options import check_names
 from ..inputs.sizes import sizes
 from ..matching.list_keys import key_labels
@@ -132,6 +133,8 @@ class Run(Generic[EngineFrame]):
             if all(len(head) < HEAD_LENGTH for head in self.heads.values()):
                 raise
             raise error.within(after=f" (found in the first {HEAD_LENGTH} rows; counts are of those)") from error
+        if "true" in self.frames:
+            refuse_joined(found[-1][0], found[-1][1], [one[1] for one in found[:-1]])
         for columns in found:
             check_kinds(columns)
 
@@ -139,7 +142,11 @@ class Run(Generic[EngineFrame]):
     def heads(self) -> dict[str, pa.Table]:
         """Some rows of each frame, for messages."""
         ids = [*self.needed.keys, self.call.options.item_col]
-        return {role: self.engine.head(frame, ids, HEAD_LENGTH) for role, frame in self.frames.items()}
+        lists = self.needed.lists
+        return {
+            role: lists[role].table(self.engine.head(frame, lists[role].names(ids), HEAD_LENGTH)).select(ids)
+            for role, frame in self.frames.items()
+        }
 
     def _id_columns(self) -> list[list[IdColumn]]:
         return self.needed.id_columns({role: frame_of_arrow(head) for role, head in self.heads.items()})
@@ -171,8 +178,9 @@ class Run(Generic[EngineFrame]):
         if self.needed.relevance is None:
             return self.call.knowing(max_gain=1.0)
         assert self.packed
-        work = Gains(self.needed.relevance, self.call.options, self.call.given.get("exclude"))
-        found = self.engine.each(self.frames["true"], [*work.ids, work.column], work, GAIN)
+        lists = self.needed.lists["true"]
+        work = Gains(self.needed.relevance, self.call.options, self.call.given.get("exclude"), lists)
+        found = self.engine.each(self.frames["true"], lists.names([*work.ids, work.column]), work, GAIN)
         return self.call.knowing(max_gain=max(self.engine.collect(found)["gain"].to_pylist(), default=0.0))
 
     @cached_property
@@ -199,8 +207,11 @@ class Run(Generic[EngineFrame]):
     def packed(self) -> dict[str, EngineFrame]:
         """Both frames with their rows packed by bucket."""
         return {
-            role: self.engine.each(frame, schema.names, self._packing(self.needed.keys, schema), PACKED)
-            for (role, frame), schema in zip(self.frames.items(), self.needed.schemas.values(), strict=True)
+            role: self.engine.each(
+                self.frames[role], self.needed.names(role),
+                replace(self._packing(self.needed.keys, schema), lists=self.needed.lists[role]), PACKED,
+            )
+            for role, schema in self.needed.schemas.items()
         }
 
     def _packing(self, keys: Sequence[str], schema: pa.Schema) -> Packing:
@@ -299,7 +310,7 @@ def evaluate_frames(
     call = engine_call(engine, true, asked)
     frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
     needed = Needed.of(call, {role: engine.schema(frame) for role, frame in frames.items()})
-    if needed.order["by"] == "row":
+    if needed.order["by"] == "row" and not needed.lists["pred"].hold_lists(engine.schema(pred)):
         raise no_order(call.options, frame_of_arrow(engine.schema(pred).empty_table()), engine.name)
     return EngineRun(engine, frames, needed, n_buckets).result()
 

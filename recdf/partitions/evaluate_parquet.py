@@ -120,7 +120,7 @@ def evaluate_parquet(
         call = replace(call, given=as_frames(call.given, call.options))  # made once here, since every part reads them
         true, pred = (Source(path, role, how.read_rows) for path, role in ((true_path, "true"), (pred_path, "pred")))
         files = NeededOfFiles.of_files(replace(call, files={"true": true.read, "pred": pred.read}), true, pred)
-        row_bytes = {role: one.row_bytes(files.schemas[role].names) for role, one in files.sources.items()}
+        row_bytes = {role: one.row_bytes(files.names(role)) for role, one in files.sources.items()}
         n_bytes = sum(one.n_rows * row_bytes[role] for role, one in files.sources.items())
         whole = n_bytes * how.whole_copies <= limit if buckets is None else buckets == 1
         passes = 1 if whole else 2

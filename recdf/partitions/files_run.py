@@ -298,8 +298,8 @@ class FilesRun(Run[Any]):
         """Read `true` once more, since a message shows the first wrong values in the order of the rows."""
         found: dict[str, BrokenRows] = {}
         total = BrokenRows(0)
-        for table in self.engine.chunks(self.frames["true"], self.needed.schemas["true"].names):
-            read_true(frame_of_arrow(table), self.call.options, found)
+        for table in self.engine.chunks(self.frames["true"], self.needed.names("true")):
+            read_true(frame_of_arrow(self.needed.lists["true"].table(table)), self.call.options, found)
             total += found["true"]
         return total
 

@@ -21,6 +21,7 @@ from ..evaluation.mean_tables import SUMMARY
 from ..evaluation.summary_rows import check_item_by
 from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids
+from ..inputs.list_cells import ItemLists, item_lists
 from ..inputs.options import as_columns
 from ..inputs.true_and_pred import Order, by_in_true, hints_of, order_source, read_users, relevance_source
 from ..matching.side_tables.records import read_sides
@@ -40,7 +41,8 @@ class Needed:
     """What a call reads of `true` and `pred`.
 
     schemas : for each role, the columns to read and their types · order : what ranks the rows of `pred` · relevance :
-    the column that grades the rows of `true` · given : the population that the caller gave, if any.
+    the column that grades the rows of `true` · given : the population that the caller gave, if any · lists : how the
+    rows of each frame hold items; the columns above are those of its long form.
     """
 
     call: Call
@@ -48,11 +50,15 @@ class Needed:
     order: Order
     relevance: str | None
     given: pd.DataFrame | None
+    lists: Mapping[str, ItemLists]
 
     @classmethod
     def of(cls, call: Call, schemas: Schemas) -> Self:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
         options, empty = call.options, {role: _without_rows(schema) for role, schema in schemas.items()}
+        lists = item_lists(empty, options.item_col, options.items_sep, options.wide)
+        empty = {role: lists[role].frame(frame) for role, frame in empty.items()}
+        schemas = {role: lists[role].table(schema.empty_table()).schema for role, schema in schemas.items()}
         with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows
             call.match(empty.get("true"), empty["pred"])
         _check_result_names(call)
@@ -68,7 +74,11 @@ class Needed:
         given = None if given is None else read_users(given, as_columns(options.user_col))[0]
         names = _read_names(call, empty, doors, order, relevance)
         read = {role: pa.schema([schemas[role].field(name) for name in names[role]]) for role in schemas}
-        return cls(call, read, order, relevance, given)
+        return cls(call, read, order, relevance, given, lists)
+
+    def names(self, role: str) -> list[str]:
+        """The columns to read of a frame, of which its long form is made."""
+        return self.lists[role].names(self.schemas[role].names)
 
     @cached_property
     def per_user(self) -> pa.Schema:

@@ -24,6 +24,7 @@ import pyarrow.ipc as ipc
 from ..errors import DataError
 from ..evaluation.dtypes import without_dictionary
 from ..inputs.digits import GOLDEN, LOW_BYTES
+from ..inputs.list_cells import ItemLists
 from ..inputs.sorting import offsets
 
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
@@ -69,7 +70,7 @@ class Packing:
     keys : columns of the list key · spread : a column by which rows with a null key are spread over all buckets. Such
     rows belong to no list, and would otherwise all be in one bucket · schema : the columns to keep, and their types ·
     kept : whether an engine that can keep packed rows should do so, since another job reads them again · narrow : see
-    `narrowed`.
+    `narrowed` · lists : how rows hold their items, if they may hold several.
     """
 
     keys: Sequence[str]
@@ -78,6 +79,7 @@ class Packing:
     schema: pa.Schema
     kept: bool = True
     narrow: Collection[str] | None = None
+    lists: ItemLists | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
@@ -93,7 +95,7 @@ class Packing:
 
     def dealt(self, table: pa.Table) -> Dealt:
         """Return the rows sorted by bucket."""
-        table = cast_table(table, self.schema)
+        table = cast_table(table if self.lists is None else self.lists.table(table), self.schema)
         bucket = bucket_of(table, self.keys, self.spread, self.n_buckets)
         return dealt(narrowed(table, self.narrow), bucket, self.n_buckets)
 

@@ -23,6 +23,8 @@ from ..inputs.frames import is_view
 from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
 
+LEAST_ROWS = 2**10  # are read at a time; a row may hold a long list
+
 
 class Source:
     """Parquet files that together hold one frame.
@@ -45,7 +47,8 @@ class Source:
             self.n_rows = sum(fragment.metadata.num_rows for fragment in self.fragments)
             physical = [fragment.physical_schema for fragment in self.fragments]
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{role}: {path} cannot be read as parquet: {error}") from error
+            said = "files of other formats are read by rd.read, and by recdf evaluate --stream"
+            raise DataError(f"{role}: {path} cannot be read as parquet: {error}; {said}") from error
         if not physical:
             raise DataError(f"{role}: {path} holds no parquet file")
         named = folder_columns(self.files)
@@ -90,7 +93,7 @@ class Source:
     def batches(self, names: Sequence[str], n_rows: int) -> Iterator[pa.Table]:
         """Yield tables of about `n_rows` rows with some columns."""
         held: list[pa.Table] = []
-        for piece in self._pieces(names):
+        for piece in self._pieces(names, min(self.read_rows, max(n_rows, LEAST_ROWS))):
             held.append(piece)
             if sum(map(len, held)) >= n_rows:
                 yield pa.concat_tables(held).combine_chunks()
@@ -108,7 +111,7 @@ class Source:
         some = next(self.batches(names, 1), None) if names else None
         return 8 + fixed + (some.nbytes / len(some) if some is not None and len(some) else 0)
 
-    def _pieces(self, names: Sequence[str]) -> Iterator[pa.Table]:
+    def _pieces(self, names: Sequence[str], read_rows: int) -> Iterator[pa.Table]:
         import pyarrow.parquet as pq
 
         for fragment in self.fragments:
@@ -116,7 +119,7 @@ class Source:
             # Without pre-buffering, a column chunk is decompressed page by page, so row groups may be of any size.
             with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
                 there = [self.in_files(name) for name in stored]
-                for batch in file.iter_batches(self.read_rows, columns=there, use_threads=n_threads() > 1):
+                for batch in file.iter_batches(read_rows, columns=there, use_threads=n_threads() > 1):
                     columns = {
                         name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
                         if name in known

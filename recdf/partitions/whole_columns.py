@@ -56,11 +56,12 @@ def measure_whole(files: NeededOfFiles, progress: Progress, together_rows: int) 
     """Read both frames and measure them. The labels have the dtypes that pandas would give them."""
     sources = files.sources
     tables = {
-        role: _WholeRead(source, together_rows).table(files.schemas[role].names, files.ids[role])
+        role: _WholeRead(source, together_rows).table(files.names(role), files.ids[role])
         for role, source in sources.items()
     }
     progress.add(files.n_rows)
-    found = measure(files.call, Part(frame_of_arrow(tables["true"]), frame_of_arrow(tables["pred"])))
+    frames = {role: files.lists[role].frame(frame_of_arrow(table)) for role, table in tables.items()}
+    found = measure(files.call, Part(frames["true"], frames["pred"]))
     if found.measured is None:
         return found
     by = found.measured.by

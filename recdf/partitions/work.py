@@ -23,6 +23,7 @@ from ..evaluation.part import Failure, ListRows, Part, PartResult, measure
 from ..evaluation.part_arrow import from_arrow, to_arrow
 from ..inputs.codes import encode, encode_keys
 from ..inputs.ids import read_ids
+from ..inputs.list_cells import ItemLists
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct, spans
 from ..inputs.threads import limited
@@ -135,11 +136,12 @@ class Gains:
 
     column: str
     options: Options
-    exclude: pd.DataFrame | None = None
+    exclude: pd.DataFrame | None
+    lists: ItemLists
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            frame = frame_of_arrow(known_rows(pa.Table.from_batches([batch]), self.ids))
+            frame = frame_of_arrow(known_rows(self.lists.table(pa.Table.from_batches([batch])), self.ids))
             relevance = read_relevance(frame, self.column, self.options)
             gain = gains(relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options)
             if self.exclude is not None:

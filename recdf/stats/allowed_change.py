@@ -8,7 +8,7 @@ above u. Which test of that mean is used follows from the data, once, at the cha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from .betting import STAKES, bets, last_shown, log_capital, log_capital_anytime
 from .numbers import Floats
+from .prediction_powered import LabelledUnits, PoweredMean, powered_mean
 from .student import t_p_value, t_quantile
 
 Bound = Literal["t", "betting", "anytime", ""]
@@ -51,6 +52,10 @@ class Change:
     @property
     def n(self) -> int:
         return len(self.gain)
+
+    @property
+    def df(self) -> int:
+        return self.n - 1
 
     @cached_property
     def _moments(self) -> tuple[float, float, float, float, float]:
@@ -122,7 +127,7 @@ class Change:
             if lean > 0:
                 t = min(t, 1 / (4 * lean))
                 t -= lean * (1 + 2 * t * t)
-            return float(t_p_value(t, self.n - 1, "greater"))
+            return float(t_p_value(t, self.df, "greater"))
         gains, scales, weight = self._shuffled
         low, high = self._range(change)
         s = np.clip(gains - change * scales, low, high)  # rounding may put a value outside
@@ -156,3 +161,49 @@ class Change:
         won = weight * np.maximum(gains - self.allowed * scales, low) / -low
         growth = max(float(np.log1p(stake * won).mean()) for stake in STAKES)
         return math.ceil((PROVEN_LATER - math.log(self.alpha)) / growth) if growth > 0 else math.nan
+
+
+@dataclass(frozen=True)
+class PoweredChange(Change):
+    """The same from few units that people judged and many cheap ones, with the gains and scales under both labels.
+
+    Its test is t where that of people alone is t, and where one unit more that loses all, to the judge's surprise,
+    would move the change by no more than its standard error. A good judge makes that small, and some err rarely.
+    """
+
+    gains: LabelledUnits = field(kw_only=True)
+    scales: LabelledUnits = field(kw_only=True)
+
+    @property
+    def df(self) -> int:
+        return self.n - 2
+
+    def _powered(self, change: float) -> tuple[PoweredMean, LabelledUnits]:
+        y, f, rest = (gain - change * scale for gain, scale in zip(self.gains[:3], self.scales[:3], strict=True))
+        units = self.gains._replace(y=y, f=f, rest=rest)
+        return powered_mean(y, f, rest, same=units.same), units
+
+    def _slack(self, change: float) -> tuple[float, float]:
+        found, _ = self._powered(change)
+        return found.mean, math.sqrt(found.var)
+
+    @cached_property
+    def _moments(self) -> tuple[float, float, float, float, float]:
+        gain, scale = (powered_mean(*units[:3], same=units.same).mean for units in (self.gains, self.scales))
+        return gain, scale, math.nan, math.nan, math.nan
+
+    @cached_property
+    def _spread(self) -> tuple[float, float]:
+        found, units = self._powered(self.allowed)
+        parts = units.y - found.weight * units.f, found.weight * units.rest
+        z = np.concatenate([(one - one.mean()) / len(one) for one in parts if len(one)])
+        root, loss = math.sqrt(float(z @ z)), self.reach / self.n * math.sqrt(float(self.weight @ self.weight) / self.n)
+        loss /= float(self.weight.mean())
+        return (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
+
+    @cached_property
+    def bound(self) -> Bound:
+        return "t" if self._spread[0] >= 1 else ""
+
+    def needed(self) -> float:
+        return math.nan

@@ -99,4 +99,4 @@ def _lag_one(values: Floats, day: np.ndarray, edges: list[int]) -> float:
         means = np.bincount(kinds, values[first:end]) / np.bincount(kinds)
         off[first:end] = values[first:end] - means[kinds]
     total = float(off @ off)
-    return float(off[1:] @ off[:-1]) / total * np.sqrt(len(off)) if total > 0 else 0.0
+    return float(off[1:] @ off[:-1]) / total * np.sqrt(len(off)) if total > 1e-24 * float(values @ values) else 0.0

@@ -44,32 +44,33 @@ class LabelledUnits(NamedTuple):
 
 
 def labelled_units(
-    y: Floats, f: Floats, weights: Floats | None = None, unit: npt.NDArray[np.int64] | None = None,
-    beside: Sequence[Floats] = (),
+    y: Floats, f: Floats, judged: npt.NDArray[np.bool_], weights: Floats | None = None,
+    unit: npt.NDArray[np.int64] | None = None, beside: Sequence[Floats] = (),
 ) -> LabelledUnits:  # fmt: skip
-    """Return the units of some lists; `y` is NaN where nobody judged, and lists without f do not count.
+    """Return the units of lists that people judged, and of the rest. Both kinds of values may be undefined (NaN).
 
-    A unit with the sum S = Σ w x of its lists and W = Σ w has the value m + (S − m·W)/W̄, where m = ΣS/ΣW: the mean of
-    these values is m, and its standard error is that of the ratio.
+    A unit with the sum S = Σ w x of its lists and W = Σ w, over those that are defined, has the value m + (S − m·W)/W̄,
+    where m = ΣS/ΣW: the mean of these values is m, and its standard error is that of the ratio. A judged list where y
+    is undefined and f is not so counts in f, as such lists do among the rest. Lists without any value do not count.
     """
-    there, rest = ~np.isnan(y) & ~np.isnan(f), np.isnan(y) & ~np.isnan(f)
-    share = float(there.sum() / max(there.sum() + rest.sum(), 1))
-    if weights is None and unit is None:
-        return LabelledUnits(y[there], f[there], f[rest], share, (), [(one[there], one[rest]) for one in beside])
-    of = np.arange(len(y)) if unit is None else unit
-    totals = [np.bincount(of[at], None if weights is None else weights[at], len(y)) for at in (there, rest)]
-
-    def values(x: Floats, side: int) -> Floats:
-        at, total = (there, rest)[side], totals[side]
-        sums, own = np.bincount(of[at], x[at] if weights is None else (weights * x)[at], len(y)), total > 0
+    known = ~(np.isnan(y) & np.isnan(f))
+    sides = judged & known, ~judged & known
+    n_defined = [int(np.count_nonzero(side & ~np.isnan(f))) for side in sides]
+    share = n_defined[0] / max(sum(n_defined), 1)
+    every = [(y, 0), (f, 0), (f, 1), *((one, side) for one in beside for side in (0, 1))]
+    if weights is None and unit is None and not any(np.isnan(x[sides[side]]).any() for x, side in every):
+        found = [x[sides[side]] for x, side in every]
+        return LabelledUnits(found[0], found[1], found[2], share, (), [*zip(found[3::2], found[4::2], strict=True)])
+    of, w = np.arange(len(y)) if unit is None else unit, np.ones(len(y)) if weights is None else weights
+    own = [np.bincount(of[side], w[side], len(y)) > 0 for side in sides]
+    found = []
+    for x, side in every:
+        at = sides[side] & ~np.isnan(x)
+        total, sums = np.bincount(of[at], w[at], len(y))[own[side]], np.bincount(of[at], (w * x)[at], len(y))[own[side]]
         mean = sums.sum() / max(total.sum(), 1e-300)
-        return np.asarray(mean + (sums - mean * total)[own] / total[own].mean() if own.any() else sums[own])
-
-    both = (totals[0] > 0) & (totals[1] > 0)
-    same = [np.flatnonzero(both[total > 0]) for total in totals]
-    columns = [(values(one, 0), values(one, 1)) for one in beside]
-    share = float(totals[0].sum() / max(totals[0].sum() + totals[1].sum(), 1e-300))
-    return LabelledUnits(values(y, 0), values(f, 0), values(f, 1), share, same, columns)
+        found.append(mean + (sums - mean * total) / max(float(total.sum()) / max(len(total), 1), 1e-300))
+    same = [np.flatnonzero((own[0] & own[1])[one]) for one in own]
+    return LabelledUnits(found[0], found[1], found[2], share, same, [*zip(found[3::2], found[4::2], strict=True)])
 
 
 def powered_mean(

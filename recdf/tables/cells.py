@@ -61,7 +61,7 @@ def brief(value: Any) -> str:
         return ""
     if isinstance(value, pd.Timestamp):
         return f"{value:%Y-%m-%d}"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    return str(value) if not isinstance(value, float) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def interval(low: Any, high: Any, form: str) -> str:

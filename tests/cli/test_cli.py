@@ -95,7 +95,7 @@ def test_every_option_has_an_argument_that_reaches_the_result(capsys, files):
         "undefined": "zero",
         "like": "trec_eval",
     }
-    assert set(given) | {"score_col", "true_cols", "pred_cols"} == set(NAMES)
+    assert set(given) | {"score_col", "true_cols", "pred_cols", "items_sep", "wide"} == set(NAMES)
     true = TRUE.assign(weight=[2.0, 2.0, 1.0], observed=[0.5, 0.1, 1.0])
     true.to_parquet("true.parquet", index=False)
     arguments = []
@@ -269,7 +269,7 @@ def test_usage_errors(capsys, arguments, expected):
         (["-m", "mrr", "--true", "empty.csv"], "empty.csv cannot be read"),
         (["-m", "mrr", "--true", "latin.csv"], "latin.csv cannot be read"),
         (["-m", "mrr", "--true", "long_row.csv"], "long_row.csv cannot be read"),
-        (["-m", "mrr", "--true", "notes.txt"], "expected a .parquet, .csv or .tsv file"),
+        (["-m", "mrr", "--true", "notes.txt"], "its first line is 'user_id,item_id'; name its format"),
         (["-m", "mrr", "--out", "true.csv/results"], "true.csv"),
     ],
 )

@@ -166,6 +166,29 @@ def test_a_wrong_value_of_config_names_the_file_too(capsys):
     assert "--config job.toml: k = 'five': invalid int value" in fails(capsys, *CALL, "--config", "job.toml")
 
 
+def test_only_what_is_used_is_said(capsys):
+    write(f'results = "other"\nquiet = true{PROJECT}')
+    _, err = summary(capsys, *CALL, "-k", "4", "--true-cols", "user_id=customer")
+    options = "--quiet --pred-cols=user_id=uid --pred-cols=score=yhat"
+    assert err == f"recdf: options of recdf.toml: {options}\n"  # though the file asks for quiet
+    assert run(capsys, *CALL, "--out", "out", "-q")[2] == ""
+    write('results = "out"\nformat = "json"')
+    code, out, err = run(capsys, "report", "--out", "page.html")
+    assert (code, err) == (0, "recdf: options of recdf.toml: out --format=json\n"), out
+    code, _, err = run(capsys, "report", "absent", "--out", "page.html")
+    assert (code, err.splitlines()[0]) == (2, "recdf: options of recdf.toml: --format=json")
+
+
+def test_the_current_folder_was_removed(capsys, folder, monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    files = ["--true", folder / "true.parquet", "--pred", folder / "pred.parquet"]
+    code, _, err = run(capsys, "evaluate", *files, "-m", "recall", *TYPED)
+    assert code == 0, err
+
+
 def test_a_named_file_that_has_no_options(capsys):
     write("[project]\nname = 'x'", "pyproject.toml")
     assert "--project pyproject.toml has no table [tool.recdf]" in fails(capsys, *CALL, "--project", "pyproject.toml")

@@ -29,10 +29,6 @@ def test_command_line(tmp_path, capsys):
     assert capsys.readouterr().out + "\n" == printed.out[: printed.out.index("wrote")]
     assert main([*arguments, "--memory-limit", "20XB"]) == 2
     assert "--memory-limit" in capsys.readouterr().err
-    (tmp_path / "true.csv").write_text("user_id,item_id\n1,2\n")
-    arguments[2] = str(tmp_path / "true.csv")
-    assert main([*arguments, "--stream"]) == 2
-    assert "--stream reads parquet" in capsys.readouterr().err
 
 
 def test_command_line_with_a_glob_and_files_of_items_and_users(tmp_path, capsys):

@@ -147,9 +147,9 @@ def test_two_results_of_one_day_are_refused(tmp_path):
 
 def test_unknown_metrics_days_and_columns_are_refused(job):
     history = rd.History(job)
-    with pytest.raises(rd.OptionError, match="are in no result"):
+    with pytest.raises(rd.OptionError, match="no result has metrics="):
         history.changes("ndcg@5")
-    with pytest.raises(rd.OptionError, match="is in no result"):
+    with pytest.raises(rd.OptionError, match="no result has metric="):
         rd.plot.history.data(history, "ndcg@5")
     with pytest.raises(rd.DataError, match="no result is from"):
         rd.History(job, since="2027-01-01", until="2027-02-01")

@@ -105,7 +105,7 @@ def test_the_variance_is_that_of_the_strata():
     assert row["se"] ** 2 == pytest.approx(sum(parts) + between, rel=1e-9)
 
 
-def test_lists_whose_metric_one_kind_of_labels_leaves_undefined_withhold_the_verdict():
+def test_lists_whose_metric_one_kind_of_labels_leaves_undefined_withhold_the_verdict_of_a_drawn_sample():
     """A list in which people find nothing relevant has no ndcg; those that have one are no random sample of all."""
     _, people, judge, pred = population()
     own = people[people["user_id"] % 4 == 0]
@@ -115,11 +115,10 @@ def test_lists_whose_metric_one_kind_of_labels_leaves_undefined_withhold_the_ver
             for one in (own, judge)
         )
         for baseline in (None, "old"):
-            found = rd.prediction_powered(human, cheap, baseline=baseline)
+            chosen = {"probability_col": "p", "metrics": ["ndcg@3", "precision@3"]}
+            found = rd.prediction_powered(human.assign(p=0.25), cheap, baseline=baseline, **chosen)
             assert found["warning"].tolist() == warnings * (2 if baseline is None else 1)
             assert ((found["verdict"] == "cannot tell") == (found["warning"] != "")).all()
+        # Where all lists had the same chance, the estimate allows for such lists.
         compared = rd.compare_models(human, baseline="old", cheap=cheap)
-        assert [word in text for word, text in zip(warnings, compared["warning"], strict=True)] == [True, True]
-        assert compared["verdict"].str.startswith("check: undefined for different lists").tolist() == [
-            word != "" for word in warnings
-        ]
+        assert not compared["verdict"].str.startswith("check").any()

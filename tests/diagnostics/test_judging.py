@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import recdf as rd
 
@@ -63,6 +64,20 @@ def test_agreement_equals_oracles(level: Any, seed: int) -> None:
             one = {"labels": [grade], "average": "macro", "zero_division": np.nan}
             assert row[f"recall_{grade}"] == pytest.approx(metrics.recall_score(x, y, **one), nan_ok=True)
             assert row[f"precision_{grade}"] == pytest.approx(metrics.precision_score(x, y, **one), nan_ok=True)
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_intervals_of_agreement_are_near_those_of_the_jackknife_over_users(level: Any) -> None:
+    human, cheap = random_labels(3, 400)
+    row = agree(human, cheap, level=level).iloc[0]
+    users = human["user_id"].unique()
+    without = pd.DataFrame([agree(human[human["user_id"] != u], cheap, level=level).iloc[0] for u in users])
+    reach = stats.t.ppf(0.975, len(users) - 1)
+    for name, low in (("kappa", "kappa_low"), ("weighted_kappa", "weighted_kappa_low"), ("alpha", "alpha_low")):
+        values = without[name].astype(float)
+        se = np.sqrt((len(users) - 1) / len(users) * ((values - values.mean()) ** 2).sum())
+        assert (row[name] - row[low]) / reach == pytest.approx(se, rel=0.05)
+        assert row[f"{name}_high"] == pytest.approx(2 * row[name] - row[low])
 
 
 def test_agreement_by_hand() -> None:

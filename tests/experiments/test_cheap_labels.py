@@ -202,7 +202,8 @@ def test_units_with_judged_and_unjudged_lists_are_covered():
         unit = np.repeat(np.arange(600), rng.integers(1, 5, 600))
         y = 0.1 + 0.2 * rng.normal(size=600)[unit] + 0.1 * rng.normal(size=len(unit))
         f = 0.6 * y + 0.1 * rng.normal(size=600)[unit] + 0.05 * rng.normal(size=len(y))
-        units = labelled_units(np.where(rng.random(len(y)) < 0.1, y, np.nan), f, None, unit)
+        judged = rng.random(len(y)) < 0.1
+        units = labelled_units(np.where(judged, y, np.nan), f, judged, None, unit)
         low, high = powered_interval(powered_mean(units.y, units.f, units.rest, "open", units.same), 0.95)
         covered.append(low <= 0.1 <= high)
     assert np.mean(covered) >= 0.95 - 3 * (0.95 * 0.05 / 400) ** 0.5
@@ -224,7 +225,7 @@ def test_lists_that_are_no_random_sample_withhold_the_verdict_of_a_comparison():
     human, cheap, _ = two_models(900)
     best = cheap[cheap["model"] == "old"].nlargest(60, "ndcg@10")["user_id"]
     table = rd.compare_models(human[human["user_id"].isin(best)], "ndcg@10", baseline="old", cheap=cheap)
-    assert table["verdict"].tolist() == ["check: people judged no random sample"]
+    assert table["verdict"].tolist() == ["check: lists of people not random"]
     assert "not_random" in table["warning"].iloc[0]
 
 
@@ -251,7 +252,10 @@ BAD_COMPARISONS = [
     (lambda h, c: (h, c.drop(columns="model")), {}, rd.ColumnError, "model"),
     (lambda h, c: (h, c.rename(columns={"ndcg@10": "ndcg@5"})), {}, rd.ColumnError, "ndcg@10"),
     (lambda h, c: (h[(h["model"] == "old") | (h.index % 2 == 0)], c), {}, rd.DataError, "has a value for"),
-    (lambda h, c: (h, {"old": c}), {}, rd.OptionError, "another form"),
+    (lambda h, c: (h, {"old": c}), {}, TypeError, "cheap is"),
+    (lambda h, c: ({"old": h, "new": h}, c), {}, rd.OptionError, "the same form"),
+    (lambda h, c: (h.assign(w=1.0), c), {"weight_col": "w"}, rd.ColumnError, "cheap has no column 'w'"),
+    (lambda h, c: (h.assign(part="a"), c), {"by": "part"}, rd.ColumnError, "cheap has no column 'part'"),
     (lambda h, c: (h, "cheap.parquet"), {}, TypeError, "cheap is"),
 ]  # fmt: skip
 
@@ -270,3 +274,26 @@ def test_a_metric_that_is_defined_otherwise_under_cheap_labels_is_an_error():
     cheap = rd.evaluate(shop.true, shop.pred, {"ndcg@10": "ndcg@20"}, by="model")
     with pytest.raises(rd.OptionError, match="evaluate both alike"):
         human.compare_models("ndcg@10", cheap=cheap)
+
+
+def test_lists_where_people_find_nothing_relevant_do_not_bias_the_mean_of_the_others():
+    """The metric of people is undefined where the judge sees least; the mean is that over the lists that have one."""
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(300):
+        taste = rng.beta(2, 3, 2000)
+        f = 0.8 * taste + rng.normal(0, 0.08, 2000)
+        defined = rng.random(2000) < np.clip(3 * taste, 0, 1)
+        y = np.where(defined, taste, np.nan)
+        human = pd.DataFrame({"user_id": np.arange(200), "m": y[:200]})
+        found = rd.prediction_powered(human, pd.DataFrame({"user_id": np.arange(2000), "m": f}), "m").iloc[0]
+        covered.append(found["ci_low"] <= MEAN_OF_DEFINED <= found["ci_high"])
+    assert np.mean(covered) >= 0.95 - 3 * (0.95 * 0.05 / 300) ** 0.5
+
+
+def mean_of_defined():
+    taste = np.random.default_rng(1).beta(2, 3, 2_000_000)
+    share = np.clip(3 * taste, 0, 1)
+    return (taste * share).sum() / share.sum()
+
+
+MEAN_OF_DEFINED = mean_of_defined()

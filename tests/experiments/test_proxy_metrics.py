@@ -119,6 +119,8 @@ def test_what_the_data_cannot_tell_has_no_verdict(n, noise, warning):
 
 
 BAD = [
+    (lambda t: t, {"cov": {("y", "x"): "c"}}, rd.OptionError, "for pairs of"),
+    (lambda t: t, {"cov": 0.5}, rd.OptionError, "cov=0.5"),
     (lambda t: t.head(2), {}, rd.DataError, "at least 3 experiments"),
     (lambda t: t.assign(x_se=0.0), {}, rd.DataError, "not above 0 in 20 of 20"),
     (lambda t: t.assign(x=np.nan), {}, rd.DataError, "null in 20 of 20"),
@@ -127,7 +129,7 @@ BAD = [
     (lambda t: t.assign(c=9.0), {"cov": "c"}, rd.DataError, "expected a covariance"),
     (lambda t: t.assign(e=1), {"experiment_col": "e"}, rd.DuplicateError, "share the users of its control"),
     (lambda t: t, {"online": "x"}, rd.OptionError, "two kinds"),
-    (lambda t: t, {"offline": ["x", "true_x"], "cov": "c"}, rd.OptionError, "one column for 2 pairs"),
+    (lambda t: t, {"offline": ["x", "true_x"], "cov": "c"}, rd.OptionError, "for pairs of"),
     (lambda t: t, {"confidence": 1.5}, rd.OptionError, "confidence"),
     (lambda t: t, {"joint": "holm"}, rd.OptionError, "joint"),
     (lambda t: t, {"offline": []}, rd.OptionError, "offline= is empty"),

@@ -47,6 +47,8 @@ TAKES = {
     "item_col": is_name,
     "true_cols": is_column_names,
     "pred_cols": is_column_names,
+    "items_sep": lambda value: value is None or (isinstance(value, str) and value != ""),
+    "wide": lambda value: value is None or is_names(value),
     "score_col": lambda value: value is None or value is False or is_name(value),
     "rank_col": lambda value: value is None or is_name(value),
     "relevance_col": lambda value: value is None or value is False or is_name(value),

@@ -145,14 +145,16 @@ def test_other_missing_columns_name_the_argument(option, have, words):
         rd.evaluate(TRUE.assign(Rating=1.0), PRED, "mrr@3", **option)
 
 
-def test_wide_frames_say_melt_and_the_advice_is_right():
+def test_wide_frames_say_what_to_do_and_the_advice_is_right():
     ranks = pd.DataFrame({"user_id": [1, 2], "top1": ["x", "z"], "top2": ["a", "w"], "top3": ["y", "c"]})
     scores = pd.DataFrame({"user_id": [1, 2], "a": [0.5, 0.1], "x": [0.9, 0.2], "c": [0.1, 0.15]})
-    for pred, expected in ((ranks, (1 / 2 + 1 / 3) / 2), (scores, (1 / 2 + 1 / 2) / 2)):
-        with pytest.raises(rd.ColumnError, match=r"make a row of each: pred\.melt") as error:
-            rd.evaluate(TRUE, pred, "mrr@3")
-        long = eval(str(error.value).partition("each: ")[2], {"pred": pred})
-        assert rd.mrr(TRUE, long, 3) == pytest.approx(expected)
+    with pytest.raises(rd.ColumnError, match=r"pass wide=\['top1', 'top2', 'top3'\], best first"):
+        rd.evaluate(TRUE, ranks, "mrr@3")
+    assert rd.mrr(TRUE, ranks, 3, wide=["top1", "top2", "top3"]) == pytest.approx((1 / 2 + 1 / 3) / 2)
+    with pytest.raises(rd.ColumnError, match=r"make a row of each: pred\.melt") as error:
+        rd.evaluate(TRUE, scores, "mrr@3")
+    long = eval(str(error.value).partition("each: ")[2], {"pred": scores})
+    assert rd.mrr(TRUE, long, 3) == pytest.approx((1 / 2 + 1 / 2) / 2)
     matrix = scores.set_index("user_id").rename_axis(None)
     with pytest.raises(rd.ColumnError, match=r"pass pred.rename_axis\('user_id'\).reset_index\(\)"):
         rd.evaluate(TRUE, matrix, "mrr@3")

@@ -221,7 +221,7 @@ def page() -> str:
         "it sets the order of equal scores, the population and the parameters of metrics as that library has them.",
         "`rd.diagnostics.compare_conventions(true, pred)` computes your metrics by every convention, and says",
         "which rule makes a number differ. [Extend](extend.md#a-convention-of-your-own) says how to write a convention",
-        "of your own.",
+        "of your own. [From another library](migrate.md) has the calls of nine libraries beside those of recdf.",
         "",
         "What each library computes is compared with `recdf` and `like=` on generated frames (plain, holes, ties,",
         "graded, lists without relevant items, string ids, labelled candidates; k = 1, 5, 10, 20, 50), per user where",

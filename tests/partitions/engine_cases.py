@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 import recdf as rd
 
@@ -154,6 +155,37 @@ def case_options_of_a_project_and_names_of_columns():
     project = rd.Options(by="model", users="both", true_cols={"item_id": "sku"}, pred_cols=names)
     true = true.rename(columns={"item_id": "sku"})
     return true, pred.rename(columns=names), LISTS, {"options": project}
+
+
+def in_cells(frame, keys):
+    """One row per list, with all of its items in a cell, as Arrow has them."""
+    lists = frame.groupby(keys, as_index=False, sort=False).agg(list)
+    table = pa.Table.from_pandas(lists, preserve_index=False).replace_schema_metadata()
+    return table.to_pandas(types_mapper=pd.ArrowDtype).assign(**lists[keys])
+
+
+def case_lists_in_cells():
+    true, pred = frames(40)
+    return in_cells(true, ["user_id"]), in_cells(pred, ["model", "user_id"]), [*LISTS, "err", "hhi"], {"by": "model"}
+
+
+def case_lists_in_cells_in_their_own_order():
+    true, pred = frames(41)
+    lists = in_cells(pred.drop(columns="score"), ["model", "user_id"])
+    return true, lists, LISTS, {"by": "model", "users": "all", **side_tables()}
+
+
+def case_texts_of_items():
+    true, pred = frames(42)
+    texts = pred.astype({"item_id": str}).groupby(["model", "user_id"], as_index=False)["item_id"].agg(" ".join)
+    return true, texts, LISTS, {"by": "model", "users": "both", "items_sep": " "}
+
+
+def case_a_wide_table():
+    true, pred = frames(43)
+    pred["rank"] = pred.groupby(["model", "user_id"]).cumcount() + 1
+    wide = pred.pivot(index=["model", "user_id"], columns="rank", values="item_id").add_prefix("top").astype("Int64")
+    return true, wide.reset_index().rename_axis(columns=None), LISTS, {"by": "model", "wide": "top"}
 
 
 def case_pred_alone():

@@ -175,8 +175,8 @@ def test_a_file_is_read_once_whatever_is_needed_of_all_its_rows(tmp_path, monkey
     """`by` values and the largest gain are found while the rows are dealt; before, only the first rows are read."""
     read, pieces = {"true": 0, "pred": 0}, source.Source._pieces
 
-    def counted(self, names):
-        for piece in pieces(self, names):
+    def counted(self, names, read_rows):
+        for piece in pieces(self, names, read_rows):
             read[self.role] += len(piece)
             yield piece
 

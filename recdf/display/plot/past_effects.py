@@ -12,8 +12,9 @@ from ...diagnostics.history import History
 from ...errors import OptionError
 from ...experiments.decide.proxy_metrics import error_columns
 from ...experiments.decide.proxy_metrics import proxy_metrics as relations
+from ...experiments.experiment_columns import require
 from ...tables.cells import digits_for, interval, number, visible
-from ..given_tables import labels
+from ..given_tables import labels, need_history
 from . import space, style
 from .style import Axes
 
@@ -35,6 +36,7 @@ def _proxy_metrics_data(
     if len(found) > 1:
         raise OptionError(f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ are {len(found)} pairs; expected one of each")
     row, data = found.iloc[0], tests[[]].reset_index(drop=True)
+    require(tests, "tests", [label_col] if label_col else [])
     data["label"] = tests[label_col].map(visible).array if label_col else data.index.astype(str)
     for axis, given in (("x", error_columns("offline", offline)), ("y", error_columns("online", online))):
         for name, of in zip((axis, f"{axis}_se"), next(iter(given.items())), strict=True):
@@ -124,10 +126,11 @@ def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
     {parameters_returns}
         One row per run and series; `changed` is true at the first run of a new level.
     """
+    need_history(history)
     known = history.summary["column"].drop_duplicates().tolist()
     wanted = known[0] if metric is None else metric
     if wanted not in known:
-        raise OptionError(f"⟦metric={metric!r}⟧ is in no result; there are {known}")
+        raise OptionError(f"no result has ⟦metric={metric!r}⟧; they have {known}")
     changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
     keys = [name for name in changes.columns[: list(changes.columns).index("column")] if rows[name].nunique() > 1]
     data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)

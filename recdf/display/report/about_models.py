@@ -244,11 +244,13 @@ def users_section(subject: Subject, pen: Pen) -> Section | None:
     """Draw who gets nothing, and who gains and who loses by the best model."""
     if subject.primary not in subject.result.per_user.columns:
         return None
-    drawings = [pen(plot.users, subject.result, subject.primary)]
+    drawings = [pen(plot.users, subject.people, subject.primary)]
     if subject.pair is not None and subject.values(subject.primary)["n"].nunique() == 1:
         model, rival = subject.pair
-        drawings.append(pen(plot.winners, subject.result, subject.primary, model=model, baseline=rival))
-    return Section("users", "Users", drawings=tuple(drawings))
+        drawings.append(pen(plot.winners, subject.people, subject.primary, model=model, baseline=rival))
+    alone: Sentence = ("These are the lists that people judged, under their labels alone.",)
+    said = () if subject.people is subject.result else (alone,)
+    return Section("users", "Users", text=said, drawings=tuple(drawings))
 
 
 def exposure_section(subject: Subject, tables: ReportTables, pen: Pen) -> Section | None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from ...experiments.compare.cheap_labels import compared_labels
 from ...experiments.compare.where_both import BUT
 from ...experiments.decide.adjustment import adjustment
 from ...experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
@@ -125,7 +126,12 @@ def _of_other_numbers(subject: Subject, column: str, row: pd.Series) -> str:
     up = (row["diff"] > 0) == (subject.better(column) == "larger")
     if sign != "open" and subject.better(column) and up != (sign == "better"):
         return "check: the comparison takes the other direction for better"
-    means = [(values.get(str(row[name])), row.get(f"mean_{name}")) for name in ("model", "baseline")]
+    powered = "n_human" in row.index  # then a difference need not be that of the means, each of both labels
+    apart = values.get(str(row["model"]), np.nan) - values.get(str(row["baseline"]), np.nan)
+    if powered and sign != "open" and apart * row["diff"] < 0:
+        return "check: the means of both labels and their difference disagree"
+    of = ("baseline",) if powered else ("model", "baseline")
+    means = [(values.get(str(row[name])), row.get(f"mean_{name}")) for name in of]
     known = [(one, other) for one, other in means if pd.notna(one) and pd.notna(other)]
     if "different_lists" in str(row["warning"]) or all(np.isclose(*pair, rtol=1e-6, atol=1e-9) for pair in known):
         return ""
@@ -264,6 +270,7 @@ def belief(subject: Subject) -> list[Sentence]:
     if side != "two-sided":
         found = "larger" if side == "greater" else "smaller"
         said.append((f"The tests are one-sided: they can show that a model has {found} values, and nothing else.",))
+    said += [(text,) for text in compared_labels(table)]
     return [*said, *((text,) for text in warning_sentences(table) or ["No comparison carries a warning."])]
 
 

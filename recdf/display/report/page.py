@@ -64,6 +64,7 @@ def report(
     overwrite: bool = False, progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
     roles: Mapping[str, Any] | ExperimentPlan | None = None, history: History | None = None,
+    cheap: Evaluation | None = None,
 ) -> Path:  # fmt: skip
     """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
 
@@ -125,6 +126,10 @@ def report(
         them: the page then says whether to ship, with the reasons, and what each guardrail shows.
     history : History, optional
         Earlier results of the job: when its metrics and its data changed. It may have a page of its own.
+    cheap : Evaluation, optional
+        The same models on more lists under cheap labels, where people judged those of `result`, a random sample of
+        them. Verdict, tables and curves then use both, and say how far the cheap labels are off. Pictures of lists,
+        and the counts of who gains and who loses, are those of people.
 
     Returns
     -------
@@ -168,14 +173,14 @@ def report(
     with Progress(2, "report", progress) as shown:
         subject = None
         if result is not None or (experiment is None and off_policy is None and history is None):
-            subject = read_subject(result, baseline, k, comparison, max_rows, unit_col, metrics)
+            subject = read_subject(result, baseline, k, comparison, max_rows, unit_col, metrics, cheap)
         shown.add()
         given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time, gate, roles,
                              history=history)  # fmt: skip
         tables = read_report_tables(experiment, given)
         if subject is None:
             check_alone(tables, {"baseline": baseline, "comparison": comparison, "metrics": metrics,
-                                 "exposure": exposure, "unit_col": unit_col, "gate": gate})  # fmt: skip
+                                 "exposure": exposure, "unit_col": unit_col, "gate": gate, "cheap": cheap})  # fmt: skip
         sections = _report_sections(subject, tables, max_rows, examples)
         heading = "Evaluation of recommendations" if subject is not None else _heading(tables)
         about = _about(subject) if subject is not None else _about_users(tables)
@@ -264,6 +269,9 @@ def _about(subject: Subject) -> Sentence:
     known = {"true": "lists of true", "pred": "lists of pred", "both": "lists in true and pred", "all": "all lists"}
     who = known.get(str(options.get("users", "true")), "lists that were given")
     like = f" · as {options['like']} computes them" if options.get("like") else ""
+    if subject.people is not subject.result:
+        judged = max(map(len, model_rows(subject.people).values()), default=0)
+        like += f" · labels of people on {judged:,} of them, cheap labels on all"
     return (f"{n} {'model' if n == 1 else 'models'} · {lists:,} lists · population: {who}{like}",)
 
 

@@ -19,7 +19,8 @@ from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
 from ...tables.comparisons import COMPARISON_COLUMNS
 from ..estimate_tables import kind_of_estimates
-from ..given_tables import check_model, need, need_gate, summary_of, with_units
+from ..given_tables import check_model, need, need_gate, need_history, summary_of, with_units
+from ..joined_labels import with_both_labels
 from ..leaderboard import Leaderboard, board_of
 from ..leaderboard_values import EVERYONE, columns_of, values_frame
 from ..pairs import compare
@@ -75,6 +76,7 @@ class Subject:
     comparison: pd.DataFrame | None
     meanings: pd.DataFrame
     max_rows: int
+    people: Evaluation  # the lists with labels of people, which is `result` where there are no cheap ones
 
     @property
     def primary(self) -> str:
@@ -119,13 +121,15 @@ class Subject:
 
 def read_subject(
     result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int, unit_col: Any = None,
-    metrics: Any = None,
+    metrics: Any = None, cheap: Any = None,
 ) -> Subject:
     """Check the result and what is said about it."""
     if not isinstance(result, Evaluation):
         raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
     check_value("max_rows", max_rows, POSITIVE)
-    result = _without_attrs(with_units(result, unit_col))
+    people = result = _without_attrs(with_units(result, unit_col))
+    if cheap is not None:
+        result = with_both_labels(people, cheap)
     summary = summary_of(result)
     models = tuple(dict.fromkeys(summary["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
@@ -144,7 +148,8 @@ def read_subject(
     tests = next(iter(marked.values()), pd.DataFrame())
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
     board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests, 3)
-    return Subject(result, summary, models, columns, at, base, board, comparison, definitions(result.spec), max_rows)
+    meanings = definitions(result.spec)
+    return Subject(result, summary, models, columns, at, base, board, comparison, meanings, max_rows, people)
 
 
 def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:
@@ -200,8 +205,8 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         need(off_policy, "off_policy", OFF_POLICY, "what rd.ope_estimate returned")
     if given.gate is not None:
         need_gate(given.gate)
-    if given.history is not None and not isinstance(given.history, History):
-        raise TypeError(f"history is {kind_of(given.history)}; expected rd.History(folder)")
+    if given.history is not None:
+        need_history(given.history)
     needed = {"experiment": experiment, "health": health, "off_policy": off_policy, "over_time": given.over_time}
     needed |= dict(by_name) | dict(given.beside)
     empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]

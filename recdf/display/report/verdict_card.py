@@ -65,7 +65,8 @@ def _amount(found: Headline) -> list[Sentence]:
     if duel is None:
         return []
     pair = f"{duel.model} − {duel.rival}: "
-    users = f" {duel.gain:,} of {duel.n:,} users gain and {duel.lose:,} lose."
+    judged = " whose lists people judged" if "n_human" in duel.row.index else ""
+    users = f" {duel.gain:,} of {duel.n:,} users{judged} gain and {duel.lose:,} lose."
     together = " The interval holds for all comparisons of the page together." if duel.together > 1 else ""
     return [(f"{pair}{duel.effect}.{users}{together}{duel.warned}",)]
 

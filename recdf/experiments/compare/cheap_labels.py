@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ from ..decide.verdict import directions
 from ..experiment_columns import (
     Codes,
     Floats,
+    Mask,
     frame_of,
     key_codes,
     metric_specs,
@@ -40,8 +41,8 @@ from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
-JUDGED = "judged by people"
-UNLIKE = "undefined_differs"
+ORDER_OF_LISTS = "place of list"
+JUDGED = "judged by people"  # a column of a table that has both labels
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
 CHEAP_COLUMNS = [  # of a comparison, besides those that every one has
@@ -53,14 +54,6 @@ POWERED_COLUMNS = [
     "ci_low_human", "ci_high_human", "mean_cheap", "bias", "bias_low", "bias_high", "weight", "n_effective", "p_random",
     "confidence", "warning", "verdict",
 ]  # fmt: skip
-
-
-class Judged(NamedTuple):
-    """Lists of one model in the order of their keys, with both labels as `join_labels` returns them."""
-
-    rows: pd.DataFrame
-    lists: Codes
-    chance: Floats | None
 
 
 def prediction_powered(
@@ -117,9 +110,10 @@ def prediction_powered(
         Verdict of a mean: "both" where the joint interval is shorter, else "human alone"; of a difference "better",
         "worse", "no difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer), "not_random" (the lists
-        that people judged differ from the others, p below 0.01), "undefined_differs" (a judged list has a value under
-        one kind of labels alone, as ndcg has none where nothing is relevant: evaluate with `undefined="zero"`, or take
-        a metric that every list has, such as precision).
+        that people judged differ from the others, p below 0.01), "undefined_differs" (with probabilities: a judged list
+        has a value under one kind of labels alone, as ndcg has none where nothing is relevant; evaluate with
+        `undefined="zero"`, or take a metric that every list has, such as precision. Without them, such a list is none
+        of the mean, and the estimate allows for the lists like it that nobody judged).
 
     Raises
     ------
@@ -156,28 +150,36 @@ def prediction_powered(
     names = shared_metrics(human, cheap, metrics)
     keys = as_columns(user_col) or [one for one in list_columns(cheap) if one != model_col] or ["user_id"]
     tested = require(cheap, "cheap", as_columns(covariates))
-    sides = list(_judged_lists(human, cheap, names, keys, model_col, probability_col))
+    sides = _judged_lists(human, cheap, names, keys, model_col, probability_col)
+    if baseline is not None and baseline not in sides:
+        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {list(sides)}")
+    base = None if baseline is None else sides.pop(baseline)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     rows = []
-    for model, own, base, of in _models_beside(sides, baseline):
+    for model, own in sides.items():
+        if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(base[[ORDER_OF_LISTS, JUDGED]]):
+            raise DataError(f"{baseline} and {model} have other lists, or people judged other lists of them")
+        judged = own[JUDGED].to_numpy(bool)
         for name in names:
-            y, f = labelled_values(own.rows, name)
-            beside = [metric_values(own.rows, "cheap", one) for one in tested]
+            y, f = labelled_values(own, name)
+            beside = [metric_values(own, "cheap", one) for one in tested]
             if base is not None:
-                of_base = labelled_values(base.rows, name)
+                of_base = labelled_values(base, name)
                 y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
             there = ~np.isnan(y) & ~np.isnan(f)
             if there.sum() < 3:
                 raise DataError(f"{int(there.sum())} lists have human labels; an estimate needs at least 3")
-            if there.sum() == np.count_nonzero(~np.isnan(f)):
+            more, counted, chance, unlike = ~judged & ~np.isnan(f), judged, None, False
+            if not more.any():
                 raise DataError(NO_MORE)
-            chance = None if own.chance is None else own.chance[there]
-            unlike = undefined_differs(y, f, own.rows[JUDGED].to_numpy())
-            row = powered_row(labelled_units(y, f, beside=beside), confidence, tuning, chance, unlike)
-            row |= {"n_human": int(there.sum()), "n_cheap": int(np.count_nonzero(~np.isnan(f)) - there.sum())}
-            verdict = _verdict_of(row, of is not None, better[name])
-            rows.append({"baseline": of, "model": model, "metric": name, **row, "confidence": confidence,
-                         "verdict": verdict})  # fmt: skip
+            if probability_col is not None:  # of the lists that have both values
+                unlike = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
+                y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
+                counted, chance = there, own[probability_col].to_numpy(np.float64)[there]
+            row = powered_row(labelled_units(y, f, counted, beside=beside), confidence, tuning, chance, unlike)
+            row |= {"n_human": int(there.sum()), "n_cheap": int(more.sum()), "confidence": confidence}
+            verdict = _verdict_of(row, base is not None, better[name])
+            rows.append({"baseline": baseline, "model": model, "metric": name, **row, "verdict": verdict})
     return pd.DataFrame(rows)[POWERED_COLUMNS]
 
 
@@ -232,32 +234,35 @@ def join_labels(
     return cheap.assign(**values, **of_people, **{JUDGED: 1.0 * (row >= 0)})
 
 
-def undefined_differs(y: Floats, f: Floats, judged: Floats) -> bool:
-    """Whether a list that people judged has a value under one kind of labels alone, so that those with both differ."""
-    return bool(((np.isnan(y) != np.isnan(f)) & (judged > 0)).any())
+def labels_of_both(
+    per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str, others: Sequence[str]
+) -> tuple[Any, Any]:
+    """Return what `compare_models` takes, with both labels, and the metrics that both have.
 
-
-def labels_of_both(per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str) -> tuple[Any, Any]:
-    """Return what `compare_models` takes, with both labels, and the metrics that both have."""
+    `others` are columns that the comparison reads; they are those of `cheap`, which has all lists.
+    """
     given = getattr(cheap, "per_user", cheap)
-    if isinstance(per_user, Mapping) != isinstance(given, Mapping) or (
-        isinstance(given, Mapping) and set(per_user) != set(given)
-    ):
-        raise OptionError("cheap has other models or another form than per_user; expected the same models in both")
-    if isinstance(given, Mapping):
-        names = shared_metrics(next(iter(per_user.values())), next(iter(given.values())), metrics, "per_user")
-        return {name: join_labels(one, given[name], names, keys, "per_user") for name, one in per_user.items()}, names
-    names = shared_metrics(per_user, given, metrics, "per_user")
-    require(given, "cheap", [model_col])
-    given = given[given[model_col].isin(per_user[model_col])]
-    return join_labels(per_user, given, names, [model_col, *keys], "per_user"), names
+    if isinstance(per_user, Mapping):
+        if not isinstance(given, Mapping) or set(per_user) != set(given):
+            raise OptionError("cheap is no mapping of the same models as per_user; expected the same form of both")
+        first = next(iter(per_user))
+        names = shared_metrics(per_user[first], given[first], metrics, "per_user")
+        pairs: dict[Any, Any] = {name: (one, frame_of("cheap", given[name]), keys) for name, one in per_user.items()}
+    else:
+        names = shared_metrics(per_user, given, metrics, "per_user")
+        known: pd.DataFrame = given[given[require(given, "cheap", [model_col])[0]].isin(per_user[model_col])]
+        pairs = {"": (per_user, known, [model_col, *keys])}
+    for _, one, _ in pairs.values():
+        require(one, "cheap", others)
+    joined = {name: join_labels(own, one, names, key, "per_user") for name, (own, one, key) in pairs.items()}
+    return joined if isinstance(per_user, Mapping) else joined[""], names
 
 
 def _judged_lists(
     human: pd.DataFrame, cheap: pd.DataFrame, names: Sequence[str], keys: list[str], model_col: str,
     probability_col: str | None,
-) -> Iterator[tuple[Any, Judged]]:  # fmt: skip
-    """Give the lists of every model, in the order of the cheap labels; all together where there are no models."""
+) -> dict[Any, pd.DataFrame]:  # fmt: skip
+    """Return the lists of every model with both labels, in the order of their keys; under None without models."""
     by = [model_col] if model_col in cheap.columns and model_col not in keys else []
     chance = [] if probability_col is None else require(human, "human", [probability_col])
     for name in chance:
@@ -265,32 +270,15 @@ def _judged_lists(
         if not ((values > 0) & (values <= 1)).all():
             raise DataError(f"human[{name!r}] is not in (0, 1] everywhere; expected probabilities")
     joined = join_labels(human, cheap.assign(**dict.fromkeys(chance, 1.0)), [*names, *chance], [*by, *keys])
-    (lists,), _ = key_codes([("cheap", joined)], keys)
-    for model in joined[model_col].drop_duplicates().tolist() if by else [None]:
-        at: Codes = np.flatnonzero(joined[model_col] == model) if by else np.arange(len(joined))
-        at = at[np.argsort(lists[at], kind="stable")]
-        rows = joined.take(at).reset_index(drop=True)
-        yield model, Judged(rows, lists[at], rows[chance[0]].to_numpy(np.float64) if chance else None)
+    (joined[ORDER_OF_LISTS],), _ = key_codes([("cheap", joined)], keys)
+    rows = joined.sort_values(ORDER_OF_LISTS, kind="stable", ignore_index=True)
+    models = joined[model_col].drop_duplicates().tolist() if by else [None]
+    return {model: rows[rows[model_col] == model].reset_index(drop=True) if by else rows for model in models}
 
 
 def labelled_values(rows: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
     """The values of a metric under human labels, NaN where nobody judged, and under cheap ones."""
     return rows[name].to_numpy(np.float64), rows[cheap_column(name)].to_numpy(np.float64)
-
-
-def _models_beside(sides: list[tuple[Any, Judged]], baseline: Any) -> Iterator[tuple[Any, Judged, Judged | None, Any]]:
-    """Give every model, or every model beside the baseline, with the same lists."""
-    if baseline is None:
-        yield from ((model, own, None, None) for model, own in sides)
-        return
-    found = dict(sides)
-    if baseline not in found:
-        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {list(found)}")
-    base = found.pop(baseline)
-    for model, own in found.items():
-        if not np.array_equal(own.lists, base.lists) or (own.rows[JUDGED] != base.rows[JUDGED]).any():
-            raise DataError(f"{baseline} and {model} have other lists, or people judged other lists of them")
-        yield model, own, base, baseline
 
 
 def powered_row(
@@ -311,7 +299,7 @@ def powered_row(
     human, off = powered_interval(alone, confidence), powered_interval(bias, confidence)
     random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
     count = n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few lists may stand for many
-    doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, UNLIKE: unlike}
+    doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, "undefined_differs": unlike}
     return {
         "mean": found.mean, "se": float(np.sqrt(found.var)), "df": found.df, "ci_low": low, "ci_high": high,
         "mean_human": alone.mean, "ci_low_human": human[0], "ci_high_human": human[1],
@@ -322,6 +310,18 @@ def powered_row(
     }  # fmt: skip
 
 
+def labelled_row(
+    y: Floats, f: Floats, judged: Mask, weights: Floats | None, unit: Codes | None, confidence: float,
+    beside: Sequence[Floats] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """The same from the values of lists, with their numbers; null for fewer than three lists of people."""
+    units = labelled_units(y, f, judged, weights, unit, beside)
+    counts = {"n_human": int((judged & ~np.isnan(y)).sum()), "n_cheap": int((~judged & ~np.isnan(f)).sum())}
+    if min(counts["n_human"], len(units.y)) > 2:
+        return powered_row(units, confidence) | counts
+    return dict.fromkeys(["df", *POWERED_COLUMNS], np.nan) | counts | {"warning": "few_human"}
+
+
 def powered_pair(
     pair: Sequence[Floats], cheap: Sequence[Floats], runs: Runs, confidence: float
 ) -> tuple[tuple[float, float], dict[str, Any]]:
@@ -330,18 +330,15 @@ def powered_pair(
     The mean of the baseline is that of its own weight λ, and the other one is apart from it by the difference.
     """
     y, f, base_y, base_f = (runs.per_list(one) for one in (pair[1] - pair[0], cheap[1] - cheap[0], pair[0], cheap[0]))
-    known = ~np.isnan(f)
-    n = int(np.count_nonzero(known & ~np.isnan(y)))
-    counts = {"n_human": n, "n_cheap": int(np.count_nonzero(known)) - n}
-    if len(labelled_units(y, f, runs.weights, runs.unit_of_list).y) < 3:
-        return (np.nan, np.nan), dict.fromkeys(CHEAP_COLUMNS, np.nan) | counts | {"warning": "few_human"}
+    table = runs.table(JUDGED)
+    judged = runs.per_list(table.max(axis=0, initial=0, where=~np.isnan(table))) > 0
     found, base = (
-        powered_row(labelled_units(one, other, runs.weights, runs.unit_of_list, [base_f]), confidence)
-        for one, other in ((y, f), (base_y, np.where(known, base_f, np.nan)))
+        labelled_row(one, other, judged, runs.weights, runs.unit_of_list, confidence, [base_f])
+        for one, other in ((y, f), (base_y, np.where(np.isnan(f), np.nan, base_f)))
     )
-    found |= counts | {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
+    found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
     row = {name: found[name] for name in (*CHEAP_COLUMNS, "warning")}
-    row["estimate"] = Arm(found["mean"], found["se"] ** 2, found["df"])
+    row["estimate"] = None if np.isnan(found["mean"]) else Arm(found["mean"], found["se"] ** 2, found["df"])
     return (base["mean"], base["mean"] + found["mean"]), row
 
 
@@ -355,6 +352,8 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
         shown = row["bias_low"] > 0 or row["bias_high"] < 0
         why = "which the labels of people take out" if shown else "which may be none"
         why = why if row["weight"] > 0 else "and they tell nothing more: the labels of people count alone"
+        if "few_human" in row["warning"] or row["p_random"] < NOT_RANDOM:
+            why = "as far as these lists of people tell"
         said.append(f"The cheap labels are off by {bias} on {row['what']}, {why}.")
     return said
 
@@ -369,16 +368,17 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
 
 
 def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
-    """p of the hypothesis that people judged a random sample: Welch's t of each column, by Bonferroni."""
+    """p of the hypothesis that people judged a random sample: Student's t of each column, by Bonferroni."""
     least = 1.0
     for sides in columns:
         one, two = (moments_of(values[~np.isnan(values)]) for values in sides)
         if min(one.n, two.n) < 2:
             continue
-        parts = np.array([one.var / (one.n - 1), two.var / (two.n - 1)])
-        if parts.sum() > 0:
-            df = parts.sum() ** 2 / (parts**2 / (np.array([one.n, two.n]) - 1)).sum()
-            least = min(least, float(t_p_value((one.mean - two.mean) / np.sqrt(parts.sum()), df, "two-sided")))
+        # One variance, since a few lists may have equal values by chance.
+        df = one.n + two.n - 2
+        var = (one.var * one.n + two.var * two.n) / df * (1 / one.n + 1 / two.n)
+        if var > 0:
+            least = min(least, float(t_p_value((one.mean - two.mean) / np.sqrt(var), df, "two-sided")))
     return min(1.0, len(columns) * least)
 
 

@@ -22,12 +22,9 @@ from ..join.missing_users import zero_is_worst
 from ..settings import Settings
 from .cheap_labels import (
     CHEAP_COLUMNS,
-    JUDGED,
-    UNLIKE,
     cheap_column,
     labels_of_both,
     powered_pair,
-    undefined_differs,
 )
 from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
@@ -178,8 +175,9 @@ def compare_models(
         `n_cheap` (lists with both labels, and more with cheap ones alone), `diff_human` with `ci_low_human` and
         `ci_high_human`, `diff_cheap`, `bias` (of the difference under cheap labels) with `bias_low` and `bias_high`,
         `weight`, `n_effective` and `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by
-        itself. Warnings "few_human", "not_random" (the lists that people judged differ from the others, p below 0.01)
-        and "undefined_differs" (a list has a value under one kind of labels alone) withhold the verdict.
+        itself. Warnings "few_human" and "not_random" (the lists that people judged differ from the others, p below
+        0.01) withhold the verdict. A list where people find nothing relevant, so that the metric is undefined, is no
+        list of that mean, and the estimate allows for the lists like it that nobody judged.
 
     Raises
     ------
@@ -235,7 +233,8 @@ def compare_models(
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
     if cheap is not None:
-        per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col)
+        others = [*units, *as_columns(weight_col), *(as_columns(by) if segments is None else [])]
+        per_user, metrics = labels_of_both(per_user, cheap, metrics, keys, model_col, others)
     parts, by_cols = [(pd.DataFrame(index=[0]), per_user)], as_columns(by)
     if by_cols or segments is not None:
         taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
@@ -364,7 +363,7 @@ def _compare_pairs(
     """Row and units' sums of differences of every pair for one metric."""
     table, cheap = runs.table(metric), None
     if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
-        cheap, judged = runs.table(cheap_column(metric)), runs.table(JUDGED)
+        cheap = runs.table(cheap_column(metric))
     complete = cheap is None and not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same lists.
     averages = [runs.mean(values) for values in table] if complete else []
@@ -378,8 +377,6 @@ def _compare_pairs(
             base, model, only = paired_values(metric, table, (b, m), runs, settings.missing)
             if cheap is not None:
                 *of_cheap, more = paired_values(cheap_column(metric), cheap, (b, m), runs, settings.missing)
-                unlike = undefined_differs(base, of_cheap[0], judged[b])
-                base, model = (np.where(np.isnan(of_cheap[0]), np.nan, one) for one in (base, model))
                 only = only[0] + more[0], only[1] + more[1]
             means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
         sums, divisor = runs.unit_sums(runs.per_list(model - base))
@@ -396,8 +393,7 @@ def _compare_pairs(
             **paired_test(own, metric, settings, of_own, runs.repeated, powered.pop("estimate", None)),
         }  # fmt: skip
         if powered:
-            words = row["warning"], powered["warning"], UNLIKE * unlike
-            row |= {**powered, "warning": "; ".join(filter(None, words))}
+            row |= {**powered, "warning": "; ".join(filter(None, [row["warning"], powered["warning"]]))}
         if settings.missing == "drop" and any(only):  # the models themselves select the lists that both have
             row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
         yield row, (sums, divisor)

@@ -52,8 +52,7 @@ def where_both(
         row |= {"diff_both": float(units.mean), "se_both": float(np.sqrt(units.var))}
     if cheap and row["n_both"] > 2:
         means, found = powered_pair(pair, [np.where(both, one, np.nan) for one in cheap], runs, 0.95)
-        if "estimate" in found:
-            units = found["estimate"]
+        if (units := found["estimate"]) is not None:
             row |= {"mean_baseline_both": means[0], "mean_model_both": means[1], "diff_both": units.mean,
                     "se_both": float(np.sqrt(units.var))}  # fmt: skip
     return row

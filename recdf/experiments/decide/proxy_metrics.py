@@ -128,14 +128,16 @@ def proxy_metrics(
     x_of, y_of = ({name: _read_effects(tests, name, error) for name, error in side.items()} for side in sides)
     better = directions({name: name for side in sides for name in side}, smaller_is_better, larger_is_better)
     sign = {name: -1.0 if one == "smaller" else 1.0 for name, one in better.items()}
-    n_pairs = len(x_of) * len(y_of)
-    level = 1 - (1 - confidence) / (n_pairs if joint else 1)
+    pairs = [(name, goal) for goal in y_of for name in x_of]
+    named = {pairs[0]: cov} if isinstance(cov, str) and len(pairs) == 1 else {} if cov is None else cov
+    if not isinstance(named, Mapping) or set(named) - set(pairs):
+        raise OptionError(f"⟦cov={cov!r}⟧; expected (offline, online) → column of tests, for pairs of {pairs}")
+    level = 1 - (1 - confidence) / (len(pairs) if joint else 1)
     rows = []
-    for goal, y in y_of.items():
-        for name, x in x_of.items():
-            shared = _covariance(tests, cov, (name, goal), n_pairs, x, y)
-            row = _pair_row(x, y, shared, (sign[name], sign[goal]), level)
-            rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
+    for name, goal in pairs:
+        x, y = x_of[name], y_of[goal]
+        row = _pair_row(x, y, _covariance(tests, named.get((name, goal)), x, y), (sign[name], sign[goal]), level)
+        rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
     return pd.DataFrame(rows)[PROXY_COLUMNS]
 
 
@@ -210,13 +212,8 @@ def _numbers(tests: pd.DataFrame, name: str) -> Floats:
     return values
 
 
-def _covariance(
-    tests: pd.DataFrame, cov: Any, pair: tuple[str, str], n_pairs: int, x: PastEffects, y: PastEffects
-) -> Floats:
+def _covariance(tests: pd.DataFrame, column: str | None, x: PastEffects, y: PastEffects) -> Floats:
     """Read the sampling covariance of a pair of metrics; 0 where none is named."""
-    if isinstance(cov, str) and n_pairs > 1:
-        raise OptionError(f"⟦cov={cov!r}⟧ is one column for {n_pairs} pairs; expected (offline, online) → column")
-    column = cov if isinstance(cov, str) else (cov or {}).get(pair)
     if column is None:
         return np.zeros(len(x.diff))
     values = _numbers(tests, column)

@@ -198,8 +198,7 @@ WITHHELD = {
     "few_units": "check: few units decide",
     "denominator_differs": "check: denominator differs",
     "skewed": "check: skewed",
-    "not_random": "check: people judged no random sample",
-    "undefined_differs": "check: undefined for different lists",
+    "not_random": "check: lists of people not random",
 }
 
 # Of these verdicts, those that say that the variants are not alike, or were not assigned alike.
@@ -208,7 +207,7 @@ NOT_ALIKE = [WITHHELD[name] for name in ("sample_ratio", "shares_change", "covar
 # A comparison of models has no verdict with fewer units, or with fewer that differ.
 FEW_LISTS, FEW_UNITS = 30, 20
 # Warnings that withhold it, too.
-OF_PAIRS = ("huge_values", "different_lists", "few_users_carry", "not_random", "undefined_differs")
+OF_PAIRS = ("huge_values", "different_lists", "few_users_carry", "not_random")
 
 # What a warning of `compare_models` means to a reader.
 PAIR_WARNINGS = {
@@ -217,10 +216,8 @@ PAIR_WARNINGS = {
     "huge_values": "the values are too large to compute with",
     "different_lists": "only one of the models has a value for some lists, and the difference is that of the others",
     "missing_lists": "a model has no recommendations for some lists of the other, where it counts as 0",
-    "few_human": "fewer than 30 lists have labels of people, so that there is no verdict",
+    "few_human": "people judged lists of fewer than 30 users, so that there is no verdict",
     "not_random": "the lists that people judged are no random sample of all, so that there is no verdict",
-    "undefined_differs": "a list that people judged has a value under one kind of labels alone, so that there is no "
-    'verdict; evaluate both with undefined="zero"',
     "wilcoxon_not_mean": "the Wilcoxon test is not about the mean, which stands beside it",
     "repeated_units": "a column that repeats looks like users, whose lists are not independent; unit_col= names it",
     "mostly_zero": "95 % or more of the users get the same from both models, so that few users decide",

@@ -287,7 +287,8 @@ def test_columns_that_spark_or_arrow_cannot_compare(spark):
     }  # fmt: skip
     for value, kind in kinds.items():
         rows = spark.sql(row.format(value))
-        for options in ({"user_col": ["user_id", "x"]}, {"item_col": "x"}, {"by": "x"}, {"carry": "x"}):
+        of_items = [] if kind == "list" else [{"item_col": "x"}]  # a list of items is fine
+        for options in ({"user_col": ["user_id", "x"]}, *of_items, {"by": "x"}, {"carry": "x"}):
             with pytest.raises(rd.IdTypeError, match=rf"is .*{kind}.*; .* Convert .* with \.cast\(\"string\"\)$"):
                 rd.spark.evaluate(rows, rows, "mrr", **options)
         with pytest.raises(rd.DataError, match=r"^pred\['x'\] holds .*; expected numbers$"):

@@ -1,21 +1,21 @@
-"""Read the files of the command line to frames: parquet, CSV and TSV, without changing ids.
+"""Read files of all formats to frames, for `rd.read` and the command, without changing ids.
 
 A frame may be in one file, in all files of a folder, or in the files of a glob. Columns in the names of folders
 (day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read through fsspec.
 
-Contract: a column of a parquet file keeps its type. In text files, an id column is of integers where every file
-writes it as plain integers (7, not 007, 7.0 or +7) and no parquet file holds it as text; else it is text.
+Contract: a column keeps the type that the format gives it. In formats without types (CSV), an id column is of integers
+where every file writes it as plain integers (7, not 007, 7.0 or +7) and no other file holds it as text; else it is
+text. Any other column with a value such as 007 is text too, since it may hold ids.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -25,9 +25,12 @@ import pyarrow.compute as pc
 from ..errors import DataError, MissingExtraError, OptionError, RecdfError
 from ..inputs.data_files import cast, data_files, folder_columns, hidden, pandas_metadata, unified
 from ..inputs.door import new_names
+from .format_records import Format, format_named, format_of
+from .table_readers import InputFile
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+# How many bytes of a file are read at a time where it is not read as a whole.
+PIECE_BYTES = 2**26
+TOO_LARGE = "is larger than any number that can be stored"
 NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 
@@ -61,16 +64,15 @@ def _as_frames(
     for name, files in texts.items():
         for column in tables[name].column_names:
             text = tables[name][column]
-            found = _empty_as_null(text) if column in (*keys, *by) else _as_numbers(text)
-            if pa.types.is_floating(found.type):
-                beyond = pc.index(pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True).as_py()
-                if beyond >= 0:  # 1e400, and not inf
-                    where = f"{files.place(beyond)}, column {column}"
-                    raise DataError(f"{where}: {text[beyond]} is larger than any number that can be stored")
+            if not holds_text(text.type):
+                continue
+            found = empty_as_null(text) if column in (*keys, *by) else as_numbers(text)
+            if (beyond := beyond_numbers(text, found)) >= 0:
+                raise DataError(f"{files.place(beyond)}, column {column}: {text[beyond]} {TOO_LARGE}")
             _change(tables, name, column, found)
     for key in keys:
         having = [name for name, table in tables.items() if key in table.column_names]
-        if not any(_holds_text(tables[name].schema.field(key).type) for name in having if name not in texts):
+        if not any(holds_text(tables[name].schema.field(key).type) for name in having if name not in texts):
             _make_integers(tables, [name for name in having if name in texts], key)
     for name in texts:
         for column in set(by) & set(tables[name].column_names):
@@ -87,6 +89,17 @@ def _as_frame(table: Any) -> pd.DataFrame:
     except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
         frame = table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
     return frame
+
+
+class PathOfFormat(str):
+    """A path whose format the caller named."""
+
+    format_name: str | None
+
+    def __new__(cls, path: str, name: str | None) -> PathOfFormat:
+        found = super().__new__(cls, path)
+        found.format_name = name
+        return found
 
 
 @dataclass(frozen=True)
@@ -107,16 +120,40 @@ class FileSet:
         """Find the files."""
         name = os.fspath(path)
         if is_remote(name):
-            return cls(name, *_files_of_address(name))
-        paths = data_files(name)
+            return cls(name, *_files_of_address(str(name)))
+        paths = [name] if _is_table_folder(name) else data_files(name)
         if not paths:
             what = "holds no file" if os.path.isdir(name) else "no such file, and no file has a name like it"
             raise FileNotFoundError(f"{name}: {what if _is_pattern(name) or os.path.isdir(name) else 'no such file'}")
         return cls(name, paths)
 
     @property
+    def files(self) -> list[str]:
+        """The files themselves, also where a folder is read as one table."""
+        return self.paths if self.system else [file for path in self.paths for file in data_files(path)]
+
+    @property
+    def is_plain_parquet(self) -> bool:
+        """Whether these are parquet files of this machine, which others can read as they are."""
+        return self.format.name == "parquet" and self.system is None
+
+    @property
     def is_text(self) -> bool:
-        return is_text_file(self.paths[0])
+        return self.format.inferred
+
+    @cached_property
+    def format(self) -> Format:
+        """The format of the files, as it was given or as the first file of each ending shows it."""
+        if (given := _format_given(self.name)) is not None:
+            return given
+        files = [InputFile(path, self.system) for path in self.paths]
+        try:
+            found = {one.ending: format_of(one) for one in reversed({one.ending: one for one in files[::-1]}.values())}
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(f"{self.name} cannot be read: {error}") from error
+        if len({one.name for one in found.values()}) > 1:
+            raise DataError(f"{self.name} holds files of several kinds ({', '.join(sorted(found))}); expected one")
+        return found[files[0].ending]
 
     @cached_property
     def folder_columns(self) -> dict[str, Any]:
@@ -127,12 +164,6 @@ class FileSet:
 
         A file that lacks one of the `columns` that another file has is refused: its rows would be null there.
         """
-        endings = {_format(path) for path in self.paths}
-        single = len(self.paths) == 1 and self.paths[0] == self.name
-        if single and not endings <= {*SEPARATORS, ".parquet", ".pq"}:
-            raise DataError(f"{self.name}: expected a .parquet, .csv or .tsv file (or .csv.gz, ...)")
-        if endings & set(SEPARATORS) and len(endings) > 1:
-            raise DataError(f"{self.name} holds files of several kinds ({', '.join(sorted(endings))}); expected one")
         try:
             tables = [self._read_one(path) for path in self.paths]
             self._refuse_lacking(tables, columns)
@@ -175,20 +206,23 @@ class FileSet:
                 raise DataError(f"{lacking[0]} has no column {name!r}, which other files of {self.name} have")
 
     def _read_one(self, path: str) -> Any:
-        from pyarrow import parquet  # costs import time that other commands need not pay
+        tables = [self._named(table, path) for table in self.format.read(InputFile(path, self.system), None)]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
 
-        with ExitStack() as stack:
-            file = path if self.system is None else stack.enter_context(self.system.open(path, "rb"))
-            if is_text_file(path):
-                table = _read_text(file, path)
-            elif self.system is None:
-                table = parquet.read_table(path, partitioning=None)
-            else:
-                table = parquet.read_table(file)
+    def pieces(self) -> Iterator[Any]:
+        """Read all files in their order, piece by piece."""
+        for path in self.paths:
+            for table in self.format.read(InputFile(path, self.system), PIECE_BYTES):
+                yield self._named(table, path)
+
+    def _named(self, table: Any, path: str) -> Any:
+        """Return a table with the columns of the file's folders, under the names of the format and of the frame."""
+        if of_format := self.format.names:
+            table = table.rename_columns([of_format.get(name, name) for name in table.column_names])
         for name, values in self.folder_columns.items():
             if name not in table.column_names:
                 value = values[self.paths.index(path)]
-                kind = pa.large_string() if is_text_file(path) else values.type
+                kind = pa.large_string() if self.is_text else values.type
                 column = pa.repeat(value.cast(kind), len(table))
                 table = table.append_column(name, column.dictionary_encode() if kind == pa.string() else column)
         names = table.column_names
@@ -218,6 +252,22 @@ def _alike(tables: Sequence[Any]) -> list[Any]:
                     column = column.dictionary_encode() if encode else column.cast(column.type.value_type)
                 found[i] = table.set_column(table.column_names.index(name), name, column)
     return found
+
+
+def _format_given(path: str) -> Format | None:
+    """Return the format that the caller named."""
+    name = getattr(path, "format_name", None)
+    return None if name is None else format_named(name)
+
+
+def _is_table_folder(name: str) -> bool:
+    """Whether a folder is one table of a format, and no folder of files."""
+    if not os.path.isdir(name):
+        return False
+    given = _format_given(name)
+    with suppress(DataError):
+        return not (given or format_of(InputFile(name))).endings
+    return False
 
 
 def is_remote(path: Any) -> bool:
@@ -252,69 +302,55 @@ def _is_pattern(name: str) -> bool:
     return any(sign in name for sign in "*?[")
 
 
-def _read_text(file: Any, path: str) -> Any:
-    from pyarrow import csv  # costs import time that other commands need not pay
-
-    compression = next((name for ending, name in COMPRESSIONS.items() if path.lower().endswith(ending)), None)
-    with pa.input_stream(file, compression=compression) as stream:
-        data = stream.read()
-    layout = csv.ParseOptions(delimiter=SEPARATORS[_format(path)], newlines_in_values=True)
-    with csv.open_csv(pa.BufferReader(data), parse_options=layout) as reader:
-        names = reader.schema.names
-    if len(set(names)) < len(names):
-        raise DataError(f"{path} has two columns of one name: {', '.join(names)}")
-    types = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()))
-    return csv.read_csv(pa.BufferReader(data), parse_options=layout, convert_options=types)
-
-
-def _format(path: Any) -> str:
-    """Return the ending of the file's name, without that of its compression."""
-    endings = [ending.lower() for ending in Path(path).suffixes]
-    while endings and endings[-1] in COMPRESSIONS:
-        endings.pop()
-    return endings[-1] if endings else ""
-
-
-def is_text_file(path: Any) -> bool:
-    return _format(path) in SEPARATORS and not os.path.isdir(path)
-
-
-def _holds_text(kind: Any) -> bool:
+def holds_text(kind: Any) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _make_integers(tables: dict[str, Any], names: Sequence[str], column: str) -> None:
     """Make a text column one of integers in these tables, if all values are written as Python writes an integer."""
-    converted = {}
-    for name in names:
-        text = tables[name][column]
-        if pc.all(pc.match_substring_regex(text, "^(0|-?[1-9][0-9]*)$")).as_py() is False:
-            return
-        try:
-            converted[name] = text.cast(pa.int64())
-        except pa.ArrowInvalid:  # beyond int64
-            return
-    for name, integers in converted.items():
-        _change(tables, name, column, integers)
+    if all(are_integers(tables[name][column]) for name in names):
+        for name in names:
+            _change(tables, name, column, tables[name][column].cast(pa.int64()))
 
 
-def _empty_as_null(text: Any) -> Any:
+def are_integers(text: Any) -> bool:
+    """Whether all values are written as Python writes an integer, within 64 bits."""
+    if pc.all(pc.match_substring_regex(text, "^(0|-?[1-9][0-9]*)$")).as_py() is False:
+        return False
+    with suppress(pa.ArrowInvalid):  # beyond int64
+        text.cast(pa.int64())
+        return True
+    return False
+
+
+def empty_as_null(text: Any) -> Any:
     """Read empty fields as null. The text "NA" stays, since it may be an id."""
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
 
 
-def _as_numbers(text: Any) -> Any:
-    """Convert a column to numbers or to bools if all its values are; else return it as it is."""
+NUMBERS = (pa.int64(), pa.float64(), pa.bool_())
+
+
+def as_numbers(text: Any, kinds: Sequence[Any] = NUMBERS) -> Any:
+    """Convert a column to the first kind that takes all its values, numbers or bools; else return it as it is."""
     trimmed = pc.utf8_trim_whitespace(text)
+    if pc.any(pc.match_substring_regex(trimmed, "^[-+]?0[0-9]")).as_py():
+        return text  # as in 007, which may be an id
     null = pc.is_in(trimmed, value_set=pa.array(NULL_NUMBERS, type=text.type))
     values = pc.if_else(null, pa.scalar(None, text.type), trimmed)
-    for kind in (pa.int64(), pa.float64(), pa.bool_()):
-        try:
+    for kind in kinds:
+        with suppress(pa.ArrowInvalid):
             return values.cast(kind)
-        except pa.ArrowInvalid:
-            continue
     return text
+
+
+def beyond_numbers(text: Any, found: Any) -> int:
+    """Return the first row with a number such as 1e400, and not inf, or -1."""
+    if not pa.types.is_floating(found.type):
+        return -1
+    row: int = pc.index(pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True).as_py()
+    return row
 
 
 def _change(tables: dict[str, Any], name: str, column: str, values: Any) -> None:

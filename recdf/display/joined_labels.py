@@ -1,0 +1,75 @@
+"""One result from few labels of people and many cheap ones, for the leaderboard and the report.
+
+Contract: its rows are the lists of the cheap result, with the values of people in the columns of the metrics, null
+where nobody judged, and the cheap ones beside them, which `compare_models` knows. Means and intervals are of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import OptionError, kind_of
+from ..evaluation.mean_tables import unit_codes
+from ..evaluation.result import Evaluation
+from ..experiments.compare.cheap_labels import JUDGED, join_labels, label_sentences, labelled_row, labelled_values
+from ..experiments.decide.verdict import PAIR_WARNINGS
+from .given_tables import column_names, labels
+from .pairs import model_rows
+
+__all__: list[str] = []
+
+LABELS = "labels"  # in the spec of such a result: sentences that say what the means are made of
+RESTATED = ["value", "se", "ci_low", "ci_high", "n", "n_undefined"]
+
+
+def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
+    """Return the result of both; `people` has its units already."""
+    if not isinstance(cheap, Evaluation):
+        raise TypeError(f"cheap is {kind_of(cheap)}; expected an Evaluation, as rd.evaluate returns")
+    for name in ("user_col", "by", "metrics", "weight"):
+        if (own := people.spec.get(name)) != (other := cheap.spec.get(name)):
+            raise OptionError(f"result and cheap differ in {name}: {own} and {other}")
+    by, names = list(cheap.spec["by"]), [name for name in cheap.spec["metrics"] if name in people.per_user.columns]
+    keys = [*by, *cheap.spec["user_col"]]
+    rows, summary = join_labels(people.per_user, cheap.per_user, names, keys, "result"), cheap.summary
+    if by:  # models that people have not judged
+        rows = rows[rows.groupby(by, observed=True)[JUDGED].transform("any")].reset_index(drop=True)
+        summary = summary.merge(people.summary[by].drop_duplicates(), on=by)
+    rows.attrs = {}
+    spec = {**cheap.spec, "labels of people": people.spec}
+    spec |= {name: people.spec[name] for name in ("unit_col", "repeated_units") if name in people.spec}
+    found = Evaluation(rows, summary.assign(std=np.nan), spec)
+    places, models = model_rows(found), labels(summary, by)
+    whole = summary[spec["item_by"]].isna() if "item_by" in spec else [True] * len(summary)
+    means = enumerate(zip(models, column_names(summary, found), whole, strict=True))
+    at = [(i, model, column) for i, (model, column, own) in means if own and column in names]
+    numbers = powered_means(found, [(column, places[model]) for _, model, column in at])
+    for name in RESTATED:
+        values = summary[name].to_numpy(copy=True)
+        values[[i for i, *_ in at]] = numbers[name]
+        found.summary[name] = values
+    numbers["what"] = [f"{column} of {model}" if by else column for _, model, column in at]
+    first = numbers[[column == names[0] for *_, column in at]]
+    said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))
+    doubts = [text for word, text in PAIR_WARNINGS.items() if numbers["warning"].str.contains(word).any()]
+    spec[LABELS] = [*said, *(f"{text[0].upper()}{text[1:]}.".replace("verdict", "interval") for text in doubts)]
+    return found
+
+
+def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
+    """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it has no interval."""
+    spec, found = result.spec, []
+    for column, at in means:
+        own = result.per_user.take(at)
+        y, f = labelled_values(own, column)
+        weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
+        unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
+        row = labelled_row(y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95))
+        n_undefined = int(np.isnan(f).sum())
+        doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["warning"] else {}
+        found.append({**row, "value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined, **doubtful})
+    return pd.DataFrame(found)

@@ -1,0 +1,1 @@
+"""Files of every format as frames, and frames as files of TREC. What a format is stands in `format_records`."""

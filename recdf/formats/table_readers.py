@@ -1,0 +1,327 @@
+"""Read one file of a format to Arrow tables, as a whole or piece by piece.
+
+Contract: a reader takes an `InputFile` and the size of a piece in bytes (None: one table), and yields tables. Ids are
+text where the format says so. In formats whose columns have no types (CSV), every column is text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import DataError, MissingExtraError
+from ..inputs.frames import from_dict
+
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+# The first bytes of a file, which are enough to tell its format.
+HEAD_BYTES = 2**16
+LONG_TEXT, FLOAT = pa.large_string(), pa.float64()
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file, or the folder of a table, with the fsspec file system of an address."""
+
+    path: str
+    system: Any = None
+
+    @cached_property
+    def ending(self) -> str:
+        """The ending of the file's name in lower case, without that of its compression."""
+        endings = [ending.lower() for ending in Path(self.path).suffixes]
+        while endings and endings[-1] in COMPRESSIONS:
+            endings.pop()
+        return endings[-1] if endings else ""
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Open the file for bytes, decompressed."""
+        compression = next((how for end, how in COMPRESSIONS.items() if self.path.lower().endswith(end)), None)
+        with ExitStack() as stack:
+            file = self.path if self.system is None else stack.enter_context(self.system.open(self.path, "rb"))
+            yield stack.enter_context(pa.input_stream(file, compression=compression))
+
+    @cached_property
+    def head(self) -> bytes:
+        if self.is_folder:
+            return b""
+        with self.opened() as stream:
+            return bytes(stream.read(HEAD_BYTES))
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The first lines that are not blank, each of them whole."""
+        lines = self.head.decode("utf-8-sig", "replace").splitlines()
+        whole = lines[:-1] if len(self.head) == HEAD_BYTES and len(lines) > 1 else lines
+        return [line for line in whole if line.strip()]
+
+    @cached_property
+    def is_folder(self) -> bool:
+        return self.system is None and os.path.isdir(self.path)
+
+    @cached_property
+    def inside(self) -> list[str]:
+        """The names of files and folders in this folder."""
+        return sorted(os.listdir(self.path)) if self.is_folder else []
+
+    @cached_property
+    def schema(self) -> Any:
+        """The schema of a parquet file of this machine, with no columns if it is none."""
+        from pyarrow import parquet  # costs import time that other calls need not pay
+
+        try:
+            return parquet.read_schema(self.path) if self.head[:4] == b"PAR1" else pa.schema([])
+        except (OSError, pa.ArrowException):
+            return pa.schema([])
+
+    def cells(self, separator: str) -> list[str]:
+        """The fields of the first line."""
+        return [cell.strip('" ') for cell in self.lines[0].split(separator)] if self.lines else []
+
+
+TableReader = Callable[[InputFile, int | None], Iterator[Any]]
+
+
+def delimited(separator: str, names: Sequence[str] | None = None, quoted: bool = True) -> TableReader:
+    """Return a reader of text fields. Without `names` the first line has those of the columns.
+
+    Of `names`, those that begin with an underscore are of fields that are not read.
+    """
+
+    def read_fields(file: InputFile, piece: int | None) -> Iterator[Any]:
+        from pyarrow import csv  # costs import time that other calls need not pay
+
+        columns = names
+        quote: Any = '"' if quoted else False
+        layout = csv.ParseOptions(delimiter=separator, newlines_in_values=quoted, quote_char=quote)
+        if columns is None:
+            with file.opened() as stream, csv.open_csv(stream, parse_options=layout) as reader:
+                columns = reader.schema.names
+        if len(set(columns)) < len(columns):
+            raise DataError(f"{file.path} has two columns of one name: {', '.join(columns)}")
+        wanted = [name for name in columns if names is None or not name.startswith("_")]
+        types = csv.ConvertOptions(column_types=dict.fromkeys(columns, LONG_TEXT), include_columns=wanted)
+        rows = csv.ReadOptions(column_names=names, block_size=piece)
+        with file.opened() as raw:
+            stream = raw if names is None else pa.TransformInputStream(raw, _OneSpace())
+            if piece is None:
+                data = pa.BufferReader(stream.read())
+                yield csv.read_csv(data, rows, layout, types)
+            else:
+                with csv.open_csv(stream, rows, layout, types) as reader:
+                    yield from _pieces(reader.schema, reader, piece)
+
+    return read_fields
+
+
+class _OneSpace:
+    """Make any white space between the fields of a line one space, in the parts in which a file is read."""
+
+    def __init__(self) -> None:
+        self.rest, self.started = b"", False
+
+    def __call__(self, data: Any) -> bytes:
+        text = self.rest + bytes(data)
+        kept = text.rstrip() if data else text
+        self.rest = text[len(kept) :]
+        found = re.sub(rb"[ \t\r]*\n\s*", b"\n", re.sub(rb"[ \t]{2,}|\t", b" ", kept))
+        found = found if self.started else found.lstrip()
+        self.started |= bool(found)
+        return found
+
+
+def trec(names: Sequence[str], number: str) -> TableReader:
+    """Return a reader of lines of TREC, in which one field is a number."""
+    with_fields = with_number(delimited(" ", names, quoted=False), number)
+    none = {name: pa.array([], FLOAT if name == number else LONG_TEXT) for name in names if name[0] != "_"}
+
+    def read_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
+        yield from with_fields(file, piece) if file.lines else [pa.table(none)]
+
+    return read_lines
+
+
+def with_number(reader: TableReader, name: str) -> TableReader:
+    """Return a reader of the same text, in which one column holds numbers: integers if they are."""
+
+    def read_number(file: InputFile, piece: int | None) -> Iterator[Any]:
+        for table in reader(file, piece):
+            place = table.column_names.index(name)
+            try:
+                yield table.set_column(place, name, table[name].cast(pa.int64()))
+            except pa.ArrowInvalid:
+                yield table.set_column(place, name, table[name].cast(FLOAT))
+
+    return read_number
+
+
+def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read an atomic file of RecBole, whose header has the type of each column: user_id:token."""
+    kinds = {"token": LONG_TEXT, "float": FLOAT, "token_seq": pa.list_(LONG_TEXT), "float_seq": pa.list_(FLOAT)}
+    for table in delimited("\t", quoted=False)(file, piece):
+        columns = {}
+        for name in table.column_names:
+            own, _, kind = name.rpartition(":")
+            if kind not in kinds:
+                known = f"a type behind each name, as in user_id:token ({', '.join(kinds)})"
+                raise DataError(f"{file.path}: the header has {name!r}; expected {known}")
+            values = pc.split_pattern(table[name], " ") if kind.endswith("_seq") else table[name]
+            empty = pc.equal(table[name], "")
+            columns[own] = pc.if_else(empty, pa.scalar(None, values.type), values).cast(kinds[kind])
+        yield pa.table(columns)
+
+
+def lists_of_text(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read a submission of Kaggle: an id, and its items in one text, best first."""
+    for table in delimited(",")(file, piece):
+        if table.num_columns != 2:
+            raise DataError(f"{file.path} has {table.num_columns} columns; a submission has two: an id, and its items")
+        texts = pc.utf8_trim_whitespace(table[1].combine_chunks())
+        lists = pc.split_pattern_regex(pc.if_else(pc.equal(texts, ""), pa.scalar(None, LONG_TEXT), texts), r"\s+")
+        yield exploded(lists, {"user_id": table[0]}).rename_columns(["user_id", "rank", "item_id"])
+
+
+def exploded(lists: Any, keys: Mapping[str, Any]) -> Any:
+    """Return a row per element of an array of lists: its keys, its rank from 1, and the element."""
+    parents = pc.list_parent_indices(lists)
+    rows = parents.to_numpy()
+    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]]) if len(rows) else rows
+    rank = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)])) + 1
+    columns = {name: column.take(parents) for name, column in keys.items()}
+    return pa.table({**columns, "rank": rank, "item": pc.list_flatten(lists)})
+
+
+def items_of_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read an ItemListCollection of LensKit: the keys of a list, and its items as a list of structs."""
+    for table in parquet_tables(file, piece):
+        lists = table["items"].combine_chunks()
+        rows = exploded(lists, {name: table[name] for name in table.column_names if name != "items"})
+        items = rows["item"].combine_chunks()
+        own = dict(zip((field.name for field in items.type), items.flatten(), strict=True))
+        kept = {name: rows[name] for name in rows.column_names if name != "item"}
+        yield pa.table(kept | own)
+
+
+def parquet_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+    from pyarrow import parquet  # costs import time that other calls need not pay
+
+    if piece is None and file.system is None:
+        yield parquet.read_table(file.path, partitioning=None)
+        return
+    with ExitStack() as stack:
+        source = file.path if file.system is None else stack.enter_context(file.system.open(file.path, "rb"))
+        if piece is None:
+            yield parquet.read_table(source)
+        else:
+            data = parquet.ParquetFile(source)
+            yield from _pieces(data.schema_arrow, data.iter_batches(), piece)
+
+
+def arrow_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read an Arrow file, or an Arrow stream."""
+    with file.opened() as stream:
+        if file.head.startswith(b"ARROW1"):
+            reader = pa.ipc.open_file(stream if stream.seekable() else pa.BufferReader(stream.read()))
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        else:
+            batches = reader = pa.ipc.open_stream(stream)
+        yield from _pieces(reader.schema, batches, piece)
+
+
+def _pieces(schema: Any, batches: Iterator[Any], piece: int | None) -> Iterator[Any]:
+    """Give one table of all batches, or an empty one and one of each batch."""
+    if piece is None:
+        yield pa.Table.from_batches(batches, schema)
+    else:
+        yield schema.empty_table()
+        yield from map(pa.Table.from_batches, ([batch] for batch in batches))
+
+
+def json_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read one object per line; text that looks like a time stays text."""
+    from pyarrow import json as arrow_json  # costs import time that other calls need not pay
+
+    rest, more = b"", True
+    with file.opened() as stream:
+        while more:
+            data = stream.read() if piece is None else stream.read(piece)
+            more = piece is not None and bool(data)
+            whole, end, tail = (rest + data).rpartition(b"\n") if more else (rest + data, b"", b"")
+            rest = tail
+            if not whole.strip():
+                continue
+            options: Any = None
+            while True:
+                block = arrow_json.ReadOptions(block_size=min(len(whole) + 2, 2**31 - 1))
+                table = arrow_json.read_json(pa.BufferReader(whole + end), block, options)
+                times = {field.name: LONG_TEXT for field in table.schema if pa.types.is_timestamp(field.type)}
+                if options is not None or not times:
+                    break
+                options = arrow_json.ParseOptions(explicit_schema=pa.schema(times.items()))
+            yield table
+
+
+def json_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
+    """Read {query: {document: number}}, also within subsets and splits, as MTEB writes predictions."""
+    with file.opened() as stream:
+        found = json.loads(stream.read())
+    for labels, lists in _lists_within(found, ()):
+        graded = all(isinstance(one, int) for items in lists.values() for one in items.values())
+        frame = from_dict(lists, value_name="relevance" if graded else "score")
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        for name, label in zip(("split", "subset"), reversed(labels), strict=False):
+            table = table.append_column(name, pa.repeat(pa.scalar(label, LONG_TEXT), len(table)))
+        yield table
+
+
+def _lists_within(found: Any, labels: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Give each mapping of queries to {document: number}, and the keys that lead to it."""
+    lists = {name: one for name, one in found.items() if name != "mteb_model_meta"}
+    first = next((one for items in lists.values() for one in items.values()), None)
+    if isinstance(first, dict):
+        for name, one in lists.items():
+            yield from _lists_within(one, (*labels, name))
+    else:
+        yield labels, lists
+
+
+def of_member(reader: TableReader, member: Callable[[InputFile], str]) -> TableReader:
+    """Return a reader of a folder that reads one file in it."""
+    return lambda file, piece: reader(InputFile(os.path.join(file.path, member(file)), file.system), piece)
+
+
+def _extra(package: str, extra: str, file: InputFile) -> MissingExtraError:
+    return MissingExtraError(f"{file.path}: this table needs the package {package}: pip install 'recdf[{extra}]'")
+
+
+def delta_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise _extra("deltalake", "delta", file) from None
+    data = DeltaTable(file.path).to_pyarrow_dataset()
+    yield from _pieces(data.schema, data.to_batches(), piece)
+
+
+def iceberg_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
+    try:
+        from pyiceberg.table import StaticTable
+    except ImportError:
+        raise _extra("pyiceberg", "iceberg", file) from None
+    path = Path(file.path)
+    if path.is_dir():  # the catalog knows the present state; without it, that is the one of the highest number
+        states = path.glob("metadata/*.metadata.json")
+        path = max(states, key=lambda one: int((re.findall(r"\d+", one.name) or ["0"])[0]))
+    reader = StaticTable.from_metadata(str(path)).scan().to_arrow_batch_reader()
+    yield from _pieces(reader.schema, reader, piece)

@@ -1,0 +1,188 @@
+"""Frames and results as the files that trec_eval, pytrec_eval, ir_measures and ranx read, or that trec_eval writes."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import DataError, DuplicateError, OptionError
+from ..inputs.door import takes_columns
+from ..inputs.frames import as_frame, column, read_numbers
+from ..inputs.options import Options
+from ..inputs.true_and_pred import Order, order_source, read_pred, relevance_source
+
+
+@takes_columns("user_col", "item_col", "score_col", "rank_col", "relevance_col")
+def write_trec(
+    frame: Any, path: Any, kind: Literal["run", "qrels"] | None = None, *, tag: str = "recdf",
+    user_col: str | None = None, item_col: str | None = None, score_col: str | None = None,
+    rank_col: str | None = None, relevance_col: str | None = None, options: Options | None = None,
+) -> None:  # fmt: skip
+    """Write recommendations as a run of TREC, or what is relevant as qrels.
+
+    trec_eval orders a run by its scores, in 32 bits, and equal scores by item id as text. So that it sees the order of
+    recdf, a score that is not smaller in 32 bits than the one before it is written as the next smaller number. Where
+    `frame` has ranks, or only the order of its rows, scores count down to 1.
+
+    Parameters
+    ----------
+    frame : DataFrame, mapping, or any object with the Arrow stream interface
+        `pred` or `true`, as `rd.evaluate` takes it.
+    path : path
+        The file to write; .gz and .bz2 compress it.
+    kind : {"run", "qrels"}, optional
+        By default a run if there is a score or a rank, and qrels if there is a relevance.
+    tag : str, default "recdf"
+        Name of the run, the last field of each line.
+    user_col, item_col, score_col, rank_col, relevance_col : str, optional
+        Columns, by default those that `rd.evaluate` finds. A null relevance is written as −1: not judged.
+
+    Raises
+    ------
+    OptionError
+        If the columns do not tell the kind, or the list key has several columns.
+    DataError
+        If an id is empty, holds white space, or is a float, or if a relevance is no integer.
+    DuplicateError
+        If an item stands twice in a list, as it does in a frame of several models: write one file for each.
+    NullKeyError, ColumnError
+        As in `rd.evaluate`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, recdf as rd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = pathlib.Path(folder, "als.run")
+    ...     rd.write_trec({"u1": {"a": 0.5, "b": 0.5}}, run, kind="run", tag="als")
+    ...     print(run.read_text(), end="")
+    u1 Q0 b 1 0.5 als
+    u1 Q0 a 2 0.4999999701976776 als
+    """
+    named = {"user_col": user_col, "item_col": item_col, "score_col": score_col, "rank_col": rank_col,
+             "relevance_col": relevance_col}  # fmt: skip
+    given: dict[str, Any] = {name: one for name, one in named.items() if one is not None}
+    own = Options(**given)
+    if not isinstance(own.user_col, str):
+        raise OptionError(f"⟦user_col={own.user_col!r}⟧; a query of TREC has one id: join these columns to one first")
+    if isinstance(frame, Mapping) and kind is None:
+        raise OptionError('a mapping may be either; pass ⟦+kind="run"⟧ or ⟦+kind="qrels"⟧')
+    role = "true" if kind == "qrels" else "pred"
+    frame = as_frame(frame, role, own.user_col, own.item_col)
+    order, relevance = order_source(frame, own), relevance_source(frame, own)
+    if kind is None:
+        if (order["by"] == "row") == (relevance is None):
+            has = ", ".join(map(repr, frame.columns))
+            raise OptionError(f'the columns may be of a run or of qrels ({has}); pass ⟦+kind="run"⟧ or ⟦+kind="qrels"⟧')
+        kind = "run" if relevance is None else "qrels"
+    if kind not in ("run", "qrels"):
+        raise OptionError(f"⟦kind={kind!r}⟧; expected 'run' or 'qrels'")
+    read_pred(frame, order if kind == "run" else {"by": "row", "column": None}, own, role)  # refuses nulls
+    if (twice := frame.duplicated([own.user_col, own.item_col])).any():
+        raise DuplicateError(
+            f"{role} has {twice.sum():,} repeated (list, item) rows; of several models, write a file for each",
+            count=int(twice.sum()),
+        )
+    ids = [_one_word(column(frame, name, role), f"{role}[{name!r}]") for name in (own.user_col, own.item_col)]
+    fields = _run(frame, order, own, ids, tag) if kind == "run" else _qrels(frame, relevance, ids)
+    lines: pd.Series = functools.reduce(lambda one, two: one + " " + two, fields)
+    _write_lines(path, lines)
+
+
+def _one_word(values: pd.Series, where: str) -> pd.Series:
+    """Return ids as text that is one word each."""
+    text = values.astype(str).astype(object).reset_index(drop=True)
+    bad = text.str.contains(r"\s") | (text == "")
+    if pd.api.types.is_float_dtype(values.dtype) or bad.any():
+        some = repr(text[bad].iloc[0]) if bad.any() else f"floats such as {text.iloc[0]}" if len(text) else "floats"
+        raise DataError(f"{where} holds {some}; an id of TREC is one word: convert these ids first", column=where)
+    return text
+
+
+def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[pd.Series], tag: str) -> list[pd.Series]:
+    """Return the fields of a run, lists in the order of the frame and the best item first."""
+    name, by = order["column"], order["by"]
+    number: Any = np.arange(len(frame)) if name is None else read_numbers(frame[name], f"pred[{name!r}]")
+    rows = pd.DataFrame({"list": pd.factorize(ids[0])[0], "number": number, "item": frame[own.item_col].array})
+    rows = rows.sort_values(["list", "number", "item"], ascending=[True, by != "score", False], kind="stable")
+    lists = rows.groupby("list")["list"]
+    rank = lists.cumcount() + 1
+    score = (lists.transform("size") - rank + 1).astype(str)
+    if by == "score":
+        with np.errstate(over="ignore"):
+            short = rows["number"].to_numpy(dtype=np.float32)
+        if np.isfinite(short).all():
+            # As integers, 32-bit floats that follow each other differ by 1.
+            bits = short.view(np.int32).astype(np.int64)
+            place = pd.Series(np.where(bits < 0, -(bits & 0x7FFFFFFF), bits), index=rows.index)
+            lower = (place + rank).groupby(rows["list"]).cummin() - rank
+            bits = np.where(lower < 0, -lower | 0x80000000, lower).astype(np.uint32)
+            number = rows["number"].where(place == lower, bits.view(np.float32).astype(np.float64))
+            score = pd.Series(pa.array(number).cast(pa.string()).to_pandas().to_numpy(), index=rows.index, dtype=object)
+    word = _one_word(pd.Series([tag] * len(rows), index=rows.index, dtype=object), "tag").set_axis(rows.index)
+    user, item = (one.loc[rows.index] for one in ids)
+    return [user + " Q0", item, rank.astype(str), score, word]
+
+
+def _qrels(frame: pd.DataFrame, name: str | None, ids: list[pd.Series]) -> list[pd.Series]:
+    """Return the fields of qrels."""
+    number = np.ones(len(frame)) if name is None else read_numbers(frame[name], f"true[{name!r}]")
+    gains = pd.Series(number).fillna(-1)
+    if (odd := gains != gains.round()).any():
+        raise DataError(f"true[{name!r}] holds {gains[odd].iloc[0]:g}; a relevance of TREC is an integer")
+    return [ids[0] + " 0", ids[1], gains.astype("int64").astype(str)]
+
+
+def _write_lines(path: Any, lines: Iterable[str]) -> None:
+    with pa.output_stream(os.path.expanduser(os.fspath(path)), compression="detect") as file:
+        file.write("".join(f"{line}\n" for line in lines).encode())
+
+
+# How trec_eval calls a metric at k, and where the list is not cut; by what spec["metrics"] says of it, without k.
+TREC_MEASURES = {
+    "ndcg(gain=linear,discount=log,log_base=2,ideal=relevant,tied=ranked,average=none)": ("ndcg_cut_{}", "ndcg"),
+    "mapr(normalizer=relevant,transform=none,tied=ranked)": ("map_cut_{}", "map"),
+    "precision(divisor=k,pooled=False)": ("P_{}", None),
+    "recall(divisor=relevant)": ("recall_{}", None),
+    "hitrate": ("success_{}", None),
+    "hits": (None, "num_rel_ret"),
+    "mrr(of=first,tied=ranked)": (None, "recip_rank"),
+    "rprecision(multiple=1,at_most=None)": (None, "Rprec"),
+    "bpref": (None, "bpref"),
+    "infap": (None, "infAP"),
+}
+TREC_DEPTH = 1000  # a run of TREC is not longer
+
+
+def write_trec_values(per_user: pd.DataFrame, summary: pd.DataFrame, spec: Mapping[str, Any], path: Any) -> None:
+    """Write the values of lists and their means as trec_eval -q prints them."""
+    if spec["by"] or len(spec["user_col"]) > 1:
+        several = f"by={spec['by']!r}" if spec["by"] else f"user_col={spec['user_col']!r}"
+        raise OptionError(f"trec_eval prints one run, whose queries have one id, and the result has ⟦{several}⟧; "
+                          "evaluate one model, with one id per list")  # fmt: skip
+    users = per_user[spec["user_col"][0]].astype(str)
+    parts = []
+    longest = int(per_user["n_pred"].max()) if len(per_user) else 0
+    for number, (name, mean) in enumerate(zip(spec["metrics"], summary["value"], strict=True)):
+        called = _trec_name(spec["metrics"][name], longest) or name
+        value = per_user[name] if name in per_user.columns else pd.Series(dtype=float)
+        rows = pd.DataFrame({"user": users.reindex(value.index), "value": value, "last": False}).dropna()
+        rows = pd.concat([rows, pd.DataFrame({"user": ["all"], "value": [mean], "last": [True]})])
+        parts.append(rows.assign(metric=called, number=number, row=range(len(rows))))
+    found = pd.concat(parts).sort_values(["last", "row", "number"], kind="stable")
+    value = pd.Series(np.char.mod("%6.4f", found["value"].to_numpy(dtype=float)), index=found.index, dtype=object)
+    _write_lines(path, found["metric"].str.ljust(22) + "\t" + found["user"] + "\t" + value)
+
+
+def _trec_name(metric: Mapping[str, Any], longest: int) -> str | None:
+    """Return how trec_eval calls a metric, if it has it."""
+    k = metric["k"]
+    at_k, whole = TREC_MEASURES.get(metric["definition"].partition("@")[0], (None, None))
+    if whole is not None and (k is None or (k >= longest and (k >= TREC_DEPTH or at_k is None))):
+        return whole
+    return None if at_k is None else at_k.format(k)

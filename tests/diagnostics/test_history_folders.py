@@ -1,0 +1,163 @@
+"""Folders as people leave them: stamps with a time, half-written nights, models that come later, changed options."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+from recdf.cli import main
+from recdf.stats.change_points import changes_of_level
+
+USERS = 40
+SEGMENTS = pd.DataFrame({"user_id": range(USERS), "kind": np.repeat(["a", "b"], USERS // 2)})
+
+
+def night(seed=0, metrics=("hitrate@1",), **options):
+    rng = np.random.default_rng(seed)
+    true = pd.DataFrame({"user_id": range(USERS), "item_id": 1})
+    pred = pd.DataFrame({"user_id": range(USERS), "item_id": rng.integers(1, 3, USERS), "score": 1.0})
+    by = options.get("by")
+    return rd.evaluate(true, pred if by is None else pred.assign(**{by: "x"}), list(metrics), **options)
+
+
+def job(folder, names, **options):
+    for seed, name in enumerate(names):
+        night(seed, **options).to_parquet(folder / name)
+    return folder
+
+
+STAMPS = [
+    "2026-10-0{}", "2026100{}", "date=2026-10-0{}", "2026/10/0{}", "2026_10_0{}", "2026-10-0{}T02:15:07",
+    "2026100{}_021507", "2026100{}021507", "scheduled__2026-10-0{}T00:00:00+00:00", "2026-10-0{}T021507.123Z",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_a_stamp_is_read_as_its_day(tmp_path, stamp):
+    history = rd.History(job(tmp_path, [stamp.format(day) for day in (1, 2, 3)]))
+    assert history.summary["date"].dt.strftime("%Y-%m-%d").tolist() == ["2026-10-01", "2026-10-02", "2026-10-03"]
+    assert set(history.summary["job"]) <= {"", "scheduled"}
+
+
+def test_two_stamps_of_one_day_are_two_results_of_one_day(tmp_path):
+    job(tmp_path, ["2026-10-01T02:00", "2026-10-01T14:00"])
+    with pytest.raises(rd.DataError, match="two results of one day"):
+        rd.History(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["job-123456789", "2026-13-45", "2026-02-30"])
+def test_a_number_that_is_no_day_is_no_date(tmp_path, name):
+    with pytest.raises(rd.DataError, match="no date in its path below"):
+        rd.History(job(tmp_path, [name]))
+
+
+@pytest.mark.parametrize("given", [None, 3, ["a"], night()])
+@pytest.mark.parametrize("function", [rd.History, rd.diagnostics.past_runs, rd.diagnostics.past_tests])
+def test_what_is_no_path_is_named(function, given):
+    with pytest.raises(TypeError, match=r"folder is .*; expected the path"):
+        function(given)
+
+
+def test_a_night_without_its_summary_is_named(tmp_path):
+    job(tmp_path, ["2026-10-01", "2026-10-02"])
+    (tmp_path / "2026-10-02" / "summary.parquet").unlink()
+    with pytest.raises(rd.DataError, match="2026-10-02 is no whole result"):
+        rd.History(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["date", "job", "path", "column", "level", "verdict"])
+def test_models_in_a_column_of_the_history_are_refused(tmp_path, name):
+    with pytest.raises(rd.DataError, match="columns of the history; rename"):
+        rd.History(job(tmp_path, ["2026-10-01"], by=name))
+
+
+def test_a_model_column_that_came_later_makes_series_of_its_own(tmp_path):
+    job(tmp_path, [f"2026-10-{day:02d}" for day in range(1, 16)])
+    job(tmp_path, [f"2026-10-{day:02d}" for day in range(16, 31)], by="model")
+    changes = rd.History(tmp_path).changes()
+    assert changes["n_runs"].tolist() == [15, 15]
+    assert changes["model"].isna().tolist() == [True, False]
+
+
+def test_another_option_is_another_definition(tmp_path):
+    days = [f"2026-10-{day:02d}" for day in range(1, 31)]
+    job(tmp_path, days[:20], metrics=["ndcg@1"])
+    job(tmp_path, days[20:], metrics=["ndcg@1"], undefined="zero")
+    history = rd.History(tmp_path)
+    assert history.changes()[["warning", "verdict"]].iloc[0].tolist() == ["definition_changed", "cannot tell"]
+    assert history.summary["definition"].str.endswith("; undefined=zero").sum() == 10
+
+
+DAYS = [30, "30 days", "x", pd.NaT, 1.5, ["2026-10-01"]]
+
+
+@pytest.mark.parametrize("since", DAYS)
+def test_what_is_no_day_is_named(tmp_path, since):
+    job(tmp_path, ["2026-10-01"])
+    with pytest.raises(rd.OptionError, match="is no day; expected one such as 2026-11-01, or 30d"):
+        rd.History(tmp_path, since=since)
+
+
+SAME_DAY = ["2026-10-02", datetime.date(2026, 10, 2), pd.Timestamp("2026-10-02 05:00", tz="UTC"), "2d"]
+
+
+@pytest.mark.parametrize("since", SAME_DAY)
+def test_a_day_may_be_given_in_many_ways(tmp_path, since):
+    history = rd.History(job(tmp_path, ["2026-10-01", "2026-10-02", "2026-10-03"]), since=since)
+    assert len(history.summary) == 2
+
+
+BAD_USERS = [
+    ({"users": SEGMENTS}, rd.OptionError, "pass both, or neither"),
+    ({"by": "kind"}, rd.OptionError, "pass both, or neither"),
+    ({"users": SEGMENTS, "by": "other"}, rd.ColumnError, "users has no column 'other'"),
+    ({"users": SEGMENTS.rename(columns={"user_id": "u"}), "by": "kind"}, rd.ColumnError, "has no column 'user_id'"),
+    ({"users": pd.concat([SEGMENTS, SEGMENTS]), "by": "kind"}, rd.DuplicateError, "users has 40 repeated rows"),
+    ({"users": SEGMENTS.astype({"user_id": str}), "by": "kind"}, rd.IdTypeError, "can never match"),
+    ({"users": SEGMENTS.to_dict("list"), "by": "kind"}, TypeError, "users is a dict"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "error", "words"), BAD_USERS)
+def test_users_that_do_not_fit_are_named(tmp_path, options, error, words):
+    job(tmp_path, ["2026-10-01"])
+    with pytest.raises(error, match=words):
+        rd.History(tmp_path, **options)
+
+
+def test_options_of_a_search_are_checked(tmp_path):
+    history = rd.History(job(tmp_path, ["2026-10-01"]))
+    with pytest.raises(rd.OptionError, match="weekly='yes'"):
+        history.changes(weekly="yes")
+    with pytest.raises(TypeError, match=r"expected rd\.History"):
+        rd.plot.history(tmp_path)
+    assert history.changes()["changed"].dtype == history.summary["date"].dtype
+
+
+def test_the_command_says_that_a_job_has_no_experiments(tmp_path, capsys):
+    job(tmp_path, ["2026-10-01"])
+    assert main(["history", str(tmp_path), "--offline", "ndcg@10"]) == 2
+    assert "holds none" in capsys.readouterr().err
+    assert main(["history", str(tmp_path), "--metric", "ndcg@10"]) == 2
+    assert "no result has --metric ndcg@10" in capsys.readouterr().err
+
+
+def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path, capsys):
+    """The logarithm of 10,000 less the mean of such logarithms is not quite 0."""
+    assert changes_of_level(np.full(44, np.log(10_000.0)), np.arange(44) % 7, 0.05) == ([], 0.0)
+    for day in pd.date_range("2026-09-01", periods=20):
+        true = pd.DataFrame({"user_id": range(10_000), "item_id": 1})
+        pred = true.assign(item_id=np.random.default_rng(day.day).integers(1, 3, 10_000), score=1.0)
+        rd.evaluate(true, pred, "hitrate@1").to_parquet(tmp_path / f"{day:%Y-%m-%d}")
+    drift = rd.History(tmp_path).drift()
+    assert drift[["quantity", "verdict"]].to_numpy().tolist() == [["users", "no change shown"]]
+    assert main(["history", str(tmp_path)]) == 0
+    assert "users     10,000  no change shown" in capsys.readouterr().out
+
+
+def test_the_reason_of_a_failed_job_names_the_series_alone(tmp_path, capsys):
+    job(tmp_path, ["2026-10-01"])
+    assert main(["history", str(tmp_path), "--fail-on", "warning"]) == 1
+    assert "--fail-on warning: hitrate@1: cannot tell (few_runs)" in capsys.readouterr().err
