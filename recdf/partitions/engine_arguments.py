@@ -132,8 +132,8 @@ MEMORY = {
     "set"
 }
 INSTALL = (
-    f"Install on every worker what this process has: {SAME}, and what your own metrics import. recdf may also be sent as "
-    "a zip: by addPyFile, addArtifacts or upload_file. Spark's workers run the Python that PYSPARK_PYTHON names"
+    f"Install on every worker what this process has: {SAME}, and what your own metrics import. recdf may also be sent "
+    "as a zip: by addPyFile, addArtifacts or upload_file. Spark's workers run the Python that PYSPARK_PYTHON names"
 )
 
 CAUSES = (
