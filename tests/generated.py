@@ -201,7 +201,8 @@ def formats_table():
     rows = ["| format | written by | ending | recognised by | columns |", "|---|---|---|---|---|"]
     for one in FORMATS.values():
         endings = ["any other" if ending == UNNAMED else f"`{ending}`" for ending in one.endings]
-        cells = [f"`{one.name}`", one.made_by, ", ".join(endings) or "a folder", one.seen_by or "its ending", one.columns]
+        where, seen_by = ", ".join(endings) or "a folder", one.seen_by or "its ending"
+        cells = [f"`{one.name}`", one.made_by, where, seen_by, one.columns]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 

@@ -83,8 +83,8 @@ IN_SPACES = {
     "plan_experiment prediction_powered proxy_metrics read_plan report_table role_verdicts roll_up segment_effects "
     "variant_moments",
     "ope": "compare diagnostics estimate popularity_propensity propensity_check reward_table target_from_recs",
-    "logs": "Impressions assign_persons check_log from_dict from_impressions from_labelled impressions_parquet "
-    "time_slice",
+    "logs": "Impressions assign_persons check_log from_dict from_impressions from_labelled from_sparse from_top_k "
+    "impressions_parquet time_slice",
     "diagnostics": "History audit ceiling chance_level check compare_conventions data_profile diff exposure_table "
     "gate hit_table label_agreement past_runs past_tests position_table sample_to_judge sampled_values user_gap",
 }
@@ -92,7 +92,7 @@ IN_SPACES = {
 NEVER_AT_THE_TOP = {"aa_test", "compare_interleaved", "decide_experiment", "effect_over_time", "find_srm"}
 NEVER_AT_THE_TOP |= {"compare_quantiles", "compare_zero_inflated", "interleave", "role_verdicts", "segment_effects"}
 NEVER_AT_THE_TOP |= {"arrivals_by_day", "assign_persons", "plan_comparison", "read_plan"}
-NEVER_AT_THE_TOP |= {"data_profile", "label_agreement", "past_runs", "past_tests"}
+NEVER_AT_THE_TOP |= {"data_profile", "from_sparse", "from_top_k", "label_agreement", "past_runs", "past_tests"}
 # The rest of the names that stood at the top before there were namespaces.
 BEFORE = {"METRICS", "CONVENTIONS", "Leaderboard", "Shop", "ope_compare", "ope_diagnostics", "ope_estimate"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Unpack
 
 import numpy as np
@@ -41,7 +42,7 @@ UNORDERED: Final[Mapping[str, Any]] = {"by": None, "score_col": False, "rank_col
 LEAK = "train and test overlap, or users want again what they had: a model that leaves out seen items cannot hit them"
 
 
-@takes_options
+@partial(takes_options, every_number=True)
 def check(
     true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, exclude: Any = None,
     **options: Unpack[CallArguments],

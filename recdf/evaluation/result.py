@@ -11,6 +11,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..formats.trec_files import write_trec_values
 from ..inputs.options import as_columns
+from .handed_over import HandedOver
 from .publishing import settle_folder
 from .received import check_received
 from .shown import result_html, result_text
@@ -53,7 +54,7 @@ class Result:
         return None
 
 
-class Evaluation(Result):
+class Evaluation(Result, HandedOver):
     """Result of `evaluate`: two tables and the record of what they mean.
 
     Parameters

@@ -68,14 +68,14 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
     """
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
-    table, categories = _frame_to_arrow(summary, spec)
+    table, categories = frame_to_arrow(summary, spec)
     pq.write_table(table, folder / SUMMARY_FILE)
     seal(folder / SUMMARY_FILE, Carried(categories))
     n_rows = n_columns = 0
     with ExitStack() as stack:
         writer = None
         for block in blocks:
-            table, categories = _frame_to_arrow(block, spec)
+            table, categories = frame_to_arrow(block, spec)
             if writer is None:
                 writer = stack.enter_context(pq.ParquetWriter(folder / PER_USER, table.schema))
             writer.write_table(table.cast(writer.schema))
@@ -122,7 +122,7 @@ def mounted(address: str) -> str | None:
     return next((path + address[len(of) :].lstrip("/") for of, path in MOUNTED if address.startswith(of)), None)
 
 
-def _frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
+def frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
     """Return the table to write, and the categories to store in its file."""
     table, categories = to_table(frame), categories_of(frame)
     described = {name: describe(frame[name]) for name in frame.columns}

@@ -11,23 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import DataError, OptionError, closest
-from .table_readers import (
-    InputFile,
-    TableReader,
-    arrow_tables,
-    atomic,
-    delimited,
-    delta_tables,
-    iceberg_tables,
-    items_of_lists,
-    json_lines,
-    json_lists,
-    lists_of_text,
-    of_member,
-    parquet_tables,
-    trec,
-    with_number,
-)
+from . import table_readers as readers
+from .table_readers import InputFile, TableReader
 
 UNNAMED = "*"  # an ending that no format has
 
@@ -68,6 +53,11 @@ def _lines(pattern: str) -> Callable[[InputFile], bool]:
     return lambda file: bool(file.lines) and all(re.fullmatch(pattern, line.strip()) for line in file.lines)
 
 
+def _trec(names: tuple[str, ...]) -> TableReader:
+    """Return the reader of lines with these fields, of which the last but the tag is a number."""
+    return readers.with_number(readers.delimited(" ", names, quoted=False), "score" if "run" in names else "relevance")
+
+
 def _kaggle(file: InputFile) -> bool:
     """Tell a table of ids and texts, whose second column has a name of predictions and holds several items."""
     cells = file.cells(",")
@@ -96,50 +86,52 @@ QRELS_FIELDS = ("user_id", "iteration", "item_id", "relevance")
 RUN_FIELDS = ("user_id", "_q0", "item_id", "_rank", "score", "run")
 OF_QRELS = {"query-id": "user_id", "corpus-id": "item_id", "score": "relevance"}
 OF_BANDIT = {"click": "reward", "propensity_score": "propensity", "": "row"}
-QRELS_COLUMNS, AS_NAMED = "user_id, item_id, relevance", "as the file names them"
+QRELS, AS_NAMED = "user_id, item_id, relevance", "as the file names them"
 BANDIT = "item_id, position, propensity, reward, timestamp, features"
-JUDGEMENTS = with_number(delimited("\t", quoted=False), "score")
+JUDGEMENTS = readers.with_number(readers.delimited("\t", quoted=False), "score")
 
 FORMATS: dict[str, Format] = {
     record.name: record
     for record in (
-        Format("delta", "Delta Lake, by `recdf[delta]`", (), "a folder with `_delta_log`", AS_NAMED, delta_tables,
-               _folder_of("_delta_log")),
+        Format("delta", "Delta Lake, by `recdf[delta]`", (), "a folder with `_delta_log`", AS_NAMED,
+               readers.delta_tables, _folder_of("_delta_log")),
         Format("iceberg", "Apache Iceberg, by `recdf[iceberg]`", (), "a folder with `metadata` and `data`", AS_NAMED,
-               iceberg_tables, _folder_of("metadata", "data")),
-        Format("beir", "BEIR, MTEB", (), "a folder with `qrels` and `corpus.jsonl`; it reads `qrels/test.tsv`", QRELS_COLUMNS,
-               of_member(JUDGEMENTS, _beir_test), _folder_of("qrels", "corpus.jsonl"), OF_QRELS),
+               readers.iceberg_tables, _folder_of("metadata", "data")),
+        Format("beir", "BEIR, MTEB", (), "a folder with `qrels` and `corpus.jsonl`; it reads `qrels/test.tsv`", QRELS,
+               readers.of_member(JUDGEMENTS, _beir_test), _folder_of("qrels", "corpus.jsonl"), OF_QRELS),
         Format("open_bandit", "Open Bandit (obp)", (), "a folder with `item_context.csv`, of which it reads the log",
-               BANDIT, of_member(delimited(","), _campaign), _folder_of("item_context.csv"), OF_BANDIT, inferred=True),
+               BANDIT, readers.of_member(readers.delimited(","), _campaign), _folder_of("item_context.csv"), OF_BANDIT,
+               inferred=True),
         Format("lenskit", "LensKit: `ItemListCollection.save_parquet`", (".parquet",),
-               "a column `items` of lists of structs", "the keys of a list, item_id, rank, score", items_of_lists,
+               "a column `items` of lists of structs", "keys of a list, item_id, rank, score", readers.items_of_lists,
                lambda file: "items" in file.schema.names and "struct<" in str(file.schema.field("items").type)),
         Format("parquet", "pandas, Spark, LensKit's flat layout", (*PARQUET, UNNAMED), "its ending, or first bytes",
-               AS_NAMED, parquet_tables, lambda file: file.ending in PARQUET or file.head.startswith(b"PAR1")),
+               AS_NAMED, readers.parquet_tables, lambda file: file.ending in PARQUET or file.head.startswith(b"PAR1")),
         Format("arrow", "Arrow IPC, Feather, polars", (*ARROW, UNNAMED), "its ending, or first bytes",
-               AS_NAMED, arrow_tables, lambda file: file.ending in ARROW or file.head.startswith(b"ARROW1")),
+               AS_NAMED, readers.arrow_tables, lambda file: file.ending in ARROW or file.head.startswith(b"ARROW1")),
         Format("recbole", "RecBole, atomic files", (".inter", ".item", ".user", ".kg", ".link", ".net"), "",
-               "as the header names them, without `:token`", atomic),
+               "as the header names them, without `:token`", readers.atomic),
         Format("trec_run", "TREC: trec_eval, Anserini, ranx, ir_measures, BEIR", (".tsv", ".run", ".trec", UNNAMED),
                "six fields in a line, `Q0` or `0` the second, a number the fifth",
-               "user_id, item_id, score, run", trec(RUN_FIELDS, "score"), _lines(RUN_LINE)),
+               "user_id, item_id, score, run", _trec(RUN_FIELDS), _lines(RUN_LINE)),
         Format("trec_qrels", "TREC, MS MARCO", (".tsv", ".qrels", ".trec", UNNAMED),
-               "four fields in a line, `Q0` or `0` the second, an integer the last", f"{QRELS_COLUMNS}, iteration",
-               trec(QRELS_FIELDS, "relevance"), _lines(QRELS_LINE)),
-        Format("beir_qrels", "BEIR, MTEB", (".tsv",), "a header with `query-id`, `corpus-id` and `score`", QRELS_COLUMNS,
+               "four fields in a line, `Q0` or `0` the second, an integer the last", f"{QRELS}, iteration",
+               _trec(QRELS_FIELDS), _lines(QRELS_LINE)),
+        Format("beir_qrels", "BEIR, MTEB", (".tsv",), "a header with `query-id`, `corpus-id` and `score`", QRELS,
                JUDGEMENTS, _header("\t", *OF_QRELS), OF_QRELS),
-        Format("beir_qrels_jsonl", "MTEB", (".jsonl",), "the key `corpus-id` in the first line", QRELS_COLUMNS, json_lines,
-               _lines(r'.*"corpus-id".*'), OF_QRELS),
+        Format("beir_qrels_jsonl", "MTEB", (".jsonl",), "the key `corpus-id` in the first line", QRELS,
+               readers.json_lines, _lines(r'.*"corpus-id".*'), OF_QRELS),
         Format("json", "MTEB predictions, ranx", (".json",), "`{query: {document: number}}`",
-               "user_id, item_id, and relevance where all numbers are integers, else score", json_lists),
+               "user_id, item_id, and relevance where all numbers are integers, else score", readers.json_lists),
         Format("kaggle", "submissions of Kaggle", (".csv",),
                "two columns, the second called `prediction`, `labels`, ... with several items in a field",
-               "user_id, item_id, rank", lists_of_text, _kaggle, inferred=True),
+               "user_id, item_id, rank", readers.lists_of_text, _kaggle, inferred=True),
         Format("open_bandit_log", "Open Bandit (obp)", (".csv",), "a header with `propensity_score` and `position`",
-               BANDIT, delimited(","), _header(",", "propensity_score", "position", "click"), OF_BANDIT, inferred=True),
-        Format("csv", "all", (".csv",), "", AS_NAMED, delimited(","), inferred=True),
-        Format("tsv", "all", (".tsv",), "", AS_NAMED, delimited("\t"), inferred=True),
-        Format("jsonl", "all", (".jsonl", ".ndjson"), "", AS_NAMED, json_lines),
+               BANDIT, readers.delimited(","), _header(",", "propensity_score", "position", "click"), OF_BANDIT,
+               inferred=True),
+        Format("csv", "all", (".csv",), "", AS_NAMED, readers.delimited(","), inferred=True),
+        Format("tsv", "all", (".tsv",), "", AS_NAMED, readers.delimited("\t"), inferred=True),
+        Format("jsonl", "all", (".jsonl", ".ndjson"), "", AS_NAMED, readers.json_lines),
     )
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ text where the format says so. In formats whose columns have no types (CSV), eve
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -141,17 +142,6 @@ class _OneSpace:
         return found
 
 
-def trec(names: Sequence[str], number: str) -> TableReader:
-    """Return a reader of lines of TREC, in which one field is a number."""
-    with_fields = with_number(delimited(" ", names, quoted=False), number)
-    none = {name: pa.array([], FLOAT if name == number else LONG_TEXT) for name in names if name[0] != "_"}
-
-    def read_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
-        yield from with_fields(file, piece) if file.lines else [pa.table(none)]
-
-    return read_lines
-
-
 def with_number(reader: TableReader, name: str) -> TableReader:
     """Return a reader of the same text, in which one column holds numbers: integers if they are."""
 
@@ -216,16 +206,9 @@ def items_of_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
 def parquet_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
     from pyarrow import parquet  # costs import time that other calls need not pay
 
-    if piece is None and file.system is None:
-        yield parquet.read_table(file.path, partitioning=None)
-        return
-    with ExitStack() as stack:
-        source = file.path if file.system is None else stack.enter_context(file.system.open(file.path, "rb"))
-        if piece is None:
-            yield parquet.read_table(source)
-        else:
-            data = parquet.ParquetFile(source)
-            yield from _pieces(data.schema_arrow, data.iter_batches(), piece)
+    with file.opened() as stream:
+        data = parquet.ParquetFile(stream)
+        yield from [data.read()] if piece is None else _pieces(data.schema_arrow, data.iter_batches(), piece)
 
 
 def arrow_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
@@ -257,18 +240,14 @@ def json_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
         while more:
             data = stream.read() if piece is None else stream.read(piece)
             more = piece is not None and bool(data)
-            whole, end, tail = (rest + data).rpartition(b"\n") if more else (rest + data, b"", b"")
-            rest = tail
+            whole, end, rest = (rest + data).rpartition(b"\n") if more else (rest + data, b"", b"")
             if not whole.strip():
                 continue
-            options: Any = None
-            while True:
-                block = arrow_json.ReadOptions(block_size=min(len(whole) + 2, 2**31 - 1))
-                table = arrow_json.read_json(pa.BufferReader(whole + end), block, options)
-                times = {field.name: LONG_TEXT for field in table.schema if pa.types.is_timestamp(field.type)}
-                if options is not None or not times:
-                    break
-                options = arrow_json.ParseOptions(explicit_schema=pa.schema(times.items()))
+            block = arrow_json.ReadOptions(block_size=min(len(whole) + 2, 2**31 - 1))
+            table = arrow_json.read_json(pa.BufferReader(whole + end), block)
+            if times := [(one.name, LONG_TEXT) for one in table.schema if pa.types.is_timestamp(one.type)]:
+                as_text = arrow_json.ParseOptions(explicit_schema=pa.schema(times))
+                table = arrow_json.read_json(pa.BufferReader(whole + end), block, as_text)
             yield table
 
 
@@ -301,27 +280,25 @@ def of_member(reader: TableReader, member: Callable[[InputFile], str]) -> TableR
     return lambda file, piece: reader(InputFile(os.path.join(file.path, member(file)), file.system), piece)
 
 
-def _extra(package: str, extra: str, file: InputFile) -> MissingExtraError:
-    return MissingExtraError(f"{file.path}: this table needs the package {package}: pip install 'recdf[{extra}]'")
+def _library(name: str, extra: str, file: InputFile) -> Any:
+    """Import the library that reads a table."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        said = f"this table needs the package {package}: pip install 'recdf[{extra}]'"
+        raise MissingExtraError(f"{file.path}: {said}") from None
 
 
 def delta_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
-    try:
-        from deltalake import DeltaTable
-    except ImportError:
-        raise _extra("deltalake", "delta", file) from None
-    data = DeltaTable(file.path).to_pyarrow_dataset()
+    data = _library("deltalake", "delta", file).DeltaTable(file.path).to_pyarrow_dataset()
     yield from _pieces(data.schema, data.to_batches(), piece)
 
 
 def iceberg_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
-    try:
-        from pyiceberg.table import StaticTable
-    except ImportError:
-        raise _extra("pyiceberg", "iceberg", file) from None
-    path = Path(file.path)
-    if path.is_dir():  # the catalog knows the present state; without it, that is the one of the highest number
-        states = path.glob("metadata/*.metadata.json")
-        path = max(states, key=lambda one: int((re.findall(r"\d+", one.name) or ["0"])[0]))
-    reader = StaticTable.from_metadata(str(path)).scan().to_arrow_batch_reader()
+    library = _library("pyiceberg.table", "iceberg", file)
+    # The catalog knows the present state of a table. Without it, that is the one of the highest number.
+    states = Path(file.path).glob("metadata/*.metadata.json")
+    last = max(states, key=lambda one: int((re.findall(r"\d+", one.name) or ["0"])[0]))
+    reader = library.StaticTable.from_metadata(str(last)).scan().to_arrow_batch_reader()
     yield from _pieces(reader.schema, reader, piece)

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
+import pyarrow as pa
 
 from ..errors import ColumnError, OptionError, closest, kind_of
-from .frames import as_frame, engine_of
+from .frames import as_frame, engine_of, frame_of_lazy
+from .lazy_frames import LazyRows, lazy_rows
 from .list_cells import item_lists
 from .options import DESCRIPTION, NAMES, NAMES_OF, OPTIONS, Function, Options, as_columns, parameters
+from .true_and_pred import looks_like_order
 
 # What orders `pred`: an option of a call replaces the other one of its project.
 ONE_OF_TWO = {"score_col": "rank_col", "rank_col": "score_col"}
@@ -36,7 +40,7 @@ class NamedFiles(NamedTuple):
 OF_USER = ("cluster", "unit_col")
 
 
-def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dict[str, Any]:
+def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES, every_number: bool = False) -> dict[str, Any]:
     """Return arguments with those that `options=` states among `takes`, and with frames that have standard names."""
     found = dict(given)
     project = found.pop("options", None)
@@ -50,6 +54,8 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES) -> dic
             stated |= dict.fromkeys(OF_USER, "user_id" if "user_id" in keys else keys[0])
         replaced = [name for name, rival in ONE_OF_TWO.items() if found.get(rival) is not None]
         found = {name: value for name, value in stated.items() if name in takes and name not in replaced} | found
+    if takes is NAMES:
+        found |= _lazy_as_frames(found, every_number)
     for role in ("true", "pred"):
         names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
         if names is not None and found.get(argument) is not None:
@@ -67,6 +73,43 @@ def _long_frames(found: Mapping[str, Any], sep: str | None, wide: Any) -> dict[s
     frames = {role: as_frame(found[role], role, user, item) for role in there if engine_of(found[role]) is None}
     lists = item_lists(frames, item, sep, wide)
     return {role: lists[role].frame(one) for role, one in frames.items() if not isinstance(found[role], Mapping)}
+
+
+# Arguments with rows, of which only the columns are read that the call names; and others that name no column.
+OF_NAMED_COLUMNS = ("true", "pred", "base", "items", "log", "exclude", "train")
+OF_NO_NAMES = (*OF_NAMED_COLUMNS, "users", "features", "aspects", "popular")
+FOUND_BY_NAME = (*STANDARD_NAMES, "category", "group")
+
+
+def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, Any]:
+    """Return the lazy rows among the arguments as frames of the columns that the call may ask for."""
+    lazy = {name: lazy_rows(one) for name, one in found.items() if not name.endswith("_path")}
+    texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES]) if any(lazy.values()) else set()
+    wide = found.get("wide")  # may be what the names of columns begin with
+
+    def read(name: str, rows: LazyRows) -> pd.DataFrame:
+        every, begins = name not in OF_NAMED_COLUMNS, wide if isinstance(wide, str) else None
+        names = [one.name for one in rows.schema if every or one.name in texts or _may_ask(one, every_number)]
+        names = [one for one in rows.schema.names if one in names or (begins and one.startswith(begins))]
+        return frame_of_lazy(rows, name, names)
+
+    return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
+
+
+def _may_ask(field: pa.Field, every_number: bool) -> bool:
+    """Tell whether a call reads a column that no argument names, or warns of it if it looks like a score or a rank."""
+    number = any(of(field.type) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+    number |= every_number and pa.types.is_boolean(field.type)
+    return field.name in FOUND_BY_NAME or (number and (every_number or looks_like_order(field.name)))
+
+
+def _texts(value: Any) -> set[str]:
+    """Return all texts of an argument that may name a column, such as that of a parameter in the string of a metric."""
+    if isinstance(value, str):
+        return {value, *re.findall(r"\w+", value)}
+    value = [*value, *value.values()] if isinstance(value, Mapping) else value
+    several = isinstance(value, list | tuple | set | frozenset)
+    return set().union(*map(_texts, value)) if several else _texts(getattr(value, "defaults", ()))
 
 
 def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> None:
@@ -125,7 +168,7 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
     return frame
 
 
-def through_the_door(function: Function, takes: Collection[str] = NAMES) -> Function:
+def through_the_door(function: Function, takes: Collection[str] = NAMES, every_number: bool = False) -> Function:
     """Let a function see its arguments as they are behind the door."""
     order = list(inspect.signature(function).parameters)
 
@@ -134,16 +177,19 @@ def through_the_door(function: Function, takes: Collection[str] = NAMES) -> Func
         named = dict(zip(order, args, strict=False))
         if len(args) > len(order) or named.keys() & kwargs.keys():
             return function(*args, **kwargs)  # Python says what is wrong
-        return function(**at_the_door(named | kwargs, takes))
+        return function(**at_the_door(named | kwargs, takes, every_number))
 
     return with_settled_arguments  # type: ignore[return-value]
 
 
-def takes_options(function: Function) -> Function:
-    """Give a function the shared options, which it takes as `**options`: in its signature, help and arguments."""
+def takes_options(function: Function, every_number: bool = False) -> Function:
+    """Give a function the shared options, which it takes as `**options`: in its signature, help and arguments.
+
+    `every_number` says that it looks at all columns of numbers.
+    """
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    found = through_the_door(function)
+    found = through_the_door(function, every_number=every_number)
     found.__signature__ = signature.replace(parameters=own + parameters())  # type: ignore[attr-defined]
     found.__doc__ = (inspect.getdoc(function) or "").replace("{options}", DESCRIPTION)
     return found

@@ -18,14 +18,18 @@ import pyarrow.compute as pc
 
 from ..errors import ColumnError, DataError, closest, examples, kind_of
 from .ids import as_arrow, as_series
+from .lazy_frames import LazyRows, lazy_rows, unwrapped
 from .list_cells import ItemLists
-from .options import as_columns, collected
+from .options import as_columns
+
+UNREAD = "unread columns"  # in `attrs`, for messages
 
 
 def as_frame(
     data: Any, role: str, user_col: str | Sequence[str] = "user_id", item_col: str = "item_id"
 ) -> pd.DataFrame:
     """Return `data` as a DataFrame with one item in a row. A long frame is returned as it is."""
+    data = unwrapped(data)
     if isinstance(data, pd.DataFrame):
         return _plain_frame(ItemLists(role, item_col).frame(data))
     if isinstance(data, Mapping):
@@ -35,15 +39,19 @@ def as_frame(
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
+    if (rows := lazy_rows(data)) is not None:
+        data = rows.table(rows.schema.names, role)
     refuse_engine_frame(data, role)
-    data = collected(data)
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return _plain_frame(ItemLists(role, item_col).frame(frame))
     hint = ""
-    if isinstance(data, list | tuple | np.ndarray):
+    if getattr(data, "ndim", 1) == 2:
+        made = "from_sparse" if hasattr(data, "tocsr") else "from_top_k"
+        hint = f"; pass rd.logs.{made}({role}, users=..., items=...) with the labels of its users and items"
+    elif isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
         hint = f"; read the file first, as in {role} = rd.read({role}), or call rd.evaluate_parquet"
@@ -51,6 +59,14 @@ def as_frame(
         f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
         f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"
     )
+
+
+def frame_of_lazy(rows: LazyRows, role: str, names: list[str]) -> pd.DataFrame:
+    """Read some columns. A message about a column that the frame lacks also names those that were not read."""
+    table = plain_table(rows.table(names, role))
+    found: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+    found.attrs[UNREAD] = [name for name in rows.schema.names if name not in names]
+    return found
 
 
 def refuse_engine_frame(data: Any, role: str) -> None:
@@ -259,11 +275,16 @@ def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] 
     lead to a wrong number.
     """
     if name not in frame.columns:
-        have, where = ", ".join(map(repr, frame.columns)) or "none", f"{role}[{name!r}]"
+        where = f"{role}[{name!r}]"
         if name in frame.index.names:
             said = f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()"
             raise ColumnError(said, column=where)
+        if name in (unread := frame.attrs.get(UNREAD, [])):
+            said = f"{where} was not read, since no argument names it; name it in the call, or collect {role} first"
+            raise ColumnError(said, column=where)
+        frame = pd.DataFrame(columns=[*frame.columns, *unread]) if unread else frame
         known = list(frame.columns if suggest is None else suggest)
+        have = ", ".join(map(repr, frame.columns)) or "none"
         said = f"{role} has no column {name!r}; it has {have}{_instead(frame, name, role, known)}"
         raise ColumnError(said, column=where)
     found: pd.Series | pd.DataFrame = frame[name]
@@ -364,8 +385,8 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
 
 def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
     """Return ids as a frame. They come as a frame or, for one column, also as a list, array, Series or Index."""
-    data = collected(data)
-    if isinstance(data, pd.DataFrame) or (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
+    tabular = hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")
+    if isinstance(data, pd.DataFrame) or tabular or lazy_rows(data) is not None:
         return as_frame(data, role)
     if len(names) > 1:
         raise ColumnError(f"{role} must be a frame with the columns {names}; found {type(data).__name__}")

@@ -15,6 +15,7 @@ from pyarrow import dataset
 from ..errors import DataError, kind_of
 from .data_files import data_files, pandas_metadata
 from .frames import plain_table, refuse_engine_frame
+from .lazy_frames import lazy_rows, unwrapped
 from .sizes import sizes
 from .threads import each
 
@@ -29,6 +30,8 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     polars, or any other object with the Arrow stream interface, which is read batch by batch. Texts of the column
     `label` are few, and are read from files as a dictionary.
     """
+    data = unwrapped(data)
+    data = data.lazy() if type(data).__module__.startswith("polars.") and hasattr(data, "lazy") else data
     if isinstance(data, pd.DataFrame):
         return data
     refuse_engine_frame(data, role)
@@ -38,7 +41,6 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
         if not files:
             raise DataError(f"{role}={os.fspath(data)!r} is no file, folder or glob that matches any")
         data = dataset.dataset(files, format="parquet", partitioning="hive")
-    of = type(data).__module__.partition(".")[0]
     if isinstance(data, dataset.Dataset):
         # Without this, whole row groups of all columns would be read for one row.
         names = needed(_frame_of_table(data.head(1, batch_size=2**10, batch_readahead=0, fragment_readahead=0)))
@@ -47,14 +49,9 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
         labels = [label] if label in names and data.schema.field(label).type in (pa.string(), pa.large_string()) else []
         of_labels = dataset.ParquetFileFormat(dictionary_columns=labels)
         return _frame_of_table(_read(dataset.dataset(files, format=of_labels, partitioning="hive"), names))
-    if of in ("duckdb", "_duckdb"):
-        names = needed(_frame_of_table(pa.table(data.limit(1))))
-        return _frame_of_table(pa.table(data.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))))
-    if of == "polars":
-        few = data.head(1)
-        names = needed(_frame_of_table((few.collect() if hasattr(few, "collect") else few).to_arrow()))
-        found = data.select(names)
-        return _frame_of_table((found.collect() if hasattr(found, "collect") else found).to_arrow())
+    if (rows := lazy_rows(data)) is not None and (few := lazy_rows(data.limit(1) if hasattr(data, "limit") else None)):
+        names = needed(_frame_of_table(few.table(few.schema.names, role)))
+        return _frame_of_table(pa.concat_tables(rows.batches(names, role)))
     if not hasattr(data, "__arrow_c_stream__") or isinstance(data, pd.Series):
         raise TypeError(
             f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user, a path of parquet files, or an "

@@ -296,18 +296,12 @@ class CallArguments(OptionArguments, total=False):
     options: Options | None
 
 
-def collected(data: Any) -> Any:
-    """Return a lazy frame of polars as a frame, and anything else as it is."""
-    lazy = type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "collect")
-    return data.collect() if lazy else data
-
-
 def _plain_value(name: str, value: Any) -> Any:
-    """Return scalars of numpy as those of Python, several columns as a list, and lazy frames as frames."""
+    """Return scalars of numpy as those of Python, and several columns as a list."""
     if isinstance(value, np.generic):
         return value.item()
     several = name in ("user_col", "by", "by_in_true") and isinstance(value, np.ndarray | pd.Series | pd.Index)
-    return value.tolist() if several else collected(value)
+    return value.tolist() if several else value
 
 
 def as_columns(columns: str | Sequence[str] | None) -> list[str]:

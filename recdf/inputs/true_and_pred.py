@@ -322,13 +322,14 @@ def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) ->
     columns, others = set() if true is None else set(true.columns), set(pred.columns) - taken
     names = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
     return Hints(
-        [name for name in names if _looks_like_order(name) and _holds_numbers(pred[name])],
+        [name for name in names if looks_like_order(name) and _holds_numbers(pred[name])],
         by_row and true is not None and bool({"score", "rank"} & columns - taken or "relevance" in others - columns),
         shared_by(true, options) if true is not None and options.by_in_true is None else [],
     )
 
 
-def _looks_like_order(name: Any) -> bool:
+def looks_like_order(name: Any) -> bool:
+    """Tell whether the name of a column is that of a score or a rank."""
     return (is_rank(name) or _has(name, SCORES)) and not _has(name, IDS)
 
 

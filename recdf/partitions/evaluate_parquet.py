@@ -19,15 +19,16 @@ from ..evaluation.publishing import staged, staging_folder
 from ..evaluation.result import Evaluation, read_parquet
 from ..evaluation.storage import local_path, write_files
 from ..inputs.constraints import NONE, POSITIVE, check_value, either
+from ..inputs.memory_limit import memory_bytes
 from ..inputs.sizes import sizes
 from ..matching.side_tables.records import as_frames
 from ..metrics.metric import Metric
 from ..progress import Progress
 from .files_run import evaluate_dealt
-from .memory_limit import memory_bytes
 from .needed import NeededOfFiles
 from .results import StoredEvaluation
 from .source import Source
+from .stored_rows import in_files, is_path
 from .whole_columns import measure_whole
 
 
@@ -118,7 +119,11 @@ def evaluate_parquet(
         # This comes first, so that an `out` that cannot be written to is refused before anything is read.
         staging = None if folder is None else stack.enter_context(staged(folder, overwrite=overwrite))
         call = replace(call, given=as_frames(call.given, call.options))  # made once here, since every part reads them
-        true, pred = (Source(path, role, how.read_rows) for path, role in ((true_path, "true"), (pred_path, "pred")))
+        paths = {"true": true_path, "pred": pred_path}
+        if not all(map(is_path, paths.values())):
+            temporary = stack.enter_context(staging_folder(folder or Path(tempfile.gettempdir()), sweeping=False))
+            paths = in_files(call, paths, temporary)
+        true, pred = (Source(path, role, how.read_rows) for role, path in paths.items())
         files = NeededOfFiles.of_files(replace(call, files={"true": true.read, "pred": pred.read}), true, pred)
         row_bytes = {role: one.row_bytes(files.names(role)) for role, one in files.sources.items()}
         n_bytes = sum(one.n_rows * row_bytes[role] for role, one in files.sources.items())

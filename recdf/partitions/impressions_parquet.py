@@ -22,10 +22,10 @@ import pyarrow as pa
 from ..errors import DuplicateWarning, NoOverlapWarning, RecdfError
 from ..evaluation.publishing import staged
 from ..evaluation.storage import local_path
+from ..inputs.memory_limit import memory_bytes
 from ..logs.impressions import Impressions, from_impressions, warn_of_counts
 from ..logs.persons import with_persons
 from .files_run import BucketCells, Memory
-from .memory_limit import memory_bytes
 from .packed import bucket_of, dealt
 from .source import Source, frame_of_arrow
 

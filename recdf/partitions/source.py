@@ -23,6 +23,8 @@ from ..inputs.frames import is_view
 from ..inputs.sizes import Sizes
 from ..inputs.threads import n_threads
 
+# What marks a file whose columns become Arrow's dtypes in pandas.
+OF_ARROW = {b"recdf_rows": b"of Arrow"}
 LEAST_ROWS = 2**10  # are read at a time; a row may hold a long list
 
 
@@ -68,11 +70,12 @@ class Source:
         }
         folders = pa.schema([(name, pa.dictionary(pa.int32(), values.type)) for name, values in named.items()])
         self._pandas = pandas_metadata(physical[0].metadata)
+        self._of_arrow = OF_ARROW.items() <= (physical[0].metadata or {}).items()
         self.files_schema, _ = unified([pa.schema(list(physical[0])), folders])
         # Most files of a frame have the same columns, of which there may be very many.
         bare = [schema.remove_metadata() for schema in physical]
         kinds = [one for i, one in enumerate(bare) if not i or not one.equals(bare[i - 1], check_metadata=True)]
-        self.schema, self._odd = unified([*map(_plain_schema, kinds), _plain_schema(folders)])
+        self.schema, self._odd = unified([*map(plain_schema, kinds), plain_schema(folders)])
         self.periods = _periods(kinds, role)
         self.categories: dict[str, pa.Array] = {}
         self._last: dict[str, pa.Array] = {}
@@ -182,11 +185,11 @@ class Source:
                 column = pa.chunked_array([pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)])
             if name in self.null:  # another row has a null: pandas must see one too (removed below)
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
-            plain = pa.table({name: column})
+            plain = pa.table({name: column}).replace_schema_metadata(self._metadata_of(name))
             try:
-                frame = plain.replace_schema_metadata(self._metadata_of(name)).to_pandas()
+                frame = frame_of_arrow(plain) if self._of_arrow else plain.to_pandas()
             except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
-                frame = plain.to_pandas()
+                frame = plain.replace_schema_metadata().to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
 
@@ -227,7 +230,7 @@ def _files(path: Any, role: str) -> list[str]:
     return found
 
 
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
+def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema without metadata. Dictionaries and extensions are replaced by the types of their values."""
 
     def of_values(kind: pa.DataType) -> pa.DataType:

@@ -14,7 +14,7 @@ from cli.frames import CALL
 
 import recdf as rd
 from recdf.cli import output
-from recdf.partitions.memory_limit import memory_bytes
+from recdf.inputs.memory_limit import memory_bytes
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
 

@@ -163,7 +163,7 @@ def test_a_table_of_two_columns_with_titles_is_no_submission():
 def test_a_folder_of_beir_without_a_test_names_its_files():
     for name in ("corpus.jsonl", "qrels/train.tsv", "qrels/dev.tsv"):
         write(f"data/{name}", "query-id\tcorpus-id\tscore\nq\td\t1\n")
-    with pytest.raises(rd.DataError, match="name one of its files: dev.tsv, train.tsv"):
+    with pytest.raises(rd.DataError, match=r"name one of its files: dev\.tsv, train\.tsv"):
         rd.read("data")
     assert rd.read("data/qrels/dev.tsv").values.tolist() == [["q", "d", 1]]
 

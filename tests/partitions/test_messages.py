@@ -164,8 +164,8 @@ def test_paths_that_are_none(tmp_path):
     true, pred = write(tmp_path, *data())
     with pytest.raises(FileNotFoundError, match="nothing"):
         rd.evaluate_parquet(true, tmp_path / "nothing*.parquet", "ndcg")
-    with pytest.raises(TypeError, match="pred_path is a DataFrame"):
-        rd.evaluate_parquet(true, pd.DataFrame(), "ndcg")
+    with pytest.raises(TypeError, match="pred_path is an int"):
+        rd.evaluate_parquet(true, 5, "ndcg")
     (tmp_path / "text.parquet").write_text("no parquet")
     with pytest.raises(rd.DataError, match="cannot be read as parquet"):
         rd.evaluate_parquet(true, tmp_path / "text.parquet", "ndcg")
