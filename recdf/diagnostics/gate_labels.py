@@ -19,7 +19,7 @@ from .gate_sides import Side, check_metrics, checks_table, data_checks, pair_of,
 __all__: list[str] = []
 
 
-def with_cheap_labels(
+def runs_of_both_labels(
     cheap: Any, sides: Sequence[Side], metrics: Sequence[str], keys: list[str], units: list[str], weight: str | None
 ) -> tuple[Runs, pd.DataFrame]:
     """Return the lists of both sides with both labels, and what was compared of the cheap ones."""

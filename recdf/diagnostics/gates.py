@@ -24,7 +24,7 @@ from ..inputs.sorting import distinct
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
-from .gate_labels import powered_change, with_cheap_labels
+from .gate_labels import powered_change, runs_of_both_labels
 from .gate_result import DOUBTFUL, FAIL, NOT_GATED, PASS, PASS_BUT_WORSE, UNDECIDED, Gate
 from .gate_sides import Side, check_metrics, checks_table, data_checks, look_at_frames, read_side
 
@@ -179,7 +179,7 @@ def gate(
     if cheap is not None:
         if settings.looks:
             raise OptionError('⟦cheap=⟧ and ⟦looks="any"⟧ exclude each other: both labels are tested once, by t')
-        settings, runs, of_cheap = settings._replace(min_lists=max(min_lists, FEW_HUMAN)), *with_cheap_labels(
+        settings, runs, of_cheap = settings._replace(min_lists=max(min_lists, FEW_HUMAN)), *runs_of_both_labels(
             cheap, sides, metrics, keys, as_columns(unit_col), weight)
         checks = pd.concat([checks, of_cheap], ignore_index=True)
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]

@@ -72,7 +72,8 @@ def _as_frames(
             _change(tables, name, column, found)
     for key in keys:
         having = [name for name, table in tables.items() if key in table.column_names]
-        if not any(holds_text(tables[name].schema.field(key).type) for name in having if name not in texts):
+        types = [tables[name].schema.field(key).type for name in having if name not in texts]
+        if not any(holds_text(getattr(kind, "value_type", kind)) for kind in types):  # of a list: of its items
             _make_integers(tables, [name for name in having if name in texts], key)
     for name in texts:
         for column in set(by) & set(tables[name].column_names):

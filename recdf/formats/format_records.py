@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..errors import DataError, OptionError, closest
 from . import table_readers as readers
@@ -121,8 +122,11 @@ FORMATS: dict[str, Format] = {
                JUDGEMENTS, _header("\t", *OF_QRELS), OF_QRELS),
         Format("beir_qrels_jsonl", "MTEB", (".jsonl",), "the key `corpus-id` in the first line", QRELS,
                readers.json_lines, _lines(r'.*"corpus-id".*'), OF_QRELS),
-        Format("json", "MTEB predictions, ranx", (".json",), "`{query: {document: number}}`",
-               "user_id, item_id, and relevance where all numbers are integers, else score", readers.json_lists),
+        Format("json_qrels", "ranx", (".json",), "`qrel` in its name, and `{query: {document: number}}`", QRELS,
+               readers.json_lists("relevance"), lambda file: "qrel" in Path(file.path).name.lower()),
+        Format("json_run", "MTEB predictions, ranx", (".json",), "`{query: {document: number}}`, a number with a point",
+               "user_id, item_id, score", readers.json_lists("score"),
+               lambda file: re.search(rb":\s*-?\d+(\.\d|e)", file.head) is not None),
         Format("kaggle", "submissions of Kaggle", (".csv",),
                "two columns, the second called `prediction`, `labels`, ... with several items in a field",
                "user_id, item_id, rank", readers.lists_of_text, _kaggle, inferred=True),

@@ -26,7 +26,8 @@ def as_parquet(
     schemas = [next(files.pieces()).schema for name, files in sets.items() if name not in possible]
     for key in keys:
         texts = [kinds for kinds in possible.values() if key in kinds]
-        typed = any(key in schema.names and holds_text(schema.field(key).type) for schema in schemas)
+        kinds_of_key = [schema.field(key).type for schema in schemas if key in schema.names]
+        typed = any(holds_text(getattr(kind, "value_type", kind)) for kind in kinds_of_key)
         if typed or not all(kinds[key] for kinds in texts):
             for kinds in texts:
                 kinds[key] = []

@@ -136,7 +136,10 @@ class _OneSpace:
         text = self.rest + bytes(data)
         kept = text.rstrip() if data else text
         self.rest = text[len(kept) :]
-        found = re.sub(rb"[ \t\r]*\n\s*", b"\n", re.sub(rb"[ \t]{2,}|\t", b" ", kept))
+        found = kept.replace(b"\t", b" ").replace(b"\r", b"")
+        while b"  " in found:
+            found = found.replace(b"  ", b" ")
+        found = found.replace(b" \n", b"\n").replace(b"\n ", b"\n")
         found = found if self.started else found.lstrip()
         self.started |= bool(found)
         return found
@@ -251,17 +254,19 @@ def json_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
             yield table
 
 
-def json_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
-    """Read {query: {document: number}}, also within subsets and splits, as MTEB writes predictions."""
-    with file.opened() as stream:
-        found = json.loads(stream.read())
-    for labels, lists in _lists_within(found, ()):
-        graded = all(isinstance(one, int) for items in lists.values() for one in items.values())
-        frame = from_dict(lists, value_name="relevance" if graded else "score")
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        for name, label in zip(("split", "subset"), reversed(labels), strict=False):
-            table = table.append_column(name, pa.repeat(pa.scalar(label, LONG_TEXT), len(table)))
-        yield table
+def json_lists(value_name: str) -> TableReader:
+    """Return a reader of {query: {document: number}}, also within subsets and splits, as MTEB writes predictions."""
+
+    def read_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
+        with file.opened() as stream:
+            found = json.loads(stream.read())
+        for labels, lists in _lists_within(found, ()):
+            table = pa.Table.from_pandas(from_dict(lists, value_name=value_name), preserve_index=False)
+            for name, label in zip(("split", "subset"), reversed(labels), strict=False):
+                table = table.append_column(name, pa.repeat(pa.scalar(label, LONG_TEXT), len(table)))
+            yield table
+
+    return read_lists
 
 
 def _lists_within(found: Any, labels: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import DataError, DuplicateError, OptionError
 from ..inputs.door import takes_columns
 from ..inputs.frames import as_frame, column, read_numbers
 from ..inputs.options import Options
 from ..inputs.true_and_pred import Order, order_source, read_pred, relevance_source
+
+LONG = partial(pa.scalar, type=pa.large_string())
 
 
 @takes_columns("user_col", "item_col", "score_col", "rank_col", "relevance_col")
@@ -90,29 +93,29 @@ def write_trec(
         )
     ids = [_one_word(column(frame, name, role), f"{role}[{name!r}]") for name in (own.user_col, own.item_col)]
     fields = _run(frame, order, own, ids, tag) if kind == "run" else _qrels(frame, relevance, ids)
-    lines: pd.Series = functools.reduce(lambda one, two: one + " " + two, fields)
-    _write_lines(path, lines)
+    _write_lines(path, fields, " ")
 
 
-def _one_word(values: pd.Series, where: str) -> pd.Series:
-    """Return ids as text that is one word each."""
-    text = values.astype(str).astype(object).reset_index(drop=True)
-    bad = text.str.contains(r"\s") | (text == "")
-    if pd.api.types.is_float_dtype(values.dtype) or bad.any():
-        some = repr(text[bad].iloc[0]) if bad.any() else f"floats such as {text.iloc[0]}" if len(text) else "floats"
+def _one_word(values: Any, where: str) -> Any:
+    """Return ids as an Arrow array of text that is one word each."""
+    text = pa.array(values.astype(str).astype(object), pa.large_string())
+    bad = text.filter(pc.or_(pc.match_substring_regex(text, r"\s"), pc.equal(text, "")))
+    if pd.api.types.is_float_dtype(values.dtype) or len(bad):
+        some = repr(bad[0].as_py()) if len(bad) else "floats"
         raise DataError(f"{where} holds {some}; an id of TREC is one word: convert these ids first", column=where)
     return text
 
 
-def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[pd.Series], tag: str) -> list[pd.Series]:
+def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[Any], tag: str) -> list[Any]:
     """Return the fields of a run, lists in the order of the frame and the best item first."""
     name, by = order["column"], order["by"]
     number: Any = np.arange(len(frame)) if name is None else read_numbers(frame[name], f"pred[{name!r}]")
-    rows = pd.DataFrame({"list": pd.factorize(ids[0])[0], "number": number, "item": frame[own.item_col].array})
+    users: Any = frame[own.user_col]
+    rows = pd.DataFrame({"list": pd.factorize(users)[0], "number": number, "item": frame[own.item_col].array})
     rows = rows.sort_values(["list", "number", "item"], ascending=[True, by != "score", False], kind="stable")
-    lists = rows.groupby("list")["list"]
-    rank = lists.cumcount() + 1
-    score = (lists.transform("size") - rank + 1).astype(str)
+    of_list = rows.groupby("list")["list"]
+    rank = of_list.cumcount() + 1
+    score = of_list.transform("size") - rank + 1
     if by == "score":
         with np.errstate(over="ignore"):
             short = rows["number"].to_numpy(dtype=np.float32)
@@ -122,25 +125,29 @@ def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[pd.Series], 
             place = pd.Series(np.where(bits < 0, -(bits & 0x7FFFFFFF), bits), index=rows.index)
             lower = (place + rank).groupby(rows["list"]).cummin() - rank
             bits = np.where(lower < 0, -lower | 0x80000000, lower).astype(np.uint32)
-            number = rows["number"].where(place == lower, bits.view(np.float32).astype(np.float64))
-            score = pd.Series(pa.array(number).cast(pa.string()).to_pandas().to_numpy(), index=rows.index, dtype=object)
-    word = _one_word(pd.Series([tag] * len(rows), index=rows.index, dtype=object), "tag").set_axis(rows.index)
-    user, item = (one.loc[rows.index] for one in ids)
-    return [user + " Q0", item, rank.astype(str), score, word]
+            score = rows["number"].where(place == lower, bits.view(np.float32).astype(np.float64))
+    (word,) = _one_word(pd.Series([tag]), "tag").to_pylist()
+    user, item = (one.take(pa.array(rows.index)) for one in ids)
+    return [user, LONG("Q0"), item, _as_text(rank), _as_text(score), LONG(word)]
 
 
-def _qrels(frame: pd.DataFrame, name: str | None, ids: list[pd.Series]) -> list[pd.Series]:
+def _as_text(numbers: pd.Series) -> Any:
+    return pa.array(numbers.to_numpy()).cast(pa.large_string())
+
+
+def _qrels(frame: pd.DataFrame, name: str | None, ids: list[Any]) -> list[Any]:
     """Return the fields of qrels."""
     number = np.ones(len(frame)) if name is None else read_numbers(frame[name], f"true[{name!r}]")
     gains = pd.Series(number).fillna(-1)
     if (odd := gains != gains.round()).any():
         raise DataError(f"true[{name!r}] holds {gains[odd].iloc[0]:g}; a relevance of TREC is an integer")
-    return [ids[0] + " 0", ids[1], gains.astype("int64").astype(str)]
+    return [ids[0], LONG("0"), ids[1], _as_text(gains.astype("int64"))]
 
 
-def _write_lines(path: Any, lines: Iterable[str]) -> None:
+def _write_lines(path: Any, fields: list[Any], separator: str) -> None:
+    lines = pc.binary_join_element_wise(*fields, LONG(separator))
     with pa.output_stream(os.path.expanduser(os.fspath(path)), compression="detect") as file:
-        file.write("".join(f"{line}\n" for line in lines).encode())
+        file.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
 
 
 # How trec_eval calls a metric at k, and where the list is not cut; by what spec["metrics"] says of it, without k.
@@ -175,8 +182,9 @@ def write_trec_values(per_user: pd.DataFrame, summary: pd.DataFrame, spec: Mappi
         rows = pd.concat([rows, pd.DataFrame({"user": ["all"], "value": [mean], "last": [True]})])
         parts.append(rows.assign(metric=called, number=number, row=range(len(rows))))
     found = pd.concat(parts).sort_values(["last", "row", "number"], kind="stable")
-    value = pd.Series(np.char.mod("%6.4f", found["value"].to_numpy(dtype=float)), index=found.index, dtype=object)
-    _write_lines(path, found["metric"].str.ljust(22) + "\t" + found["user"] + "\t" + value)
+    values = np.char.mod("%6.4f", found["value"].to_numpy(dtype=float))
+    fields: list[Any] = [found["metric"].str.ljust(22), found["user"], values]
+    _write_lines(path, [pa.array(list(one), pa.large_string()) for one in fields], "\t")
 
 
 def _trec_name(metric: Mapping[str, Any], longest: int) -> str | None:

@@ -16,6 +16,7 @@ is up to its subclasses: `EngineRun` for Spark and Dask, and `FilesRun` for file
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
@@ -310,9 +311,12 @@ def evaluate_frames(
     call = engine_call(engine, true, asked)
     frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
     needed = Needed.of(call, {role: engine.schema(frame) for role, frame in frames.items()})
+    run = EngineRun(engine, frames, needed, n_buckets)
     if needed.order["by"] == "row" and not needed.lists["pred"].hold_lists(engine.schema(pred)):
+        with suppress(IdTypeError):
+            run.check_kinds()  # tells of texts that hold several items, which have an order
         raise no_order(call.options, frame_of_arrow(engine.schema(pred).empty_table()), engine.name)
-    return EngineRun(engine, frames, needed, n_buckets).result()
+    return run.result()
 
 
 def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:

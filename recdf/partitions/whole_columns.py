@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..evaluation.part import Part, PartResult, measure
+from ..inputs.list_cells import is_list
 from ..inputs.threads import each, rows_at_a_time
 from ..progress import Progress
 from .needed import NeededOfFiles
@@ -177,11 +178,16 @@ class _WholeRead:
         # Positions in a dictionary are read only where there is an array for them.
         there = self.source.in_files(name)
         texts = [there] if array is not None and kind in TEXT else []
+        if is_list(kind) and kind.value_type in TEXT:
+            texts = [path for path in self._places[group.file] if path.startswith(f"{there}.")]
         how = {"columns": [there], "use_threads": False}
         with pq.ParquetFile(fragment.path, metadata=fragment.metadata, read_dictionary=texts, pre_buffer=True) as file:
             if array is not None and not texts and self._copied(file, group, array, kind, how):
                 return _ColumnPiece([pa.array(array[group.rows])], True)
-            column = file.read_row_groups(group.numbers, **how)[there]
+            try:
+                column = file.read_row_groups(group.numbers, **how)[there]
+            except pa.ArrowNotImplementedError:  # there are several dictionaries, which Arrow does not join in lists
+                column = pq.ParquetFile(fragment.path).read_row_groups(group.numbers, **how)[there]
         if array is None or not texts or column.null_count:
             return _ColumnPiece(column.chunks, False)
         return _placed_positions(column, array, group.first)
@@ -210,6 +216,8 @@ class _WholeRead:
             for chunk in chunks:
                 self.source.note(chunk, name)
             return pa.chunked_array([_one_dictionary(chunks, array) if is_text else pa.array(array)])
+        if is_list(kind) and len({chunk.type for chunk in chunks}) == 1:  # of positions, where the items are texts
+            return pa.chunked_array(chunks)
         if is_text:
             return pa.chunked_array([self._positions(chunk, name) for chunk in chunks], POSITIONS)
         return pa.chunked_array([self.source.plain(chunk, name) for chunk in chunks], kind)

@@ -193,3 +193,12 @@ def test_a_path_is_no_frame_and_the_message_says_how_to_read_it(tmp_path):
 def test_the_page_has_every_format():
     page = (Path(__file__).parents[2] / "docs/files.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in page for name in FORMATS)
+
+
+@pytest.mark.usefixtures("folder")
+def test_whole_numbers_in_json_may_be_either(capsys):
+    write("a.json", '{"q": {"d1": 3, "d2": 5}}')
+    with pytest.raises(rd.DataError, match="json_qrels, json_run"):
+        rd.read("a.json")
+    assert rd.evaluate({"q": ["d2"]}, rd.read("a.json", "json_run"), "mrr@10").per_user["mrr@10"].item() == 1
+    assert rd.read("a.json", "json_qrels")["relevance"].tolist() == [3, 5]

@@ -335,6 +335,17 @@ def test_a_wide_table(wide):
     assert rd.mrr(LONG_TRUE, WIDE, k=2, options=rd.Options(wide=wide)) == rd.mrr(LONG_TRUE, LONG, k=2)
 
 
+def test_an_engine_tells_of_texts_before_it_asks_for_an_order():
+    dd = pytest.importorskip("dask.dataframe")
+    true, pred = (dd.from_pandas(frame, npartitions=1) for frame in (LONG_TRUE, TEXTS[:2]))
+    with pytest.raises(rd.DataError, match="pass items_sep=' ' to split them"):
+        rd.dask.evaluate(true, pred, "recall@2")
+    expected = rd.evaluate(LONG_TRUE, LONG, "recall@2").summary["value"].tolist()
+    assert rd.dask.evaluate(true, pred, "recall@2", items_sep=" ").summary["value"].tolist() == expected
+    with pytest.raises(rd.OptionError, match="no order of rows"):
+        rd.dask.evaluate(true, dd.from_pandas(LONG, npartitions=1), "recall@2")
+
+
 # -------------------------------------------------------------------------------------------- bad input
 
 
@@ -389,3 +400,29 @@ def test_a_set_is_fine_in_true_and_inputs_are_not_changed():
     before = pred.to_dict("list")
     same(rd.evaluate(sets, pred, METRICS, by="model"), plain(true, PRED, by="model"))
     assert pred.to_dict("list") == before
+
+
+def test_files_of_lists_of_texts_of_several_writers(tmp_path):
+    """Texts of a row group are read as positions in its dictionary, under whatever name the writer gave the items."""
+    true, pred = (frame.drop(columns=["relevance", "score"], errors="ignore") for frame in (TRUE, PRED))
+    for frame in (true, pred):
+        cells = [items and [f"i{one}" for one in items] for items in frame["item_id"]]
+        frame["item_id"] = pd.Series(cells, dtype=object)
+    expected = plain(true, pred, by="model").summary["value"].tolist()
+    for name in ("arrow", "polars", "duckdb", "large"):
+        (tmp_path / name).mkdir()
+        for part, rows in enumerate((slice(0, 2), slice(2, 3), slice(3, None))):
+            made, path = table(pred[rows]), tmp_path / name / f"{part}.parquet"
+            if name == "polars":
+                pl.from_arrow(made).write_parquet(path)
+            elif name == "duckdb":
+                duckdb.from_arrow(made).write_parquet(str(path))
+            else:
+                kind = pa.large_list if name == "large" and part else pa.list_
+                cells = pa.array(made["item_id"].to_pylist(), kind(pa.string()))
+                pq.write_table(made.set_column(2, "item_id", cells), path, row_group_size=1)
+        table(true).to_pandas().to_parquet(tmp_path / "true.parquet")
+        for buckets in (1, 3):
+            options = {"by": "model", "buckets": buckets}
+            found = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / name, METRICS, **options)
+            assert found.summary["value"].tolist() == pytest.approx(expected), (name, buckets)

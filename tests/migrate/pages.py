@@ -19,8 +19,8 @@ PAGES = {path.stem: path for path in sorted(FOLDER.glob("*.md"))}
 # What the libraries of a page are called in a registry of packages; a page is called as the library is imported.
 DISTRIBUTIONS = {
     "rectools": ("rectools",), "replay": ("replay-rec",), "ranx": ("ranx",), "recommenders": ("recommenders",),
-    "ir_measures": ("ir_measures", "pytrec_eval-terrier"), "lenskit": ("lenskit",), "implicit": ("implicit",),
-    "evidently": ("evidently",), "obp": ("obp",),
+    "ir_measures": ("ir_measures", "pytrec_eval-terrier", "cwl-eval"), "lenskit": ("lenskit",),
+    "implicit": ("implicit",), "evidently": ("evidently",), "obp": ("obp",),
 }  # fmt: skip
 
 
