@@ -285,7 +285,7 @@ OPTIONS = _option_records()
 NAMES = tuple(OPTIONS)
 AT_THE_DOOR = ("true_cols", "pred_cols", "items_sep", "wide")  # the form of frames, which the record of a call lacks
 DESCRIPTION = "\n".join(one.described for one in OPTIONS.values())
-Options.__doc__ = (Options.__doc__ or "").replace("    {options}", textwrap.indent(DESCRIPTION, "    "))
+Options.__doc__ = (inspect.getdoc(Options) or "").replace("{options}", DESCRIPTION)
 DESCRIPTION += """
 options : Options, optional
     `rd.Options(...)`, the options of a project. Those that are given beside it take precedence."""
