@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..errors import OptionError
 from ..formats.trec_files import write_trec_values
+from ..inputs.door import table_of_users
 from ..inputs.options import as_columns
 from .handed_over import HandedOver
 from .publishing import settle_folder
@@ -242,7 +243,7 @@ class Evaluation(Result, HandedOver):
         from ..experiments.experiment_columns import frame_of
         from ..experiments.join.join_experiment import join_experiment
 
-        frame_of("assignment", assignment)
+        assignment = frame_of("assignment", table_of_users(assignment, "assignment"))
         keys = as_columns(user_col)
         if not keys:
             keys = [name for name in self.spec["user_col"] if name in assignment.columns] or self.spec["user_col"]

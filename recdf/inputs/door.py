@@ -56,6 +56,8 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES, every_
         found = {name: value for name, value in stated.items() if name in takes and name not in replaced} | found
     if takes is NAMES:
         found |= _lazy_as_frames(found, every_number)
+    else:
+        found |= {name: table_of_users(found[name], name) for name in ("per_user", "assignment") if name in found}
     for role in ("true", "pred"):
         names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
         if names is not None and found.get(argument) is not None:
@@ -94,6 +96,16 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
         return frame_of_lazy(rows, name, names)
 
     return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
+
+
+def table_of_users(data: Any, role: str) -> Any:
+    """Return a table of another library as a frame, and anything else as it is."""
+    data = data if (rows := lazy_rows(data)) is None else rows.table(rows.schema.names, role)
+    if isinstance(data, pd.DataFrame) or not (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
+        return data
+    from .needed_columns import needed_frame  # loads what few calls need
+
+    return needed_frame(data, role, lambda head: head.columns.tolist())
 
 
 def _may_ask(field: pa.Field, every_number: bool) -> bool:

@@ -42,7 +42,7 @@ def as_frame(
     if (rows := lazy_rows(data)) is not None:
         data = rows.table(rows.schema.names, role)
     refuse_engine_frame(data, role)
-    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
+    if hasattr(data, "__arrow_c_stream__") and type(data).__name__ != "Series":  # of pandas or polars
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)

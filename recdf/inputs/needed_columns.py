@@ -52,6 +52,7 @@ def needed_frame(data: Any, role: str, needed: NeededColumns, label: str = "") -
     if (rows := lazy_rows(data)) is not None and (few := lazy_rows(data.limit(1) if hasattr(data, "limit") else None)):
         names = needed(_frame_of_table(few.table(few.schema.names, role)))
         return _frame_of_table(pa.concat_tables(rows.batches(names, role)))
+    data = data.to_reader() if hasattr(data, "to_reader") else data
     if not hasattr(data, "__arrow_c_stream__") or isinstance(data, pd.Series):
         raise TypeError(
             f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user, a path of parquet files, or an "

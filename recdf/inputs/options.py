@@ -18,6 +18,7 @@ from ..errors import OptionError, valid
 from .accepted import Duplicates, Ids, NanScore, NullKeys, OptionArguments, Population, PopulationRule, Ties, Undefined
 from .constraints import COLUMN_KINDS, NONE, PLAIN_KINDS, Constraint, a_number, constraint_of, either, one_of
 from .conventions import LIKE, Convention, find_convention
+from .lazy_frames import lazy_rows
 
 GIVEN_IDS = Constraint(
     "a list, Series or frame of ids",
@@ -301,6 +302,8 @@ def _plain_value(name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     several = name in ("user_col", "by", "by_in_true") and isinstance(value, np.ndarray | pd.Series | pd.Index)
+    rows = lazy_rows(value) if name == "users" else None
+    value = value if rows is None else rows.table(rows.schema.names, name).to_pandas(types_mapper=pd.ArrowDtype)
     return value.tolist() if several else value
 
 

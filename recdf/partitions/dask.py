@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..errors import ColumnError, MissingExtraError
 from ..evaluation.evaluate import EvaluateArguments
 from ..inputs.options import as_columns
+from ..inputs.sizes import sizes
 from ..metrics.metric import Metric
 from .engine import Asked, evaluate_frames
 from .engine_arguments import not_a_frame, takes_engine_arguments
@@ -21,6 +22,7 @@ from .engine_result import EngineEvaluation
 from .needed import decoded
 from .packed import PACKED, arrow_table_of
 from .source import frame_of_arrow
+from .work import adding_up
 
 __all__ = ["evaluate"]
 __dir__ = __all__.copy
@@ -105,6 +107,8 @@ class DaskEngine:
         return arrow_table_of(frame[list(names)].head(n, npartitions=-1), HOLDS)
 
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Any:
+        if work is adding_up:  # each bucket is a partition of its own
+            frame = frame.repartition(npartitions=min(frame.npartitions, sizes().summed_buckets))
         on_partition = partial(_on_partition, Sent(work), schema)
         return frame[list(names)].map_partitions(on_partition, meta=frame_of_arrow(schema.empty_table()))
 

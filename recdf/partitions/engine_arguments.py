@@ -132,8 +132,8 @@ MEMORY = {
     "set"
 }
 INSTALL = (
-    f"Install on every worker what this process has: {SAME}, and what your own metrics import. Spark's workers run the "
-    "Python that PYSPARK_PYTHON names"
+    f"Install on every worker what this process has: {SAME}, and what your own metrics import. recdf may also be sent "
+    "as a zip: by addPyFile, addArtifacts or upload_file. Spark's workers run the Python that PYSPARK_PYTHON names"
 )
 
 CAUSES = (
@@ -161,6 +161,10 @@ CAUSES = (
     Cause(
         r"Can't get attribute|cannot import name|incompatible .*pickle|unsupported pickle",
         "a worker has other versions of the packages than this process ({detail})", INSTALL,
+    ),
+    Cause(
+        r"\bPERSIST\b.* not supported|NOT_SUPPORTED_WITH_SERVERLESS", "the platform lacks what it needs ({detail})",
+        "Call without cache=True",
     ),
     Cause(
         r"NO_ACTIVE_SESSION|NO_ACTIVE_OR_DEFAULT_SESSION|SESSION_(CLOSED|NOT_FOUND|CHANGED)|stopped SparkContext"

@@ -185,11 +185,12 @@ class SparkEngine:
             return Inline(digest, data)
         if not self.remote:
             return Broadcast(digest, self.session.sparkContext.broadcast(data))
-        with tempfile.TemporaryDirectory() as folder:
+        with suppress(Exception), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"recdf-{digest}"
             path.write_bytes(data)
             self.session.addArtifacts(str(path), file=True)
-        return Artifact(digest, path.name)
+            return Artifact(digest, path.name)
+        return Inline(digest, data)  # the platform takes no files
 
     def local(self, data: Any) -> Any:
         if isinstance(data, self.sql.Column):

@@ -67,8 +67,17 @@ def test_the_tables_are_those_of_evaluate(name):
 
 
 @sized(Sizes(summed_buckets=2))
-def test_the_workers_add_up_the_results_of_many_buckets():
+def test_the_workers_add_up_the_results_of_many_buckets(monkeypatch):
+    added = []
+
+    def counted(self, frame):
+        added.append(len(found := collect(self, frame)))
+        return found
+
+    collect = engine.DaskEngine.collect
+    monkeypatch.setattr(engine.DaskEngine, "collect", counted)
     (result, _), (expected, _) = both(*CASES["side_tables_exposure_and_groups"](), partitions=5)
+    assert added[-1] == 2  # the last job brings two sums here, of five buckets
     assert_same(result, expected)
 
 

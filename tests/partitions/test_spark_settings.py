@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from recdf.inputs.sizes import Sizes, sized
+from recdf.partitions.engine_methods import Inline
 from recdf.partitions.spark import SETTINGS, SparkEngine, settings, slots_of
 
 BYTES, ROWS = SETTINGS
@@ -108,6 +110,20 @@ def test_the_default_number_of_buckets(own, expected):
     hidden = ["spark.sql.shuffle.partitions"] if own is None else []
     session = Refusing(hidden=hidden, **{"spark.sql.shuffle.partitions": own})
     assert SparkEngine(None, session).n_partitions == expected
+
+
+class Remote(Session):
+    """A session of Spark Connect whose platform takes no files."""
+
+    __module__ = "connect.session"
+
+    def addArtifacts(self, *paths, file):
+        raise Refused("[UNSUPPORTED_OPERATION]")
+
+
+@sized(Sizes(inline_bytes=1))
+def test_a_platform_that_takes_no_files_gets_the_call_with_each_task():
+    assert SparkEngine(None, Remote()).share(b"call", "digest") == Inline("digest", b"call")
 
 
 def test_the_hash_of_the_slot_of_a_bucket_is_its_number():
