@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,8 +43,7 @@ def read_files(
     a frame how columns are called in its files.
     """
     sets = {name: replace(FileSet.of(path), role=name, names=(names or {}).get(name)) for name, path in paths.items()}
-    texts = {name: files for name, files in sets.items() if files.is_text}
-    return _as_frames({name: files.read([*keys, *by, *columns]) for name, files in sets.items()}, texts, keys, by)
+    return _as_frames({name: files.read([*keys, *by, *columns]) for name, files in sets.items()}, sets, keys, by)
 
 
 def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
@@ -53,31 +52,56 @@ def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str])
 
     files, schema = FileSet.of(path), parquet if isinstance(parquet, pa.Schema) else pq.read_schema(parquet)
     tables = {"beside": schema.empty_table(), "own": files.read([*keys, *by])}
-    return _as_frames(tables, {"own": files} if files.is_text else {}, keys, by)["own"]
+    return _as_frames(tables, {"own": files}, keys, by)["own"]
 
 
 def _as_frames(
-    tables: dict[str, Any], texts: Mapping[str, FileSet], keys: Sequence[str], by: Sequence[str]
+    tables: Mapping[str, Any], sets: Mapping[str, FileSet], keys: Sequence[str], by: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
     """Give the columns of the tables that are text their types, and make frames of all."""
-    for name, files in texts.items():
-        for column in tables[name].column_names:
-            text = tables[name][column]
-            if not holds_text(text.type):
+    ids = [*keys, *by]
+    kinds = {name: possible_kinds([tables[name]], ids) for name, files in sets.items() if files.is_text}
+    settle_ids(kinds, [table.schema for name, table in tables.items() if name not in kinds], keys)
+    found = {name: typed(tables[name], own, ids, sets[name]) for name, own in kinds.items()}
+    return {name: _as_frame(found.get(name, table)) for name, table in tables.items()}
+
+
+def possible_kinds(pieces: Iterable[Any], ids: Sequence[str]) -> dict[str, list[Any]]:
+    """Return, for each column of text, the kinds of numbers that take all its values, the narrowest first."""
+    found: dict[str, list[Any]] = {}
+    for table in pieces:
+        for column in table.column_names:
+            if not _holds_text((text := table[column]).type):
                 continue
-            found = empty_as_null(text) if column in (*keys, *by) else as_numbers(text)
-            if (beyond := beyond_numbers(text, found)) >= 0:
-                raise DataError(f"{files.place(beyond)}, column {column}: {text[beyond]} {TOO_LARGE}")
-            _change(tables, name, column, found)
+            if column in ids:
+                found[column] = [pa.int64()] if found.get(column, [1]) and _are_integers(_empty_as_null(text)) else []
+            else:
+                kinds = found.get(column, NUMBERS)
+                first = _as_numbers(text, kinds).type
+                found[column] = [*kinds[kinds.index(first) :]] if first in kinds else []
+    return found
+
+
+def settle_ids(possible: Mapping[str, dict[str, list[Any]]], others: Sequence[Any], keys: Sequence[str]) -> None:
+    """Make ids text in all frames of text, unless all of these, and the schemas of the others, have integers."""
     for key in keys:
-        having = [name for name, table in tables.items() if key in table.column_names]
-        types = [tables[name].schema.field(key).type for name in having if name not in texts]
-        if not any(holds_text(getattr(kind, "value_type", kind)) for kind in types):  # of a list: of its items
-            _make_integers(tables, [name for name in having if name in texts], key)
-    for name in texts:
-        for column in set(by) & set(tables[name].column_names):
-            _make_integers(tables, [name], column)
-    return {name: _as_frame(table) for name, table in tables.items()}
+        texts = [kinds for kinds in possible.values() if key in kinds]
+        types = [schema.field(key).type for schema in others if key in schema.names]
+        typed_text = any(_holds_text(getattr(kind, "value_type", kind)) for kind in types)  # of a list: of its items
+        if typed_text or not all(kinds[key] for kinds in texts):
+            for kinds in texts:
+                kinds[key] = []
+
+
+def typed(table: Any, kinds: Mapping[str, list[Any]], ids: Sequence[str], files: FileSet, start: int = 0) -> Any:
+    """Return a table, in which each column of text has the first of its kinds. `start` is the row where it begins."""
+    for column, possible in kinds.items():
+        text = _empty_as_null(table[column]) if column in ids else table[column]
+        found = (text.cast(possible[0]) if column in ids else _as_numbers(text, possible[:1])) if possible else text
+        if (beyond := beyond_numbers(text, found)) >= 0:
+            raise DataError(f"{files.place(start + beyond)}, column {column}: {text[beyond]} {TOO_LARGE}")
+        table = table.set_column(table.column_names.index(column), column, found)
+    return table
 
 
 def _as_frame(table: Any) -> pd.DataFrame:
@@ -94,7 +118,7 @@ def _as_frame(table: Any) -> pd.DataFrame:
 class PathOfFormat(str):
     """A path whose format the caller named."""
 
-    format_name: str | None
+    format_name: str | None = None
 
     def __new__(cls, path: str, name: str | None) -> PathOfFormat:
         found = super().__new__(cls, path)
@@ -144,8 +168,8 @@ class FileSet:
     @cached_property
     def format(self) -> Format:
         """The format of the files, as it was given or as the first file of each ending shows it."""
-        if (given := _format_given(self.name)) is not None:
-            return given
+        if (given := getattr(self.name, "format_name", None)) is not None:
+            return format_named(given)
         files = [InputFile(path, self.system) for path in self.paths]
         try:
             found = {one.ending: format_of(one) for one in reversed({one.ending: one for one in files[::-1]}.values())}
@@ -171,7 +195,7 @@ class FileSet:
     def place(self, row: int) -> str:
         """Return the file that has a row of all files together, and the number of the row there, from 1."""
         for path in self.paths:
-            n_rows = len(self._read_one(path))
+            n_rows = sum(map(len, self._tables(path, PIECE_BYTES)))
             if row < n_rows:
                 break
             row -= n_rows
@@ -261,19 +285,11 @@ def _alike(tables: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _format_given(path: str) -> Format | None:
-    """Return the format that the caller named."""
-    name = getattr(path, "format_name", None)
-    return None if name is None else format_named(name)
-
-
 def _is_table_folder(name: str) -> bool:
     """Whether a folder is one table of a format, and no folder of files."""
-    if not os.path.isdir(name):
-        return False
-    given = _format_given(name)
+    given = getattr(name, "format_name", None)
     with suppress(DataError):
-        return not (given or format_of(InputFile(name))).endings
+        return os.path.isdir(name) and not (format_named(given) if given else format_of(InputFile(name))).endings
     return False
 
 
@@ -309,19 +325,12 @@ def _is_pattern(name: str) -> bool:
     return any(sign in name for sign in "*?[")
 
 
-def holds_text(kind: Any) -> bool:
+def _holds_text(kind: Any) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _make_integers(tables: dict[str, Any], names: Sequence[str], column: str) -> None:
-    """Make a text column one of integers in these tables, if all values are written as Python writes an integer."""
-    if all(are_integers(tables[name][column]) for name in names):
-        for name in names:
-            _change(tables, name, column, tables[name][column].cast(pa.int64()))
-
-
-def are_integers(text: Any) -> bool:
+def _are_integers(text: Any) -> bool:
     """Whether all values are written as Python writes an integer, within 64 bits."""
     if pc.all(pc.match_substring_regex(text, "^(0|-?[1-9][0-9]*)$")).as_py() is False:
         return False
@@ -331,15 +340,15 @@ def are_integers(text: Any) -> bool:
     return False
 
 
-def empty_as_null(text: Any) -> Any:
+def _empty_as_null(text: Any) -> Any:
     """Read empty fields as null. The text "NA" stays, since it may be an id."""
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
 
 
-NUMBERS = (pa.int64(), pa.float64(), pa.bool_())
+NUMBERS = [pa.int64(), pa.float64(), pa.bool_()]
 
 
-def as_numbers(text: Any, kinds: Sequence[Any] = NUMBERS) -> Any:
+def _as_numbers(text: Any, kinds: Sequence[Any]) -> Any:
     """Convert a column to the first kind that takes all its values, numbers or bools; else return it as it is."""
     trimmed = pc.utf8_trim_whitespace(text)
     if pc.any(pc.match_substring_regex(trimmed, "^[-+]?0[0-9]")).as_py():
@@ -350,7 +359,3 @@ def as_numbers(text: Any, kinds: Sequence[Any] = NUMBERS) -> Any:
         with suppress(pa.ArrowInvalid):
             return values.cast(kind)
     return text
-
-
-def _change(tables: dict[str, Any], name: str, column: str, values: Any) -> None:
-    tables[name] = tables[name].set_column(tables[name].column_names.index(column), column, values)

@@ -254,7 +254,8 @@ def test_a_number_beyond_floats_is_named_by_file_column_and_row(capsys, tmp_path
     lines[2] = lines[2].rpartition(",")[0] + f",{number}"
     Path("pred/2.csv").write_text("\n".join(lines), encoding="utf-8")
     call = ["evaluate", "--true", "true.csv", "--pred", "pred", "--by", "model", "-m", "mrr"]
-    assert f"pred/2.csv, row 2, column score: {number} is larger" in fails(capsys, *call)
+    for more in ([], ["--stream"]):
+        assert f"pred/2.csv, row 2, column score: {number} is larger" in fails(capsys, *call, *more)
     lines[2] = lines[2].rpartition(",")[0] + ",inf"
     Path("pred/2.csv").write_text("\n".join(lines), encoding="utf-8")
     assert run(capsys, *call)[0] == 0
