@@ -26,8 +26,7 @@ from ..errors import EmptyPopulationError, OptionError, RecdfError
 from ..evaluation.evaluate import evaluate
 from ..evaluation.publishing import RESULT_FILES, staged, staging_folder, sweep
 from ..evaluation.shown import EXCLUDED
-from ..formats.file_sets import FileSet, is_remote, read_beside, read_files
-from ..formats.parquet_pieces import as_parquet
+from ..formats.file_sets import FileSet, as_parquet, is_remote, read_beside, read_files
 from ..inputs.door import NamedFiles
 from ..inputs.frames import column
 from ..inputs.options import NAMES, OPTIONS, Options, as_columns

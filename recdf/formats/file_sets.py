@@ -55,6 +55,33 @@ def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str])
     return _as_frames(tables, {"own": files}, keys, by)["own"]
 
 
+def as_parquet(
+    paths: Mapping[str, Any], keys: Sequence[str], by: Sequence[str], names: Mapping[str, Any], folder: Any
+) -> dict[str, Any]:
+    """Write files of other formats as parquet files, with the types of `read_files`, and return where each frame is.
+
+    Files are read piece by piece, twice where their columns have no types. Parquet files of this machine stay where
+    they are.
+    """
+    from pyarrow import parquet  # costs import time that other commands need not pay
+
+    sets = {name: replace(FileSet.of(path), role=name, names=names[name] or None) for name, path in paths.items()}
+    ids = [*keys, *by]
+    kinds = {name: possible_kinds(files.pieces(), ids) for name, files in sets.items() if files.is_text}
+    settle_ids(kinds, [next(files.pieces()).schema for name, files in sets.items() if name not in kinds], keys)
+    found = dict(paths)
+    for name, files in sets.items():
+        if not files.is_plain_parquet:
+            found[name] = os.path.join(folder, name)
+            os.mkdir(found[name])
+            rows = 0
+            for table in files.pieces():
+                whole = typed(table, kinds.get(name, {}), ids, files, rows)
+                parquet.write_table(whole, os.path.join(found[name], f"{rows:015}.parquet"), compression="zstd")
+                rows += len(table)
+    return found
+
+
 def _as_frames(
     tables: Mapping[str, Any], sets: Mapping[str, FileSet], keys: Sequence[str], by: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
@@ -265,22 +292,16 @@ def _alike(tables: Sequence[Any]) -> list[Any]:
 
     Arrow joins neither these, nor categories of which only some are ordered, which become plain.
     """
-    kinds: dict[str, list[Any]] = {}
-    for table in tables:
-        for field in table.schema:
-            kinds.setdefault(field.name, []).append(field.type)
     found = list(tables)
-    for name, types in kinds.items():
-        categories = [pa.types.is_dictionary(kind) for kind in types]
-        ordered = {kind.ordered for kind, one in zip(types, categories, strict=True) if one}
-        if (all(categories) and len(ordered) == 1) or not any(categories):
-            continue
-        encode = categories[0] and ordered == {False}
-        for i, table in enumerate(found):
-            if name in table.column_names:
-                column = table[name]
-                if pa.types.is_dictionary(column.type) != encode:
-                    column = column.dictionary_encode() if encode else column.cast(column.type.value_type)
+    for name in dict.fromkeys(name for table in tables for name in table.column_names):
+        having = [i for i, table in enumerate(tables) if name in table.column_names]
+        kinds = [tables[i].schema.field(name).type for i in having]
+        ordered = {getattr(kind, "ordered", None) for kind in kinds}  # None if there are no categories
+        encode = pa.types.is_dictionary(kinds[0]) and ordered == {None, False}
+        for i in having if len(ordered) > 1 else ():
+            table, column = found[i], tables[i][name]
+            if pa.types.is_dictionary(column.type) != encode:
+                column = column.dictionary_encode() if encode else column.cast(column.type.value_type)
                 found[i] = table.set_column(table.column_names.index(name), name, column)
     return found
 

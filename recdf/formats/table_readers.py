@@ -7,6 +7,7 @@ text where the format says so. In formats whose columns have no types (CSV), eve
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import re
@@ -239,19 +240,15 @@ def json_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
     """Read one object per line; text that looks like a time stays text."""
     from pyarrow import json as arrow_json  # costs import time that other calls need not pay
 
-    rest, more = b"", True
-    with file.opened() as stream:
-        while more:
-            data = stream.read() if piece is None else stream.read(piece)
-            more = piece is not None and bool(data)
-            whole, end, rest = (rest + data).rpartition(b"\n") if more else (rest + data, b"", b"")
-            if not whole.strip():
+    with file.opened() as raw, io.BufferedReader(raw) as stream:
+        while block := b"".join(stream.readlines(piece or -1)):
+            if not block.strip():
                 continue
-            block = arrow_json.ReadOptions(block_size=min(len(whole) + 2, 2**31 - 1))
-            table = arrow_json.read_json(pa.BufferReader(whole + end), block)
+            size = arrow_json.ReadOptions(block_size=min(len(block) + 2, 2**31 - 1))
+            table = arrow_json.read_json(pa.BufferReader(block), size)
             if times := [(one.name, LONG_TEXT) for one in table.schema if pa.types.is_timestamp(one.type)]:
                 as_text = arrow_json.ParseOptions(explicit_schema=pa.schema(times))
-                table = arrow_json.read_json(pa.BufferReader(whole + end), block, as_text)
+                table = arrow_json.read_json(pa.BufferReader(block), size, as_text)
             yield table
 
 
@@ -281,9 +278,8 @@ def _library(name: str, extra: str, file: InputFile) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        package = name.partition(".")[0]
-        said = f"this table needs the package {package}: pip install 'recdf[{extra}]'"
-        raise MissingExtraError(f"{file.path}: {said}") from None
+        said = f"{file.path}: this table needs the package {name.partition('.')[0]}: pip install 'recdf[{extra}]'"
+        raise MissingExtraError(said) from None
 
 
 def delta_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
