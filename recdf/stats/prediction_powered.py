@@ -16,6 +16,7 @@ from .numbers import Floats
 from .student import student_quantile
 
 Tuning = Literal["open", "clipped"]
+SAME = 1e-12  # values of a list this close are equal
 
 
 class PoweredMean(NamedTuple):
@@ -32,7 +33,8 @@ class LabelledUnits(NamedTuple):
 
     y, f : exact and cheap values of units that have both · rest : cheap values of the lists that have no exact ones ·
     share : of the lists (their weights) that have both · same : where units that are in f and in rest stand in each ·
-    beside : other columns, of the lists with exact values and of the rest
+    beside : other columns, of the lists with exact values and of the rest · n : units with an exact value ·
+    n_off : units where the exact and the cheap values differ, or one of both is undefined
     """
 
     y: Floats
@@ -41,6 +43,8 @@ class LabelledUnits(NamedTuple):
     share: float
     same: Sequence[npt.NDArray[np.int64]] = ()
     beside: Sequence[tuple[Floats, Floats]] = ()
+    n: int = 0
+    n_off: int = 0
 
 
 def labelled_units(
@@ -58,10 +62,12 @@ def labelled_units(
     n_defined = [int(np.count_nonzero(side & ~np.isnan(f))) for side in sides]
     share = n_defined[0] / max(sum(n_defined), 1)
     every = [(y, 0), (f, 0), (f, 1), *((one, side) for one in beside for side in (0, 1))]
+    of, w = np.arange(len(y)) if unit is None else unit, np.ones(len(y)) if weights is None else weights
+    counted = sides[0] & (w > 0)
+    n, n_off = (np.unique(of[counted & which]).size for which in (~np.isnan(y), ~(np.abs(y - f) <= SAME)))
     if weights is None and unit is None and not any(np.isnan(x[sides[side]]).any() for x, side in every):
         found = [x[sides[side]] for x, side in every]
-        return LabelledUnits(found[0], found[1], found[2], share, (), [*zip(found[3::2], found[4::2], strict=True)])
-    of, w = np.arange(len(y)) if unit is None else unit, np.ones(len(y)) if weights is None else weights
+        return LabelledUnits(*found[:3], share, (), [*zip(found[3::2], found[4::2], strict=True)], n, n_off)
     own = [np.bincount(of[side], w[side], len(y)) > 0 for side in sides]
     found = []
     for x, side in every:
@@ -70,7 +76,7 @@ def labelled_units(
         mean = sums.sum() / max(total.sum(), 1e-300)
         found.append(mean + (sums - mean * total) / max(float(total.sum()) / max(len(total), 1), 1e-300))
     same = [np.flatnonzero((own[0] & own[1])[one]) for one in own]
-    return LabelledUnits(found[0], found[1], found[2], share, same, [*zip(found[3::2], found[4::2], strict=True)])
+    return LabelledUnits(*found[:3], share, same, [*zip(found[3::2], found[4::2], strict=True)], n, n_off)
 
 
 def powered_mean(
