@@ -268,8 +268,8 @@ def _gate_row(
         means, found = powered_pair([*both[::-1]], [*of_cheap[::-1]], runs, 1 - settings.alpha)
         labelled = {name: found[name] for name in ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")}
         labelled["labels"] = "people"
-        powered = powered_change(change, both, of_cheap, runs)
-        if change.bound == "t" and found["weight"] > 0 and powered.bound:
+        counts = change.bound == "t" and found["weight"] > 0
+        if counts and (powered := powered_change(change, both, of_cheap, runs)).bound:
             change, (mean_baseline, mean_candidate), labelled["labels"] = powered, means, "both"
     sign = -1 if change.smaller else 1
     low, high = sorted(sign * end for end in change.ends())

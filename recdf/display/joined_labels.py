@@ -38,15 +38,12 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
         raise OptionError(f"result and cheap differ in metrics: cheap lacks {unlike}, or defines them in another way")
     names = [name for name in metrics if name in people.per_user.columns]
     keys = [*by, *cheap.spec["user_col"]]
-    rows, summary = join_labels(people.per_user, cheap.per_user, names, keys, "result"), cheap.summary
+    rows = join_labels(people.per_user, cheap.per_user, names, keys, "result")
     if by:  # models that people have not judged
         rows = rows[rows.groupby(by, observed=True)[JUDGED].transform("any")].reset_index(drop=True)
-        summary = summary.merge(people.summary[by].drop_duplicates(), on=by)
     rows.attrs = {}
-    of_metric = pd.Index(list(metrics)).get_indexer(column_names(summary, cheap))  # in the order of `people`
-    of_model = summary.groupby(by, sort=False, observed=True).ngroup() if by else 0 * of_metric
-    at = np.lexsort((of_metric, of_model))
-    summary = summary.take(at[of_metric[at] >= 0]).reset_index(drop=True)
+    same = [*by, "metric", "k", *([cheap.spec["item_by"]] if "item_by" in cheap.spec else [])]
+    summary = people.summary[same].merge(cheap.summary, on=same)  # in the order of `people`
     spec = {**cheap.spec, "metrics": metrics, "labels of people": people.spec}
     spec |= {name: people.spec[name] for name in ("unit_col", "repeated_units") if name in people.spec}
     found = Evaluation(rows, summary.assign(std=np.nan), spec)
@@ -56,9 +53,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     at = [(i, model, column) for i, (model, column, own) in means if own and column in names]
     numbers = powered_means(found, [(column, places[model]) for _, model, column in at])
     for name in RESTATED:
-        values = summary[name].to_numpy(copy=True)
-        values[[i for i, *_ in at]] = numbers[name]
-        found.summary[name] = values
+        found.summary.loc[[i for i, *_ in at], name] = numbers[name].to_numpy()
     numbers["what"] = [f"{column} of {model}" if by else column for _, model, column in at]
     first = numbers[[column == names[0] for *_, column in at]]
     said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))

@@ -16,7 +16,6 @@ from .numbers import Floats
 from .student import student_quantile
 
 Tuning = Literal["open", "clipped"]
-SAME = 1e-12  # values of a list this close are equal
 
 
 class PoweredMean(NamedTuple):
@@ -63,8 +62,7 @@ def labelled_units(
     share = n_defined[0] / max(sum(n_defined), 1)
     every = [(y, 0), (f, 0), (f, 1), *((one, side) for one in beside for side in (0, 1))]
     of, w = np.arange(len(y)) if unit is None else unit, np.ones(len(y)) if weights is None else weights
-    counted = sides[0] & (w > 0)
-    n, n_off = (np.unique(of[counted & which]).size for which in (~np.isnan(y), ~(np.abs(y - f) <= SAME)))
+    n, n_off = (np.unique(of[sides[0] & (w > 0) & one]).size for one in (~np.isnan(y), ~(np.abs(y - f) <= 1e-12)))
     if weights is None and unit is None and not any(np.isnan(x[sides[side]]).any() for x, side in every):
         found = [x[sides[side]] for x, side in every]
         return LabelledUnits(*found[:3], share, (), [*zip(found[3::2], found[4::2], strict=True)], n, n_off)
@@ -91,12 +89,10 @@ def powered_mean(
     """
     if not len(rest):
         f, rest = np.zeros(len(y)), np.zeros(1)
-    n, n_rest = len(y), len(rest)
-    clipped = tuning == "clipped"
+    n, n_rest, clipped = len(y), len(rest), tuning == "clipped"
     spread = float(np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1))
     shared = float((y - y.mean()) @ (f - f.mean())) / (n if clipped else n - 1)
-    weight = max(shared / ((1 + n / n_rest) * spread), 0.0) if spread > 0 else 0.0
-    weight = min(weight, 1.0) if clipped else weight
+    weight = min(max(shared / ((1 + n / n_rest) * spread), 0.0), 1.0 if clipped else np.inf) if spread > 0 else 0.0
     left, ddof = y - weight * f, 0 if clipped else 1
     mean = weight * float(rest.mean()) + float(left.mean())
     var = weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest + float(left.var(ddof=ddof)) / n

@@ -227,8 +227,8 @@ def join_labels(
     place[other] = np.arange(len(other))
     lost = place[own] < 0
     if lost.any():
-        some = "no list" if lost.all() else f"{int(lost.sum()):,} of {len(human):,} lists do not"
-        have = f"{some} of {role} has cheap labels" if lost.all() else f"{some} have cheap labels"
+        of = "no list of" if lost.all() else f"{int(lost.sum()):,} of {len(human):,} lists of"
+        have = f"{of} {role} {'has' if lost.all() else 'do not have'} cheap labels"
         raise DataError(f"{have} ({some_keys(human, lost, keys)}); evaluate the same recommendations on both")
     if len(human) == len(cheap):
         raise DataError(NO_MORE)
@@ -300,9 +300,8 @@ def powered_row(
     else:
         found = sampled_mean(y, used, np.concatenate([f, rest]), chance)
         alone, bias = (sampled_mean(one, nothing[:n], nothing, chance) for one in (y, f - y))
-    alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
     low, high = powered_interval(found, confidence)
-    human, off = powered_interval(alone, confidence), powered_interval(bias, confidence)
+    human, off = (powered_interval(one._replace(df=one.df + 1), confidence) for one in (alone, bias))
     random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
     count = units.n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few lists may stand for many
     doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, "undefined_differs": unlike}
@@ -355,8 +354,7 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
     for row in [one for one in rows if not pd.isna(one["bias_low"])][:MOST_BIASES]:
         form = f"+.{digits_for(row['bias'], row['bias_low'], row['bias_high'])}f"
         bias = f"{number(row['bias'], form)} {interval(row['bias_low'], row['bias_high'], form)}"
-        shown = row["bias_low"] > 0 or row["bias_high"] < 0
-        why = "which the labels of people take out" if shown else "which may be none"
+        why = "which may be none" if row["bias_low"] <= 0 <= row["bias_high"] else "which the labels of people take out"
         why = why if row["weight"] > 0 else "and the labels of people count alone"
         if "few_human" in row["warning"] or row["p_random"] < NOT_RANDOM:
             why = "as far as these lists of people tell"
@@ -378,12 +376,10 @@ def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
     least = 1.0
     for sides in columns:
         one, two = (moments_of(values[~np.isnan(values)]) for values in sides)
-        if min(one.n, two.n) < 2:
-            continue
         # One variance, since a few lists may have equal values by chance.
-        df = one.n + two.n - 2
-        var = (one.var * one.n + two.var * two.n) / df * (1 / one.n + 1 / two.n)
-        if var > 0:
+        df = max(one.n + two.n - 2, 1)
+        var = (one.var * one.n + two.var * two.n) / df * (1 / max(one.n, 1) + 1 / max(two.n, 1))
+        if min(one.n, two.n) > 1 and var > 0:
             least = min(least, float(t_p_value((one.mean - two.mean) / np.sqrt(var), df, "two-sided")))
     return min(1.0, len(columns) * least)
 
@@ -393,7 +389,6 @@ def _verdict_of(row: dict[str, Any], difference: bool, better: Better | None) ->
         return "cannot tell"
     if not difference:
         return "both" if row["n_effective"] > row["n_human"] * 1.02 else "human alone"
-    side = (row["ci_low"] > 0) - (row["ci_high"] < 0)
-    if better is None:
-        return ("lower", "no difference shown", "higher")[side + 1]
-    return ("worse", "no difference shown", "better")[(side if better == "larger" else -side) + 1]
+    side = ((row["ci_low"] > 0) - (row["ci_high"] < 0)) * (-1 if better == "smaller" else 1)
+    low, high = ("lower", "higher") if better is None else ("worse", "better")
+    return (low, "no difference shown", high)[side + 1]
