@@ -63,18 +63,17 @@ def labelled_units(
     every = [(y, 0), (f, 0), (f, 1), *((one, side) for one in beside for side in (0, 1))]
     of, w = np.arange(len(y)) if unit is None else unit, np.ones(len(y)) if weights is None else weights
     n, n_off = (np.unique(of[sides[0] & (w > 0) & one]).size for one in (~np.isnan(y), ~(np.abs(y - f) <= 1e-12)))
-    if weights is None and unit is None and not any(np.isnan(x[sides[side]]).any() for x, side in every):
-        found = [x[sides[side]] for x, side in every]
-        return LabelledUnits(*found[:3], share, (), [*zip(found[3::2], found[4::2], strict=True)], n, n_off)
+    plain = weights is None and unit is None and not any(np.isnan(x[sides[side]]).any() for x, side in every)
     own = [np.bincount(of[side], w[side], len(y)) > 0 for side in sides]
     found = []
     for x, side in every:
         at = sides[side] & ~np.isnan(x)
         total, sums = np.bincount(of[at], w[at], len(y))[own[side]], np.bincount(of[at], (w * x)[at], len(y))[own[side]]
-        mean = sums.sum() / max(total.sum(), 1e-300)
-        found.append(mean + (sums - mean * total) / max(float(total.sum()) / max(len(total), 1), 1e-300))
-    same = [np.flatnonzero((own[0] & own[1])[one]) for one in own]
-    return LabelledUnits(*found[:3], share, same, [*zip(found[3::2], found[4::2], strict=True)], n, n_off)
+        mean, part = sums.sum() / max(total.sum(), 1e-300), max(float(total.sum()) / max(len(total), 1), 1e-300)
+        found.append(x[at] if plain else mean + (sums - mean * total) / part)
+    same = () if plain else [np.flatnonzero((own[0] & own[1])[one]) for one in own]
+    more = [*zip(found[3::2], found[4::2], strict=True)]
+    return LabelledUnits(found[0], found[1], found[2], share, same, more, n, n_off)
 
 
 def powered_mean(

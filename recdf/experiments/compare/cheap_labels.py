@@ -105,9 +105,9 @@ def prediction_powered(
     Returns
     -------
     DataFrame
-        One row per model and metric: `baseline`, `model` (null where there is none), `metric`, `n_human` (lists
-        that people judged, n), `n_cheap` (N), `mean` (or mean difference), `se`, `ci_low`, `ci_high`; `mean_human` with its interval, from human labels
-        alone; `mean_cheap` (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
+        One row per model and metric: `baseline`, `model` (null where there is none), `metric`, `n_human` (lists that
+        people judged, n), `n_cheap` (N), `mean` (or mean difference), `se`, `ci_low`, `ci_high`; `mean_human` with its
+        interval, from human labels alone; `mean_cheap` (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
         `n_effective` (human labels that would give the same interval alone), `p_random` (test of the random sample),
         `confidence`, `warning`, `verdict`.
         Verdict of a mean: "both" where the joint interval is shorter, else "human alone"; of a difference "better",
@@ -171,7 +171,7 @@ def prediction_powered(
                 y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
             there = ~np.isnan(y) & ~np.isnan(f)
             if there.sum() < 3:
-                raise DataError(f"{int(there.sum())} lists have human labels and cheap ones; an estimate needs at least 3")
+                raise DataError(f"{there.sum()} lists have human labels and cheap ones; an estimate needs at least 3")
             more, counted, chance, unlike = ~judged & ~np.isnan(f), judged, None, False
             if not more.any():
                 raise DataError(NO_MORE)
@@ -188,8 +188,7 @@ def prediction_powered(
 
 def shared_metrics(human: pd.DataFrame, cheap: pd.DataFrame, metrics: Any, role: str = "human") -> list[str]:
     """Return the metrics that both tables have; one that is defined in two ways raises."""
-    for name, frame in ((role, human), ("cheap", cheap)):
-        frame_of(name, frame)
+    human, cheap = frame_of(role, human), frame_of("cheap", cheap)
     if metrics is None:
         both = [name for name in human.columns if name in cheap.columns]
         metrics = [name for name in both if all(pd.api.types.is_float_dtype(one[name].dtype) for one in (human, cheap))]
@@ -293,7 +292,7 @@ def powered_row(
     """All numbers of one mean or difference."""
     y, f, rest = units[:3]
     n, nothing = len(y), np.zeros(len(y) + len(rest))
-    used = 0 * f if tuning == "open" and units.n_off < FEW_OFF else f  # a judge who was hardly seen to err
+    used = 0 * f if tuning == "open" and units.n_off < FEW_OFF else f
     if chance is None:
         found = powered_mean(y, used, rest, tuning, units.same)
         alone, bias = (powered_mean(one, nothing[:n], nothing[:1]) for one in (y, f - y))
@@ -303,7 +302,7 @@ def powered_row(
     low, high = powered_interval(found, confidence)
     human, off = (powered_interval(one._replace(df=one.df + 1), confidence) for one in (alone, bias))
     random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
-    count = units.n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few lists may stand for many
+    count = units.n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few may stand for many
     doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, "undefined_differs": unlike}
     return {
         "mean": found.mean, "se": float(np.sqrt(found.var)), "df": found.df, "ci_low": low, "ci_high": high,
