@@ -107,9 +107,9 @@ def prediction_powered(
     DataFrame
         One row per model and metric: `baseline`, `model` (null where there is none), `metric`, `n_human` (lists that
         people judged, n), `n_cheap` (N), `mean` (or mean difference), `se`, `ci_low`, `ci_high`; `mean_human` with its
-        interval, from human labels alone; `mean_cheap` (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
-        `n_effective` (human labels that would give the same interval alone), `p_random` (test of the random sample),
-        `confidence`, `warning`, `verdict`.
+        interval, from human labels alone; `mean_cheap` (of all n + N, biased); `bias` (mean of f − Y) with its
+        interval; `weight` (λ), `n_effective` (human labels that would give the same interval alone), `p_random` (test
+        of the random sample), `confidence`, `warning`, `verdict`.
         Verdict of a mean: "both" where the joint interval is shorter, else "human alone"; of a difference "better",
         "worse", "no difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer), "not_random" (the lists
