@@ -99,7 +99,7 @@ class _Reader:
                 raise OptionError(f"{source}: {key} is given twice, as {seen[action.dest]} too")
             seen[action.dest] = key
             rivals = _rivals(self.parser, action) | {*(action.option_strings if folder else ())}
-            if action.dest not in self.words and not rivals & {word.partition("=")[0] for word in self.typed}:
+            if action.dest not in self.words and not rivals & set(map(_flag, self.typed)):
                 placed = value if folder is None else _from_here(action, value, folder)
                 found[action.dest] = self._as_arguments(action, f"{source}: {key} =", placed)
                 self.positional += [] if action.option_strings else [action.dest]
@@ -162,23 +162,26 @@ def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
         if (keys := _keys_of_project(found)) is None:
             raise OptionError(f"--project {named} has no table [tool.recdf]")
         return found, keys
-    home, here = Path(os.path.expanduser("~")), Path(os.curdir)
+    home, here = Path(os.path.realpath(os.path.expanduser("~"))), Path(os.curdir)
     with suppress(FileNotFoundError):  # the current folder was removed
         here = Path.cwd()
     for folder in (here, *here.parents):
         for path in (folder / name for name in PROJECT_FILES):
-            if path.is_file() and (keys := _keys_of_project(path)) is not None:
+            if os.path.isfile(path) and (keys := _keys_of_project(path)) is not None:
                 return Path(path.name) if folder == here else path, keys
-        if folder == home or (folder / ".git").exists():
+        if folder == home or os.path.exists(folder / ".git"):
             break
     return None
 
 
 def _keys_of_project(path: Path) -> Mapping[str, Any] | None:
     keys = _toml(path, str(path))
+    tool = keys.get("tool")
     if path.name != PYPROJECT:
+        if tool is not None:
+            raise OptionError(f"{path}: [tool.recdf] is for {PYPROJECT}; leave tool.recdf out of the names here")
         return keys
-    keys = keys.get("tool", {}).get("recdf")
+    keys = tool.get("recdf") if isinstance(tool, dict) else None
     if keys is not None and not isinstance(keys, dict):
         raise OptionError(f"{path}: tool.recdf = {keys!r}; expected a table [tool.recdf]")
     return keys
@@ -199,6 +202,11 @@ def _taken_out(flag: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
         if word.startswith(f"{flag}="):
             return word.partition("=")[2], [*words[:place], *words[place + 1 :]]
     return None, list(words)
+
+
+def _flag(word: str) -> str:
+    """Return the flag of a word, whose value may be part of it: --k=5, -k5."""
+    return word.partition("=")[0] if word.startswith("--") else word[:2]
 
 
 def _rivals(parser: argparse.ArgumentParser, action: argparse.Action) -> set[str]:
