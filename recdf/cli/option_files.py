@@ -90,7 +90,8 @@ class _Reader:
             name = key.replace("_", "-")
             if name not in known or (folder and name == "no-project"):
                 lacks = "no command has an" if shared else f"recdf {self.command} has no"
-                meant = closest(key, sorted([*known, *self.commands]))
+                of_other = f"; leave out tool.recdf, which is for {PYPROJECT}"
+                meant = of_other if key == "tool" else closest(key, sorted([*known, *self.commands]))
                 raise OptionError(f"{source}: {lacks} option {key!r}{meant}")
             action = own.get(name)
             if action is None:
@@ -99,7 +100,8 @@ class _Reader:
                 raise OptionError(f"{source}: {key} is given twice, as {seen[action.dest]} too")
             seen[action.dest] = key
             rivals = _rivals(self.parser, action) | {*(action.option_strings if folder else ())}
-            if action.dest not in self.words and not rivals & set(map(_flag, self.typed)):
+            given = {word.partition("=")[0] if word.startswith("--") else word[:2] for word in self.typed}  # --k=5, -k5
+            if action.dest not in self.words and not rivals & given:
                 placed = value if folder is None else _from_here(action, value, folder)
                 found[action.dest] = self._as_arguments(action, f"{source}: {key} =", placed)
                 self.positional += [] if action.option_strings else [action.dest]
@@ -145,11 +147,9 @@ def _keys_of_job(path: str, command: str, commands: Collection[str]) -> Mapping[
         return keys
     if command not in tables:
         raise OptionError(f"--config {path} has no table [{command}]; it has {', '.join(tables)}")
-    if len(tables) < len(keys):
-        beside = next(name for name in keys if name not in tables)
-        raise OptionError(f"--config {path}: {beside} stands outside of the tables; move it into [{command}]")
-    options: Mapping[str, Any] = keys[command]
-    return options
+    if beside := [name for name in keys if name not in tables]:
+        raise OptionError(f"--config {path}: {beside[0]} stands outside of the tables; move it into [{command}]")
+    return dict(keys[command])
 
 
 def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
@@ -176,11 +176,9 @@ def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
 
 def _keys_of_project(path: Path) -> Mapping[str, Any] | None:
     keys = _toml(path, str(path))
-    tool = keys.get("tool")
     if path.name != PYPROJECT:
-        if tool is not None:
-            raise OptionError(f"{path}: [tool.recdf] is for {PYPROJECT}; leave tool.recdf out of the names here")
         return keys
+    tool = keys.get("tool")
     keys = tool.get("recdf") if isinstance(tool, dict) else None
     if keys is not None and not isinstance(keys, dict):
         raise OptionError(f"{path}: tool.recdf = {keys!r}; expected a table [tool.recdf]")
@@ -202,11 +200,6 @@ def _taken_out(flag: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
         if word.startswith(f"{flag}="):
             return word.partition("=")[2], [*words[:place], *words[place + 1 :]]
     return None, list(words)
-
-
-def _flag(word: str) -> str:
-    """Return the flag of a word, whose value may be part of it: --k=5, -k5."""
-    return word.partition("=")[0] if word.startswith("--") else word[:2]
 
 
 def _rivals(parser: argparse.ArgumentParser, action: argparse.Action) -> set[str]:
