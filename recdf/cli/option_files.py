@@ -63,10 +63,9 @@ def with_files(argv: Sequence[str], commands: Mapping[str, Parser], command: str
     words = {dest: own for dest, own in reader.words.items() if dest not in left_out}
     given = [one for dest, own in words.items() if dest not in of_job for one in own]
     positional = [one for dest in reader.positional for one in words.pop(dest, [])]
-    flags = [one for own in words.values() for one in own]
     ends = [f"--project={project[0]}"] if project and given else []
     ends += [] if job is None else [f"--config={job}"]
-    return [*argv[:at], *positional, *flags, *ends, *typed], given
+    return [*argv[:at], *positional, *(one for own in words.values() for one in own), *ends, *typed], given
 
 
 class _Reader:
@@ -179,10 +178,10 @@ def _keys_of_project(path: Path) -> Mapping[str, Any] | None:
     if path.name != PYPROJECT:
         return keys
     tool = keys.get("tool")
-    keys = tool.get("recdf") if isinstance(tool, dict) else None
-    if keys is not None and not isinstance(keys, dict):
-        raise OptionError(f"{path}: tool.recdf = {keys!r}; expected a table [tool.recdf]")
-    return keys
+    found = tool.get("recdf") if isinstance(tool, dict) else None
+    if found is not None and not isinstance(found, dict):
+        raise OptionError(f"{path}: tool.recdf = {found!r}; expected a table [tool.recdf]")
+    return found
 
 
 def _toml(path: Path, source: str) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def test_a_key_of_another_command_is_left_out_and_an_unknown_one_is_an_error(cap
         ("by = []", "recdf.toml: by = []; expected a value"),
         ("by = {a = 1}", "recdf.toml: by = {'a': 1}; expected text"),
         ("true-cols = {user_id = ['a']}", "recdf.toml: true-cols = {'user_id': ['a']}; expected text"),
-        ("[tool.recdf]\nk = 3", "recdf.toml: no command has an option 'tool'; leave out tool.recdf, which is for pyproject.toml"),
+        ("[tool.recdf]\nk = 3", "no command has an option 'tool'; leave out tool.recdf, which is for pyproject.toml"),
         ("k = 3\nk = 4", "recdf.toml is no TOML file"),
         ("user-col = 'a'\nuser_col = 'b'", "recdf.toml: user_col is given twice, as user-col too"),
         *((f"{key} = 1", f"no command has an option '{key}'") for key in ("config", "project", "no-project", "help")),
