@@ -26,11 +26,10 @@ from ..errors import DataError, MissingExtraError, OptionError, RecdfError
 from ..inputs.data_files import cast, data_files, folder_columns, hidden, pandas_metadata, unified
 from ..inputs.door import new_names
 from .format_records import Format, format_named, format_of
-from .table_readers import InputFile
+from .table_readers import TOO_LARGE, InputFile, beyond_numbers
 
 # How many bytes of a file are read at a time where it is not read as a whole.
 PIECE_BYTES = 2**26
-TOO_LARGE = "is larger than any number that can be stored"
 NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 
@@ -165,14 +164,9 @@ class FileSet:
 
         A file that lacks one of the `columns` that another file has is refused: its rows would be null there.
         """
-        try:
-            tables = [self._read_one(path) for path in self.paths]
-            self._refuse_lacking(tables, columns)
-            return tables[0] if len(tables) == 1 else self._joined(_alike(tables), columns)
-        except RecdfError:
-            raise
-        except Exception as error:  # a reader may raise anything for a broken file
-            raise DataError(f"{self.name} cannot be read: {error}") from error
+        tables = [self._read_one(path) for path in self.paths]
+        self._refuse_lacking(tables, columns)
+        return tables[0] if len(tables) == 1 else self._joined(_alike(tables), columns)
 
     def place(self, row: int) -> str:
         """Return the file that has a row of all files together, and the number of the row there, from 1."""
@@ -207,14 +201,26 @@ class FileSet:
                 raise DataError(f"{lacking[0]} has no column {name!r}, which other files of {self.name} have")
 
     def _read_one(self, path: str) -> Any:
-        tables = [self._named(table, path) for table in self.format.read(InputFile(path, self.system), None)]
+        tables = list(self._tables(path, None))
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
 
     def pieces(self) -> Iterator[Any]:
         """Read all files in their order, piece by piece."""
         for path in self.paths:
-            for table in self.format.read(InputFile(path, self.system), PIECE_BYTES):
+            yield from self._tables(path, PIECE_BYTES)
+
+    def _tables(self, path: str, piece: int | None) -> Iterator[Any]:
+        empty = True
+        try:
+            for table in self.format.read(InputFile(path, self.system), piece):
+                empty = False
                 yield self._named(table, path)
+        except RecdfError:
+            raise
+        except Exception as error:  # a reader may raise anything for a broken file
+            raise DataError(f"{path} cannot be read: {error}") from error
+        if empty:
+            raise DataError(f"{path} is empty")
 
     def _named(self, table: Any, path: str) -> Any:
         """Return a table with the columns of the file's folders, under the names of the format and of the frame."""
@@ -344,14 +350,6 @@ def as_numbers(text: Any, kinds: Sequence[Any] = NUMBERS) -> Any:
         with suppress(pa.ArrowInvalid):
             return values.cast(kind)
     return text
-
-
-def beyond_numbers(text: Any, found: Any) -> int:
-    """Return the first row with a number such as 1e400, and not inf, or -1."""
-    if not pa.types.is_floating(found.type):
-        return -1
-    row: int = pc.index(pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True).as_py()
-    return row
 
 
 def _change(tables: dict[str, Any], name: str, column: str, values: Any) -> None:

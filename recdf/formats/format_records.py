@@ -81,7 +81,7 @@ def _beir_test(file: InputFile) -> str:
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc", ".arrows")
 # The second field is 0 or Q0 in nearly all files; where it is not, a table of ratings would look the same.
 QRELS_LINE = r"\S+\s+[Qq]?0\s+\S+\s+[-+]?\d+"
-RUN_LINE = r"\S+\s+[Qq]?0\s+\S+\s+\S+\s+[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s+\S+"
+RUN_LINE = r"\S+\s+[Qq]?0\s+\S+\s+\S+\s+[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|(?i:nan|inf))\s+\S+"
 # The ranks of a run are not read: trec_eval orders by score, and a column of ranks would take precedence over scores.
 QRELS_FIELDS = ("user_id", "iteration", "item_id", "relevance")
 RUN_FIELDS = ("user_id", "_q0", "item_id", "_rank", "score", "run")
@@ -129,7 +129,7 @@ FORMATS: dict[str, Format] = {
                lambda file: re.search(rb":\s*-?\d+(\.\d|e)", file.head) is not None),
         Format("kaggle", "submissions of Kaggle", (".csv",),
                "two columns, the second called `prediction`, `labels`, ... with several items in a field",
-               "user_id, item_id, rank", readers.lists_of_text, _kaggle, inferred=True),
+               "user_id, item_id", readers.lists_of_text, _kaggle, inferred=True),
         Format("open_bandit_log", "Open Bandit (obp)", (".csv",), "a header with `propensity_score` and `position`",
                BANDIT, readers.delimited(","), _header(",", "propensity_score", "position", "click"), OF_BANDIT,
                inferred=True),
@@ -142,7 +142,8 @@ FORMATS: dict[str, Format] = {
 
 def format_named(name: str) -> Format:
     if name not in FORMATS:
-        raise OptionError(f"format {name!r} is unknown{closest(name, FORMATS)}; expected one of {', '.join(FORMATS)}",
+        near = closest(str(name), FORMATS)
+        raise OptionError(f"format {name!r} is unknown{near}; expected one of {', '.join(FORMATS)}",
                           argument="format", value=name)  # fmt: skip
     return FORMATS[name]
 

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import DataError
-from .file_sets import NUMBERS, TOO_LARGE, FileSet, are_integers, as_numbers, beyond_numbers, empty_as_null, holds_text
+from .file_sets import NUMBERS, FileSet, are_integers, as_numbers, empty_as_null, holds_text
+from .table_readers import TOO_LARGE, beyond_numbers
 
 
 def as_parquet(

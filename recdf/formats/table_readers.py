@@ -10,7 +10,7 @@ import importlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,11 +23,13 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, MissingExtraError
 from ..inputs.frames import from_dict
+from ..inputs.list_cells import split_texts
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 # The first bytes of a file, which are enough to tell its format.
 HEAD_BYTES = 2**16
 LONG_TEXT, FLOAT = pa.large_string(), pa.float64()
+TOO_LARGE = "is larger than any number that can be stored"
 
 
 @dataclass(frozen=True)
@@ -145,18 +147,29 @@ class _OneSpace:
         return found
 
 
+def beyond_numbers(text: Any, found: Any) -> int:
+    """Return the first row with a number such as 1e400, and not inf, or -1."""
+    if not pa.types.is_floating(found.type):
+        return -1
+    row: int = pc.index(pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True).as_py()
+    return row
+
+
 def with_number(reader: TableReader, name: str) -> TableReader:
-    """Return a reader of the same text, in which one column holds numbers: integers if they are."""
+    """Return a reader of the same text, in which one column holds numbers."""
 
     def read_number(file: InputFile, piece: int | None) -> Iterator[Any]:
         for table in reader(file, piece):
-            place = table.column_names.index(name)
-            try:
-                yield table.set_column(place, name, table[name].cast(pa.int64()))
-            except pa.ArrowInvalid:
-                yield table.set_column(place, name, table[name].cast(FLOAT))
+            yield table.set_column(table.column_names.index(name), name, _floats(file, table[name]))
 
     return read_number
+
+
+def _floats(file: InputFile, text: Any) -> Any:
+    found = text.cast(FLOAT)
+    if (beyond := beyond_numbers(text, found)) >= 0:
+        raise DataError(f"{file.path}: {text[beyond]} {TOO_LARGE}")
+    return found
 
 
 def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
@@ -171,7 +184,8 @@ def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
                 raise DataError(f"{file.path}: the header has {name!r}; expected {known}")
             values = pc.split_pattern(table[name], " ") if kind.endswith("_seq") else table[name]
             empty = pc.equal(table[name], "")
-            columns[own] = pc.if_else(empty, pa.scalar(None, values.type), values).cast(kinds[kind])
+            values = pc.if_else(empty, pa.scalar(None, values.type), values)
+            columns[own] = _floats(file, values) if kind == "float" else values.cast(kinds[kind])
         yield pa.table(columns)
 
 
@@ -180,30 +194,17 @@ def lists_of_text(file: InputFile, piece: int | None) -> Iterator[Any]:
     for table in delimited(",")(file, piece):
         if table.num_columns != 2:
             raise DataError(f"{file.path} has {table.num_columns} columns; a submission has two: an id, and its items")
-        texts = pc.utf8_trim_whitespace(table[1].combine_chunks())
-        lists = pc.split_pattern_regex(pc.if_else(pc.equal(texts, ""), pa.scalar(None, LONG_TEXT), texts), r"\s+")
-        yield exploded(lists, {"user_id": table[0]}).rename_columns(["user_id", "rank", "item_id"])
-
-
-def exploded(lists: Any, keys: Mapping[str, Any]) -> Any:
-    """Return a row per element of an array of lists: its keys, its rank from 1, and the element."""
-    parents = pc.list_parent_indices(lists)
-    rows = parents.to_numpy()
-    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]]) if len(rows) else rows
-    rank = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)])) + 1
-    columns = {name: column.take(parents) for name, column in keys.items()}
-    return pa.table({**columns, "rank": rank, "item": pc.list_flatten(lists)})
+        length, items = split_texts(table[1].combine_chunks(), " ")
+        yield pa.table({"user_id": table[0].take(np.repeat(np.arange(len(table)), length)), "item_id": items})
 
 
 def items_of_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
     """Read an ItemListCollection of LensKit: the keys of a list, and its items as a list of structs."""
     for table in parquet_tables(file, piece):
         lists = table["items"].combine_chunks()
-        rows = exploded(lists, {name: table[name] for name in table.column_names if name != "items"})
-        items = rows["item"].combine_chunks()
-        own = dict(zip((field.name for field in items.type), items.flatten(), strict=True))
-        kept = {name: rows[name] for name in rows.column_names if name != "item"}
-        yield pa.table(kept | own)
+        rows = table.drop_columns(["items"]).take(pc.list_parent_indices(lists))
+        rows = rows.append_column("items", pc.list_flatten(lists)).flatten()
+        yield rows.rename_columns([name.removeprefix("items.") for name in rows.column_names])
 
 
 def parquet_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
@@ -255,29 +256,19 @@ def json_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
 
 
 def json_lists(value_name: str) -> TableReader:
-    """Return a reader of {query: {document: number}}, also within subsets and splits, as MTEB writes predictions."""
+    """Return a reader of {query: {document: number}}, also within one subset and one split, as MTEB writes it."""
 
     def read_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
         with file.opened() as stream:
             found = json.loads(stream.read())
-        for labels, lists in _lists_within(found, ()):
-            table = pa.Table.from_pandas(from_dict(lists, value_name=value_name), preserve_index=False)
-            for name, label in zip(("split", "subset"), reversed(labels), strict=False):
-                table = table.append_column(name, pa.repeat(pa.scalar(label, LONG_TEXT), len(table)))
-            yield table
+        found.pop("mteb_model_meta", None)
+        while any(isinstance(one, dict) for items in found.values() for one in items.values()):
+            if len(found) > 1:
+                raise DataError(f"{file.path} holds the lists of {', '.join(found)}; expected those of one")
+            (found,) = found.values()
+        yield pa.Table.from_pandas(from_dict(found, value_name=value_name), preserve_index=False)
 
     return read_lists
-
-
-def _lists_within(found: Any, labels: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Give each mapping of queries to {document: number}, and the keys that lead to it."""
-    lists = {name: one for name, one in found.items() if name != "mteb_model_meta"}
-    first = next((one for items in lists.values() for one in items.values()), None)
-    if isinstance(first, dict):
-        for name, one in lists.items():
-            yield from _lists_within(one, (*labels, name))
-    else:
-        yield labels, lists
 
 
 def of_member(reader: TableReader, member: Callable[[InputFile], str]) -> TableReader:

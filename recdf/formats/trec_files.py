@@ -100,7 +100,7 @@ def _one_word(values: Any, where: str) -> Any:
     """Return ids as an Arrow array of text that is one word each."""
     text = pa.array(values.astype(str).astype(object), pa.large_string())
     bad = text.filter(pc.or_(pc.match_substring_regex(text, r"\s"), pc.equal(text, "")))
-    if pd.api.types.is_float_dtype(values.dtype) or len(bad):
+    if (pd.api.types.is_float_dtype(values.dtype) and len(values)) or len(bad):
         some = repr(bad[0].as_py()) if len(bad) else "floats"
         raise DataError(f"{where} holds {some}; an id of TREC is one word: convert these ids first", column=where)
     return text
@@ -139,8 +139,8 @@ def _qrels(frame: pd.DataFrame, name: str | None, ids: list[Any]) -> list[Any]:
     """Return the fields of qrels."""
     number = np.ones(len(frame)) if name is None else read_numbers(frame[name], f"true[{name!r}]")
     gains = pd.Series(number).fillna(-1)
-    if (odd := gains != gains.round()).any():
-        raise DataError(f"true[{name!r}] holds {gains[odd].iloc[0]:g}; a relevance of TREC is an integer")
+    if (odd := (gains != gains.round()) | (gains.abs() >= 2**31)).any():
+        raise DataError(f"true[{name!r}] holds {gains[odd].iloc[0]:g}; a relevance of TREC is an integer of 32 bits")
     return [ids[0], LONG("0"), ids[1], _as_text(gains.astype("int64"))]
 
 

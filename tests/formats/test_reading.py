@@ -202,3 +202,43 @@ def test_whole_numbers_in_json_may_be_either(capsys):
         rd.read("a.json")
     assert rd.evaluate({"q": ["d2"]}, rd.read("a.json", "json_run"), "mrr@10").per_user["mrr@10"].item() == 1
     assert rd.read("a.json", "json_qrels")["relevance"].tolist() == [3, 5]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.run", "q Q0 d1 1 1e400 x\nq Q0 d2 2 1e390 x\n", "a.run: 1e400 is larger"),
+        ("a.qrels", f"q 0 d1 {10**400}\n", "is larger"),
+        ("a.inter", "user_id:token\titem_id:token\tscore:float\nq\td1\t1e400\n", "a.inter: 1e400 is larger"),
+        ("a.jsonl", "", "a.jsonl is empty"),
+        ("a.csv", "", "a.csv cannot be read: Empty CSV file"),
+    ],
+)
+def test_a_file_with_no_numbers_or_rows_that_can_be_stored_is_named(capsys, name, text, words):
+    write("true.csv", TRUE)
+    with pytest.raises(rd.DataError, match=words):
+        rd.read(write(name, text))
+    for more in ([], ["--stream"]):
+        assert words in fails(capsys, "evaluate", "--true", "true.csv", "--pred", name, "-m", "mrr", *more)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_run_with_a_null_score_is_told_as_such():
+    """And not as a file of an unknown format, whose first line is without fault."""
+    write("a.run", "q Q0 d1 1 1 x\nq Q0 d2 2 nan x\nq Q0 d3 3 -inf x\n")
+    with pytest.raises(rd.DataError, match="1 null scores of 3"):
+        rd.evaluate({"q": ["d1"]}, rd.read("a.run"), "mrr@10")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_format_that_is_no_text():
+    with pytest.raises(rd.OptionError, match="format 3 is unknown"):
+        rd.read(write("a.csv", TRUE), 3)
+
+
+@pytest.mark.usefixtures("folder")
+def test_predictions_of_several_splits_are_not_mixed():
+    write("a.json", '{"default": {"dev": {"q": {"d1": 1.5}}, "test": {"q": {"d2": 2.5}}}}')
+    with pytest.raises(rd.DataError, match="holds the lists of dev, test; expected those of one"):
+        rd.read("a.json")

@@ -147,6 +147,7 @@ def test_written_scores_fall_in_32_bits_and_in_64(scores):
         ({"user_id": ["u"], "item_id": ["x"]}, {}, rd.OptionError, 'kind="qrels"'),
         ({"user_id": ["u"], "item_id": ["x"], "score": [1], "relevance": [1]}, {}, rd.OptionError, 'kind="run"'),
         ({"user_id": ["u"], "item_id": ["x"], "relevance": [0.5]}, {}, rd.DataError, "integer"),
+        ({"user_id": ["u"], "item_id": ["x"], "relevance": [1e30]}, {}, rd.DataError, "integer of 32 bits"),
         ({"user_id": ["u"], "item_id": ["x"], "score": [1]}, {"kind": "runs"}, rd.OptionError, "kind"),
         ({"user_id": ["u"], "item_id": ["x"], "score": [1]}, {"tag": "my run"}, rd.DataError, "tag"),
         ({"uid": ["u"], "item_id": ["x"], "score": [1]}, {}, rd.ColumnError, "uid"),
@@ -194,3 +195,8 @@ def test_a_negative_relevance_is_no_error_for_trec_eval(tmp_path):
     np.testing.assert_allclose(found.sort_values(), peer.sort_values(), rtol=0, atol=1e-9)
     with pytest.raises(rd.DataError, match="drop rows that nobody judged"):
         rd.evaluate(true, pred, "ndcg@10")
+
+
+def test_a_frame_without_rows_is_a_file_without_lines(tmp_path):
+    rd.write_trec(pd.DataFrame({"user_id": [], "item_id": [], "score": []}), tmp_path / "a.run")
+    assert (tmp_path / "a.run").read_text() == ""
