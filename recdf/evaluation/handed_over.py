@@ -105,7 +105,7 @@ class HandedOver:
         --------
         >>> import duckdb, recdf as rd
         >>> result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
-        >>> result.to_duckdb("nightly").columns
+        >>> result.to_duckdb("nightly", overwrite=True).columns
         ['user_id', 'n_true', 'n_pred', 'mrr@1']
         >>> duckdb.sql("select metric, k, value from nightly_summary").fetchall()
         [('mrr', 1, 1.0)]

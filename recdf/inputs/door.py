@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import as_frame, engine_of, frame_of_lazy
 from .lazy_frames import LazyRows, lazy_rows
-from .list_cells import item_lists
+from .list_cells import TEXTS_SEEN, ItemLists, is_list, item_lists
 from .options import DESCRIPTION, NAMES, NAMES_OF, OPTIONS, Function, Options, as_columns, parameters
 from .true_and_pred import looks_like_order
 
@@ -65,15 +65,34 @@ def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES, every_
             renamed = renamed_columns if argument == role else lambda path, names, _: NamedFiles(path, names)
             found[argument] = renamed(found[argument], names, role)
     form = {name: OPTIONS[name].constraint.check(name, found.get(name)) for name in ("items_sep", "wide")}
-    return found | _long_frames(found, *form.values()) if any(form.values()) else found
+    orders = [one for one in (found.get("score_col"), found.get("rank_col")) if isinstance(one, str)]
+    _refuse_one_order(found, orders)
+    return found | _long_frames(found, orders, *form.values()) if any(form.values()) else found
 
 
-def _long_frames(found: Mapping[str, Any], sep: str | None, wide: Any) -> dict[str, pd.DataFrame]:
+def _refuse_one_order(found: Mapping[str, Any], orders: Sequence[str]) -> None:
+    """Raise if a row of recommendations has a list of items and one number that is to order them."""
+    item = found.get("item_col", Options.item_col)
+    for role in ("pred", "base") if orders else ():
+        rows: Any = found.get(role)  # the first ones show how a frame has its items
+        if hasattr(rows, "slice") and hasattr(rows, "__arrow_c_stream__"):
+            some = rows.slice(0, TEXTS_SEEN)
+            table = some.to_arrow() if hasattr(some, "to_arrow") else pa.table(some)
+            table = table.select([name for name in table.column_names if name in (item, *orders)])
+            lists = item in table.column_names and is_list(table.schema.field(item).type)
+            rows = table.to_pandas(types_mapper=pd.ArrowDtype) if lists else None
+        if isinstance(rows, pd.DataFrame):
+            ItemLists(role, item, orders=tuple(orders)).frame(rows.head(TEXTS_SEEN))
+
+
+def _long_frames(
+    found: Mapping[str, Any], orders: Sequence[str], sep: str | None, wide: Any
+) -> dict[str, pd.DataFrame]:
     """Return those of the frames that are in memory, with one item in a row."""
     user, item = (found.get(name, getattr(Options, name)) for name in ("user_col", "item_col"))
     there = [role for role in ("true", "pred", "base", "log", "exclude") if found.get(role) is not None]
     frames = {role: as_frame(found[role], role, user, item) for role in there if engine_of(found[role]) is None}
-    lists = item_lists(frames, item, sep, wide)
+    lists = item_lists(frames, item, sep, wide, orders)
     return {role: lists[role].frame(one) for role, one in frames.items() if not isinstance(found[role], Mapping)}
 
 

@@ -24,7 +24,7 @@ from .ids import IdColumn, as_arrow, as_series, read_ids, take_rows
 from .options import as_columns
 
 LISTS = (list, tuple, np.ndarray, Set)
-ORDERS = ("score", "rank")  # what orders `pred` by default, which one number for a whole list cannot do
+ORDERS = ("score", "rank")  # what orders `pred` by default
 PLAIN_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"  # as it is plainly written
 ITEM_SEPARATORS = (",", "|", ";", " ")  # of items in one text, as files have them
 TEXTS_SEEN = 200  # texts that are looked at
@@ -42,7 +42,7 @@ class ItemLists:
     """How a frame has its items.
 
     sep : what separates items in one text · wide : columns of items, best first · integers : texts become integers if
-    all of them are written as integers.
+    all of them are written as integers · orders : what orders `pred`, which one number for a whole list cannot do.
     """
 
     role: str
@@ -50,6 +50,7 @@ class ItemLists:
     sep: str | None = None
     wide: tuple[str, ...] = ()
     integers: bool = False
+    orders: tuple[Any, ...] = ORDERS
 
     def names(self, long: Iterable[str]) -> list[str]:
         """Return the columns to read for columns of the long frame."""
@@ -78,7 +79,7 @@ class ItemLists:
             values, where = frame.iloc[:, i], f"{self.role}[{name!r}]"
             other = read if name == self.item_col else _lists_in(values, where)
             if other is None and name not in self.wide:
-                if name in ORDERS and self.role in ("pred", "base") and length.max(initial=0) > 1:
+                if name in self.orders and self.role in ("pred", "base") and length.max(initial=0) > 1:
                     raise DataError(
                         f"{where} has one number for a list of items, which does not order them; expected a list as "
                         f"long as that of {self.item_col!r}, or no such column if the lists are best first"
@@ -113,14 +114,18 @@ class ItemLists:
 
 
 def item_lists(
-    frames: Mapping[str, pd.DataFrame], item_col: str, sep: str | None, wide: str | Sequence[str] | None
+    frames: Mapping[str, pd.DataFrame], item_col: str, sep: str | None, wide: str | Sequence[str] | None,
+    orders: Iterable[Any] = (),
 ) -> dict[str, ItemLists]:
-    """Find out how frames have their items; `sep` and `wide` are the options `items_sep` and `wide`."""
+    """Find out how frames have their items.
+
+    `sep` and `wide` are the options `items_sep` and `wide`, and `orders` are columns that order `pred`.
+    """
     found, integers = {}, False
     for role, frame in frames.items():
         columns = _wide_columns(frame, wide, item_col) if wide is not None and role == "pred" else ()
         texts = sep is not None and _kind(frame.get(item_col)) == "string"
-        found[role] = ItemLists(role, item_col, sep if texts else None, columns)
+        found[role] = ItemLists(role, item_col, sep if texts else None, columns, orders=(*ORDERS, *orders))
         integers |= not texts and _kind(found[role].frame(frame.iloc[:TEXTS_SEEN]).get(item_col)) == "integer"
     return {role: replace(one, integers=integers) for role, one in found.items()}
 

@@ -56,7 +56,8 @@ class Needed:
     def of(cls, call: Call, schemas: Schemas) -> Self:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
         options, empty = call.options, {role: _without_rows(schema) for role, schema in schemas.items()}
-        lists = item_lists(empty, options.item_col, options.items_sep, options.wide)
+        orders = (options.score_col, options.rank_col)
+        lists = item_lists(empty, options.item_col, options.items_sep, options.wide, orders)
         empty = {role: lists[role].frame(frame) for role, frame in empty.items()}
         schemas = {role: lists[role].table(schema.empty_table()).schema for role, schema in schemas.items()}
         with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows

@@ -373,6 +373,8 @@ BAD = {
         "pred: the row with user_id=1 has 3 values in 'item_id' and 2 in 'score'",
     ),
     "no scores": (pred_with(score=[None, [1.0, 2.0]]), {}, rd.DataError, "has 3 values in 'item_id' and 0 in 'score'"),
+    "score of a name": (pred_with(p=[1.0, 2.0]), {"score_col": "p"}, rd.DataError, "pred['p'] has one number for"),
+    "rank of a name": (pred_with(p=[1, 2]), {"rank_col": "p"}, rd.DataError, "pred['p'] has one number for a list"),
     "one score": (pred_with(score=[1.0, 2.0]), {}, rd.DataError, "pred['score'] has one number for a list of items"),
     "scores alone": (
         pred_with(item_id=[1, 2]), {}, rd.DataError, "lists of numbers need a list of items in their row",
@@ -439,3 +441,9 @@ def test_files_of_lists_of_texts_of_several_writers(tmp_path):
             options = {"by": "model", "buckets": buckets}
             found = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / name, METRICS, **options)
             assert found.summary["value"].tolist() == pytest.approx(expected), (name, buckets)
+
+
+@pytest.mark.parametrize("carry", [pa.Table.from_pandas, pl.from_pandas, lambda frame: pl.from_pandas(frame).lazy()])
+def test_one_number_for_a_list_does_not_order_it_in_other_libraries(carry):
+    with pytest.raises(rd.DataError, match="has one number for a list"):
+        rd.evaluate(LONG_TRUE, carry(pred_with(p=[1.0, 2.0])), "recall@2", score_col="p")
