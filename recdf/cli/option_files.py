@@ -63,10 +63,9 @@ def with_files(argv: Sequence[str], commands: Mapping[str, Parser], command: str
     words = {dest: own for dest, own in reader.words.items() if dest not in left_out}
     given = [one for dest, own in words.items() if dest not in of_job for one in own]
     positional = [one for dest in reader.positional for one in words.pop(dest, [])]
-    flags = [one for own in words.values() for one in own]
     ends = [f"--project={project[0]}"] if project and given else []
     ends += [] if job is None else [f"--config={job}"]
-    return [*argv[:at], *positional, *flags, *ends, *typed], given
+    return [*argv[:at], *positional, *(one for own in words.values() for one in own), *ends, *typed], given
 
 
 class _Reader:
@@ -90,7 +89,8 @@ class _Reader:
             name = key.replace("_", "-")
             if name not in known or (folder and name == "no-project"):
                 lacks = "no command has an" if shared else f"recdf {self.command} has no"
-                meant = closest(key, sorted([*known, *self.commands]))
+                of_other = f"; leave out tool.recdf, which is for {PYPROJECT}"
+                meant = of_other if key == "tool" else closest(key, sorted([*known, *self.commands]))
                 raise OptionError(f"{source}: {lacks} option {key!r}{meant}")
             action = own.get(name)
             if action is None:
@@ -99,7 +99,8 @@ class _Reader:
                 raise OptionError(f"{source}: {key} is given twice, as {seen[action.dest]} too")
             seen[action.dest] = key
             rivals = _rivals(self.parser, action) | {*(action.option_strings if folder else ())}
-            if action.dest not in self.words and not rivals & {word.partition("=")[0] for word in self.typed}:
+            given = {word.partition("=")[0] if word.startswith("--") else word[:2] for word in self.typed}  # --k=5, -k5
+            if action.dest not in self.words and not rivals & given:
                 placed = value if folder is None else _from_here(action, value, folder)
                 found[action.dest] = self._as_arguments(action, f"{source}: {key} =", placed)
                 self.positional += [] if action.option_strings else [action.dest]
@@ -145,11 +146,9 @@ def _keys_of_job(path: str, command: str, commands: Collection[str]) -> Mapping[
         return keys
     if command not in tables:
         raise OptionError(f"--config {path} has no table [{command}]; it has {', '.join(tables)}")
-    if len(tables) < len(keys):
-        beside = next(name for name in keys if name not in tables)
-        raise OptionError(f"--config {path}: {beside} stands outside of the tables; move it into [{command}]")
-    options: Mapping[str, Any] = keys[command]
-    return options
+    if beside := [name for name in keys if name not in tables]:
+        raise OptionError(f"--config {path}: {beside[0]} stands outside of the tables; move it into [{command}]")
+    return dict(keys[command])
 
 
 def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
@@ -162,14 +161,14 @@ def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
         if (keys := _keys_of_project(found)) is None:
             raise OptionError(f"--project {named} has no table [tool.recdf]")
         return found, keys
-    home, here = Path(os.path.expanduser("~")), Path(os.curdir)
+    home, here = Path(os.path.realpath(os.path.expanduser("~"))), Path(os.curdir)
     with suppress(FileNotFoundError):  # the current folder was removed
         here = Path.cwd()
     for folder in (here, *here.parents):
         for path in (folder / name for name in PROJECT_FILES):
-            if path.is_file() and (keys := _keys_of_project(path)) is not None:
+            if os.path.isfile(path) and (keys := _keys_of_project(path)) is not None:
                 return Path(path.name) if folder == here else path, keys
-        if folder == home or (folder / ".git").exists():
+        if folder == home or os.path.exists(folder / ".git"):
             break
     return None
 
@@ -178,10 +177,11 @@ def _keys_of_project(path: Path) -> Mapping[str, Any] | None:
     keys = _toml(path, str(path))
     if path.name != PYPROJECT:
         return keys
-    keys = keys.get("tool", {}).get("recdf")
-    if keys is not None and not isinstance(keys, dict):
-        raise OptionError(f"{path}: tool.recdf = {keys!r}; expected a table [tool.recdf]")
-    return keys
+    tool = keys.get("tool")
+    found = tool.get("recdf") if isinstance(tool, dict) else None
+    if found is not None and not isinstance(found, dict):
+        raise OptionError(f"{path}: tool.recdf = {found!r}; expected a table [tool.recdf]")
+    return found
 
 
 def _toml(path: Path, source: str) -> dict[str, Any]:

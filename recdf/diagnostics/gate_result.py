@@ -168,9 +168,9 @@ class Gate(ShownResult):
             return []
         rows = self.table.assign(what=[f"{_where(row)}, candidate − baseline" for row in self.table.to_dict("records")])
         alone = ", ".join(visible(_where(row)) for row in rows[rows["labels"] == "people"].to_dict("records"))
-        why = f"The labels of people count alone for {alone}: one large loss more among their lists could decide."
+        why = "the cheap ones tell too little, or one large loss more among these lists could decide"
         both = label_sentences(rows["n_users"], rows["n_cheap"], rows.to_dict("records"))
-        return [*both, *([why] if alone else [])]
+        return [*both, *([f"The labels of people count alone for {alone}: {why}."] if alone else [])]
 
 
 def _where(row: Mapping[Any, Any]) -> str:

@@ -104,8 +104,9 @@ def gate(
     cheap : pair of Evaluation, path or DataFrame, optional
         Candidate and baseline on more lists under cheap labels (of a language model, of clicks), while `candidate` and
         `baseline` have the lists that people judged, a random sample of them. The change is then that of
-        `rd.prediction_powered`, tested by t with n − 2 degrees of freedom. Where one large loss more among the lists of
-        people could decide, which cheap labels may not see, the labels of people count alone.
+        `rd.prediction_powered`, tested by t with n − 2 degrees of freedom. Where the weight of the cheap labels is 0,
+        and where one large loss more among the lists of people could decide, which cheap labels may not see, the labels
+        of people count alone.
 
     Returns
     -------
@@ -267,8 +268,8 @@ def _gate_row(
         means, found = powered_pair([*both[::-1]], [*of_cheap[::-1]], runs, 1 - settings.alpha)
         labelled = {name: found[name] for name in ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")}
         labelled["labels"] = "people"
-        if change.bound == "t" and (powered := powered_change(change, both, of_cheap, runs)).bound:
-            change, (mean_baseline, mean_candidate), labelled["labels"] = powered, means, "both"
+        if change.bound == "t" and found["weight"] > 0 and (more := powered_change(change, both, of_cheap, runs)).bound:
+            change, (mean_baseline, mean_candidate), labelled["labels"] = more, means, "both"
     sign = -1 if change.smaller else 1
     low, high = sorted(sign * end for end in change.ends())
     row = {

@@ -30,17 +30,21 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     """Return the result of both; `people` has its units already."""
     if not isinstance(cheap, Evaluation):
         raise TypeError(f"cheap is {kind_of(cheap)}; expected an Evaluation, as rd.evaluate returns")
-    for name in ("user_col", "by", "metrics", "weight"):
+    for name in ("user_col", "by", "weight"):
         if (own := people.spec.get(name)) != (other := cheap.spec.get(name)):
             raise OptionError(f"result and cheap differ in {name}: {own} and {other}")
-    by, names = list(cheap.spec["by"]), [name for name in cheap.spec["metrics"] if name in people.per_user.columns]
+    by, metrics, known = list(cheap.spec["by"]), people.spec["metrics"], cheap.spec["metrics"]
+    if unlike := [name for name in metrics if metrics[name] != known.get(name)]:
+        raise OptionError(f"result and cheap differ in metrics: cheap lacks {unlike}, or defines them in another way")
+    names = [name for name in metrics if name in people.per_user.columns]
     keys = [*by, *cheap.spec["user_col"]]
-    rows, summary = join_labels(people.per_user, cheap.per_user, names, keys, "result"), cheap.summary
+    rows = join_labels(people.per_user, cheap.per_user, names, keys, "result")
     if by:  # models that people have not judged
         rows = rows[rows.groupby(by, observed=True)[JUDGED].transform("any")].reset_index(drop=True)
-        summary = summary.merge(people.summary[by].drop_duplicates(), on=by)
     rows.attrs = {}
-    spec = {**cheap.spec, "labels of people": people.spec}
+    same = [*by, "metric", "k", *([cheap.spec["item_by"]] if "item_by" in cheap.spec else [])]
+    summary = people.summary[same].merge(cheap.summary, on=same)  # in the order of `people`
+    spec = {**cheap.spec, "metrics": metrics, "labels of people": people.spec}
     spec |= {name: people.spec[name] for name in ("unit_col", "repeated_units") if name in people.spec}
     found = Evaluation(rows, summary.assign(std=np.nan), spec)
     places, models = model_rows(found), labels(summary, by)
@@ -49,9 +53,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     at = [(i, model, column) for i, (model, column, own) in means if own and column in names]
     numbers = powered_means(found, [(column, places[model]) for _, model, column in at])
     for name in RESTATED:
-        values = summary[name].to_numpy(copy=True)
-        values[[i for i, *_ in at]] = numbers[name]
-        found.summary[name] = values
+        found.summary.loc[[i for i, *_ in at], name] = numbers[name].to_numpy()
     numbers["what"] = [f"{column} of {model}" if by else column for _, model, column in at]
     first = numbers[[column == names[0] for *_, column in at]]
     said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))

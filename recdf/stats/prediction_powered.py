@@ -32,7 +32,8 @@ class LabelledUnits(NamedTuple):
 
     y, f : exact and cheap values of units that have both · rest : cheap values of the lists that have no exact ones ·
     share : of the lists (their weights) that have both · same : where units that are in f and in rest stand in each ·
-    beside : other columns, of the lists with exact values and of the rest
+    beside : other columns, of the lists with exact values and of the rest · n : units with an exact value ·
+    n_off : units where the exact and the cheap values differ, or one of both is undefined
     """
 
     y: Floats
@@ -41,6 +42,8 @@ class LabelledUnits(NamedTuple):
     share: float
     same: Sequence[npt.NDArray[np.int64]] = ()
     beside: Sequence[tuple[Floats, Floats]] = ()
+    n: int = 0
+    n_off: int = 0
 
 
 def labelled_units(
@@ -58,19 +61,19 @@ def labelled_units(
     n_defined = [int(np.count_nonzero(side & ~np.isnan(f))) for side in sides]
     share = n_defined[0] / max(sum(n_defined), 1)
     every = [(y, 0), (f, 0), (f, 1), *((one, side) for one in beside for side in (0, 1))]
-    if weights is None and unit is None and not any(np.isnan(x[sides[side]]).any() for x, side in every):
-        found = [x[sides[side]] for x, side in every]
-        return LabelledUnits(found[0], found[1], found[2], share, (), [*zip(found[3::2], found[4::2], strict=True)])
     of, w = np.arange(len(y)) if unit is None else unit, np.ones(len(y)) if weights is None else weights
+    n, n_off = (np.unique(of[sides[0] & (w > 0) & one]).size for one in (~np.isnan(y), ~(np.abs(y - f) <= 1e-12)))
+    plain = weights is None and unit is None and not any(np.isnan(x[sides[side]]).any() for x, side in every)
     own = [np.bincount(of[side], w[side], len(y)) > 0 for side in sides]
     found = []
     for x, side in every:
         at = sides[side] & ~np.isnan(x)
         total, sums = np.bincount(of[at], w[at], len(y))[own[side]], np.bincount(of[at], (w * x)[at], len(y))[own[side]]
-        mean = sums.sum() / max(total.sum(), 1e-300)
-        found.append(mean + (sums - mean * total) / max(float(total.sum()) / max(len(total), 1), 1e-300))
-    same = [np.flatnonzero((own[0] & own[1])[one]) for one in own]
-    return LabelledUnits(found[0], found[1], found[2], share, same, [*zip(found[3::2], found[4::2], strict=True)])
+        mean, part = sums.sum() / max(total.sum(), 1e-300), max(float(total.sum()) / max(len(total), 1), 1e-300)
+        found.append(x[at] if plain else mean + (sums - mean * total) / part)
+    same = () if plain else [np.flatnonzero((own[0] & own[1])[one]) for one in own]
+    more = [*zip(found[3::2], found[4::2], strict=True)]
+    return LabelledUnits(found[0], found[1], found[2], share, same, more, n, n_off)
 
 
 def powered_mean(
@@ -85,12 +88,10 @@ def powered_mean(
     """
     if not len(rest):
         f, rest = np.zeros(len(y)), np.zeros(1)
-    n, n_rest = len(y), len(rest)
-    clipped = tuning == "clipped"
+    n, n_rest, clipped = len(y), len(rest), tuning == "clipped"
     spread = float(np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1))
     shared = float((y - y.mean()) @ (f - f.mean())) / (n if clipped else n - 1)
-    weight = max(shared / ((1 + n / n_rest) * spread), 0.0) if spread > 0 else 0.0
-    weight = min(weight, 1.0) if clipped else weight
+    weight = min(max(shared / ((1 + n / n_rest) * spread), 0.0), 1.0 if clipped else np.inf) if spread > 0 else 0.0
     left, ddof = y - weight * f, 0 if clipped else 1
     mean = weight * float(rest.mean()) + float(left.mean())
     var = weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest + float(left.var(ddof=ddof)) / n

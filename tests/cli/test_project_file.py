@@ -97,6 +97,33 @@ def test_the_search_ends_at_the_home_folder(capsys, folder, monkeypatch):
     assert "recall@6" in summary(capsys, *CALL, *TYPED)[0]
 
 
+def test_a_home_folder_that_is_a_link_ends_the_search_too(capsys, folder, monkeypatch):
+    (folder / ".git").rmdir()
+    link = folder.parent / "link"
+    try:
+        link.symlink_to(folder, target_is_directory=True)
+    except OSError:
+        pytest.skip("links cannot be made here")
+    monkeypatch.setenv("HOME", str(link))
+    monkeypatch.setenv("USERPROFILE", str(link))
+    write("k = 7", folder.parent / "recdf.toml")
+    assert "recall@10" in summary(capsys, *CALL, *TYPED)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
+def test_a_folder_that_the_user_cannot_search_has_no_file(folder):
+    """A job that changes its user, as `sudo -u`, is often in a folder of the user that started it."""
+    code = (
+        "import os, sys, recdf.cli.option_files as files; os.chdir(sys.argv[1]); os.setuid(65534);"
+        "print(files._project(None))"
+    )
+    write("k = 7")
+    folder.chmod(0o700)
+    done = subprocess.run([sys.executable, "-c", code, folder], env=WITH_RECDF, capture_output=True, text=True)
+    assert done.stdout == "None\n", done.stderr
+
+
 def test_flags_win_over_config_and_that_over_the_project(capsys):
     write(f'judged-only = true\nties = "item_asc"{PROJECT}')
     write('k = [3]\njudged-only = false\nties = "row"', "job.toml")
@@ -142,6 +169,7 @@ def test_a_key_of_another_command_is_left_out_and_an_unknown_one_is_an_error(cap
         ("by = []", "recdf.toml: by = []; expected a value"),
         ("by = {a = 1}", "recdf.toml: by = {'a': 1}; expected text"),
         ("true-cols = {user_id = ['a']}", "recdf.toml: true-cols = {'user_id': ['a']}; expected text"),
+        ("[tool.recdf]\nk = 3", "no command has an option 'tool'; leave out tool.recdf, which is for pyproject.toml"),
         ("k = 3\nk = 4", "recdf.toml is no TOML file"),
         ("user-col = 'a'\nuser_col = 'b'", "recdf.toml: user_col is given twice, as user-col too"),
         *((f"{key} = 1", f"no command has an option '{key}'") for key in ("config", "project", "no-project", "help")),
@@ -171,6 +199,10 @@ def test_only_what_is_used_is_said(capsys):
     _, err = summary(capsys, *CALL, "-k", "4", "--true-cols", "user_id=customer")
     options = "--quiet --pred-cols=user_id=uid --pred-cols=score=yhat"
     assert err == f"recdf: options of recdf.toml: {options}\n"  # though the file asks for quiet
+    assert summary(capsys, *CALL, *TYPED, "-q")[1] == ""
+    write("k = 7")
+    assert summary(capsys, *CALL, *TYPED, "-k5")[1] == ""  # the value may be in one word with the flag
+    write(PROJECT)
     assert run(capsys, *CALL, "--out", "out", "-q")[2] == ""
     write('results = "out"\nformat = "json"')
     code, out, err = run(capsys, "report", "--out", "page.html")
@@ -195,6 +227,8 @@ def test_a_named_file_that_has_no_options(capsys):
     assert "absent.toml: No such file" in fails(capsys, *CALL, "--project", "absent.toml")
     write("[tool]\nrecdf = 3", "pyproject.toml")
     assert "pyproject.toml: tool.recdf = 3; expected a table [tool.recdf]" in fails(capsys, *CALL)
+    write("tool = 3", "pyproject.toml")
+    assert "recall@10" in summary(capsys, *CALL, *TYPED)[0]
 
 
 def test_paths_of_a_project_are_those_of_its_folder(capsys, folder, monkeypatch):

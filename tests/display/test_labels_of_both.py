@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import recdf as rd
@@ -138,3 +139,20 @@ def test_the_commands_read_a_folder_of_cheap_labels(tmp_path, capsys):
     plain = ["report", str(tmp_path / "people"), "--baseline", "old", "--out", str(tmp_path / "two.html")]
     assert main([*plain, *compared]) in (0, None)
     assert "the comparison has other means than the result" in (tmp_path / "two.html").read_text(encoding="utf-8")
+
+
+def test_the_labels_of_people_say_which_metrics_stand_in_which_order():
+    shop = rd.sample_shop()
+    users = shop.true["user_id"].drop_duplicates()
+    people, cheap = (
+        rd.evaluate(shop.true, shop.pred, names, by="model", users=of)
+        for names, of in ((["ndcg@5", "recall@10"], users.head(200)), (["recall@10", "ndcg@5"], users))
+    )
+    board = rd.leaderboard(people, cheap=cheap)
+    assert board.frame["metric"].tolist()[:2] == ["ndcg@5", "recall@10"]
+    assert "on ndcg@5 of" in board.notes[1]
+    more = rd.evaluate(shop.true, shop.pred, ["map@5", "recall@10", "ndcg@5"], by="model", users=users)
+    pd.testing.assert_frame_equal(rd.leaderboard(people, cheap=more).frame, board.frame)
+    fewer = rd.evaluate(shop.true, shop.pred, "ndcg@5", by="model", users=users)
+    with pytest.raises(rd.errors.OptionError, match=r"cheap lacks \['recall@10'\]"):
+        rd.leaderboard(people, cheap=fewer)

@@ -297,3 +297,61 @@ def mean_of_defined():
 
 
 MEAN_OF_DEFINED = mean_of_defined()
+
+
+def yes_or_no(missed, n=60, many=3000, seed=3):
+    """A hit rate under a judge who overlooks the hits of the first `missed` judged lists, and a tenth elsewhere."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(many) < 0.3) * 1.0
+    y[:missed] = 1.0
+    f = y * (rng.random(many) > 0.1)
+    f[:n] = np.where(np.arange(n) < missed, 0.0, y[:n])
+    cheap = pd.DataFrame({"user_id": range(many), "hitrate@10": f})
+    return cheap.assign(**{"hitrate@10": y}).head(n), cheap
+
+
+@pytest.mark.parametrize(("missed", "both"), [(0, False), (2, False), (3, True)])
+def test_a_judge_who_was_hardly_seen_to_err_does_not_count(missed, both):
+    human, cheap = yes_or_no(missed)
+    found = rd.prediction_powered(human, cheap, "hitrate@10").iloc[0]
+    assert (found["verdict"], found["weight"] > 0) == (("both", True) if both else ("human alone", False))
+    mean, reach = human["hitrate@10"].mean(), stats.t.ppf(0.975, 59) * human["hitrate@10"].std() / 60**0.5
+    np.testing.assert_allclose(found[["ci_low_human", "ci_high_human"]].astype(float), [mean - reach, mean + reach])
+    if not both:
+        assert found["mean"] == pytest.approx(mean)
+    clipped = rd.prediction_powered(human, cheap, "hitrate@10", tuning="clipped").iloc[0]
+    assert clipped["weight"] > 0  # as ppi-python
+
+
+@pytest.mark.parametrize("n", [30, 60, 100])
+def test_intervals_cover_the_mean_under_a_judge_who_errs_rarely_and_on_one_side(n):
+    rng, held, many = np.random.default_rng(n), [], 2000
+    for _ in range(400):
+        y = (rng.random(many) < 0.3) * 1.0
+        cheap = pd.DataFrame({"user_id": range(many), "hitrate@10": y * (rng.random(many) > 0.1)})
+        found = rd.prediction_powered(cheap.assign(**{"hitrate@10": y}).head(n), cheap, "hitrate@10").iloc[0]
+        held.append(found["ci_low"] <= 0.3 <= found["ci_high"])
+    assert np.mean(held) >= 0.95 - 3 * (0.95 * 0.05 / 400) ** 0.5
+
+
+def test_lists_that_are_undefined_under_one_kind_of_labels_are_counted_as_the_comparison_counts_them():
+    human, cheap, *_ = two_models(n=80)
+    some = human["user_id"].isin(human["user_id"].unique()[:20])
+    judge_finds_none = cheap.assign(**{"ndcg@10": cheap["ndcg@10"].mask(cheap["user_id"].isin(human[some]["user_id"]))})
+    powered = rd.prediction_powered(human, judge_finds_none, baseline="old").iloc[0]
+    compared = rd.compare_models(human, baseline="old", cheap=judge_finds_none).iloc[0]
+    assert powered["n_human"] == compared["n_human"] == 80
+    people_find_none = human.assign(**{"ndcg@10": human["ndcg@10"].mask(~some)})
+    powered = rd.prediction_powered(people_find_none, cheap, baseline="old").iloc[0]
+    assert (powered["n_human"], powered["warning"], powered["verdict"]) == (20, "few_human", "cannot tell")
+    compared = rd.compare_models(people_find_none, baseline="old", cheap=cheap).iloc[0]
+    assert compared["n_human"] == 20
+    assert "few_human" in compared["warning"]
+
+
+def test_tables_without_a_common_metric_are_told_so():
+    human, cheap, *_ = two_models()
+    other = cheap.rename(columns={"ndcg@10": "ndcg@5"})
+    for call in (lambda: rd.prediction_powered(human, other), lambda: rd.compare_models(human, cheap=other)):
+        with pytest.raises(rd.errors.OptionError, match="no metric in common"):
+            call()

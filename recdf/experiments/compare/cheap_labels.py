@@ -40,6 +40,7 @@ from ..experiment_columns import (
 from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
+FEW_OFF = 3  # units where people and judge differ; fewer do not tell how far the judge is off elsewhere
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
 ORDER_OF_LISTS = "place of list"
 JUDGED = "judged by people"  # a column of a table that has both labels
@@ -71,7 +72,9 @@ def prediction_powered(
         var θ = λ²·var_N(f)/N + var_n(Y − λf)/n
 
     and the interval is that of Student's t with n − 2 degrees of freedom. It holds however biased the judge is, since
-    people correct it; a good judge makes it shorter, and a useless one leaves the interval of the human labels.
+    people correct it; a good judge makes it shorter, and a useless one leaves the interval of the human labels. λ is 0
+    where Y and f differ in fewer than three lists: so few errors do not tell how many there are in the other lists, and
+    an interval that counts on them held the truth in as few as 62 % of simulated runs.
 
     Parameters
     ----------
@@ -102,11 +105,11 @@ def prediction_powered(
     Returns
     -------
     DataFrame
-        One row per model and metric: `baseline`, `model` (null where there is none), `metric`, `n_human` (n), `n_cheap`
-        (N), `mean` (or mean difference), `se`, `ci_low`, `ci_high`; `mean_human` with its interval, from human labels
-        alone; `mean_cheap` (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
-        `n_effective` (human labels that would give the same interval alone), `p_random` (test of the random sample),
-        `confidence`, `warning`, `verdict`.
+        One row per model and metric: `baseline`, `model` (null where there is none), `metric`, `n_human` (lists that
+        people judged, n), `n_cheap` (N), `mean` (or mean difference), `se`, `ci_low`, `ci_high`; `mean_human` with its
+        interval, from human labels alone; `mean_cheap` (of all n + N, biased); `bias` (mean of f − Y) with its
+        interval; `weight` (λ), `n_effective` (human labels that would give the same interval alone), `p_random` (test
+        of the random sample), `confidence`, `warning`, `verdict`.
         Verdict of a mean: "both" where the joint interval is shorter, else "human alone"; of a difference "better",
         "worse", "no difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer), "not_random" (the lists
@@ -168,7 +171,7 @@ def prediction_powered(
                 y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
             there = ~np.isnan(y) & ~np.isnan(f)
             if there.sum() < 3:
-                raise DataError(f"{int(there.sum())} lists have human labels; an estimate needs at least 3")
+                raise DataError(f"{there.sum()} lists have human labels and cheap ones; an estimate needs at least 3")
             more, counted, chance, unlike = ~judged & ~np.isnan(f), judged, None, False
             if not more.any():
                 raise DataError(NO_MORE)
@@ -177,7 +180,7 @@ def prediction_powered(
                 y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
                 counted, chance = there, own[probability_col].to_numpy(np.float64)[there]
             row = powered_row(labelled_units(y, f, counted, beside=beside), confidence, tuning, chance, unlike)
-            row |= {"n_human": int(there.sum()), "n_cheap": int(more.sum()), "confidence": confidence}
+            row |= {"n_human": int((judged & ~np.isnan(y)).sum()), "n_cheap": int(more.sum()), "confidence": confidence}
             verdict = _verdict_of(row, base is not None, better[name])
             rows.append({"baseline": baseline, "model": model, "metric": name, **row, "verdict": verdict})
     return pd.DataFrame(rows)[POWERED_COLUMNS]
@@ -185,11 +188,12 @@ def prediction_powered(
 
 def shared_metrics(human: pd.DataFrame, cheap: pd.DataFrame, metrics: Any, role: str = "human") -> list[str]:
     """Return the metrics that both tables have; one that is defined in two ways raises."""
-    for name, frame in ((role, human), ("cheap", cheap)):
-        frame_of(name, frame)
+    human, cheap = frame_of(role, human), frame_of("cheap", cheap)
     if metrics is None:
         both = [name for name in human.columns if name in cheap.columns]
         metrics = [name for name in both if all(pd.api.types.is_float_dtype(one[name].dtype) for one in (human, cheap))]
+        if not metrics:
+            raise OptionError(f"{role} and cheap have no metric in common; evaluate the same metrics on both labels")
     specs = metric_specs(metrics, human, role)
     metric_specs(list(specs), cheap, "cheap")
     known = [evaluated(frame).get("metrics", {}) for frame in (human, cheap)]
@@ -222,8 +226,8 @@ def join_labels(
     place[other] = np.arange(len(other))
     lost = place[own] < 0
     if lost.any():
-        some = "no list" if lost.all() else f"{int(lost.sum()):,} of {len(human):,} lists do not"
-        have = f"{some} of {role} has cheap labels" if lost.all() else f"{some} have cheap labels"
+        of = "no list of" if lost.all() else f"{int(lost.sum()):,} of {len(human):,} lists of"
+        have = f"{of} {role} {'has' if lost.all() else 'do not have'} cheap labels"
         raise DataError(f"{have} ({some_keys(human, lost, keys)}); evaluate the same recommendations on both")
     if len(human) == len(cheap):
         raise DataError(NO_MORE)
@@ -288,24 +292,24 @@ def powered_row(
     """All numbers of one mean or difference."""
     y, f, rest = units[:3]
     n, nothing = len(y), np.zeros(len(y) + len(rest))
+    used = 0 * f if tuning == "open" and units.n_off < FEW_OFF else f
     if chance is None:
-        found = powered_mean(y, f, rest, tuning, units.same)
+        found = powered_mean(y, used, rest, tuning, units.same)
         alone, bias = (powered_mean(one, nothing[:n], nothing[:1]) for one in (y, f - y))
     else:
-        found = sampled_mean(y, f, np.concatenate([f, rest]), chance)
+        found = sampled_mean(y, used, np.concatenate([f, rest]), chance)
         alone, bias = (sampled_mean(one, nothing[:n], nothing, chance) for one in (y, f - y))
-    alone, bias = (one._replace(df=one.df + 1) for one in (alone, bias))
     low, high = powered_interval(found, confidence)
-    human, off = powered_interval(alone, confidence), powered_interval(bias, confidence)
+    human, off = (powered_interval(one._replace(df=one.df + 1), confidence) for one in (alone, bias))
     random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
-    count = n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few lists may stand for many
+    count = units.n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few may stand for many
     doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, "undefined_differs": unlike}
     return {
         "mean": found.mean, "se": float(np.sqrt(found.var)), "df": found.df, "ci_low": low, "ci_high": high,
         "mean_human": alone.mean, "ci_low_human": human[0], "ci_high_human": human[1],
         "mean_cheap": units.share * float(f.mean()) + (1 - units.share) * float(rest.mean() if len(rest) else 0),
         "bias": bias.mean, "bias_low": off[0], "bias_high": off[1], "weight": found.weight, "p_random": random,
-        "n_effective": n * ((human[1] - human[0]) / (high - low)) ** 2 if high > low else np.nan,
+        "n_effective": units.n * ((human[1] - human[0]) / (high - low)) ** 2 if high > low else np.nan,
         "warning": "; ".join(word for word, holds in doubts.items() if holds),
     }  # fmt: skip
 
@@ -349,9 +353,8 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
     for row in [one for one in rows if not pd.isna(one["bias_low"])][:MOST_BIASES]:
         form = f"+.{digits_for(row['bias'], row['bias_low'], row['bias_high'])}f"
         bias = f"{number(row['bias'], form)} {interval(row['bias_low'], row['bias_high'], form)}"
-        shown = row["bias_low"] > 0 or row["bias_high"] < 0
-        why = "which the labels of people take out" if shown else "which may be none"
-        why = why if row["weight"] > 0 else "and they tell nothing more: the labels of people count alone"
+        why = "which may be none" if row["bias_low"] <= 0 <= row["bias_high"] else "which the labels of people take out"
+        why = why if row["weight"] > 0 else "and the labels of people count alone"
         if "few_human" in row["warning"] or row["p_random"] < NOT_RANDOM:
             why = "as far as these lists of people tell"
         said.append(f"The cheap labels are off by {bias} on {row['what']}, {why}.")
@@ -372,12 +375,10 @@ def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
     least = 1.0
     for sides in columns:
         one, two = (moments_of(values[~np.isnan(values)]) for values in sides)
-        if min(one.n, two.n) < 2:
-            continue
         # One variance, since a few lists may have equal values by chance.
-        df = one.n + two.n - 2
-        var = (one.var * one.n + two.var * two.n) / df * (1 / one.n + 1 / two.n)
-        if var > 0:
+        df = max(one.n + two.n - 2, 1)
+        var = (one.var * one.n + two.var * two.n) / df * (1 / max(one.n, 1) + 1 / max(two.n, 1))
+        if min(one.n, two.n) > 1 and var > 0:
             least = min(least, float(t_p_value((one.mean - two.mean) / np.sqrt(var), df, "two-sided")))
     return min(1.0, len(columns) * least)
 
@@ -387,7 +388,6 @@ def _verdict_of(row: dict[str, Any], difference: bool, better: Better | None) ->
         return "cannot tell"
     if not difference:
         return "both" if row["n_effective"] > row["n_human"] * 1.02 else "human alone"
-    side = (row["ci_low"] > 0) - (row["ci_high"] < 0)
-    if better is None:
-        return ("lower", "no difference shown", "higher")[side + 1]
-    return ("worse", "no difference shown", "better")[(side if better == "larger" else -side) + 1]
+    side = ((row["ci_low"] > 0) - (row["ci_high"] < 0)) * (-1 if better == "smaller" else 1)
+    low, high = ("lower", "higher") if better is None else ("worse", "better")
+    return (low, "no difference shown", high)[side + 1]

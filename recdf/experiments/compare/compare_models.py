@@ -172,7 +172,7 @@ def compare_models(
         shown".
         With `cheap=`, `n_users`, `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people judged,
         `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `warning` stand `n_human` and
-        `n_cheap` (lists with both labels, and more with cheap ones alone), `diff_human` with `ci_low_human` and
+        `n_cheap` (lists that people judged, and more with cheap labels alone), `diff_human` with `ci_low_human` and
         `ci_high_human`, `diff_cheap`, `bias` (of the difference under cheap labels) with `bias_low` and `bias_high`,
         `weight`, `n_effective` and `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by
         itself. Warnings "few_human" and "not_random" (the lists that people judged differ from the others, p below
