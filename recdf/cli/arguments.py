@@ -213,7 +213,7 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
     """Add one argument for each of these shared options; those that are not given are left out of the result."""
     for name, one in OPTIONS.items():
         if name in names:
-            shape = _shape(one.hint, "COLUMN" if name != "like" else "{" + ",".join(CONVENTIONS) + "}")
+            shape = _shape(one.hint, {"like": f"{{{','.join(CONVENTIONS)}}}", "items_sep": "TEXT"}.get(name, "COLUMN"))
             if name == "users":
                 shape = {"metavar": "{" + ",".join(one.constraint.values) + "} or FILE", "type": file}
             elif one.flag_alone:

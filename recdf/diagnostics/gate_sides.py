@@ -12,6 +12,7 @@ import pandas as pd
 from ..errors import ColumnError, OptionError, closest, kind_of
 from ..evaluation.result import read_parquet
 from ..experiments.compare.runs import Runs
+from ..inputs.door import table_of_users
 from ..inputs.frames import as_frame, column
 from ..inputs.per_user_columns import evaluated
 from ..metrics.direction import request_of
@@ -52,7 +53,7 @@ def read_side(role: str, given: Any) -> Side:
     """Read a result, a folder with one, or a per-user table; one with several models raises."""
     if isinstance(given, str | os.PathLike):
         given = read_parquet(given)
-    per_user, spec = getattr(given, "per_user", given), getattr(given, "spec", None)
+    per_user, spec = table_of_users(getattr(given, "per_user", given), role), getattr(given, "spec", None)
     if not isinstance(per_user, pd.DataFrame):
         expected = "a result of rd.evaluate, a folder with one, or its per_user"
         raise TypeError(f"{role} is {kind_of(given)}; expected {expected}")

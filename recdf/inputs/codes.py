@@ -156,6 +156,8 @@ def _sample(ids: IdColumn) -> str:
 
 def _cast_hint(first: IdColumn, second: IdColumn) -> str:
     text, other = (first, second) if first.kind == "string" else (second, first)
+    if other.kind == "tuple" or text.kind == "tuple":
+        return "the tuples to what they have of the other; pairs of items with numbers are a mapping: {item: number}"
     if text.kind == "string":
         return f"⟦{other.where}.astype(str)⟧"
     if {first.kind, second.kind} == {"decimal.Decimal", "integer"}:

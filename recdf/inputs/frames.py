@@ -39,15 +39,14 @@ def as_frame(
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
             raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
-    if (rows := lazy_rows(data)) is not None:
-        data = rows.table(rows.schema.names, role)
+    data = data if (rows := lazy_rows(data)) is None else rows.table(rows.schema.names, role)
     refuse_engine_frame(data, role)
     if hasattr(data, "__arrow_c_stream__") and type(data).__name__ != "Series":  # of pandas or polars
         # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return _plain_frame(ItemLists(role, item_col).frame(frame))
-    hint = ""
+    hint = next((f"; pass what {role}.{one}() returns" for one in ("to_df", "to_dict") if hasattr(data, one)), "")
     if getattr(data, "ndim", 1) == 2:
         made = "from_sparse" if hasattr(data, "tocsr") else "from_top_k"
         hint = f"; pass rd.logs.{made}({role}, users=..., items=...) with the labels of its users and items"
@@ -98,8 +97,7 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
     for i, dtype in enumerate(frame.dtypes):
         if not isinstance(dtype, pd.ArrowDtype) or not _is_odd(dtype.pyarrow_dtype):
             continue
-        plain = plain_column(as_arrow(frame.iloc[:, i]))
-        if plain is not None:
+        if (plain := plain_column(as_arrow(frame.iloc[:, i]))) is not None:
             of_arrow: Any = pd.ArrowDtype(plain.type)
             changed[i] = pd.Series(of_arrow.__from_arrow__(plain), index=frame.index)
     if not changed:
@@ -134,7 +132,7 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def from_dict(
-    lists: Mapping[Any, Any], *, user_col: str = "user_id", item_col: str = "item_id", value_name: str = "relevance"
+    lists: Mapping[Any, Any], *, user_col: str = "user_id", item_col: str = "item_id", value_name: str | None = None
 ) -> pd.DataFrame:
     """Turn a mapping of users to items into a long frame.
 
@@ -142,11 +140,13 @@ def from_dict(
     ----------
     lists : mapping
         user → list of items, best first, or user → {item: number} (relevance of a `true` row, score of a
-        `pred` row). All users must have the same form.
+        `pred` row), or user → [(item, number), ...]. All users must have the same form. Pairs whose second parts are
+        all integers are ids of two parts if they are tuples.
     user_col, item_col : str
         Names of the two id columns.
-    value_name : str, default "relevance"
-        Name of the column of the numbers, if there are any.
+    value_name : str, optional
+        Name of the column of the numbers, if there are any. By default they stand in two columns, `relevance` and
+        `score`, so that the frame can be `true` as well as `pred`.
 
     Returns
     -------
@@ -182,10 +182,21 @@ def from_dict(
     rows = [list(items) for items in lists.values()]
     lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
     frame = pd.DataFrame({user_col: users.take(np.repeat(np.arange(len(users)), lengths)).reset_index(drop=True)})
-    frame[item_col] = _inferred_labels([item for items in rows for item in items])
-    if numbered and all(numbered):
-        frame[value_name] = pd.Series([number for items in lists.values() for number in items.values()], dtype=float)
-    return frame
+    ids = [item for items in rows for item in items]
+    numbers = [number for items in lists.values() for number in items.values()] if numbered and all(numbered) else None
+    if not any(numbered) and _are_pairs(ids):
+        ids, numbers = map(list, zip(*ids, strict=True))
+    frame[item_col] = _inferred_labels(ids)
+    names = [value_name] if value_name else ["relevance", "score"]
+    return frame if numbers is None else frame.assign(**dict.fromkeys(names, pd.Series(numbers, dtype=float)))
+
+
+def _are_pairs(ids: list[Any]) -> bool:
+    """Tell whether these are pairs of an item and a number, and not ids of two parts."""
+    kinds = set(map(type, ids))
+    two = kinds <= {tuple, list} and set(map(len, ids)) == {2}
+    number = pd.api.types.infer_dtype([one for _, one in ids]) if two else ""
+    return "float" in number or (number == "integer" and list in kinds)
 
 
 def _inferred_labels(ids: list[Any]) -> pd.Series:

@@ -95,7 +95,9 @@ class ItemLists:
                         f"{self.item_col!r} and {other[0][row[0]]:,} in {name!r}; expected lists of one length in a row"
                     )
                 found |= _columns(name, other[1])
-        return pd.DataFrame(found, copy=False)
+        long = pd.DataFrame(found, copy=False)
+        long.index.name = frame.index.names[0]  # a message names it where this column is missing
+        return long
 
     def _items(self, frame: pd.DataFrame) -> FlatLists | None:
         """Return how many items each row has, and the items of all rows; None if each row has one."""
@@ -108,6 +110,9 @@ class ItemLists:
         if self.sep is None or values is None:
             return _lists_in(values, f"{self.role}[{self.item_col!r}]", ordered=self.role != "true")
         length, items = split_texts(as_arrow(values), self.sep)
+        if stuck := items.filter(pc.match_substring_regex(items, "[^,;|][,;|]$")).slice(0, 1).to_pylist():
+            said = f"items_sep={self.sep!r} leaves {stuck[0]!r} as an item; pass ⟦+items_sep={stuck[0][-1]!r}⟧"
+            raise DataError(f"{self.role}[{self.item_col!r}]: {said}")
         if self.integers and pc.all(pc.match_substring_regex(items, PLAIN_INTEGER)).as_py() is not False:
             items = items.cast(pa.int64())
         return length, _series(items, values)

@@ -141,6 +141,8 @@ def _labelled(places: np.ndarray, labels: Any, name: str, n: int | None = None) 
     """Return the labels at some places, or the places if there are none."""
     if labels is None:
         return places
+    if isinstance(labels, dict):
+        raise TypeError(f"{name} is a mapping; expected the labels in a list, in the order of the positions")
     given = pd.Series(labels).reset_index(drop=True)
     needed = places.max(initial=-1) + 1 if n is None else n
     if len(given) < needed or (n is not None and len(given) > n):

@@ -319,11 +319,11 @@ def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) ->
     taken |= {options.relevance_col, options.propensity_col, options.weight_name}
     asked = options.score_col is False or (options.convention is not None and options.convention.order == "row")
     by_row = order_source(pred, options)["by"] == "row" and not asked
-    columns, others = set() if true is None else set(true.columns), set(pred.columns) - taken
+    columns, others = {"relevance"} if true is None else set(true.columns), set(pred.columns) - taken
     names = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
     return Hints(
         [name for name in names if looks_like_order(name) and _holds_numbers(pred[name])],
-        by_row and true is not None and bool({"score", "rank"} & columns - taken or "relevance" in others - columns),
+        by_row and "relevance" not in columns and bool({"score", "rank"} & columns - taken or "relevance" in others),
         shared_by(true, options) if true is not None and options.by_in_true is None else [],
     )
 

@@ -49,6 +49,9 @@ def test_mappings_take_the_names_of_columns():
 def test_from_dict():
     found = rd.from_dict({"u": ["a", "b"], "v": [], "w": ["c"]}, user_col="who", item_col="what")
     pd.testing.assert_frame_equal(found, pd.DataFrame({"who": ["u", "u", "w"], "what": ["a", "b", "c"]}))
+    numbered = rd.from_dict({1: {10: 3, 11: 0.5}})  # may be either of the two frames
+    expected = {"user_id": [1, 1], "item_id": [10, 11], "relevance": [3.0, 0.5], "score": [3.0, 0.5]}
+    pd.testing.assert_frame_equal(numbered, pd.DataFrame(expected))
     found = rd.from_dict({1: {10: 3, 11: 0.5}}, value_name="stars")
     pd.testing.assert_frame_equal(found, pd.DataFrame({"user_id": [1, 1], "item_id": [10, 11], "stars": [3.0, 0.5]}))
     assert list(rd.from_dict({}).columns) == ["user_id", "item_id"]
@@ -214,3 +217,56 @@ def test_columns_that_are_not_named_may_hold_anything():
 def test_a_view_of_a_frame():
     both = pd.concat([PRED, PRED.assign(score=-PRED["score"])])
     assert rd.mrr(TRUE, both.iloc[::2][:2]) == rd.mrr(TRUE, both.iloc[::2][:2].copy())
+
+
+RUN = {1: {10: 0.1, 20: 0.9}, 2: {14: 0.2, 12: 0.7}}  # best first: 20, 10 and 12, 14
+JUDGED = {1: {10: 2.0, 11: 1.0}, 2: {12: 1.0}}
+
+
+def test_a_mapping_of_numbers_may_be_either_frame():
+    assert rd.mrr(rd.from_dict(JUDGED), rd.from_dict(RUN), k=2) == rd.mrr(JUDGED, RUN, k=2) == (0.5 + 1) / 2
+    assert rd.mrr(rd.from_dict(JUDGED), {1: [20, 10], 2: [12]}, k=2) == 0.75
+    assert rd.mrr(rd.from_dict(JUDGED), rd.from_dict({1: [20, 10], 2: [12]}), k=2) == 0.75
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+@pytest.mark.parametrize("number", [float, np.float32])
+def test_pairs_of_items_and_numbers_are_a_mapping_too(kind, number):
+    pairs = {user: [kind((item, number(one))) for item, one in items.items()] for user, items in RUN.items()}
+    assert rd.mrr(JUDGED, pairs, k=2) == 0.75
+    assert rd.mrr(JUDGED, pairs | {3: []}, k=2) == 0.75
+    true = {user: [kind((str(item), one)) for item, one in items.items()] for user, items in JUDGED.items()}
+    # The gains of user 1 are 2 and 1, of which the list has the first one at rank 2.
+    ndcg = (2 / np.log2(3)) / (2 + 1 / np.log2(3))
+    found = rd.ndcg(true, {1: ["20", "10"], 2: ["12"]}, k=2)
+    assert found == pytest.approx((ndcg + 1) / 2)
+    frame = rd.from_dict(pairs, value_name="score")
+    assert frame["item_id"].tolist() == [10, 20, 14, 12]
+    assert frame["score"].tolist() == pytest.approx([0.1, 0.9, 0.2, 0.7])
+    assert rd.from_dict({1: [kind((10, 0.5)), kind((10, 0.4))]})["item_id"].tolist() == [10, 10]
+
+
+def test_ids_of_two_parts_are_no_pairs():
+    for ids in ([("shop", 7), ("shop", 8)], [("a", "b")], [("a", True)]):
+        assert rd.from_dict({1: ids})["item_id"].tolist() == ids
+        assert rd.recall({1: ids}, {1: ids}, k=2) == 1.0
+    with pytest.raises(rd.IdTypeError, match=r"of items with numbers are a mapping: \{item: number\}"):
+        rd.mrr({1: [10]}, {1: [(10, 2), (11, 1)]}, k=2)
+
+
+class Run:
+    def to_dict(self):
+        return RUN
+
+
+class Lists:
+    def to_df(self):
+        return rd.from_dict(RUN)
+
+
+@pytest.mark.parametrize(("data", "method"), [(Run(), "to_dict"), (Lists(), "to_df"), (pd.Series([[1]]), "to_dict")])
+def test_objects_of_other_libraries_say_what_they_can_become(data, method):
+    with pytest.raises(TypeError, match=f"; pass what pred.{method}\\(\\) returns"):
+        rd.mrr(JUDGED, data, k=2)
+    with pytest.raises(TypeError, match=f"; pass what true.{method}\\(\\) returns"):
+        rd.mrr(data, RUN, k=2)

@@ -1,5 +1,7 @@
 """Lazy frames, datasets, readers and relations: the numbers of the pandas frames, from the needed columns alone."""
 
+import re
+
 import duckdb
 import narwhals
 import numpy as np
@@ -368,3 +370,29 @@ def test_a_population_of_a_project(kind):
 def test_a_series_is_no_frame():
     with pytest.raises(TypeError, match="pred is a Series; expected a DataFrame"):
         rd.evaluate(TRUE, pl.from_pandas(PRED)["item_id"], "mrr")
+
+
+@pytest.mark.parametrize("kind", LAZY)
+def test_gate_and_report_of_lazy_rows(kind, tmp_path):
+    def sides(make):
+        return [rd.evaluate(make(TRUE), make(ONE.assign(score=ONE["score"] * sign)), "ndcg@5") for sign in (1, -1)]
+
+    budgets = {"ndcg@5": "-2%"}
+    found, expected = (rd.gate(*sides(make), budgets) for make in (CARRIERS[kind], lambda frame: frame))
+    assert found.verdict == expected.verdict
+    same(found.table, expected.table)
+    pages = []
+    for name, make in (("lazy", CARRIERS[kind]), ("frame", lambda frame: frame)):
+        result = rd.evaluate(make(TRUE), make(PRED), ["ndcg", "recall"], 5, by="model")
+        page = rd.report(result, tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        pages.append(re.findall(r"<td[^>]*>(.*?)</td>", page[: page.index("</table>")]))
+    assert pages[0] == pages[1]
+    assert pages[0]
+
+
+def test_gate_takes_per_user_tables_of_other_libraries():
+    sides = [rd.evaluate(TRUE, ONE.assign(score=ONE["score"] * sign), "ndcg@5") for sign in (1, -1)]
+    expected = rd.gate(*(one.per_user for one in sides), {"ndcg@5": "-2%"})
+    for made in ([one.to_polars() for one in sides], [one.to_arrow() for one in sides]):
+        found = rd.gate(*made, {"ndcg@5": "-2%"})
+        same(found.table[["metric", "verdict", "change"]], expected.table[["metric", "verdict", "change"]])

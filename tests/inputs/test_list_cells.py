@@ -1,6 +1,7 @@
 """Rows that hold a whole list (in a cell, in a text, in columns) give what the long frame of a slow loop gives."""
 
 import decimal
+import re
 import uuid
 import warnings
 
@@ -447,3 +448,37 @@ def test_files_of_lists_of_texts_of_several_writers(tmp_path):
 def test_one_number_for_a_list_does_not_order_it_in_other_libraries(carry):
     with pytest.raises(rd.DataError, match="has one number for a list"):
         rd.evaluate(LONG_TRUE, carry(pred_with(p=[1.0, 2.0])), "recall@2", score_col="p")
+
+
+@pytest.mark.parametrize("sep", [",", ";"])
+def test_texts_that_a_blank_does_not_split_whole(sep):
+    """Otherwise "12," would be an item that is in no list of `true`, beside the last one of each text, which is."""
+    texts = pd.DataFrame({"user_id": [1, 2], "item_id": [f"12{sep} 11", f"7{sep} 8"]})
+    for true in (LONG_TRUE, LONG_TRUE.assign(item_id=LONG_TRUE["item_id"].astype(str))):
+        with pytest.raises(rd.DataError, match=f"items_sep=' ' leaves '12{sep}'.*pass items_sep='{sep}'"):
+            rd.recall(true, texts, k=2, items_sep=" ")
+
+
+@pytest.mark.parametrize("order", ["score_col", "rank_col"])
+def test_one_number_does_not_order_a_list_under_any_name(order, tmp_path):
+    pred, options = pred_with(est=[1.0, 2.0], score=1), {order: "est"}
+    words = re.escape("pred['est'] has one number for a list of items")
+    pred = pred.drop(columns="score")
+    path = tmp_path / "pred.parquet"
+    pq.write_table(pa.Table.from_pandas(pred, preserve_index=False), path)
+    for call in (
+        lambda: rd.evaluate(LONG_TRUE, pred, "recall@2", **options),
+        lambda: rd.recall(LONG_TRUE, pl.from_pandas(pred).lazy(), k=2, **options),
+        lambda: rd.evaluate_parquet(LONG_TRUE, path, "recall@2", **options),
+        lambda: rd.evaluate_parquet(LONG_TRUE, path, "recall@2", memory_limit=1000, **options),
+        lambda: rd.check(LONG_TRUE, pred, **options),
+        lambda: rd.diagnostics.position_table(LONG_TRUE, pred, 2, **options),
+    ):
+        with pytest.raises(rd.DataError, match=words):
+            call()
+
+
+def test_a_user_in_the_index_of_lists_is_named():
+    lists = LONG_TRUE.groupby("user_id")[["item_id"]].agg(list)
+    with pytest.raises(rd.ColumnError, match=r"'user_id' in its index, which is not read; pass pred.reset_index\(\)"):
+        rd.recall(LONG_TRUE, lists, k=2)

@@ -156,3 +156,12 @@ def test_distances_are_not_scores():
 def test_bad_input(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("labels", [{"ann": 0, "bob": 1}, {0: "ann", 1: "bob"}])
+def test_labels_in_a_mapping_are_an_error(labels):
+    """Some map labels to positions and some positions to labels."""
+    for call in (lambda: rd.logs.from_sparse(sp.csr_array([[1.0], [2.0]]), users=labels),
+                 lambda: rd.logs.from_top_k([[1], [2]], users=labels)):
+        with pytest.raises(TypeError, match="users is a mapping; expected the labels in a list, in the order of"):
+            call()
