@@ -242,6 +242,19 @@ def test_missing_lists_are_said_with_cheap_labels_too():
     np.testing.assert_allclose(row[["diff_both", "se_both"]].tolist(), alone[["mean", "se"]].tolist(), rtol=1e-9)
 
 
+@pytest.mark.parametrize("judged", [True, False])
+def test_a_list_that_a_model_lacks_under_both_labels_counts_once(judged):
+    human, cheap, _ = two_models()
+    user = next(one for one in range(900) if (one in set(human["user_id"])) == judged)
+    human, cheap = (one[(one["model"] == "old") | (one["user_id"] != user)] for one in (human, cheap))
+    row = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, missing="drop").iloc[0]
+    assert (row["n_only_baseline"], row["n_only_model"]) == (1, 0)
+    with pytest.raises(rd.DataError, match="has a value for 'old' only in 1 users") as raised:
+        rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap)
+    assert 'missing="drop"' in str(raised.value)
+    assert '"zero"' not in str(raised.value)
+
+
 BAD_COMPARISONS = [
     (lambda h, c: (h, c), {"test": "wilcoxon"}, rd.OptionError, "exclude each other"),
     (lambda h, c: (h, c), {"test": "randomization"}, rd.OptionError, "exclude each other"),

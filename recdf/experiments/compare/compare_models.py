@@ -374,10 +374,11 @@ def _compare_pairs(
             base, model, only, n_lists = table[b], table[m], (0, 0), table.shape[1]
             means = averages[b], averages[m]
         else:
-            base, model, only = paired_values(metric, table, (b, m), runs, settings.missing)
+            base, model, only = paired_values(metric, table, (b, m), runs, settings.missing, cheap is None)
             if cheap is not None:
-                *of_cheap, more = paired_values(cheap_column(metric), cheap, (b, m), runs, settings.missing)
-                only = only[0] + more[0], only[1] + more[1]
+                *of_cheap, _ = paired_values(cheap_column(metric), cheap, (b, m), runs, settings.missing, False)
+                of_base, of_model = (~np.isnan([table[i], cheap[i]]) for i in (b, m))  # a row for each kind of labels
+                only = int((of_base & ~of_model).any(axis=0).sum()), int((of_model & ~of_base).any(axis=0).sum())
             means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
         sums, divisor = runs.unit_sums(runs.per_list(model - base))
         there = slice(None) if divisor is None else divisor > 0

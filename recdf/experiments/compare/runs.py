@@ -174,19 +174,23 @@ def read_runs(per_user: Any, keys: list[str], folds: list[str], model_col: str, 
 
 
 def paired_values(
-    metric: str, table: Floats, pair: tuple[int, int], runs: Runs, missing: PairMissing
+    metric: str, table: Floats, pair: tuple[int, int], runs: Runs, missing: PairMissing, takes_zero: bool = True
 ) -> tuple[Floats, Floats, tuple[int, int]]:
-    """Values of both models by cell, NaN in both or in none, and how many cells only one of them has."""
+    """Values of both models by cell, NaN in both or in none, and how many cells only one of them has.
+
+    The error offers `missing="zero"` where the call takes it.
+    """
     base, model = table[pair[0]], table[pair[1]]
     has_base, has_model = ~np.isnan(base), ~np.isnan(model)
     only = has_base & ~has_model, has_model & ~has_base
     n_only = int(only[0].sum()), int(only[1].sum())
     if missing == "raise" and any(n_only):
         first, second = (runs.models[i] for i in pair)
+        or_zero = ', or "zero" to count 0 for the model that lacks them' if takes_zero else ""
         raise DataError(
             f"{metric!r} has a value for {first!r} only in {n_only[0]:,} users and for {second!r} only in "
             f'{n_only[1]:,} ({runs.show(np.flatnonzero(only[0] | only[1])[:5])}); pass ⟦+missing="drop"⟧ to leave '
-            'them out, or "zero" to count 0 for the model that lacks them'
+            f"them out{or_zero}"
         )
     if missing == "zero":
         return np.where(only[1], 0.0, base), np.where(only[0], 0.0, model), n_only
