@@ -1,7 +1,8 @@
-"""All metrics of lists that need only true and pred, beside six of them: `python benchmarks/all_metrics.py`.
+"""All metrics of lists that need only true and pred, beside six of them: `python
+benchmarks/all_metrics.py`.
 
-Each call stands in a process of its own, at three k: the least processor time of five calls, and the peak of the
-resident memory of the whole process, with the libraries and the frames.
+Each call stands in a process of its own, at three k: the least processor time of five calls, and
+the peak of the resident memory of the whole process, with the libraries and the frames.
 """
 
 from __future__ import annotations
@@ -24,16 +25,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import recdf as rd
 
 K = [10, 20, 100]
-# These take other frames than lists of a recommender: predicted ratings and probabilities, a log of impressions.
+# These take other frames than lists of a recommender: predicted ratings and probabilities, a log of
+# impressions.
 OTHER_FRAMES = ("rating", "probability", "responses")
 
 
 def all_metrics() -> list[str]:
-    """Metrics with a value per list that need nothing beside true and pred; `rbo` is that against the ideal list."""
+    """Metrics with a value per list that need nothing beside true and pred; `rbo` is that against
+    the ideal list."""
     names = [
         metric.name
         for metric in rd.METRICS.values()
-        if {*metric.needs} <= {"true"} and hasattr(metric, "per_user") and metric.family not in OTHER_FRAMES
+        if {*metric.needs} <= {"true"}
+        and hasattr(metric, "per_user")
+        and metric.family not in OTHER_FRAMES
     ]
     return ["rbo(against=ideal)" if name == "rbo" else name for name in names]
 
@@ -42,8 +47,12 @@ def measure(which: str, layout: str) -> dict[str, float]:
     """Number of metrics, seconds and MB of a call in this process."""
     folder = workload.cache_folder()
     true = pd.read_parquet(folder / f"{layout}_true.parquet", columns=["user_id", "item_id"])
-    pred = pd.read_parquet(folder / f"{layout}_pred.parquet", columns=["user_id", "item_id", "score"])
-    warnings.simplefilter("ignore", rd.JudgedWarning)  # M has no item that is judged as not relevant
+    pred = pd.read_parquet(
+        folder / f"{layout}_pred.parquet", columns=["user_id", "item_id", "score"]
+    )
+    warnings.simplefilter(
+        "ignore", rd.JudgedWarning
+    )  # M has no item that is judged as not relevant
     metrics, seconds = list(adapters.SIX) if which == "six" else all_metrics(), []
     for _ in range(5):
         clock, processor = time.perf_counter(), time.process_time()
@@ -55,9 +64,15 @@ def measure(which: str, layout: str) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("layouts", nargs="*", default=["M_int_sorted", "M_int_shuffled"])
-    parser.add_argument("--one", choices=["six", "all"], help="measure this one in this process, for the first layout")
+    parser.add_argument(
+        "--one",
+        choices=["six", "all"],
+        help="measure this one in this process, for the first layout",
+    )
     args = parser.parse_args()
     if args.one:
         print(json.dumps(measure(args.one, args.layouts[0])))
@@ -66,7 +81,9 @@ def main() -> None:
         found = {}
         for which in ("six", "all"):
             command = [sys.executable, __file__, layout, "--one", which]
-            found[which] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            found[which] = json.loads(
+                subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+            )
         table = pd.DataFrame(found).T
         table.loc["ratio"] = table.loc["all"] / table.loc["six"]
         print(f"{layout}\n{table.round(2)}")

@@ -2,11 +2,12 @@
 
     python benchmarks/calibration.py [--runs 2000] [--minutes 60] [--kept counts.json] [--write]
 
-Each setting draws experiments of which the truth is that nothing differs, and each method tests them at 5 %. A method
-may reject more than 8 % of them only where at least 90 % of the runs have a warning, or a verdict that is withheld.
-`--write` puts the table on the page docs/calibration.md. With `--minutes` no round of runs begins after that time, and
-with `--kept` a later call goes on where this one ended. The exit code is 1 if a setting breaks the rule, or rejects
-more or less than chance allows for a reason that is not known.
+Each setting draws experiments of which the truth is that nothing differs, and each method tests
+them at 5 %. A method may reject more than 8 % of them only where at least 90 % of the runs have a
+warning, or a verdict that is withheld. `--write` puts the table on the page docs/calibration.md.
+With `--minutes` no round of runs begins after that time, and with `--kept` a later call goes on
+where this one ended. The exit code is 1 if a setting breaks the rule, or rejects more or less than
+chance allows for a reason that is not known.
 """
 
 from __future__ import annotations
@@ -29,15 +30,19 @@ import recdf as rd
 
 PAGE = Path(__file__).parents[1] / "docs" / "calibration.md"
 MOST, LEAST_WARNED = 0.08, 0.9
-# A share outside of what 5 % gives with this probability is not chance; all rows together pass it in 93 % of all seeds.
+# A share outside of what 5 % gives with this probability is not chance; all rows together pass it
+# in 93 % of all seeds.
 BAND, ROUND = 0.999, 100
 EQUAL = {"A": 1, "B": 1}
 
 
 def arms(rng, n_a, n_b, **columns):
-    """Rows of both arms in random order; the columns are drawn for all rows together, so that nothing differs."""
+    """Rows of both arms in random order; the columns are drawn for all rows together, so that
+    nothing differs."""
     variant = np.repeat(["A", "B"], [n_a, n_b])
-    return pd.DataFrame({"user_id": np.arange(n_a + n_b), "variant": rng.permutation(variant), **columns})
+    return pd.DataFrame(
+        {"user_id": np.arange(n_a + n_b), "variant": rng.permutation(variant), **columns}
+    )
 
 
 def payers(rng, n, share=0.05, sigma=1.5):
@@ -62,47 +67,61 @@ def rare(rng, n):
 
 def missing(rng, unequal):
     data = arms(rng, 500, 500, y=normal(rng, 1000))
-    lost = rng.random(1000) < np.where(unequal & (data["variant"] == "B") & (data["y"] < 1), 0.5, 0.2 * (not unequal))
+    lost = rng.random(1000) < np.where(
+        unequal & (data["variant"] == "B") & (data["y"] < 1), 0.5, 0.2 * (not unequal)
+    )
     return data.assign(y=data["y"].mask(lost))
 
 
 def clusters(rng, n, sigma=0.0):
-    """Rows of n clusters per arm, whose sizes are lognormal; the rows of a cluster have a level in common."""
+    """Rows of n clusters per arm, whose sizes are lognormal; the rows of a cluster have a level in
+    common."""
     size = np.maximum(1, np.floor(rng.lognormal(2, sigma, 2 * n))).astype(int)
     own = np.repeat(np.arange(2 * n), size)
     variant = rng.permutation(np.repeat(["A", "B"], n))[own]
     y = rng.normal(size=2 * n)[own] + rng.normal(size=len(own))
-    return pd.DataFrame({"variant": variant, "household": own, "y": y, "row_id": rng.permutation(len(own))})
+    return pd.DataFrame(
+        {"variant": variant, "household": own, "y": y, "row_id": rng.permutation(len(own))}
+    )
 
 
 def ramp(rng, rows=1):
-    """Half of the users come in a week with 5 % treatment, the others, who are worth more, in one with 50 %."""
+    """Half of the users come in a week with 5 % treatment, the others, who are worth more, in one
+    with 50 %."""
     week = np.repeat([0, 1], 500)
     variant = np.where(rng.random(1000) < np.where(week == 0, 0.05, 0.5), "B", "A")
     level = rng.normal(size=1000) + week
-    data = pd.DataFrame({"person": np.arange(1000), "variant": variant, "week": week, "level": level})
+    data = pd.DataFrame(
+        {"person": np.arange(1000), "variant": variant, "week": week, "level": level}
+    )
     data["day"] = pd.Timestamp("2026-11-02") + pd.to_timedelta(7 * week, unit="D")
     data = data.loc[np.repeat(np.arange(1000), rows)].reset_index(drop=True)
     return data.assign(y=data["level"] + rng.normal(size=len(data)))
 
 
 def triggered(rng, broken):
-    """Users who saw the tested page; where that is broken, the treatment brings light users to it."""
+    """Users who saw the tested page; where that is broken, the treatment brings light users to
+    it."""
     n = 3000
     heavy = rng.random(n) < 0.4
     variant = np.where(rng.random(n) < 0.5, "B", "A")
     seen = rng.random(n) < np.where(heavy, 0.8, np.where((variant == "B") & broken, 0.5, 0.2))
-    data = pd.DataFrame({"user_id": np.arange(n), "variant": variant, "y": rng.normal(size=n) + heavy})
+    data = pd.DataFrame(
+        {"user_id": np.arange(n), "variant": variant, "y": rng.normal(size=n) + heavy}
+    )
     return data[seen].reset_index(drop=True)
 
 
 def clicks(rng, n_a=500, n_b=500, sigma=0.5, bots=0):
-    """Views and clicks of users with their own click rate; bots have thousands of views and no click."""
+    """Views and clicks of users with their own click rate; bots have thousands of views and no
+    click."""
     n = n_a + n_b
     data = arms(rng, n_a, n_b, views=np.floor(rng.lognormal(1.5, sigma, n)) + 1.0)
     data["y"] = rng.binomial(data["views"].astype(int), rng.beta(1, 9, n)).astype(float)
     robots = rng.choice(n, bots, replace=False)
-    data.loc[robots, ["views", "y"]] = np.column_stack([rng.pareto(1, bots) * 5000 + 5000, np.zeros(bots)])
+    data.loc[robots, ["views", "y"]] = np.column_stack(
+        [rng.pareto(1, bots) * 5000 + 5000, np.zeros(bots)]
+    )
     return data
 
 
@@ -120,20 +139,28 @@ def with_past(rng, n_a=500, n_b=500, gaps=0.0, skewed=False, late=False, several
     data = arms(rng, n_a, n_b, y=np.exp(level) if skewed else level)
     for i, own in enumerate(before):
         moved = 0.5 * (late & (data["variant"] == "B"))
-        data[f"x{i}"] = np.where(rng.random(n) < gaps, np.nan, (np.exp(own) if skewed else own) + moved)
+        data[f"x{i}"] = np.where(
+            rng.random(n) < gaps, np.nan, (np.exp(own) if skewed else own) + moved
+        )
     return data
 
 
 def models(rng, n, draw, lists=1):
     """Values of two models for the same lists; the differences have the mean 0."""
     user = np.repeat(np.arange(n), lists)
-    base, d = rng.normal(size=n * lists), draw(rng, n)[user] + 0.3 * rng.normal(size=n * lists) * (lists > 1)
+    base, d = (
+        rng.normal(size=n * lists),
+        draw(rng, n)[user] + 0.3 * rng.normal(size=n * lists) * (lists > 1),
+    )
     frame = {"user_id": user, "list": np.arange(len(user))}
-    return pd.concat([pd.DataFrame({**frame, "model": m, "y": base + s * d}) for m, s in (("a", 0), ("b", 1))])
+    return pd.concat(
+        [pd.DataFrame({**frame, "model": m, "y": base + s * d}) for m, s in (("a", 0), ("b", 1))]
+    )
 
 
 def requests(rng, n):
-    """Latencies of the requests of n users, who have a level of their own; each user is in one variant."""
+    """Latencies of the requests of n users, who have a level of their own; each user is in one
+    variant."""
     user = np.repeat(np.arange(n), rng.poisson(9, n) + 1)
     variant = np.where(rng.random(n) < 0.5, "B", "A")[user]
     y = np.exp(rng.normal(size=n)[user] + rng.normal(size=len(user)))
@@ -149,7 +176,11 @@ def skewed_difference(rng, n):
 
 
 T, RATIO = {}, {"metrics": {"y": ("y", "views")}}
-SKEW = {"t": T, "permutation": {"test": "permutation", "n_resamples": 199}, "cap 0.99": {"cap": {"y": 0.99}}}
+SKEW = {
+    "t": T,
+    "permutation": {"test": "permutation", "n_resamples": 199},
+    "cap 0.99": {"cap": {"y": 0.99}},
+}
 SHARE = {"t": T, "proportion": {"test": "proportion"}}
 CUPED = {"t": T, "cuped": {"covariates": "x0"}}
 ALL_PAST = {"regression": {"covariates": ["x0", "x1", "x2"]}}
@@ -158,10 +189,14 @@ PERSON = {"cluster": "person", "strata": "week"}
 PAIRED = {"paired t": {"test": "t"}, "randomization": {"test": "randomization", "n_resamples": 999}}
 KEY = ["user_id", "list"]
 QUANTILES = {"p50": {"quantiles": 0.5}, "p90": {"quantiles": 0.9}}
-REQUESTS = {name: {**given, "cluster": "person"} for name, given in (*QUANTILES.items(), ("p99", {"quantiles": 0.99}))}
+REQUESTS = {
+    name: {**given, "cluster": "person"}
+    for name, given in (*QUANTILES.items(), ("p99", {"quantiles": 0.99}))
+}
 PARTS = {"total": {"part": 0}, "share above 0": {"part": 1}, "mean above 0": {"part": 2}}
 
-# Why a setting, or a method in a kind of settings, rejects more or less than 5 %: the reader finds it on the page.
+# Why a setting, or a method in a kind of settings, rejects more or less than 5 %: the reader finds
+# it on the page.
 UNEQUAL_ARMS = {"more": "the small arm's mean is skewed, so t is too"}
 PEERS = {"more": "rows of one user or household are taken for independent"}
 SAFE_SKEW = {"less": "one large value makes both the difference and its error"}
@@ -170,31 +205,56 @@ OTHER_USERS = {"more": "the variants hold other users: what is compared differs"
 SKEWED_LISTS = {"more": "the difference of a list is skewed, so t is too"}
 EXACT = {"less": "exact for counts, of which few are possible"}
 WHY = {
-    ("skew", "proportion"): EXACT, ("imbalance", "proportion"): EXACT,
-    ("skew", "t"): SAFE_SKEW, ("skew", "permutation"): SAFE_SKEW, ("few units", "t"): SAFE_SKEW,
-    ("imbalance", "2 % of ones, 950/50", "t"): {"less": "the small arm expects one user with a 1, and often has none"},
-    ("imbalance", "t"): UNEQUAL_ARMS, ("imbalance", "cap 0.99"): UNEQUAL_ARMS,
+    ("skew", "proportion"): EXACT,
+    ("imbalance", "proportion"): EXACT,
+    ("skew", "t"): SAFE_SKEW,
+    ("skew", "permutation"): SAFE_SKEW,
+    ("few units", "t"): SAFE_SKEW,
+    ("imbalance", "2 % of ones, 950/50", "t"): {
+        "less": "the small arm expects one user with a 1, and often has none"
+    },
+    ("imbalance", "t"): UNEQUAL_ARMS,
+    ("imbalance", "cap 0.99"): UNEQUAL_ARMS,
     ("few units", "lognormal 1.5, 40/10", "t"): UNEQUAL_ARMS,
-    ("cuped", "lognormal, 950/50"): UNEQUAL_ARMS, ("ratio", "lognormal 1.5 views, 950/50"): UNEQUAL_ARMS,
+    ("cuped", "lognormal, 950/50"): UNEQUAL_ARMS,
+    ("ratio", "lognormal 1.5 views, 950/50"): UNEQUAL_ARMS,
     ("zero-inflated", "5 % payers, 1,900/100"): UNEQUAL_ARMS,
-    ("zero-inflated", "5 % payers, 1,000/1,000"): SAFE_SKEW, ("zero-inflated", "30 % payers, 500/500"): SAFE_SKEW,
-    ("missing", "low values of one arm"): OTHER_USERS, ("ramp-up", "5 %, then 50 %"): OTHER_USERS,
+    ("zero-inflated", "5 % payers, 1,000/1,000"): SAFE_SKEW,
+    ("zero-inflated", "30 % payers, 500/500"): SAFE_SKEW,
+    ("missing", "low values of one arm"): OTHER_USERS,
+    ("ramp-up", "5 %, then 50 %"): OTHER_USERS,
     ("triggering", "more light users"): OTHER_USERS,
-    ("clusters", "rows"): PEERS, ("ramp-up", "rows"): PEERS, ("paired", "paired t, lists"): PEERS,
-    ("clusters", "cluster"): {"less": "the jackknife is cautious with few clusters, or unequal ones"},
+    ("clusters", "rows"): PEERS,
+    ("ramp-up", "rows"): PEERS,
+    ("paired", "paired t, lists"): PEERS,
+    ("clusters", "cluster"): {
+        "less": "the jackknife is cautious with few clusters, or unequal ones"
+    },
     ("bots", "ratio"): {"more": "the arm of the largest bot has the lower click rate"},
-    ("bots", "t"): SAFE_SKEW, ("bots", "permutation"): SAFE_SKEW, ("bots", "cap 0.99"): SAFE_SKEW,
-    ("ratio", "ratio"): {"less": "one large user makes both the difference and its error", **UNEQUAL_ARMS},
+    ("bots", "t"): SAFE_SKEW,
+    ("bots", "permutation"): SAFE_SKEW,
+    ("bots", "cap 0.99"): SAFE_SKEW,
+    ("ratio", "ratio"): {
+        "less": "one large user makes both the difference and its error",
+        **UNEQUAL_ARMS,
+    },
     ("cuped", "measured too late"): {"more": "the covariate has moved with the treatment"},
     ("sequential", "sequential"): {"less": "the interval holds at all looks, of which this is one"},
-    ("paired", "15 lists, skewed"): SKEWED_LISTS, ("paired", "500 lists, skewed"): SKEWED_LISTS,
-    ("quantiles", "5 % payers, 1,000/1,000"): TIES, ("quantiles", "counts, 500/500"): TIES,
-    ("quantiles", "requests of 400 users"): {"less": "the density is taken from a wide interval where it falls fast"},
-}  # fmt: skip
+    ("paired", "15 lists, skewed"): SKEWED_LISTS,
+    ("paired", "500 lists, skewed"): SKEWED_LISTS,
+    ("quantiles", "5 % payers, 1,000/1,000"): TIES,
+    ("quantiles", "counts, 500/500"): TIES,
+    ("quantiles", "requests of 400 users"): {
+        "less": "the density is taken from a wide interval where it falls fast"
+    },
+}
 
 # Kind and setting → a function that draws it, and the methods with their arguments.
 SETTINGS = {
-    ("skew", "normal, 500/500"): (values(normal), {**SKEW, "bootstrap": {"test": "bootstrap", "n_resamples": 200}}),
+    ("skew", "normal, 500/500"): (
+        values(normal),
+        {**SKEW, "bootstrap": {"test": "bootstrap", "n_resamples": 200}},
+    ),
     ("skew", "lognormal 1.5, 500/500"): (values(lognormal), SKEW),
     ("skew", "5 % payers, 1,000/1,000"): (values(payers, 1000, 1000), SKEW),
     ("skew", "2 % of ones, 500/500"): (values(rare), SHARE),
@@ -204,37 +264,79 @@ SETTINGS = {
     ("imbalance", "2 % of ones, 950/50"): (values(rare, 950, 50), SHARE),
     ("missing", "a fifth, at random"): (lambda rng: missing(rng, False), {"t": {"nan": "drop"}}),
     ("missing", "low values of one arm"): (lambda rng: missing(rng, True), {"t": {"nan": "drop"}}),
-    ("clusters", "40 per arm, equal"): (lambda rng: clusters(rng, 40), {"cluster": HOUSE, "rows": T}),
-    ("clusters", "40 per arm, lognormal 1"): (lambda rng: clusters(rng, 40, 1.0), {"cluster": HOUSE, "rows": T}),
+    ("clusters", "40 per arm, equal"): (
+        lambda rng: clusters(rng, 40),
+        {"cluster": HOUSE, "rows": T},
+    ),
+    ("clusters", "40 per arm, lognormal 1"): (
+        lambda rng: clusters(rng, 40, 1.0),
+        {"cluster": HOUSE, "rows": T},
+    ),
     ("clusters", "10 per arm, equal"): (lambda rng: clusters(rng, 10), {"cluster": HOUSE}),
-    ("clusters", "10 per arm, lognormal 1.5"): (lambda rng: clusters(rng, 10, 1.5), {"cluster": HOUSE}),
-    ("ramp-up", "5 %, then 50 %"): (ramp, {"t": T, "strata": {"strata": "week"}, "t, time_col": {"time_col": "day"}}),
-    ("ramp-up", "rows of users"): (lambda rng: ramp(rng, 3), {"strata+cluster": PERSON, "rows": {"strata": "week"}}),
-    ("triggering", "alike in both arms"): (lambda rng: triggered(rng, False), {"t": {"expected": EQUAL}}),
-    ("triggering", "more light users"): (lambda rng: triggered(rng, True), {"t": {"expected": EQUAL}}),
+    ("clusters", "10 per arm, lognormal 1.5"): (
+        lambda rng: clusters(rng, 10, 1.5),
+        {"cluster": HOUSE},
+    ),
+    ("ramp-up", "5 %, then 50 %"): (
+        ramp,
+        {"t": T, "strata": {"strata": "week"}, "t, time_col": {"time_col": "day"}},
+    ),
+    ("ramp-up", "rows of users"): (
+        lambda rng: ramp(rng, 3),
+        {"strata+cluster": PERSON, "rows": {"strata": "week"}},
+    ),
+    ("triggering", "alike in both arms"): (
+        lambda rng: triggered(rng, False),
+        {"t": {"expected": EQUAL}},
+    ),
+    ("triggering", "more light users"): (
+        lambda rng: triggered(rng, True),
+        {"t": {"expected": EQUAL}},
+    ),
     ("bots", "2 of 1,000 users, ratio"): (lambda rng: clicks(rng, bots=2), {"ratio": RATIO}),
     ("bots", "1 of 1,000 users, ratio"): (lambda rng: clicks(rng, bots=1), {"ratio": RATIO}),
     ("bots", "4 of 2,000 users, mean"): (busy_bots, SKEW),
-    ("few units", "normal, 5/5"): (values(normal, 5, 5), {"t": T, "permutation": SKEW["permutation"]}),
+    ("few units", "normal, 5/5"): (
+        values(normal, 5, 5),
+        {"t": T, "permutation": SKEW["permutation"]},
+    ),
     ("few units", "lognormal 1.5, 5/5"): (values(lognormal, 5, 5), {"t": T}),
     ("few units", "lognormal 1.5, 12/12"): (values(lognormal, 12, 12), {"t": T}),
     ("few units", "lognormal 1.5, 40/10"): (values(lognormal, 40, 10), {"t": T}),
     ("ratio", "lognormal 0.5 views"): (clicks, {"ratio": RATIO}),
     ("ratio", "lognormal 1.5 views"): (lambda rng: clicks(rng, sigma=1.5), {"ratio": RATIO}),
-    ("ratio", "lognormal 1.5 views, 950/50"): (lambda rng: clicks(rng, 950, 50, 1.5), {"ratio": RATIO}),
+    ("ratio", "lognormal 1.5 views, 950/50"): (
+        lambda rng: clicks(rng, 950, 50, 1.5),
+        {"ratio": RATIO},
+    ),
     ("cuped", "normal"): (with_past, CUPED),
     ("cuped", "a fifth is missing"): (lambda rng: with_past(rng, gaps=0.2), CUPED),
     ("cuped", "lognormal, 950/50"): (lambda rng: with_past(rng, 950, 50, skewed=True), CUPED),
-    ("cuped", "measured too late"): (lambda rng: with_past(rng, late=True), {"cuped": CUPED["cuped"]}),
+    ("cuped", "measured too late"): (
+        lambda rng: with_past(rng, late=True),
+        {"cuped": CUPED["cuped"]},
+    ),
     ("cuped", "three covariates, 40/40"): (lambda rng: with_past(rng, 40, 40, several=3), ALL_PAST),
-    ("sequential", "normal, first look"): (values(normal, 100, 100), {"sequential": {"sequential_n": 1000}}),
-    ("paired", "500 lists, normal"): (lambda rng: models(rng, 500, lambda r, n: r.normal(size=n)), PAIRED),
+    ("sequential", "normal, first look"): (
+        values(normal, 100, 100),
+        {"sequential": {"sequential_n": 1000}},
+    ),
+    ("paired", "500 lists, normal"): (
+        lambda rng: models(rng, 500, lambda r, n: r.normal(size=n)),
+        PAIRED,
+    ),
     ("paired", "500 lists, skewed"): (lambda rng: models(rng, 500, skewed_difference), PAIRED),
-    ("paired", "15 lists, normal"): (lambda rng: models(rng, 15, lambda r, n: r.normal(size=n)), PAIRED),
+    ("paired", "15 lists, normal"): (
+        lambda rng: models(rng, 15, lambda r, n: r.normal(size=n)),
+        PAIRED,
+    ),
     ("paired", "15 lists, skewed"): (lambda rng: models(rng, 15, skewed_difference), PAIRED),
     ("paired", "100 users with 5 lists"): (
         lambda rng: models(rng, 100, lambda r, n: r.normal(size=n), 5),
-        {"paired t": {"test": "t", "user_col": KEY}, "paired t, lists": {"test": "t", "user_col": ["list"]}},
+        {
+            "paired t": {"test": "t", "user_col": KEY},
+            "paired t, lists": {"test": "t", "user_col": ["list"]},
+        },
     ),
     ("quantiles", "lognormal 1.5, 500/500"): (values(lognormal), QUANTILES),
     ("quantiles", "lognormal 1.5, 950/50"): (values(lognormal, 950, 50), QUANTILES),
@@ -244,7 +346,7 @@ SETTINGS = {
     ("zero-inflated", "5 % payers, 1,000/1,000"): (values(payers, 1000, 1000), PARTS),
     ("zero-inflated", "30 % payers, 500/500"): (values(lambda rng, n: payers(rng, n, 0.3)), PARTS),
     ("zero-inflated", "5 % payers, 1,900/100"): (values(payers, 1900, 100), PARTS),
-}  # fmt: skip
+}
 
 
 def compare(kind, data, given):
@@ -267,19 +369,24 @@ def of_setting(kind, name, runs, seed):
         data = draw(np.random.default_rng([seed, run]))
         for method, given in methods.items():
             row = compare(kind, data, given)
-            rejects = bool(row["p_value"] <= 0.05) or bool(row["ci_low"] > 0) or bool(row["ci_high"] < 0)
+            rejects = (
+                bool(row["p_value"] <= 0.05) or bool(row["ci_low"] > 0) or bool(row["ci_high"] < 0)
+            )
             warned = row["warning"] != "" or row["verdict"].startswith(("invalid", "check"))
             found[method] += [rejects, warned, rejects and not warned]
     return found
 
 
 def counted(chosen, given):
-    """The counts of all settings, and of how many runs each: rounds of runs, as many as are asked for or have time."""
+    """The counts of all settings, and of how many runs each: rounds of runs, as many as are asked
+    for or have time."""
     found, done, end = {}, 0, time.monotonic() + 60 * given.minutes
     if given.kept and given.kept.exists():
         done, kept = json.loads(given.kept.read_text(encoding="utf-8"))
         found = {tuple(key): np.array(numbers) for *key, numbers in kept}
-    with ProcessPoolExecutor(given.processes, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
+    with ProcessPoolExecutor(
+        given.processes, initializer=warnings.simplefilter, initargs=("ignore",)
+    ) as pool:
         while done < given.runs and (not done or time.monotonic() < end):
             runs = range(done, min(done + ROUND, given.runs))
             waiting = [pool.submit(of_setting, *setting, runs, given.seed) for setting in chosen]
@@ -288,13 +395,16 @@ def counted(chosen, given):
                     found[*setting, method] = found.get((*setting, method), 0) + some
             done = runs.stop
             if given.kept:
-                given.kept.write_text(json.dumps([done, [[*key, list(numbers)] for key, numbers in found.items()]]))
+                given.kept.write_text(
+                    json.dumps([done, [[*key, list(numbers)] for key, numbers in found.items()]])
+                )
             print(f"{done:,} runs of each setting", flush=True)
     return found, done
 
 
 def why(kind, name, method, rejected, runs):
-    """Why a share of rejections is not 5 %: "" where it may be chance, None where the reason is not known."""
+    """Why a share of rejections is not 5 %: "" where it may be chance, None where the reason is not
+    known."""
     low, high = binom.interval(BAND, runs, 0.05)
     if low <= round(rejected * runs) <= high:
         return ""
@@ -320,20 +430,27 @@ def table(chosen, given):
 
 def as_page(rows, runs):
     """The text of the page."""
-    lines = ["| | no effect in | method | rejected | warned | rejected without a warning | why not 5 % |"]
+    lines = [
+        "| | no effect in | method | rejected | warned | rejected without a warning | why not 5 % |"
+    ]
     lines += ["|---|---|---|--:|--:|--:|---|"]
     before = ""
     for kind, name, method, rejects, warned, quiet, reason, _ in rows:
         first = "" if kind == before else kind
-        lines.append(f"| {first} | {name} | {method} | {rejects:.3f} | {warned:.2f} | {quiet:.3f} | {reason} |")
+        lines.append(
+            f"| {first} | {name} | {method} | {rejects:.3f} | {warned:.2f} | {quiet:.3f} | "
+            f"{reason} |"
+        )
         before = kind
     empty = "<!-- table -->\n<!-- end -->\n"
     text = (PAGE.read_text(encoding="utf-8") if PAGE.exists() else empty).split("<!-- table -->")
     end = text[1].split("<!-- end -->")[1]
     low, high = binom.interval(BAND, runs, 0.05) / np.float64(runs)
     said = (
-        f"{runs:,} runs of each setting; the standard error of a share of 0.05 is {np.sqrt(0.05 * 0.95 / runs):.3f}. "
-        f"Where the truth is 0.05, a share is between {low:.3f} and {high:.3f} with a probability of {BAND}; the last "
+        f"{runs:,} runs of each setting; the standard error of a share of 0.05 is "
+        f"{np.sqrt(0.05 * 0.95 / runs):.3f}. "
+        f"Where the truth is 0.05, a share is between {low:.3f} and {high:.3f} with a probability "
+        f"of {BAND}; the last "
         "column says why others are outside."
     )
     return f"{text[0]}<!-- table -->\n\n{said}\n\n" + "\n".join(lines) + f"\n\n<!-- end -->{end}"
@@ -342,7 +459,9 @@ def as_page(rows, runs):
 def main():
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--runs", type=int, default=2000, help="experiments of each setting")
-    asked.add_argument("--minutes", type=float, default=np.inf, help="begin no more rounds of runs after this time")
+    asked.add_argument(
+        "--minutes", type=float, default=np.inf, help="begin no more rounds of runs after this time"
+    )
     asked.add_argument("--kept", type=Path, help="a file of counts, which are added to")
     asked.add_argument("--only", nargs="*", default=[], help="kinds of settings, such as clusters")
     asked.add_argument("--seed", type=int, default=0)

@@ -1,7 +1,9 @@
-"""Time from lists to a decision, one million users of ten recommendations: `python benchmarks/experiment_chain.py`.
+"""Time from lists to a decision, one million users of ten recommendations: `python
+benchmarks/experiment_chain.py`.
 
-Evaluate, check the experiment, join, compare two variants, write parquet; string and integer ids. Each step in seconds
-of the clock and of one processor, which says more on a busy machine. `--users N` for another size.
+Evaluate, check the experiment, join, compare two variants, write parquet; string and integer ids.
+Each step in seconds of the clock and of one processor, which says more on a busy machine. `--users
+N` for another size.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ N_ITEMS, N_RECS, N_TRUE = 5_000, 10, 3
 
 
 def frames(n_users: int, ids: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Lists of `pred` in rank order, purchases, and an assignment in another order, a tenth without lists."""
+    """Lists of `pred` in rank order, purchases, and an assignment in another order, a tenth without
+    lists."""
     rng = np.random.default_rng(0)
     served = n_users - n_users // 10
     labels = np.arange(n_users) + 10**9
@@ -32,12 +35,20 @@ def frames(n_users: int, ids: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataF
     # Distinct items in a list: a random start and a step that is coprime to the number of items.
     first, step = rng.integers(0, N_ITEMS, served), 10 * rng.integers(0, N_ITEMS // 10, served) + 1
     item = (first[:, None] + step[:, None] * np.arange(N_RECS)) % N_ITEMS
-    bought = (first[:, None] + step[:, None] * rng.integers(0, 3 * N_RECS, (served, N_TRUE))) % N_ITEMS
+    bought = (
+        first[:, None] + step[:, None] * rng.integers(0, 3 * N_RECS, (served, N_TRUE))
+    ) % N_ITEMS
     pred = pd.DataFrame({"user_id": np.repeat(users[:served], N_RECS), "item_id": item.ravel()})
     pred["rank"] = np.tile(np.arange(1, N_RECS + 1), served)
-    true = pd.DataFrame({"user_id": np.repeat(users[:served], N_TRUE), "item_id": bought.ravel()}).drop_duplicates()
+    true = pd.DataFrame(
+        {"user_id": np.repeat(users[:served], N_TRUE), "item_id": bought.ravel()}
+    ).drop_duplicates()
     assignment = pd.DataFrame(
-        {"user_id": users, "variant": rng.choice(["A", "B"], n_users), "pre": rng.normal(size=n_users)}
+        {
+            "user_id": users,
+            "variant": rng.choice(["A", "B"], n_users),
+            "pre": rng.normal(size=n_users),
+        }
     )
     return true, pred, assignment.sample(frac=1, random_state=1, ignore_index=True)
 
@@ -58,11 +69,15 @@ def chain(n_users: int, ids: str) -> None:
     step("experiment_health", lambda: rd.experiments.experiment_health(result.per_user, assignment))
     joined = step("join_experiment", lambda: result.join_experiment(assignment, missing="zero"))
     table = step(
-        "compare_variants, covariate", lambda: rd.compare_variants(joined, METRICS, control="A", covariates="pre")
+        "compare_variants, covariate",
+        lambda: rd.compare_variants(joined, METRICS, control="A", covariates="pre"),
     )
     with tempfile.TemporaryDirectory() as folder:
         step("to_parquet, the result", lambda: result.to_parquet(Path(folder) / "result"))
-        step("to_parquet, the joined table", lambda: joined.to_parquet(Path(folder) / "joined.parquet"))
+        step(
+            "to_parquet, the joined table",
+            lambda: joined.to_parquet(Path(folder) / "joined.parquet"),
+        )
         table.to_parquet(Path(folder) / "comparison.parquet")
     print(f"  {'all':32s} {time.perf_counter() - begin:6.2f} s\n")
 

@@ -1,10 +1,12 @@
-"""Comparisons of many users: recdf from a frame and from a file, beside tea-tasting on DuckDB from the same file.
+"""Comparisons of many users: recdf from a frame and from a file, beside tea-tasting on DuckDB from
+the same file.
 
     python benchmarks/experiment_speed.py [--users 10000000] [--rounds 5] [--tea PYTHON]
 
-Four means and a ratio of sums, without and with one covariate; then a million users with ten metrics and five
-covariates. `--tea` names a Python that has tea-tasting, ibis-framework and DuckDB. Times are the least of the rounds,
-and processor times beside them, which a busy machine changes less.
+Four means and a ratio of sums, without and with one covariate; then a million users with ten
+metrics and five covariates. `--tea` names a Python that has tea-tasting, ibis-framework and DuckDB.
+Times are the least of the rounds, and processor times beside them, which a busy machine changes
+less.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def users_of(n, path):
     if path.exists():
         return
     rng = np.random.default_rng(0)
-    data = pd.DataFrame({"user_id": np.arange(n), "variant": np.where(rng.random(n) < 0.5, "A", "B")})
+    data = pd.DataFrame(
+        {"user_id": np.arange(n), "variant": np.where(rng.random(n) < 0.5, "A", "B")}
+    )
     for i, name in enumerate(MEANS):
         data[name] = rng.exponential(1, n) if i % 2 else rng.normal(1, 1, n)
     views = rng.poisson(5, n)
@@ -58,7 +62,9 @@ def users_of(n, path):
 def wide(n):
     """Ten metrics that five values from before the experiment partly explain."""
     rng = np.random.default_rng(1)
-    data = pd.DataFrame({"user_id": np.arange(n), "variant": np.where(rng.random(n) < 0.5, "A", "B")})
+    data = pd.DataFrame(
+        {"user_id": np.arange(n), "variant": np.where(rng.random(n) < 0.5, "A", "B")}
+    )
     for i in range(5):
         data[f"x{i}"] = rng.normal(size=n)
     for i in range(10):
@@ -99,7 +105,9 @@ def main():
     del frame
     if given.tea:
         command = [given.tea, "-c", TEA, str(path), str(given.rounds)]
-        for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        for line in subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout.splitlines():
             name, wall, cpu = line.split("|")
             shown(name, float(wall), float(cpu))
     data = wide(1_000_000)

@@ -1,14 +1,17 @@
-"""Wrong passes and power of `rd.gate` at the boundary, beside a plain t test and a fixed threshold; repeated looks.
+"""Wrong passes and power of `rd.gate` at the boundary, beside a plain t test and a fixed threshold;
+repeated looks.
 
     python benchmarks/gates.py 4000       # runs per setting; about ten minutes
 
-A population has a true mean change. A budget of exactly this change is just broken, so that at most 5 % of the runs may
-pass. Power is the share that passes if the budget is four standard errors larger than the change.
+A population has a true mean change. A budget of exactly this change is just broken, so that at most
+5 % of the runs may pass. Power is the share that passes if the budget is four standard errors
+larger than the change.
 
     python benchmarks/gates.py 400 FOLDER       # the same on lists of MovieLens, beside a published gate
 
-FOLDER is that of `docs/draw_movielens.py`. The published gate is that of the package retrieval-eval-gate, if it is
-installed: its sequential test, which is given the budget, and its rule "no significant paired drop", which has none.
+FOLDER is that of `docs/draw_movielens.py`. The published gate is that of the package
+retrieval-eval-gate, if it is installed: its sequential test, which is given the budget, and its
+rule "no significant paired drop", which has none.
 """
 
 import runpy
@@ -36,7 +39,9 @@ def ndcg(rng, n):
 def rare_losses(rng, n):
     """3 % of the lists lose all, .5 % win all."""
     base, u = (rng.random(n) < 0.5).astype(float), rng.random(n)
-    return np.where((u < 0.06) & (base == 1), 0.0, np.where((u < 0.01) & (base == 0), 1.0, base)), base
+    return np.where(
+        (u < 0.06) & (base == 1), 0.0, np.where((u < 0.01) & (base == 0), 1.0, base)
+    ), base
 
 
 def rare_hits(rng, n):
@@ -89,10 +94,13 @@ def basket(rng, n):
 def heavy_losses(rng, n):
     """Normal differences, and 3 % lose a Pareto amount."""
     base = 20 + 5 * rng.standard_normal(n)
-    return base + rng.standard_normal(n) - (rng.random(n) < 0.03) * (rng.pareto(2.5, n) + 1) * 3, base
+    return base + rng.standard_normal(n) - (rng.random(n) < 0.03) * (
+        rng.pareto(2.5, n) + 1
+    ) * 3, base
 
 
-# Each population, the true means of candidate and baseline where they are known, and the bounds of the metric.
+# Each population, the true means of candidate and baseline where they are known, and the bounds of
+# the metric.
 POPULATIONS = {
     "ndcg": (ndcg, None, (0.0, 1.0)),
     "rare losses": (rare_losses, (0.475, 0.5), (0.0, 1.0)),
@@ -111,7 +119,17 @@ POPULATIONS = {
 def passes(own, base, allowed, values, relative=False):
     low, high = values or (min(own.min(), base.min()), max(own.max(), base.max()))
     ones = np.ones(len(own))
-    found = Change(own - base, base if relative else ones, ones, high - low, values, False, relative, allowed, 0.05)
+    found = Change(
+        own - base,
+        base if relative else ones,
+        ones,
+        high - low,
+        values,
+        False,
+        relative,
+        allowed,
+        0.05,
+    )
     return found.p_value(allowed, better=True) <= 0.05
 
 
@@ -122,7 +140,10 @@ def t_passes(d, allowed):
 
 
 def boundary(runs):
-    print("population        users | wrong passes %: gate, relative, t, fixed threshold; power %: gate, t")
+    print(
+        "population        users | wrong passes %: gate, relative, t, fixed threshold; power %: "
+        "gate, t"
+    )
     for name, (draw, means, values) in POPULATIONS.items():
         own, base = draw(np.random.default_rng(99), 4_000_000)
         spread, level = (own - base).std(), base.mean() if means is None else means[1]
@@ -135,8 +156,11 @@ def boundary(runs):
                 counts += [
                     passes(own, base, change, values),
                     base.any() and passes(own, base, change / level, values, relative=True),
-                    t_passes(d, change), d.mean() > change, passes(own, base, far, values), t_passes(d, far),
-                ]  # fmt: skip
+                    t_passes(d, change),
+                    d.mean() > change,
+                    passes(own, base, far, values),
+                    t_passes(d, far),
+                ]
             share = 100 * counts / runs
             print(f"{name:16} {n:6} | " + " ".join(f"{one:5.1f}" for one in share))
 
@@ -152,30 +176,45 @@ def looks(runs):
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = np.cumsum(d)[9:] / i
                 t = mean / np.sqrt((np.cumsum(d * d)[9:] / i - mean**2) / (i - 1))
-            # The capital of each share after each list, as `log_capital_anytime` has it after the last one.
+            # The capital of each share after each list, as `log_capital_anytime` has it after the
+            # last one.
             logs = [np.cumsum(np.log1p(STAKES[:, None] * sign * d), axis=1) for sign in (1, -1)]
-            won = np.max([np.logaddexp.reduce(one)[9:] for one in logs], axis=0) - np.log(len(STAKES))
+            won = np.max([np.logaddexp.reduce(one)[9:] for one in logs], axis=0) - np.log(
+                len(STAKES)
+            )
             counts += [(np.abs(t) > stats.t.ppf(0.975, i - 1)).any(), (won >= np.log(40)).any()]
         print(f"{n:5} lists {100 * counts[0] / runs:6.1f} {100 * counts[1] / runs:6.1f}")
 
 
 def pairs_of_movielens(folder):
-    """Pairs of values per list: a worse model, the same lists, and a release that is empty for 2 % of the users."""
+    """Pairs of values per list: a worse model, the same lists, and a release that is empty for 2 %
+    of the users."""
     page = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "draw_movielens.py"))
     past, later = page["split"](pd.read_parquet(Path(folder) / "ratings.parquet"))
     true, pred = later[later["rating"] >= page["LIKED"]], page["recommend"](past)
-    found = rd.evaluate(true, pred, ["ndcg@10", "hitrate@10"], by="model").per_user.set_index("user_id")
+    found = rd.evaluate(true, pred, ["ndcg@10", "hitrate@10"], by="model").per_user.set_index(
+        "user_id"
+    )
     for metric in ("ndcg@10", "hitrate@10"):
-        values = {model: rows[metric].sort_index().to_numpy() for model, rows in found.groupby("model")}
+        values = {
+            model: rows[metric].sort_index().to_numpy() for model, rows in found.groupby("model")
+        }
         yield f"{metric}, popularity", values["popularity"], values["itemknn"]
         broken = values["itemknn"].copy()
-        broken[np.flatnonzero(broken > 0)[:: max(1, np.count_nonzero(broken) // (len(broken) // 50))]] = 0
+        broken[
+            np.flatnonzero(broken > 0)[:: max(1, np.count_nonzero(broken) // (len(broken) // 50))]
+        ] = 0
         noise = np.random.default_rng(0).uniform(-0.01, 0.01, len(broken)) * (metric == "ndcg@10")
-        yield f"{metric}, some lists empty", np.clip(broken + noise * (broken > 0), 0, 1), values["itemknn"]
+        yield (
+            f"{metric}, some lists empty",
+            np.clip(broken + noise * (broken > 0), 0, 1),
+            values["itemknn"],
+        )
 
 
 def published(own, base, allowed):
-    """Whether the sequential test and the rule of no significant drop pass; None without the package."""
+    """Whether the sequential test and the rule of no significant drop pass; None without the
+    package."""
     try:
         from rag_eval_gate.sequential import SequentialGate
         from rag_eval_gate.stats import paired_permutation_test
@@ -192,7 +231,10 @@ def published(own, base, allowed):
 
 
 def real(runs, folder):
-    print("\nlists | wrong passes %, then power %: gate, t, fixed threshold, sequential, no significant drop")
+    print(
+        "\nlists | wrong passes %, then power %: gate, t, fixed threshold, sequential, no "
+        "significant drop"
+    )
     for name, own_all, base_all in pairs_of_movielens(folder):
         change, spread = (own_all - base_all).mean(), (own_all - base_all).std()
         print(f"{name}: change {change:.4f}, standard deviation {spread:.3f}, {len(own_all)} lists")
@@ -204,7 +246,9 @@ def real(runs, folder):
                 for allowed in (change, change - 4 * spread / np.sqrt(n)):
                     fixed = (own - base).mean() > allowed
                     gate = passes(own, base, allowed, (0.0, 1.0))
-                    rows.append([gate, t_passes(own - base, allowed), fixed, *published(own, base, allowed)])
+                    rows.append(
+                        [gate, t_passes(own - base, allowed), fixed, *published(own, base, allowed)]
+                    )
             shares = [100 * pd.DataFrame(rows[start::2]).astype(float).mean() for start in (0, 1)]
             texts = [" ".join(f"{one:5.1f}" for one in part) for part in shares]
             print(f"{n:7} | {' | '.join(texts)} ({some} runs)", flush=True)

@@ -1,9 +1,12 @@
-"""Time and memory of `from_impressions`: ten million impressions with a million clicks and purchases.
+"""Time and memory of `from_impressions`: ten million impressions with a million clicks and
+purchases.
 
-    python benchmarks/impressions.py [--rows 10_000_000] [--ids int|str] [--repeats first] [--rounds 3]
+    python benchmarks/impressions.py [--rows 10_000_000] [--ids int|str] [--repeats first] [--rounds
+    3]
 
-Each layout runs in a process of its own, which prints wall time, processor time and the greatest memory beyond its
-input. The log is in the order of time, as logs are written, so that the rows of a session stand apart.
+Each layout runs in a process of its own, which prints wall time, processor time and the greatest
+memory beyond its input. The log is in the order of time, as logs are written, so that the rows of a
+session stand apart.
 """
 
 from __future__ import annotations
@@ -38,14 +41,16 @@ def frames(n_rows: int, ids: str, repeated: bool) -> tuple:
     stamp = begin[rows] + position * 40
     order = np.argsort(stamp, kind="stable")
     start = np.datetime64("2026-09-01T00:00:00.000")
-    log = pd.DataFrame({
-        "user_id": user[rows][order],
-        "session_id": rows[order],
-        "item_id": item[order],
-        "position": position[order],
-        "time": start + stamp[order].astype("timedelta64[ms]"),
-        "clicked": rng.random(n_rows) < 0.08,
-    })
+    log = pd.DataFrame(
+        {
+            "user_id": user[rows][order],
+            "session_id": rows[order],
+            "item_id": item[order],
+            "position": position[order],
+            "time": start + stamp[order].astype("timedelta64[ms]"),
+            "clicked": rng.random(n_rows) < 0.08,
+        }
+    )
     some = rng.choice(n_rows, n_rows // 10, replace=False)
     late = rng.integers(1_000, 40 * 3_600_000, len(some)).astype("timedelta64[ms]")
     events = log[["user_id", "item_id", "time"]].take(some).reset_index(drop=True)
@@ -60,7 +65,10 @@ def frames(n_rows: int, ids: str, repeated: bool) -> tuple:
 
 def resident() -> int:
     """Return the memory that this process holds now (Linux), in bytes."""
-    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * resource.getpagesize()
+    return (
+        int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+        * resource.getpagesize()
+    )
 
 
 class Peak(threading.Thread):
@@ -96,7 +104,9 @@ def run(layout: str, n_rows: int, ids: str, repeats: str, rounds: int) -> None:
         before, peak = resident(), Peak()
         peak.start()
         wall, processor = time.perf_counter(), time.process_time()
-        found = rd.from_impressions(log, purchases=events, value_col="price", window="24h", **options)
+        found = rd.from_impressions(
+            log, purchases=events, value_col="price", window="24h", **options
+        )
         wall, processor = time.perf_counter() - wall, time.process_time() - processor
         extra = (peak.stop() - before) / given
         print(
@@ -119,6 +129,15 @@ if __name__ == "__main__":
     if args.layout:
         run(args.layout, args.rows, args.ids, args.repeats, args.rounds)
     else:
-        given = ["--rows", str(args.rows), "--ids", args.ids, "--repeats", args.repeats, "--rounds", str(args.rounds)]
+        given = [
+            "--rows",
+            str(args.rows),
+            "--ids",
+            args.ids,
+            "--repeats",
+            args.repeats,
+            "--rounds",
+            str(args.rounds),
+        ]
         for one in LAYOUTS:
             subprocess.run([sys.executable, __file__, "--layout", one, *given], check=True)

@@ -1,7 +1,9 @@
-"""Time and memory of experiments and comparisons, one thread: `python benchmarks/inference_speed.py`.
+"""Time and memory of experiments and comparisons, one thread: `python
+benchmarks/inference_speed.py`.
 
-Each case runs in a process of its own, so that the memory is its own: peak resident memory over what the
-process had once the input was there. On a busy machine the processor time says more than the clock. Linux only.
+Each case runs in a process of its own, so that the memory is its own: peak resident memory over
+what the process had once the input was there. On a busy machine the processor time says more than
+the clock. Linux only.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def main(case: str) -> None:
     def users(n: int, ids: str = "int") -> pd.DataFrame:
         frame = pd.DataFrame({f"m{j}@10": rng.beta(1, 3, n) for j in range(10)})
         numbers = np.arange(n) + 10**9
-        frame.insert(0, "user_id", numbers if ids == "int" else pd.Series(numbers).astype(str).radd("u"))
+        frame.insert(
+            0, "user_id", numbers if ids == "int" else pd.Series(numbers).astype(str).radd("u")
+        )
         return frame
 
     run: Callable[[], object]
@@ -48,17 +52,22 @@ def main(case: str) -> None:
         metrics = [c for c in per_user.columns if c != "user_id"]
         run = lambda: rd.experiments.bootstrap_ci(per_user, metrics, n_resamples=1000)  # noqa: E731
     elif case.startswith("models"):
-        per_user = pd.concat([users(100_000).assign(model=f"model{i:02d}") for i in range(20)], ignore_index=True)
+        per_user = pd.concat(
+            [users(100_000).assign(model=f"model{i:02d}") for i in range(20)], ignore_index=True
+        )
         baseline = "model00" if "baseline" in case else None
         run = lambda: rd.compare_models(per_user, baseline=baseline)  # noqa: E731
     elif case.startswith("randomization"):
-        per_user = pd.concat([users(100_000).assign(model=f"model{i:02d}") for i in range(3)], ignore_index=True)
+        per_user = pd.concat(
+            [users(100_000).assign(model=f"model{i:02d}") for i in range(3)], ignore_index=True
+        )
         run = lambda: rd.compare_models(per_user, test="randomization", n_resamples=10_000)  # noqa: E731
     else:
         ids = "str" if "str" in case else "int"
         per_user = users(1_000_000, ids)
         assignment = per_user[["user_id"]].assign(
-            variant=rng.choice(["A", "B"], len(per_user)), pre=per_user["m0@10"] + rng.normal(size=len(per_user))
+            variant=rng.choice(["A", "B"], len(per_user)),
+            pre=per_user["m0@10"] + rng.normal(size=len(per_user)),
         )
         assignment = assignment.sample(frac=1, random_state=1)
         metrics = [c for c in per_user.columns if c != "user_id"]
@@ -71,7 +80,10 @@ def main(case: str) -> None:
             join = time.perf_counter()
             rd.compare_variants(joined, metrics, control="A", covariates="pre")
             compare = time.perf_counter()
-            print(f"    health {health - start:.2f}, join {join - health:.2f}, compare {compare - join:.2f} s")
+            print(
+                f"    health {health - start:.2f}, join {join - health:.2f}, compare "
+                f"{compare - join:.2f} s"
+            )
             return joined
 
     # SciPy's import belongs to the installation, not to the call.
@@ -82,7 +94,10 @@ def main(case: str) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     run()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    print(f"{case:42s} {wall:6.2f} s  ({cpu:5.2f} s of one processor)  {peak() - before:5.0f} MB over the input")
+    print(
+        f"{case:42s} {wall:6.2f} s  ({cpu:5.2f} s of one processor)  {peak() - before:5.0f} MB "
+        "over the input"
+    )
 
 
 CASES = [
@@ -100,4 +115,6 @@ if __name__ == "__main__":
         main(sys.argv[1])
     else:
         for case in CASES:
-            subprocess.run([sys.executable, __file__, case], env={**os.environ, **THREADS}, check=True)
+            subprocess.run(
+                [sys.executable, __file__, case], env={**os.environ, **THREADS}, check=True
+            )

@@ -1,8 +1,10 @@
-"""How many users interleaving saves beside an A/B test on the same traffic: python benchmarks/interleaving.py
+"""How many users interleaving saves beside an A/B test on the same traffic: python
+benchmarks/interleaving.py
 
-Users differ in how much they click. Recommender b is better than a: it puts a relevant item, which a has at rank 4, at
-rank 2. In the A/B test, half of the users see the lists of a and half those of b. In interleaving, all users see lists
-that are mixed from both. Each needs so many users that it finds the difference in four experiments out of five.
+Users differ in how much they click. Recommender b is better than a: it puts a relevant item, which
+a has at rank 4, at rank 2. In the A/B test, half of the users see the lists of a and half those of
+b. In interleaving, all users see lists that are mixed from both. Each needs so many users that it
+finds the difference in four experiments out of five.
 """
 
 import numpy as np
@@ -14,12 +16,15 @@ N, K, ITEMS, RUNS = 20_000, 10, 40, 300
 
 
 def lists(rng):
-    """Lists of two recommenders: the same items, of which one relevant one stands two ranks higher in b."""
+    """Lists of two recommenders: the same items, of which one relevant one stands two ranks higher
+    in b."""
     items = np.argsort(rng.random((N, ITEMS)), axis=1)[:, : K + 2]
     a = items.copy()
     b = items.copy()
     b[:, 1], b[:, 2:4] = items[:, 3], items[:, 1:3]
-    swapped = rng.random((N, K + 2)).argsort(axis=1)[:, :2]  # two recommenders never agree on the rest
+    swapped = rng.random((N, K + 2)).argsort(axis=1)[
+        :, :2
+    ]  # two recommenders never agree on the rest
     rows = np.arange(N)
     far = swapped > 3
     one, two = np.where(far[:, 0], swapped[:, 0], K), np.where(far[:, 1], swapped[:, 1], K + 1)
@@ -29,16 +34,23 @@ def lists(rng):
 
 
 def frame_of(matrix):
-    return pd.DataFrame({
-        "user_id": np.repeat(np.arange(N), K), "item_id": matrix.ravel(), "rank": np.tile(np.arange(1, K + 1), N),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(N), K),
+            "item_id": matrix.ravel(),
+            "rank": np.tile(np.arange(1, K + 1), N),
+        }
+    )
 
 
 def clicked(shown, activity, relevant, rng):
-    """Rows that were clicked: a user's activity, times the position, times whether the item is relevant."""
+    """Rows that were clicked: a user's activity, times the position, times whether the item is
+    relevant."""
     user = shown["user_id"].to_numpy()
     liked = np.where(shown["item_id"].to_numpy() == relevant[user], 0.5, 0.1)
-    return shown[rng.random(len(shown)) < np.minimum(activity[user] * liked / np.log2(shown["rank"] + 1), 1)]
+    return shown[
+        rng.random(len(shown)) < np.minimum(activity[user] * liked / np.log2(shown["rank"] + 1), 1)
+    ]
 
 
 def main() -> None:
@@ -57,7 +69,10 @@ def main() -> None:
         needed = N * (row["mde"] / true) ** 2
         gain = f"{true:.4f} clicks per user more ({true * N / np.mean(both[0]):+.1%})"
         print(f"activity: mean 1, variance {spread:g}; b gets {gain}")
-        print(f"  A/B test: {needed:,.0f} users, {found_in(users, int(needed), rng):.0%} of such experiments find it")
+        print(
+            f"  A/B test: {needed:,.0f} users, {found_in(users, int(needed), rng):.0%} of such "
+            "experiments find it"
+        )
         for method in ("team_draft", "optimized"):
             log = rd.experiments.interleave(a, b, K, method=method)
             clicks = clicked(log, activity, relevant, rng)

@@ -1,10 +1,12 @@
 """Coverage of the off-policy intervals and of their flags on simulated logs whose truth is known.
 
-    python benchmarks/off_policy_calibration.py [--runs 1000] [--rows 20000000] [--only easy] [--seed 0] [--out it.csv]
+    python benchmarks/off_policy_calibration.py [--runs 1000] [--rows 20000000] [--only easy]
+    [--seed 0] [--out it.csv]
 
-Each setting draws logs from a known logging policy, estimates a known target policy, and counts how often the 95 %
-interval holds the true value: over all runs, and over the runs without a flag. Flags must leave out what does not
-cover. The table is shown on the page docs/off_policy.md, whose text says what each setting is.
+Each setting draws logs from a known logging policy, estimates a known target policy, and counts how
+often the 95 % interval holds the true value: over all runs, and over the runs without a flag. Flags
+must leave out what does not cover. The table is shown on the page docs/off_policy.md, whose text
+says what each setting is.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ NO_HARM = {"mean_weight_untestable"}
 
 @dataclass(frozen=True)
 class Setting:
-    """How a log is drawn: policies are softmax(scale·(x·θ)) over the actions, x the features of a user."""
+    """How a log is drawn: policies are softmax(scale·(x·θ)) over the actions, x the features of a
+    user."""
 
     name: str
     n: int
@@ -75,12 +78,16 @@ class World:
     def mean_reward(self, x, effect):
         low = np.log(self.setting.rate / (1 - self.setting.rate))
         chance = 1 / (1 + np.exp(-(low + x @ self.theta + effect[:, None])))
-        return {"click": chance, "money": chance * np.exp(0.5), "rating": 1 + 4 * chance}[self.setting.reward]
+        return {"click": chance, "money": chance * np.exp(0.5), "rating": 1 + 4 * chance}[
+            self.setting.reward
+        ]
 
     def draw_reward(self, mean, rng):
         if self.setting.reward == "click":
             return (rng.random(len(mean)) < mean).astype(float)
-        if self.setting.reward == "money":  # a lognormal amount of mean exp(1/2) where there is a sale
+        if (
+            self.setting.reward == "money"
+        ):  # a lognormal amount of mean exp(1/2) where there is a sale
             return (rng.random(len(mean)) < mean / np.exp(0.5)) * np.exp(rng.normal(size=len(mean)))
         return 1 + rng.binomial(4, (mean - 1) / 4).astype(float)
 
@@ -100,9 +107,10 @@ class World:
 class TableWorld(World):
     """Policies and rewards that are tables over the types of users.
 
-    "types": four types, policies of one softmax that differ by noise, and a reward level of each user. "rare": the
-    logging policy shows one of two items in 0.2 % of its decisions and the target policy in 25 %. Both earn the same,
-    so that the few heavy rows often have no reward, and nothing seen says that they carry the value.
+    "types": four types, policies of one softmax that differ by noise, and a reward level of each
+    user. "rare": the logging policy shows one of two items in 0.2 % of its decisions and the target
+    policy in 25 %. Both earn the same, so that the few heavy rows often have no reward, and nothing
+    seen says that they carry the value.
     """
 
     def __init__(self, setting, rng):
@@ -113,7 +121,9 @@ class TableWorld(World):
         else:
             scores = rng.normal(size=(4, setting.n_actions))
             self.logged = softmax(setting.logging * scores)
-            self.wanted = softmax(setting.logging * scores + setting.target * rng.normal(size=scores.shape))
+            self.wanted = softmax(
+                setting.logging * scores + setting.target * rng.normal(size=scores.shape)
+            )
             self.rates = setting.rate * np.exp(0.5 * rng.normal(size=scores.shape) + 0.3 * scores)
         self.truth = float((self.wanted * self.rates).sum(axis=1).mean())
 
@@ -139,13 +149,23 @@ def draw(world, runs, rng):
     if setting.users is None:
         user = np.arange(runs * setting.n)
     else:
-        share = rng.lognormal(0, 1.5, (runs, n_users)) if setting.skewed_users else np.ones((runs, n_users))
+        share = (
+            rng.lognormal(0, 1.5, (runs, n_users))
+            if setting.skewed_users
+            else np.ones((runs, n_users))
+        )
         edges = np.cumsum(share, axis=1) / share.sum(axis=1, keepdims=True)
-        own = np.concatenate([np.searchsorted(edge, rng.random(setting.n)).clip(0, n_users - 1) for edge in edges])
+        own = np.concatenate(
+            [np.searchsorted(edge, rng.random(setting.n)).clip(0, n_users - 1) for edge in edges]
+        )
         user = own + np.repeat(np.arange(runs) * n_users, setting.n)
     x, effect = x[user], effect[user]
     logged, target = world.logging(x), world.target(x)
-    action = (rng.random((len(x), 1)) > np.cumsum(logged, axis=1)).sum(axis=1).clip(0, setting.n_actions - 1)
+    action = (
+        (rng.random((len(x), 1)) > np.cumsum(logged, axis=1))
+        .sum(axis=1)
+        .clip(0, setting.n_actions - 1)
+    )
     rows, means = np.arange(len(x)), world.mean_reward(x, effect)
     # A reward model that knows the features and not the user.
     model = world.mean_reward(x, np.zeros(len(x)))
@@ -175,7 +195,10 @@ def estimates(setting, runs, seed=0):
     """All estimates of all runs: the result of `ope_estimate`, with `covers` and `flagged`."""
     rng = np.random.default_rng([seed, sum(map(ord, setting.name)), setting.n])
     return pd.concat(
-        [in_one_world(setting, runs // setting.worlds, rng).assign(world=i) for i in range(setting.worlds)],
+        [
+            in_one_world(setting, runs // setting.worlds, rng).assign(world=i)
+            for i in range(setting.worlds)
+        ],
         ignore_index=True,
     )
 
@@ -185,9 +208,12 @@ def in_one_world(setting, runs, rng):
     world = (TableWorld if setting.tables else World)(setting, rng)
     at_once = max(ROWS_AT_ONCE // setting.n, 1)
     options = {
-        "estimators": setting.estimators, "clip": None if setting.clip is None else list(setting.clip),
-        "cluster": "user_id" if setting.cluster else None, "method": setting.method, "by": "run",
-    }  # fmt: skip
+        "estimators": setting.estimators,
+        "clip": None if setting.clip is None else list(setting.clip),
+        "cluster": "user_id" if setting.cluster else None,
+        "method": setting.method,
+        "by": "run",
+    }
     if any(name not in ("ips", "snips") for name in setting.estimators):
         options |= {"q_logged": "q_logged", "q_target": "q_target"}
     if setting.fault == "sampled_down_weighted":
@@ -203,28 +229,42 @@ def in_one_world(setting, runs, rng):
         found.append(rd.ope.estimate(log, **options))
     table = pd.concat(found, ignore_index=True)
     table["covers"] = (table["ci_low"] <= world.truth) & (world.truth <= table["ci_high"])
-    table["flagged"] = [any(flag not in NO_HARM for flag in flags.split(", ") if flag) for flags in table["flags"]]
+    table["flagged"] = [
+        any(flag not in NO_HARM for flag in flags.split(", ") if flag) for flags in table["flags"]
+    ]
     return table
 
 
 def measure(setting, runs, seed=0):
-    """One row per estimator: coverage of all runs, of unflagged runs, and the share of flagged ones."""
+    """One row per estimator: coverage of all runs, of unflagged runs, and the share of flagged
+    ones."""
     table, rows = estimates(setting, runs, seed), []
     for (name, clip), own in table.groupby(["estimator", "clip"], sort=False, dropna=False):
         clean = own[~own["flagged"]]
-        counts = own.loc[own["flagged"], "flags"].str.split(", ").explode().value_counts() / len(own)
+        counts = own.loc[own["flagged"], "flags"].str.split(", ").explode().value_counts() / len(
+            own
+        )
         rows.append(
             {
-                "setting": setting.name, "n": setting.n, "users": setting.users or setting.n, "method": setting.method,
-                "estimator": name, "clip": clip, "runs": len(own), "ess": own["ess"].median(),
-                "ess_reward": own["ess_reward"].median(), "ess_influence": own["ess_influence"].median(),
+                "setting": setting.name,
+                "n": setting.n,
+                "users": setting.users or setting.n,
+                "method": setting.method,
+                "estimator": name,
+                "clip": clip,
+                "runs": len(own),
+                "ess": own["ess"].median(),
+                "ess_reward": own["ess_reward"].median(),
+                "ess_influence": own["ess_influence"].median(),
                 "coverage": own["covers"].mean(),
                 "flagged": own["flagged"].mean(),
                 "unflagged": len(clean),
                 "coverage_unflagged": clean["covers"].mean() if len(clean) else np.nan,
-                "flags": ", ".join(f"{flag} {part:.0%}" for flag, part in counts.items() if part >= 0.05),
+                "flags": ", ".join(
+                    f"{flag} {part:.0%}" for flag, part in counts.items() if part >= 0.05
+                ),
             }
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -233,30 +273,53 @@ MEDIUM = Setting("medium", 2000, logging=1.0, target=2.0)
 HARD = Setting("hard", 2000, logging=2.0, target=4.0, rate=0.03)
 BETWEEN = Setting("between", 10_000, logging=1.5, target=3.0, rate=0.06, worlds=10)
 TYPES = Setting(
-    "types", 15_000, users=3000, logging=1.8, target=2.5, rate=0.03, user_effect=0.5, worlds=50, tables="types"
+    "types",
+    15_000,
+    users=3000,
+    logging=1.8,
+    target=2.5,
+    rate=0.03,
+    user_effect=0.5,
+    worlds=50,
+    tables="types",
 )
 RARE = Setting("rare item", 15_000, n_actions=2, rate=0.05, user_effect=0.0, tables="rare")
 CLUSTERS = {"users": 500, "user_effect": 1.5}
 
 
 def settings():
-    """All settings: three degrees of overlap by size, with and without clusters, and what goes wrong in practice."""
+    """All settings: three degrees of overlap by size, with and without clusters, and what goes
+    wrong in practice."""
     found = []
     for base in (EASY, MEDIUM, HARD):
         for n in (500, 2000, 10_000):
             found.append(replace(base, n=n))
-            found.append(replace(base, name=f"{base.name}, users", n=n, **{**CLUSTERS, "users": n // 5}))
+            found.append(
+                replace(base, name=f"{base.name}, users", n=n, **{**CLUSTERS, "users": n // 5})
+            )
     for n in (2000, 10_000, 30_000):
         found.append(replace(BETWEEN, n=n))
     found.append(replace(BETWEEN, name="between, users", **{**CLUSTERS, "users": 2000}))
-    found += [TYPES, replace(TYPES, name="types, near", logging=0.7, target=0.4, rate=0.02, worlds=10), RARE]
+    found += [
+        TYPES,
+        replace(TYPES, name="types, near", logging=0.7, target=0.4, rate=0.02, worlds=10),
+        RARE,
+    ]
     big = replace(EASY, n=10_000)
     model = ("dr", "sndr", "dm")
     found += [
         replace(MEDIUM, name="medium, model", n=10_000, estimators=model),
         replace(EASY, name="easy, model", n=10_000, estimators=model),
-        replace(MEDIUM, name="medium, clipped", n=10_000, estimators=("ips", "snips"), clip=(5, 20, 50)),
-        replace(MEDIUM, name="medium, clipped model", n=10_000, estimators=("dr", "switch_dr", "dros"), clip=(5, 50)),
+        replace(
+            MEDIUM, name="medium, clipped", n=10_000, estimators=("ips", "snips"), clip=(5, 20, 50)
+        ),
+        replace(
+            MEDIUM,
+            name="medium, clipped model",
+            n=10_000,
+            estimators=("dr", "switch_dr", "dros"),
+            clip=(5, 50),
+        ),
         replace(big, name="easy, clipped", estimators=("ips", "snips"), clip=(2, 10)),
         replace(big, name="rows for users", users=200, user_effect=1.5, cluster=False),
         replace(big, name="users for rows", users=200, user_effect=1.5),
@@ -274,14 +337,18 @@ def settings():
         replace(big, name="deterministic, small", deterministic=True, n=2000),
         replace(big, name="unsupported", fault="unsupported"),
         replace(big, name="unsupported, small", fault="unsupported", n=1000),
-        replace(big, name="unsupported ratings", fault="unsupported", reward="rating", rate=0.5, n=2000),
+        replace(
+            big, name="unsupported ratings", fault="unsupported", reward="rating", rate=0.5, n=2000
+        ),
         replace(MEDIUM, name="other event", fault="other_event", n=10_000),
         replace(big, name="sampled down", fault="sampled_down"),
         replace(big, name="sampled down, weighted", fault="sampled_down_weighted"),
         replace(MEDIUM, name="medium", n=10_000, method="bootstrap"),
         replace(HARD, name="hard", n=2000, interval="bounded"),
         replace(MEDIUM, name="medium", n=500, interval="bounded"),
-        replace(MEDIUM, name="medium, users", n=2000, interval="bounded", **{**CLUSTERS, "users": 400}),
+        replace(
+            MEDIUM, name="medium, users", n=2000, interval="bounded", **{**CLUSTERS, "users": 400}
+        ),
         replace(big, name="rare rewards", rate=0.005, interval="bounded"),
     ]
     return found
@@ -290,9 +357,16 @@ def settings():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--rows", type=int, default=20_000_000, help="fewer runs of settings with more rows than this")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=20_000_000,
+        help="fewer runs of settings with more rows than this",
+    )
     parser.add_argument("--only", default="", help="settings whose name begins so")
-    parser.add_argument("--seed", type=int, default=0, help="another one draws other policies and other logs")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="another one draws other policies and other logs"
+    )
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     rows, start = [], time.perf_counter()

@@ -1,10 +1,12 @@
-"""The other libraries: install each into an environment of its own, and run the package `adapters` there.
+"""The other libraries: install each into an environment of its own, and run the package `adapters`
+there.
 
     python benchmarks/peers.py install [NAME ...]     # every peer when none is named
     python benchmarks/peers.py list
     python benchmarks/peers.py time S_int_sorted --k 5 10 20 [--peer NAME ...] [--repeat 3]
 
-Environments live in `$RECDF_CACHE/peers` (default `~/.cache/recdf/peers`), frames in `$RECDF_CACHE/workload`.
+Environments live in `$RECDF_CACHE/peers` (default `~/.cache/recdf/peers`), frames in
+`$RECDF_CACHE/workload`.
 """
 
 from __future__ import annotations
@@ -25,17 +27,21 @@ HERE = Path(__file__).parent  # holds the package `adapters`
 
 @dataclass(frozen=True)
 class Peer:
-    """What pip installs: `requirements`, then `bare` without its dependencies where those bring far more than the
-    metrics need. `environment` is another peer's, where two adapters share one library."""
+    """What pip installs: `requirements`, then `bare` without its dependencies where those bring far
+    more than the metrics need. `environment` is another peer's, where two adapters share one
+    library."""
 
     requirements: tuple[str, ...] = ()
     bare: str | None = None
     python: tuple[int, int, int] = (3, 11, 0)  # lowest
     environment: str | None = None
-    placeholders: tuple[tuple[str, str], ...] = ()  # modules that are imported but that no metric calls
+    placeholders: tuple[
+        tuple[str, str], ...
+    ] = ()  # modules that are imported but that no metric calls
 
 
-# LensKit imports torch for its types; the metrics never touch a tensor, and the real package is gigabytes.
+# LensKit imports torch for its types; the metrics never touch a tensor, and the real package is
+# gigabytes.
 TORCH_PLACEHOLDER = """\
 from types import SimpleNamespace
 
@@ -88,8 +94,12 @@ PEERS = {
     "replay_pandas": Peer(environment="replay"),
     "ranx": Peer(("ranx==0.3.21", "pyarrow")),
     "pytrec_eval": Peer(("pytrec_eval-terrier==0.5.11", "pandas", "pyarrow")),
-    "ir_measures": Peer(("ir_measures==0.4.3", "pyndeval==0.0.8", "cwl-eval==1.0.12", "pandas", "pyarrow")),
-    "recommenders": Peer(("pandas>2,<3", "scikit-learn<2", "numba<1", "pyarrow"), bare="recommenders==1.2.1"),
+    "ir_measures": Peer(
+        ("ir_measures==0.4.3", "pyndeval==0.0.8", "cwl-eval==1.0.12", "pandas", "pyarrow")
+    ),
+    "recommenders": Peer(
+        ("pandas>2,<3", "scikit-learn<2", "numba<1", "pyarrow"), bare="recommenders==1.2.1"
+    ),
     "recpack": Peer(
         (*OLD_NUMPY, "scipy<2", "scikit-learn<2", "pandas>=2.1.4,<3", "PyYAML>=6.0.1", "tqdm"),
         bare="recpack==0.3.6",
@@ -110,7 +120,9 @@ PEERS = {
     "fuxictr": Peer(("pandas", "pyarrow", "polars", "scikit-learn"), bare="fuxictr==2.3.10"),
     "lightfm": Peer(("lightfm==1.17", "pandas", "pyarrow")),
     "evidently": Peer(("evidently==0.7.23", "pyarrow")),
-    "tf_ranking": Peer((*OLD_NUMPY, "pandas", "tensorflow-cpu==2.15.*"), bare="tensorflow-ranking==0.5.5"),
+    "tf_ranking": Peer(
+        (*OLD_NUMPY, "pandas", "tensorflow-cpu==2.15.*"), bare="tensorflow-ranking==0.5.5"
+    ),
     "recmetrics": Peer(("recmetrics==0.1.5", "pandas", "pyarrow")),
 }
 
@@ -132,7 +144,8 @@ def installed() -> list[str]:
     return [name for name in PEERS if (environment(name) / "installed").exists()]
 
 
-# -- installing --------------------------------------------------------------------------------------------------------
+# -- installing
+# --------------------------------------------------------------------------------------------------------
 
 
 def install(name: str) -> None:
@@ -151,7 +164,11 @@ def install(name: str) -> None:
 
 
 def site_packages(name: str) -> Path:
-    command = [str(interpreter(name)), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    command = [
+        str(interpreter(name)),
+        "-c",
+        "import sysconfig; print(sysconfig.get_path('purelib'))",
+    ]
     return Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
 
 
@@ -190,18 +207,35 @@ def install_all(names: list[str]) -> int:
     return len(failed)
 
 
-# -- running -----------------------------------------------------------------------------------------------------------
+# -- running
+# -----------------------------------------------------------------------------------------------------------
 
 
-def run_adapter(command: str, name: str, request: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
+def run_adapter(
+    command: str, name: str, request: dict[str, Any], timeout: float | None = None
+) -> dict[str, Any]:
     """What the package `adapters` answers to a request, run by the peer's interpreter."""
     with tempfile.TemporaryDirectory() as folder:
         asked, answered = Path(folder) / "request.json", Path(folder) / "answer.json"
         asked.write_text(json.dumps(request))
-        arguments = [str(interpreter(name)), "-m", "adapters", command, name, str(asked), str(answered)]
+        arguments = [
+            str(interpreter(name)),
+            "-m",
+            "adapters",
+            command,
+            name,
+            str(asked),
+            str(answered),
+        ]
         found = {**os.environ, "PYTHONPATH": str(HERE)}
         done = subprocess.run(
-            arguments, check=False, capture_output=True, text=True, timeout=timeout, cwd=folder, env=found
+            arguments,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=folder,
+            env=found,
         )
         if done.returncode:
             raise RuntimeError(f"{name}: {done.stderr.strip()[-2000:]}")
@@ -211,15 +245,18 @@ def run_adapter(command: str, name: str, request: dict[str, Any], timeout: float
 def measure(name: str, frames: dict[str, dict[str, str]], ks: list[int]) -> dict[str, Any]:
     """Values per user and global numbers of one peer.
 
-    `frames`: frame name -> {"true": path, "pred": path, ...}. Where `true` holds rows of relevance 0, "relevant" is the
-    path of the other rows, for a library that takes every row for relevant.
+    `frames`: frame name -> {"true": path, "pred": path, ...}. Where `true` holds rows of relevance
+    0, "relevant" is the path of the other rows, for a library that takes every row for relevant.
     """
     return run_adapter("measure", name, {"frames": frames, "k": ks})
 
 
 def timed(name: str, true: Path, pred: Path, ks: list[int], repeat: int = 3) -> dict[str, Any]:
-    """`seconds` of each repetition, `peak_mb` over the loaded frames, and the `mean` of each metric."""
-    answer = run_adapter("time", name, {"true": str(true), "pred": str(pred), "k": ks, "repeat": repeat})
+    """`seconds` of each repetition, `peak_mb` over the loaded frames, and the `mean` of each
+    metric."""
+    answer = run_adapter(
+        "time", name, {"true": str(true), "pred": str(pred), "k": ks, "repeat": repeat}
+    )
     return answer["versions"] | answer["answer"]
 
 
@@ -227,18 +264,29 @@ def print_times(names: list[str], workload: str, ks: list[int], repeat: int) -> 
     folder = cache_folder() / "workload"
     for name in names:
         try:
-            answer = timed(name, folder / f"{workload}_true.parquet", folder / f"{workload}_pred.parquet", ks, repeat)
+            answer = timed(
+                name,
+                folder / f"{workload}_true.parquet",
+                folder / f"{workload}_pred.parquet",
+                ks,
+                repeat,
+            )
         except RuntimeError as error:
             print(f"{name:14} {error}", flush=True)
             continue
         shown = "  ".join(f"{seconds:.3f}" for seconds in answer["seconds"])
         median = statistics.median(answer["seconds"])
         library, peak = answer["library"], answer["peak_mb"]
-        print(f"{name:14} {library:28} median {median:8.3f} s   peak {peak:6} MB   [{shown}]", flush=True)
+        print(
+            f"{name:14} {library:28} median {median:8.3f} s   peak {peak:6} MB   [{shown}]",
+            flush=True,
+        )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("install").add_argument("names", nargs="*")
     commands.add_parser("list")
@@ -254,7 +302,10 @@ def main() -> int:
         print(*installed(), sep="\n")
     else:
         print_times(
-            args.peer or [name for name in installed() if name != "sklearn"], args.workload, args.k, args.repeat
+            args.peer or [name for name in installed() if name != "sklearn"],
+            args.workload,
+            args.k,
+            args.repeat,
         )
     return 0
 

@@ -1,8 +1,9 @@
-"""Time and size of a report of many models: `python benchmarks/report.py [USERS]`, one million by default.
+"""Time and size of a report of many models: `python benchmarks/report.py [USERS]`, one million by
+default.
 
-Ten models × eight metrics × three cut-offs. The report is written several times in one process, each time beside the
-call that it stands on, `evaluate`; read the ratio of the two, and the processor time rather than the clock.
-`--profile` shows where the time goes.
+Ten models × eight metrics × three cut-offs. The report is written several times in one process,
+each time beside the call that it stands on, `evaluate`; read the ratio of the two, and the
+processor time rather than the clock. `--profile` shows where the time goes.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ N_ITEMS = 1000
 
 
 def frames(n_users: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two relevant items for each user, and three recommendations from each model; better models hit more often."""
+    """Two relevant items for each user, and three recommendations from each model; better models
+    hit more often."""
     rng = np.random.default_rng(0)
     users = np.arange(n_users)
-    true = pd.DataFrame({"user_id": np.repeat(users, 2), "item_id": rng.integers(0, N_ITEMS, 2 * n_users)})
+    true = pd.DataFrame(
+        {"user_id": np.repeat(users, 2), "item_id": rng.integers(0, N_ITEMS, 2 * n_users)}
+    )
     true = true.drop_duplicates(ignore_index=True)
     wanted = np.full(n_users, -1)
     wanted[true["user_id"].to_numpy()] = true["item_id"].to_numpy()
@@ -42,7 +46,11 @@ def frames(n_users: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         place = rng.integers(0, 3, n_users)
         for rank in range(3):
             item = np.where(hit & (place == rank), wanted, N_ITEMS + 3 * items + rank)
-            parts.append(pd.DataFrame({"user_id": users, "item_id": item, "rank": np.int8(rank + 1), "model": model}))
+            parts.append(
+                pd.DataFrame(
+                    {"user_id": users, "item_id": item, "rank": np.int8(rank + 1), "model": model}
+                )
+            )
     pred = pd.concat(parts, ignore_index=True)
     names = [f"model-{model}" for model in range(N_MODELS)]
     pred["model"] = pd.Categorical.from_codes(pred["model"].to_numpy(), names)
@@ -53,7 +61,11 @@ def timed(call: Callable[[], Any]) -> tuple[Any, str]:
     """The value of a call, and its seconds by the processor and by the clock."""
     processor, clock = time.process_time(), time.perf_counter()
     value = call()
-    return value, f"processor {time.process_time() - processor:6.2f} s  clock {time.perf_counter() - clock:6.2f} s"
+    return (
+        value,
+        f"processor {time.process_time() - processor:6.2f} s  clock "
+        f"{time.perf_counter() - clock:6.2f} s",
+    )
 
 
 def main() -> None:
@@ -66,7 +78,9 @@ def main() -> None:
     asked = f"{N_MODELS} models, {len(METRICS)} metrics, k {CUTOFFS}"
     print(f"{len(pred):,} recommendations, {given.users:,} users, {asked}")
     users = pd.DataFrame({"user_id": np.arange(given.users)})
-    segments = users.assign(country=pd.Categorical.from_codes(users["user_id"] % 4, ["de", "fr", "it", "uk"]))
+    segments = users.assign(
+        country=pd.Categorical.from_codes(users["user_id"] % 4, ["de", "fr", "it", "uk"])
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.html"
         for _ in range(given.times):
@@ -82,7 +96,9 @@ def main() -> None:
                 print(f"{name:<35} {seconds}  {path.stat().st_size / 1e6:.2f} MB", flush=True)
         if given.profile:
             profile = cProfile.Profile()
-            profile.runcall(rd.report, result, path, k=3, baseline="model-0", segments=segments, overwrite=True)
+            profile.runcall(
+                rd.report, result, path, k=3, baseline="model-0", segments=segments, overwrite=True
+            )
             pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
 
 

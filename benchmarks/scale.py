@@ -1,14 +1,16 @@
-"""Time per row from ten million to 300 million rows of `pred`: `evaluate`, `evaluate_parquet`, Spark in local mode.
+"""Time per row from ten million to 300 million rows of `pred`: `evaluate`, `evaluate_parquet`,
+Spark in local mode.
 
     python benchmarks/workload.py M 10M L 300M --layout int_shuffled      # 300M takes 5 GB and half an hour
     python benchmarks/scale.py M 10M L                                    # every engine, sizes in this order
     python benchmarks/scale.py L --engines files --limit 1GB --rounds 2
 
-Each call has a process of its own, and the fastest of `--rounds` counts: on a virtual machine, memory that its host has
-to give first makes the same call up to four times as slow. `evaluate` starts from frames in memory, and the other two
-from files. Memory is the largest sum of the resident memory of the process and all its children (Java and its Python
-workers), sampled five times a second, so pages that several processes share count more than once. *Processor* counts
-all of them too. Linux only.
+Each call has a process of its own, and the fastest of `--rounds` counts: on a virtual machine,
+memory that its host has to give first makes the same call up to four times as slow. `evaluate`
+starts from frames in memory, and the other two from files. Memory is the largest sum of the
+resident memory of the process and all its children (Java and its Python workers), sampled five
+times a second, so pages that several processes share count more than once. *Processor* counts all
+of them too. Linux only.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ sys.path.insert(0, str(ROOT))
 
 FLAT = 1.5  # time per row may grow by so much from the first size
 
-# -- engines: each returns a function that makes the summary, after what is not timed --------------------------------
+# -- engines: each returns a function that makes the summary, after what is not timed
+# --------------------------------
 
 
 def in_memory(true: str, pred: str, limit: str) -> Callable[[], Any]:
@@ -41,8 +44,9 @@ def in_memory(true: str, pred: str, limit: str) -> Callable[[], Any]:
 
     import recdf as rd
 
-    frames = pd.read_parquet(true, columns=["user_id", "item_id"]), pd.read_parquet(
-        pred, columns=["user_id", "item_id", "score"]
+    frames = (
+        pd.read_parquet(true, columns=["user_id", "item_id"]),
+        pd.read_parquet(pred, columns=["user_id", "item_id", "score"]),
     )
     return lambda: rd.evaluate(*frames, METRICS, k=CUTS, score_col="score").summary
 
@@ -53,7 +57,13 @@ def from_files(true: str, pred: str, limit: str) -> Callable[[], Any]:
     def call() -> Any:
         with tempfile.TemporaryDirectory() as out:
             result = rd.evaluate_parquet(
-                true, pred, METRICS, k=CUTS, score_col="score", memory_limit=limit, out=f"{out}/result"
+                true,
+                pred,
+                METRICS,
+                k=CUTS,
+                score_col="score",
+                memory_limit=limit,
+                out=f"{out}/result",
             )
             return result.summary
 
@@ -89,7 +99,10 @@ def measure(engine: str, size: str, layout: str, limit: str) -> dict[str, Any]:
     watcher.start()
     start, start_of_processor = time.perf_counter(), tree_processor()
     summary = call()
-    found |= {"seconds": time.perf_counter() - start, "processor": tree_processor() - start_of_processor}
+    found |= {
+        "seconds": time.perf_counter() - start,
+        "processor": tree_processor() - start_of_processor,
+    }
     stop.set()
     watcher.join()
     names = summary["metric"] + "_" + summary["k"].astype(str)
@@ -136,7 +149,12 @@ def tree_processor() -> float:
     ticks = 0
     for folder in tree():
         try:
-            ticks += sum(map(int, (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:15]))
+            ticks += sum(
+                map(
+                    int,
+                    (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:15],
+                )
+            )
         except OSError:
             continue
     return ticks / os.sysconf("SC_CLK_TCK")
@@ -151,31 +169,42 @@ def in_process(call: list[str]) -> dict[str, Any]:
     return found
 
 
-# -- the command -------------------------------------------------------------------------------------------------------
+# -- the command
+# -------------------------------------------------------------------------------------------------------
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sizes", nargs="*", default=["M"], choices=workload.SIZES)
     parser.add_argument("--layout", choices=workload.LAYOUTS, default="int_shuffled")
     parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES))
     parser.add_argument("--rounds", type=int, default=1, help="processes of each engine and size")
     parser.add_argument("--limit", default="1GB", help="memory_limit of evaluate_parquet")
     args = parser.parse_args()
-    print("| rows of pred | engine | seconds | ns a row | flat | processor s | ns a row | flat | MB before | peak MB |")
+    print(
+        "| rows of pred | engine | seconds | ns a row | flat | processor s | ns a row | flat | MB "
+        "before | peak MB |"
+    )
     print("|--:|---|--:|--:|---|--:|--:|---|--:|--:|")
     first: dict[str, tuple[float, float]] = {}
     for size in args.sizes:
         n_rows, means = workload.SIZES[size].n_lists * workload.SIZES[size].n_pred, None
         for engine in args.engines:
             call = [sys.executable, __file__, "worker", engine, size, args.layout, args.limit]
-            found = min((in_process(call) for _ in range(args.rounds)), key=lambda one: one["seconds"])
+            found = min(
+                (in_process(call) for _ in range(args.rounds)), key=lambda one: one["seconds"]
+            )
             means = means or found["means"]
             if any(abs(means[name] - value) > 1e-12 for name, value in found["means"].items()):
                 raise SystemExit(f"{engine} {size}: other means than {args.engines[0]}")
             own = found["seconds"] / n_rows * 1e9, found["processor"] / n_rows * 1e9
             start = first.setdefault(engine, own)
-            flat = ["yes" if mine <= FLAT * other else "NO" for mine, other in zip(own, start, strict=True)]
+            flat = [
+                "yes" if mine <= FLAT * other else "NO"
+                for mine, other in zip(own, start, strict=True)
+            ]
             print(
                 f"| {n_rows:,} | {engine} | {found['seconds']:.1f} | {own[0]:.0f} | {flat[0]} "
                 f"| {found['processor']:.1f} | {own[1]:.0f} | {flat[1]} | {found['before']:.0f} "

@@ -1,10 +1,10 @@
 """The frames people have, against a plain one: `python benchmarks/shapes.py [NAME ...]`.
 
-Every shape is evaluated with six metrics at three k and compared, per row of both frames, with 30,000 lists × 100 of
-its kind: integers or strings, sorted or shuffled. No shape may cost more than four times as much a row. A few further
-ratios compare whole calls: ten models with one, thirty metrics with six, ten times the lists. Processor time of all
-threads (of calls also time), the least of three calls, so that a busy machine matters little. Frames are made here,
-about 3 M rows each.
+Every shape is evaluated with six metrics at three k and compared, per row of both frames, with
+30,000 lists × 100 of its kind: integers or strings, sorted or shuffled. No shape may cost more than
+four times as much a row. A few further ratios compare whole calls: ten models with one, thirty
+metrics with six, ten times the lists. Processor time of all threads (of calls also time), the least
+of three calls, so that a busy machine matters little. Frames are made here, about 3 M rows each.
 """
 
 from __future__ import annotations
@@ -37,20 +37,26 @@ DICTIONARY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
 
 Frames = tuple[pd.DataFrame, pd.DataFrame]  # true, pred
 
-# -- frames ------------------------------------------------------------------------------------------------------------
+# -- frames
+# ------------------------------------------------------------------------------------------------------------
 
 
 def make(lengths: np.ndarray, n_items: int = N_ITEMS, n_true: int = N_TRUE) -> Frames:
-    """Lists of about these lengths, each item once, sorted by user and falling score; half of `true` is recommended."""
+    """Lists of about these lengths, each item once, sorted by user and falling score; half of
+    `true` is recommended."""
     rng = np.random.default_rng(0)
     users = np.arange(len(lengths))
     pred = distinct(np.repeat(users, lengths), rng.integers(0, n_items, lengths.sum()), n_items)
     pred["score"] = rng.random(len(pred))
     wanted = np.repeat(users, n_true)
     start, end = (np.searchsorted(pred["user_id"], wanted, side) for side in ("left", "right"))
-    shown = pred["item_id"].to_numpy()[start + (rng.random(len(wanted)) * (end - start)).astype(np.int64)]
+    shown = pred["item_id"].to_numpy()[
+        start + (rng.random(len(wanted)) * (end - start)).astype(np.int64)
+    ]
     true = distinct(
-        wanted, np.where(rng.random(len(wanted)) < 0.5, shown, rng.integers(0, n_items, len(wanted))), n_items
+        wanted,
+        np.where(rng.random(len(wanted)) < 0.5, shown, rng.integers(0, n_items, len(wanted))),
+        n_items,
     )
     return true, pred.sort_values(["user_id", "score"], ascending=[True, False], ignore_index=True)
 
@@ -122,7 +128,9 @@ def shared_objects(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def sparse(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(user_id=frame["user_id"] * 10_000_000_019 + 7, item_id=frame["item_id"] * 9_000_000_011 + 3)
+    return frame.assign(
+        user_id=frame["user_id"] * 10_000_000_019 + 7, item_id=frame["item_id"] * 9_000_000_011 + 3
+    )
 
 
 def composite(frame: pd.DataFrame) -> pd.DataFrame:
@@ -130,7 +138,8 @@ def composite(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(session=frame["user_id"] % 7, user_id=frame["user_id"] // 7)
 
 
-# -- shapes ------------------------------------------------------------------------------------------------------------
+# -- shapes
+# ------------------------------------------------------------------------------------------------------------
 
 INTEGERS: dict[str, Callable[[], Frames]] = {
     "Int64": lambda: both(as_type("Int64"), plain()),
@@ -168,10 +177,13 @@ first_rank
 """
 FIVE_K = [5, 10, 20, 50, 100]
 
-# -- cost --------------------------------------------------------------------------------------------------------------
+# -- cost
+# --------------------------------------------------------------------------------------------------------------
 
 
-def cost(frames: Frames, metrics: list[str] | None = None, k: list[int] | None = None, **options: Any) -> np.ndarray:
+def cost(
+    frames: Frames, metrics: list[str] | None = None, k: list[int] | None = None, **options: Any
+) -> np.ndarray:
     """Processor seconds and seconds of one call, the least of a few."""
     found = []
     for _ in range(CALLS):
@@ -192,7 +204,9 @@ def order(kind: str, frames: Frames) -> Frames:
 
 def show_row(name: str, nanoseconds: float, base: float, limit: float = LIMIT) -> None:
     print(
-        f"| {name} | {nanoseconds:.0f} | {nanoseconds / base:.2f} | {verdict(nanoseconds / base, limit)} |", flush=True
+        f"| {name} | {nanoseconds:.0f} | {nanoseconds / base:.2f} | "
+        f"{verdict(nanoseconds / base, limit)} |",
+        flush=True,
     )
 
 
@@ -207,7 +221,9 @@ def shapes(wanted: Callable[[str], bool]) -> None:
         show_row(f"plain int64, {kind}", base, base)
         for name, build in INTEGERS.items():
             if wanted(name):
-                show_row(f"{name}, {kind}", per_row(order(kind, build()), **OPTIONS.get(name, {})), base)
+                show_row(
+                    f"{name}, {kind}", per_row(order(kind, build()), **OPTIONS.get(name, {})), base
+                )
     for kind in ("sorted", "shuffled"):
         frames = order(kind, both(text, plain()))
         base = per_row(frames)
@@ -216,7 +232,8 @@ def shapes(wanted: Callable[[str], bool]) -> None:
                 show_row(f"{name}, {kind}", per_row(change(frames)), base)
 
 
-# -- ratios of calls ---------------------------------------------------------------------------------------------------
+# -- ratios of calls
+# ---------------------------------------------------------------------------------------------------
 
 
 def composite_key() -> np.ndarray:
@@ -227,7 +244,9 @@ def composite_key() -> np.ndarray:
 
 def composite_key_of_strings() -> np.ndarray:
     frames = both(shuffled, both(text, plain()))
-    split = both(lambda f: f.assign(session=f["user_id"].str[-1], user_id=f["user_id"].str[:-1]), frames)
+    split = both(
+        lambda f: f.assign(session=f["user_id"].str[-1], user_id=f["user_id"].str[:-1]), frames
+    )
     return cost(split, user_col=["user_id", "session"]) / cost(frames)
 
 
@@ -258,7 +277,11 @@ RATIOS: dict[str, tuple[Callable[[], np.ndarray], float, float]] = {
     "ten models, shuffled": (lambda: ten_models(shuffled), 0, 11),
     "ten models of 30,000 lists, sorted": (lambda: ten_models(lambda frame: frame, N_LISTS), 0, 11),
     "ten models of 30,000 lists, shuffled": (lambda: ten_models(shuffled, N_LISTS), 0, 11),
-    "ten models as a category, shuffled": (lambda: ten_models(lambda frame: as_category(shuffled(frame))), 0, 11),
+    "ten models as a category, shuffled": (
+        lambda: ten_models(lambda frame: as_category(shuffled(frame))),
+        0,
+        11,
+    ),
     "thirty metrics × five k": (thirty_metrics, 0, 2.5),
     "ten times the lists, sorted": (lambda: ten_times_the_lists(lambda frame: frame), 8.5, 11.5),
     "ten times the lists, shuffled": (lambda: ten_times_the_lists(shuffled), 8.5, 11.5),
@@ -276,8 +299,12 @@ def ratios(wanted: Callable[[str], bool]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="only shapes and ratios that have one of these in their name")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", help="only shapes and ratios that have one of these in their name"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore", rd.DuplicateWarning)
 

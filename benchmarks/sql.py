@@ -1,20 +1,24 @@
-"""`recdf` beside SQL that an expert writes by hand for DuckDB and Polars, from frames in memory and from parquet files.
+"""`recdf` beside SQL that an expert writes by hand for DuckDB and Polars, from frames in memory and
+from parquet files.
 
     python benchmarks/workload.py M
     python benchmarks/sql.py --rounds 3                      # M, every layout, frames and files
     python benchmarks/sql.py --layouts int_shuffled --from files --write
 
-Everyone computes six metrics at three k, per user and as means, on every core. One round starts a fresh process for
-each contender in turn. *Cold* is the first call of a process: its library is imported and the files are put out of the
-system's cache before the clock starts. *Warm* is the median of the later calls. *Processor* is the time of all threads.
-The means of the values per user and of their squares must be equal to 1e-12.
+Everyone computes six metrics at three k, per user and as means, on every core. One round starts a
+fresh process for each contender in turn. *Cold* is the first call of a process: its library is
+imported and the files are put out of the system's cache before the clock starts. *Warm* is the
+median of the later calls. *Processor* is the time of all threads. The means of the values per user
+and of their squares must be equal to 1e-12.
 
-Before its first call, each process writes to `--touched` MB of memory and gives them back, so that every contender
-finds the same memory. Without this, a cold call measures how fast a virtual machine gets memory from its host: 2 MB
-took 0.4 ms where the guest had them, and 5.5 ms where the host had to give them first.
+Before its first call, each process writes to `--touched` MB of memory and gives them back, so that
+every contender finds the same memory. Without this, a cold call measures how fast a virtual machine
+gets memory from its host: 2 MB took 0.4 ms where the guest had them, and 5.5 ms where the host had
+to give them first.
 
-`without dedup` trusts that no (user, item) stands twice. `recdf` always checks it, as well as nulls and the kinds of
-ids, and says so; the first query of DuckDB and Polars drops repeated rows too, which is the like of it.
+`without dedup` trusts that no (user, item) stands twice. `recdf` always checks it, as well as nulls
+and the kinds of ids, and says so; the first query of DuckDB and Polars drops repeated rows too,
+which is the like of it.
 """
 
 from __future__ import annotations
@@ -45,7 +49,8 @@ COLUMNS = {"true": ["user_id", "item_id"], "pred": ["user_id", "item_id", "score
 TOLERANCE = 1e-12
 MARKER = "sql"
 
-# -- the queries -------------------------------------------------------------------------------------------------------
+# -- the queries
+# -------------------------------------------------------------------------------------------------------
 
 
 def ideal_dcg(k: int) -> list[float]:
@@ -55,7 +60,8 @@ def ideal_dcg(k: int) -> list[float]:
 
 
 def per_user_sql(true: str, pred: str, ks: list[int], dedup: bool) -> str:
-    """One query: rank, join the ranked rows to `true`, and aggregate the hits, of which there are few."""
+    """One query: rank, join the ranked rows to `true`, and aggregate the hits, of which there are
+    few."""
     last = max(ks)
     sums, cells = [], []
     for k in ks:
@@ -93,7 +99,9 @@ def per_user_sql(true: str, pred: str, ks: list[int], dedup: bool) -> str:
     """
 
 
-def with_duckdb(true: Any, pred: Any, ks: list[int], dedup: bool = True) -> tuple[Any, dict[str, float]]:
+def with_duckdb(
+    true: Any, pred: Any, ks: list[int], dedup: bool = True
+) -> tuple[Any, dict[str, float]]:
     """`true` and `pred` are Arrow tables, which DuckDB reads as they are, or paths."""
     import duckdb
 
@@ -107,16 +115,26 @@ def with_duckdb(true: Any, pred: Any, ks: list[int], dedup: bool = True) -> tupl
                 names.append(name)
         database.execute("SET preserve_insertion_order = false")
         per_user = database.sql(per_user_sql(*names, ks, dedup)).to_arrow_table()
-        means = database.sql("SELECT avg(COLUMNS(* EXCLUDE user_id)) FROM per_user").to_arrow_table().to_pylist()[0]
+        means = (
+            database.sql("SELECT avg(COLUMNS(* EXCLUDE user_id)) FROM per_user")
+            .to_arrow_table()
+            .to_pylist()[0]
+        )
     return per_user, means
 
 
-def with_polars(true: Any, pred: Any, ks: list[int], dedup: bool = True) -> tuple[Any, dict[str, float]]:
+def with_polars(
+    true: Any, pred: Any, ks: list[int], dedup: bool = True
+) -> tuple[Any, dict[str, float]]:
     """`true` and `pred` are frames of Polars, or paths; the streaming engine runs the query."""
     import polars as pl
 
-    true, pred = (pl.scan_parquet(given) if isinstance(given, str) else given.lazy() for given in (true, pred))
-    relevant, recommended = (frame.select(COLUMNS[side]) for side, frame in (("true", true), ("pred", pred)))
+    true, pred = (
+        pl.scan_parquet(given) if isinstance(given, str) else given.lazy() for given in (true, pred)
+    )
+    relevant, recommended = (
+        frame.select(COLUMNS[side]) for side, frame in (("true", true), ("pred", pred))
+    )
     if dedup:
         relevant = relevant.unique()
         recommended = recommended.group_by("user_id", "item_id").agg(pl.col("score").max())
@@ -152,7 +170,9 @@ def with_polars(true: Any, pred: Any, ks: list[int], dedup: bool = True) -> tupl
             first.alias(f"mrr_{k}"),
             (hits_of > 0).cast(pl.Float64).alias(f"hitrate_{k}"),
         ]
-    query = users.join(hits.group_by("user_id").agg(sums), on="user_id", how="left").select("user_id", *cells)
+    query = users.join(hits.group_by("user_id").agg(sums), on="user_id", how="left").select(
+        "user_id", *cells
+    )
     per_user = query.collect(engine="streaming")
     means = per_user.select(pl.exclude("user_id").mean()).to_dicts()[0]
     return per_user, means
@@ -184,14 +204,20 @@ CONTENDERS: dict[str, Callable[[Any, Any, list[int]], tuple[Any, dict[str, float
     "Polars without dedup": lambda true, pred, ks: with_polars(true, pred, ks, dedup=False),
 }
 
-# -- one process -------------------------------------------------------------------------------------------------------
+# -- one process
+# -------------------------------------------------------------------------------------------------------
 
 
-def measure(contender: str, source: str, layout: str, size: str, repeat: int, touched: int) -> dict[str, Any]:
+def measure(
+    contender: str, source: str, layout: str, size: str, repeat: int, touched: int
+) -> dict[str, Any]:
     paths = [str(workload.cache_folder() / f"{size}_{layout}_{side}.parquet") for side in COLUMNS]
     given: list[Any] = list(paths)
     if source == "frames":
-        given = [_frame(contender, path, names) for path, names in zip(paths, COLUMNS.values(), strict=True)]
+        given = [
+            _frame(contender, path, names)
+            for path, names in zip(paths, COLUMNS.values(), strict=True)
+        ]
     else:
         for path in paths:
             _forget(path)
@@ -208,7 +234,9 @@ def measure(contender: str, source: str, layout: str, size: str, repeat: int, to
 
 def _squares(per_user: Any, means: dict[str, float]) -> dict[str, float]:
     """Mean of the squares of each column of values per user."""
-    columns = {name.replace("@", "_"): name for name in getattr(per_user, "column_names", per_user.columns)}
+    columns = {
+        name.replace("@", "_"): name for name in getattr(per_user, "column_names", per_user.columns)
+    }
     return {f"{name}²": float((np.asarray(per_user[columns[name]]) ** 2).mean()) for name in means}
 
 
@@ -247,7 +275,8 @@ def touch(megabytes: int) -> None:
     np.frombuffer(memory, np.uint8)[:: mmap.PAGESIZE] = 1
 
 
-# -- rounds and tables -------------------------------------------------------------------------------------------------
+# -- rounds and tables
+# -------------------------------------------------------------------------------------------------
 
 
 def run(source: str, layout: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
@@ -256,17 +285,25 @@ def run(source: str, layout: str, args: argparse.Namespace) -> dict[str, list[di
     for number in range(args.rounds):
         for contender, answers in found.items():
             asked = [contender, source, layout, args.size, str(args.repeat), str(args.touched)]
-            done = subprocess.run([sys.executable, __file__, "worker", *asked], capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, __file__, "worker", *asked], capture_output=True, text=True
+            )
             if done.returncode:
                 raise SystemExit(f"{contender}: {done.stderr.strip()[-2000:]}")
             answers.append(json.loads(done.stdout))
             shown = "  ".join(f"{seconds:.2f}" for seconds in answers[-1]["seconds"])
-            print(f"{source} {layout} round {number + 1} {contender:22} {shown}", file=sys.stderr, flush=True)
+            print(
+                f"{source} {layout} round {number + 1} {contender:22} {shown}",
+                file=sys.stderr,
+                flush=True,
+            )
     return found
 
 
 def steady(answers: list[dict[str, Any]], clock: str) -> float:
-    return statistics.median(seconds for answer in answers for seconds in answer[clock][1:] or answer[clock])
+    return statistics.median(
+        seconds for answer in answers for seconds in answer[clock][1:] or answer[clock]
+    )
 
 
 def table(source: str, layout: str, size: str, found: dict[str, list[dict[str, Any]]]) -> str:
@@ -284,7 +321,8 @@ def table(source: str, layout: str, size: str, found: dict[str, list[dict[str, A
         warm, processor = steady(given, "seconds"), steady(given, "processor")
         lines.append(
             f"| {name} | {warm:.2f} | {warm / steady(own, 'seconds'):.1f} | {processor:.2f} "
-            f"| {processor / steady(own, 'processor'):.1f} | {cold[name]:.2f} | {cold[name] / cold['recdf']:.1f} "
+            f"| {processor / steady(own, 'processor'):.1f} | {cold[name]:.2f} | "
+            f"{cold[name] / cold['recdf']:.1f} "
             f"| {cold_processor[name]:.2f} | {cold_processor[name] / cold_processor['recdf']:.1f} "
             f"| {_equality(own[0], given[0])} |"
         )
@@ -297,14 +335,28 @@ def _equality(one: dict[str, Any], two: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", choices=list(CUTS), default="M")
-    parser.add_argument("--layouts", nargs="+", choices=workload.LAYOUTS, default=list(workload.LAYOUTS))
-    parser.add_argument("--from", dest="sources", nargs="+", choices=["frames", "files"], default=["frames", "files"])
-    parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS))
+    parser.add_argument(
+        "--layouts", nargs="+", choices=workload.LAYOUTS, default=list(workload.LAYOUTS)
+    )
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        choices=["frames", "files"],
+        default=["frames", "files"],
+    )
+    parser.add_argument(
+        "--contenders", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS)
+    )
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=3, help="calls in each process")
-    parser.add_argument("--touched", type=int, default=4000, help="MB of memory to write to before the first call")
+    parser.add_argument(
+        "--touched", type=int, default=4000, help="MB of memory to write to before the first call"
+    )
     parser.add_argument("--write", action="store_true", help="put the tables into the README")
     args = parser.parse_args()
     texts = []

@@ -1,10 +1,13 @@
-"""Where the time of `rd.evaluate` goes, step by step: `python benchmarks/steps.py M_int_sorted M_str_shuffled`.
+"""Where the time of `rd.evaluate` goes, step by step: `python benchmarks/steps.py M_int_sorted
+M_str_shuffled`.
 
-Functions of the package are timed from outside; a function's time is its own, without that of the timed functions it
-calls. By default everything runs on one thread, so that the steps add up; a plain call takes several.
+Functions of the package are timed from outside; a function's time is its own, without that of the
+timed functions it calls. By default everything runs on one thread, so that the steps add up; a
+plain call takes several.
 
-`--threads 2` has one more column for each layout, of calls with two threads. Functions that run in these threads then
-count for the step that started them. The steps that take as long as with one thread are the serial part.
+`--threads 2` has one more column for each layout, of calls with two threads. Functions that run in
+these threads then count for the step that started them. The steps that take as long as with one
+thread are the serial part.
 """
 
 from __future__ import annotations
@@ -36,8 +39,18 @@ REST = "everything else"
 
 # step -> functions, as `module.name` where the caller looks them up
 STEPS = {
-    "door: columns and checks": ("match._both_frames", "match.order_source", "match.read_true", "match.read_pred"),
-    "codes of list keys": ("match.key_run_heads", "match.at_heads", "match.encode_keys", "match.encode_by"),
+    "door: columns and checks": (
+        "match._both_frames",
+        "match.order_source",
+        "match.read_true",
+        "match.read_pred",
+    ),
+    "codes of list keys": (
+        "match.key_run_heads",
+        "match.at_heads",
+        "match.encode_keys",
+        "match.encode_by",
+    ),
     "codes of items": ("match.encode",),
     "group: deal rows to blocks": ("match.pred_blocks",),
     "rank `true`": ("match.rank_true",),
@@ -46,7 +59,12 @@ STEPS = {
     "blocks: what is left": ("match.PredLists",),
     "population and hits": ("match.population_of", "match.match"),
     "metrics": ("part.defined_values",),
-    "tables": ("match.key_frame", "finish.per_user_frame", "finish.summary_table", "finish.spec_of"),
+    "tables": (
+        "match.key_frame",
+        "finish.per_user_frame",
+        "finish.summary_table",
+        "finish.spec_of",
+    ),
     REST: ("evaluate.evaluate",),
 }
 CUTS = {"S": [5, 10, 20], "M": [10, 20, 100]}
@@ -92,7 +110,10 @@ def watched(clock: Clock) -> Iterator[None]:
         for module, name, function in replaced:
             step = steps.get(f"{module.__name__.rpartition('.')[2]}.{name}")
             setattr(module, name, clock.wrap(step, function))
-        whole, modules["call"].match = modules["call"].match, modules["match"].match  # the name by which it is called
+        whole, modules["call"].match = (
+            modules["call"].match,
+            modules["match"].match,
+        )  # the name by which it is called
         yield
     finally:
         modules["call"].match = whole
@@ -105,7 +126,9 @@ def run(layout: str, runs: int, threads: int) -> list[dict[str, float]]:
     """Seconds of each step, of each of several calls after a first one."""
     folder, ks = workload.cache_folder(), CUTS[layout.partition("_")[0]]
     true = pd.read_parquet(folder / f"{layout}_true.parquet", columns=["user_id", "item_id"])
-    pred = pd.read_parquet(folder / f"{layout}_pred.parquet", columns=["user_id", "item_id", "score"])
+    pred = pd.read_parquet(
+        folder / f"{layout}_pred.parquet", columns=["user_id", "item_id", "score"]
+    )
     rd.evaluate(true, pred, list(adapters.SIX), k=ks)
     found = []
     for _ in range(runs):
@@ -120,7 +143,8 @@ def run(layout: str, runs: int, threads: int) -> list[dict[str, float]]:
 def table(found: dict[str, list[dict[str, float]]]) -> str:
     """Milliseconds and share of each step: one column a layout."""
     columns = {
-        layout: {step: median(run.get(step, 0.0) for run in runs) for step in STEPS} for layout, runs in found.items()
+        layout: {step: median(run.get(step, 0.0) for run in runs) for step in STEPS}
+        for layout, runs in found.items()
     }
     lines = ["| step | " + " | ".join(columns) + " |", "|---" + "|--:" * len(columns) + "|"]
     for step in [*STEPS, "sum"]:
@@ -134,16 +158,18 @@ def table(found: dict[str, list[dict[str, float]]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("layouts", nargs="+", help="such as S_int_sorted")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="beside one thread")
     args = parser.parse_args()
     counts = sorted({1, args.threads})
     found = {
-        layout if len(counts) == 1 else f"{layout}, {n} threads".replace(" 1 threads", " 1 thread"): run(
-            layout, args.runs, n
-        )
+        layout
+        if len(counts) == 1
+        else f"{layout}, {n} threads".replace(" 1 threads", " 1 thread"): run(layout, args.runs, n)
         for layout in args.layouts
         for n in counts
     }

@@ -1,11 +1,13 @@
-"""Evaluate L (1 M lists x 100, 100 M rows of `pred`) from parquet within a memory limit: seconds and peak memory.
+"""Evaluate L (1 M lists x 100, 100 M rows of `pred`) from parquet within a memory limit: seconds
+and peak memory.
 
     python benchmarks/workload.py L --layout int_sorted --layout str_shuffled   # once, 1 to 3 GB a layout
     python benchmarks/streaming.py                                               # those, with a limit of 1 GB
     python benchmarks/streaming.py M --limit 300MB --check                       # and equal to `evaluate` to 1e-12
 
-Each layout runs in a process of its own. Peak memory is that of the whole process, Python and libraries included (about
-120 MB before the first row is read); bytes on disk are those of the input and of the temporary rows.
+Each layout runs in a process of its own. Peak memory is that of the whole process, Python and
+libraries included (about 120 MB before the first row is read); bytes on disk are those of the input
+and of the temporary rows.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def measure(size: str, layout: str, limit: str, check: bool) -> dict[str, object
         watcher = threading.Thread(target=watch, args=(Path(name), disk, stop))
         watcher.start()
         before, start, cpu = peak(), time.perf_counter(), time.process_time()
-        result = rd.evaluate_parquet(*files, METRICS, k=CUTS, score_col="score", memory_limit=limit, out=out)
+        result = rd.evaluate_parquet(
+            *files, METRICS, k=CUTS, score_col="score", memory_limit=limit, out=out
+        )
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         after = peak()
         stop.set()
@@ -88,27 +92,54 @@ def peak() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("size", nargs="?", default="L", choices=SIZES)
-    parser.add_argument("--layout", action="append", choices=LAYOUTS, help="repeatable; every layout that is there")
+    parser.add_argument(
+        "--layout", action="append", choices=LAYOUTS, help="repeatable; every layout that is there"
+    )
     parser.add_argument("--limit", default="1GB")
-    parser.add_argument("--check", action="store_true", help="compare with evaluate on the whole frames")
+    parser.add_argument(
+        "--check", action="store_true", help="compare with evaluate on the whole frames"
+    )
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    layouts = args.layout or [layout for layout in LAYOUTS if all(path.exists() for path in paths(args.size, layout))]
+    layouts = args.layout or [
+        layout for layout in LAYOUTS if all(path.exists() for path in paths(args.size, layout))
+    ]
     if args.here:
         print(json.dumps(measure(args.size, layouts[0], args.limit, args.check)))
         return
-    print("| workload | limit | lists | seconds | CPU seconds | MB before | peak MB | input, temporary GB |")
+    print(
+        "| workload | limit | lists | seconds | CPU seconds | MB before | peak MB | input, "
+        "temporary GB |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for layout in layouts:
-        call = [sys.executable, __file__, args.size, "--layout", layout, "--limit", args.limit, "--here"]
-        done = subprocess.run([*call, *["--check"] * args.check], check=True, capture_output=True, text=True)
+        call = [
+            sys.executable,
+            __file__,
+            args.size,
+            "--layout",
+            layout,
+            "--limit",
+            args.limit,
+            "--here",
+        ]
+        done = subprocess.run(
+            [*call, *["--check"] * args.check], check=True, capture_output=True, text=True
+        )
         found = json.loads(done.stdout)
-        given = sum(folder_bytes(path) if path.is_dir() else path.stat().st_size for path in paths(args.size, layout))
+        given = sum(
+            folder_bytes(path) if path.is_dir() else path.stat().st_size
+            for path in paths(args.size, layout)
+        )
         print(
-            f"| {args.size} {layout} | {args.limit} | {found['lists']:,} | {found['seconds']:.1f} | {found['cpu']:.1f} "
-            f"| {found['before']:.0f} | {found['peak']:.0f} | {given / 1e9:.1f}, {found['disk'] / 1e9:.1f} |",
+            f"| {args.size} {layout} | {args.limit} | {found['lists']:,} | {found['seconds']:.1f} "
+            f"| {found['cpu']:.1f} "
+            f"| {found['before']:.0f} | {found['peak']:.0f} | {given / 1e9:.1f}, "
+            f"{found['disk'] / 1e9:.1f} |",
             flush=True,
         )
 

@@ -3,10 +3,11 @@
     python benchmarks/workload.py                          # S and M, every layout
     python benchmarks/workload.py L --layout int_sorted    # 1 M lists x 100, in parts; so are 10M and 300M (rows)
 
-S and M are `{size}_{ids}_{order}_true.parquet` and `..._pred.parquet`; L is a folder of parts under each of these names
-(without `.parquet`). Items follow Zipf's law, users are lognormally active, about a tenth of the recommendations are
-hits. The numbers depend on the seed alone; the four layouts of a size hold the same rows. `pred` has a column `rank`
-beside `score`; the benchmarks start from the scores and leave it out.
+S and M are `{size}_{ids}_{order}_true.parquet` and `..._pred.parquet`; L is a folder of parts under
+each of these names (without `.parquet`). Items follow Zipf's law, users are lognormally active,
+about a tenth of the recommendations are hits. The numbers depend on the seed alone; the four
+layouts of a size hold the same rows. `pred` has a column `rank` beside `score`; the benchmarks
+start from the scores and leave it out.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ PARTS = 10  # files of a workload that is written in parts
 
 @dataclass(frozen=True)
 class Size:
-    """The shape of a workload; `relevant_draws` is tuned so that 8 to 13 % of the recommendations are hits."""
+    """The shape of a workload; `relevant_draws` is tuned so that 8 to 13 % of the recommendations
+    are hits."""
 
     n_lists: int
     n_pred: int
@@ -55,7 +57,8 @@ def cache_folder() -> Path:
     return Path(os.environ.get("RECDF_CACHE", "~/.cache/recdf")).expanduser() / "workload"
 
 
-# -- one block of lists, as codes --------------------------------------------------------------------------------------
+# -- one block of lists, as codes
+# --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -76,7 +79,8 @@ class Rows:
 
 
 class Catalogue:
-    """Items drawn by Zipf's law; the item codes are dealt at random, so that a code does not tell its popularity."""
+    """Items drawn by Zipf's law; the item codes are dealt at random, so that a code does not tell
+    its popularity."""
 
     def __init__(self, n_items: int, seed: int) -> None:
         weight = np.arange(1, n_items + 1) ** -ZIPF_EXPONENT
@@ -88,24 +92,33 @@ class Catalogue:
         return self.code[np.minimum(place, len(self.code) - 1)]
 
 
-def draw_true(size: Size, catalogue: Catalogue, users: np.ndarray, rng: np.random.Generator) -> Rows:
+def draw_true(
+    size: Size, catalogue: Catalogue, users: np.ndarray, rng: np.random.Generator
+) -> Rows:
     """Relevant items: a lognormal number a user, each item once."""
     mu = np.log(size.mean_true) - ACTIVITY_SIGMA**2 / 2
-    n_drawn = np.clip(rng.lognormal(mu, ACTIVITY_SIGMA, len(users)).round(), 1, size.n_items // 4).astype(np.int64)
+    n_drawn = np.clip(
+        rng.lognormal(mu, ACTIVITY_SIGMA, len(users)).round(), 1, size.n_items // 4
+    ).astype(np.int64)
     key = np.repeat(users, n_drawn) * size.n_items + catalogue.draw(rng, int(n_drawn.sum()))
     key = np.unique(key)
     return Rows(key // size.n_items, key % size.n_items)
 
 
-def draw_pred(size: Size, catalogue: Catalogue, true: Rows, users: np.ndarray, rng: np.random.Generator) -> Rows:
-    """`n_pred` different items a user, best first: relevant ones mixed in, more of them near the top."""
+def draw_pred(
+    size: Size, catalogue: Catalogue, true: Rows, users: np.ndarray, rng: np.random.Generator
+) -> Rows:
+    """`n_pred` different items a user, best first: relevant ones mixed in, more of them near the
+    top."""
     starts = np.searchsorted(true.user, users)
     n_true = np.append(starts[1:], len(true)) - starts
     items = np.empty((len(users), size.n_pred), dtype=np.int64)
     missing, width = np.arange(len(users)), 2 * size.n_pred
     while len(missing):  # lists with too many repeated draws are drawn again, wider
         draws = catalogue.draw(rng, (len(missing), width))
-        place = starts[missing, None] + (rng.random(draws.shape) * n_true[missing, None]).astype(np.int64)
+        place = starts[missing, None] + (rng.random(draws.shape) * n_true[missing, None]).astype(
+            np.int64
+        )
         likely = size.relevant_draws * 2 * np.linspace(1, 0, width)
         draws = np.where(rng.random(draws.shape) < likely, true.item[place], draws)
         first = first_occurrences(draws)
@@ -139,11 +152,13 @@ def blocks(size: Size, seed: int) -> Iterator[tuple[Rows, Rows]]:
         yield true, draw_pred(size, catalogue, true, users, rng)
 
 
-# -- layouts and files -------------------------------------------------------------------------------------------------
+# -- layouts and files
+# -------------------------------------------------------------------------------------------------
 
 
 class Labels:
-    """User and item ids of a layout: the codes themselves, or strings such as `u000123` and `i00456`."""
+    """User and item ids of a layout: the codes themselves, or strings such as `u000123` and
+    `i00456`."""
 
     def __init__(self, size: Size, ids: str) -> None:
         self.users = self.items = None
@@ -163,12 +178,16 @@ def label(labels: pa.Array | None, codes: np.ndarray) -> pa.Array:
 
 
 def concatenate(parts: list[Rows]) -> Rows:
-    names = [name for name in ("user", "item", "score", "rank") if getattr(parts[0], name) is not None]
+    names = [
+        name for name in ("user", "item", "score", "rank") if getattr(parts[0], name) is not None
+    ]
     return Rows(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def write_whole(name: str, size: Size, layouts: list[str], folder: Path, seed: int) -> None:
-    frames = dict(zip(("true", "pred"), map(concatenate, zip(*blocks(size, seed), strict=True)), strict=True))
+    frames = dict(
+        zip(("true", "pred"), map(concatenate, zip(*blocks(size, seed), strict=True)), strict=True)
+    )
     report(name, size, frames["true"], frames["pred"])
     rng = np.random.default_rng(seed)
     shuffled = {side: rng.permutation(len(rows)) for side, rows in frames.items()}
@@ -181,7 +200,8 @@ def write_whole(name: str, size: Size, layouts: list[str], folder: Path, seed: i
 
 
 def write_parts(name: str, size: Size, layout: str, folder: Path, seed: int) -> None:
-    """Sorted: each part holds its own users. Shuffled: the rows of every user are spread over all parts."""
+    """Sorted: each part holds its own users. Shuffled: the rows of every user are spread over all
+    parts."""
     ids, order = layout.split("_")
     labels, rng = Labels(size, ids), np.random.default_rng(seed)
     writers: dict[tuple[str, int], pq.ParquetWriter] = {}
@@ -217,19 +237,27 @@ def report(name: str, size: Size, true: Rows, pred: Rows) -> None:
     head = item_counts[: size.n_items // 100].sum() / len(true)
     print(
         f"{name}: {len(n_true):,} lists, {len(pred):,} recommended, {len(true):,} relevant rows\n"
-        f"  n_true mean {n_true.mean():.1f}, median {np.median(n_true):.0f}, 99 % {np.quantile(n_true, 0.99):.0f}, "
+        f"  n_true mean {n_true.mean():.1f}, median {np.median(n_true):.0f}, 99 % "
+        f"{np.quantile(n_true, 0.99):.0f}, "
         f"largest {n_true.max()}; the top 1 % of items hold {head:.0%} of the relevant rows\n"
-        f"  hits {hits.mean():.1%} of the recommendations; at rank 1 {hits[pred.rank == 1].mean():.1%}, "
+        f"  hits {hits.mean():.1%} of the recommendations; at rank 1 "
+        f"{hits[pred.rank == 1].mean():.1%}, "
         f"at rank {size.n_pred} {hits[pred.rank == size.n_pred].mean():.1%}"
     )
     if not 0.08 <= hits.mean() <= 0.13:
-        raise SystemExit(f"{name}: hits are {hits.mean():.1%} of the recommendations, not 8 to 13 %")
+        raise SystemExit(
+            f"{name}: hits are {hits.mean():.1%} of the recommendations, not 8 to 13 %"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sizes", nargs="*", help="S, M, L; S and M when none is named")
-    parser.add_argument("--layout", action="append", choices=LAYOUTS, help="repeatable; every layout when not given")
+    parser.add_argument(
+        "--layout", action="append", choices=LAYOUTS, help="repeatable; every layout when not given"
+    )
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--out", type=Path, default=cache_folder())
     args = parser.parse_args()

@@ -1,8 +1,9 @@
 """Sphinx builds the documentation: python -m sphinx -W docs build/docs
 
-The pages are Markdown. The handbook of metrics and the pages of the API are written from the package when a build
-starts, so that they cannot fall behind it. The picture of a report on the first page is taken when a build ends,
-where Playwright and Chromium are there; else it is the one of the repository.
+The pages are Markdown. The handbook of metrics and the pages of the API are written from the
+package when a build starts, so that they cannot fall behind it. The picture of a report on the
+first page is taken when a build ends, where Playwright and Chromium are there; else it is the one
+of the repository.
 """
 
 import inspect
@@ -37,7 +38,9 @@ html_css_files = ["site.css"]
 templates_path = ["_templates"]
 html_sidebars = {"**": ["site-nav.html"]}  # the whole site, with the pages of the part that is open
 html_show_sourcelink = False
-html_context = {"default_mode": "auto"}  # without it, the theme complains of "Got invalid theme mode" on every page
+html_context = {
+    "default_mode": "auto"
+}  # without it, the theme complains of "Got invalid theme mode" on every page
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -62,12 +65,14 @@ napoleon_custom_sections = ["Formula"]
 napoleon_use_rtype = False
 
 FAMILIES = {
-    "relevance": "Relevance: how much of what is shown is right, and how much of what is right is shown.",
+    "relevance": "Relevance: how much of what is shown is right, and how much of what is right is "
+    "shown.",
     "ranking": "Ranking: whether the right items stand high.",
     "money": "Money: what the hits are worth.",
     "diversity": "Diversity: how different the items of a list are from each other.",
     "novelty": "Novelty: whether the items are new to the user, or known to everybody.",
-    "exposure": "Exposure: how the recommendations are spread over the catalogue. One number for all lists.",
+    "exposure": "Exposure: how the recommendations are spread over the catalogue. One number for "
+    "all lists.",
     "fairness": "Fairness: whether groups of items and users get their share.",
     "rating": "Rating: how good predicted ratings are.",
     "responses": "Responses: what users did with what they were shown, in a log of impressions.",
@@ -84,12 +89,15 @@ def write_pages(app):
 
 
 def write_handbook(folder):
-    """One page a family of metrics, one of the options that all share, and a page that lists them."""
+    """One page a family of metrics, one of the options that all share, and a page that lists
+    them."""
     folder.mkdir(exist_ok=True)
     names = tomllib.loads((HERE / "names_elsewhere.toml").read_text(encoding="utf-8"))
     metrics = [metric for metric in rd.METRICS.values() if metric.built_in]
     # A family without words above has the first line of its module.
-    docs = {one.family: sys.modules[one.kernel.__module__].__doc__.splitlines()[0] for one in metrics}
+    docs = {
+        one.family: sys.modules[one.kernel.__module__].__doc__.splitlines()[0] for one in metrics
+    }
     families = {name: FAMILIES.get(name, docs[name]) for name in {**FAMILIES, **docs}}
     listed = [*NAMES_TABLE]
     for family, words in families.items():
@@ -99,16 +107,26 @@ def write_handbook(folder):
         lines = [*heading(title, "="), words, "", shared, ""]
         for metric in own:
             lines += [*heading(metric.name, "-"), *facts(metric, names.get(metric.name, {})), ""]
-            lines += [f".. autofunction:: recdf.{metric.name}{own_signature(metric)}", "   :no-index-entry:", ""]
+            lines += [
+                f".. autofunction:: recdf.{metric.name}{own_signature(metric)}",
+                "   :no-index-entry:",
+                "",
+            ]
         write(folder / f"{family}.rst", lines)
         links = ", ".join(f"``{metric.name}``" for metric in own)
-        listed += [f"   * - :doc:`{title} <{family}>`", f"     - {words.partition(': ')[2]} {links}"]
+        listed += [
+            f"   * - :doc:`{title} <{family}>`",
+            f"     - {words.partition(': ')[2]} {links}",
+        ]
     write(folder / "options.rst", options_page())
     words = """One page a family, written from the package. :doc:`../choose` asks ten questions that lead to a metric,
 :doc:`../metrics` lists all of them, and :doc:`options` has what all of them take beside their own parameters."""
     index = [*heading("Metric handbook", "="), words, "", *listed, ""]
     pages = ["../choose", "../metrics", *families, "options"]
-    write(folder / "index.rst", [*index, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages)])
+    write(
+        folder / "index.rst",
+        [*index, ".. toctree::", "   :hidden:", "", *(f"   {name}" for name in pages)],
+    )
 
 
 def own_signature(metric):
@@ -138,17 +156,23 @@ def facts(metric, names):
     """Aliases, needs, and the names that other libraries use, as a list."""
     found = []
     if metric.aliases:
-        found.append(f"* Aliases in metric strings: {', '.join(f'``{alias}``' for alias in metric.aliases)}")
+        found.append(
+            f"* Aliases in metric strings: {', '.join(f'``{alias}``' for alias in metric.aliases)}"
+        )
     needs = [need for need in metric.needs if need != "true"]
     if needs:
         found.append(f"* Needs beyond ``pred``: {', '.join(f'``{need}``' for need in needs)}")
     if names:
-        found.append(f"* Called elsewhere: {', '.join(f'``{name}`` ({library})' for library, name in names.items())}")
+        found.append(
+            "* Called elsewhere: "
+            f"{', '.join(f'``{name}`` ({library})' for library, name in names.items())}"
+        )
     return [*found, ""] if found else []
 
 
 SPACES = {
-    "recdf": "What most analyses need. The metrics stand here too; the :doc:`handbook <handbook/index>` has them.",
+    "recdf": "What most analyses need. The metrics stand here too; the :doc:`handbook "
+    "<handbook/index>` has them.",
     "experiments": "From per-user tables to a decision: join, compare, correct, plan.",
     "ope": "Off-policy: what a policy that did not run would have earned.",
     "logs": "Raw logs to the two tables of an evaluation.",
@@ -160,7 +184,8 @@ SPACES = {
 
 
 def write_api(lists, folder):
-    """A page for every public function and class, grouped by the namespace in which users find it."""
+    """A page for every public function and class, grouped by the namespace in which users find
+    it."""
     lists.mkdir(exist_ok=True)
     folder.mkdir(exist_ok=True)
     lines, errors, written = [], [], set()
@@ -179,10 +204,23 @@ def write_api(lists, folder):
             if callable(thing):
                 shown = f"rd.{name}" if held is rd else f"rd.{space}.{name}"
                 pages.append(f"{shown[3:]}")
-                write(folder / f"{pages[-1]}.rst", function_page(shown, thing, getattr(held, "__name__", "recdf")))
+                write(
+                    folder / f"{pages[-1]}.rst",
+                    function_page(shown, thing, getattr(held, "__name__", "recdf")),
+                )
                 first = (inspect.getdoc(thing) or "").partition("\n")[0]
-                lines += [f"   * - :doc:`{shown} <reference/{pages[-1]}>`", f"     - {plain(first)}"]
-        lines += ["", ".. toctree::", "   :hidden:", "", *(f"   rd.{page} <reference/{page}>" for page in pages), ""]
+                lines += [
+                    f"   * - :doc:`{shown} <reference/{pages[-1]}>`",
+                    f"     - {plain(first)}",
+                ]
+        lines += [
+            "",
+            ".. toctree::",
+            "   :hidden:",
+            "",
+            *(f"   rd.{page} <reference/{page}>" for page in pages),
+            "",
+        ]
         written |= {f"{page}.rst" for page in pages}
     for old in folder.glob("*.rst"):  # of a name that is gone
         if old.name not in written:
@@ -210,18 +248,24 @@ def heading(text, under):
 
 def write(path, lines):
     text = "\n".join(lines) + "\n"
-    if not path.exists() or path.read_text(encoding="utf-8") != text:  # an untouched page is not built again
+    if (
+        not path.exists() or path.read_text(encoding="utf-8") != text
+    ):  # an untouched page is not built again
         path.write_text(text, encoding="utf-8")
 
 
 def escape(app, what, name, obj, options, lines):
-    """Bars and stars mean markup in reStructuredText, but stand for themselves in the docstrings."""
+    """Bars and stars mean markup in reStructuredText, but stand for themselves in the
+    docstrings."""
     example = False
     for number, line in enumerate(lines):
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         if not example:
             prose = re.split(r"(`[^`]*`)", line)  # what stands in backquotes is left as it is
-            prose[::2] = [re.sub(r"\||(?<!\w)\*+(?=\S)", lambda m: "\\" + "\\".join(m[0]), part) for part in prose[::2]]
+            prose[::2] = [
+                re.sub(r"\||(?<!\w)\*+(?=\S)", lambda m: "\\" + "\\".join(m[0]), part)
+                for part in prose[::2]
+            ]
             lines[number] = "".join(prose)
 
 
@@ -235,4 +279,6 @@ def shoot(app, failed):
 def setup(app):
     app.connect("build-finished", shoot)
     app.connect("builder-inited", write_pages)
-    app.connect("autodoc-process-docstring", escape, priority=400)  # before napoleon reads the sections
+    app.connect(
+        "autodoc-process-docstring", escape, priority=400
+    )  # before napoleon reads the sections

@@ -1,6 +1,7 @@
 """Draw the pictures of gallery.md: python docs/draw_gallery.py
 
-Runs the Python blocks of the page in order, and saves what a block draws under the name that the image below it has.
+Runs the Python blocks of the page in order, and saves what a block draws under the name that the
+image below it has.
 """
 
 import re
@@ -19,7 +20,11 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^]]*\]\(gallery/(\w+)\.png\
 
 def statements(block: str) -> str:
     """The lines of a doctest that are typed, without what they print."""
-    return "\n".join(line[4:] for line in block.splitlines() if line.startswith((">>> ", "... ")) or line == "...")
+    return "\n".join(
+        line[4:]
+        for line in block.splitlines()
+        if line.startswith((">>> ", "... ")) or line == "..."
+    )
 
 
 def main() -> None:

@@ -1,13 +1,15 @@
 """Draw the pictures of real data in gallery.md: python docs/draw_movielens.py [FOLDER]
 
-FOLDER holds `ratings.parquet` and `movies.parquet` of MovieLens latest-small (Harper and Konstan 2015), by default
-`../shared/data/movielens_latest_small`. The data are not part of this project: only pictures of aggregates are stored.
-Without the folder the script says so and draws nothing.
+FOLDER holds `ratings.parquet` and `movies.parquet` of MovieLens latest-small (Harper and Konstan
+2015), by default `../shared/data/movielens_latest_small`. The data are not part of this project:
+only pictures of aggregates are stored. Without the folder the script says so and draws nothing.
 
-The question: from what a user rated first, which movies does the user rate with 4 or more stars later?
+The question: from what a user rated first, which movies does the user rate with 4 or more stars
+later?
 
 * `true`: the last fifth of the ratings of each user, if they have 4 stars or more.
-* `pred`: 20 movies that the user has not rated before, from three models that know the earlier ratings only.
+* `pred`: 20 movies that the user has not rated before, from three models that know the earlier
+  ratings only.
   - popularity: movies by number of ratings.
   - itemknn: movies by the sum of their cosine similarities to the movies that the user liked.
   - random: any movies, as a floor.
@@ -63,7 +65,11 @@ def recommend(past: pd.DataFrame) -> pd.DataFrame:
     for model, score in scores.items():
         score = np.where(rated > 0, -np.inf, score)
         best = np.argsort(-score, axis=1, kind="stable")[:, :N_RECS]
-        rows = {"model": model, "user_id": np.repeat(users, N_RECS), "item_id": items.to_numpy()[best].ravel()}
+        rows = {
+            "model": model,
+            "user_id": np.repeat(users, N_RECS),
+            "item_id": items.to_numpy()[best].ravel(),
+        }
         parts.append(pd.DataFrame(rows).assign(rank=np.tile(np.arange(1, N_RECS + 1), len(users))))
     return pd.concat(parts, ignore_index=True)
 
@@ -76,12 +82,19 @@ def draw(folder: Path, target: Path) -> None:
     true = later[later["rating"] >= LIKED][["user_id", "item_id"]]
     pred = recommend(past)
     result = rd.evaluate(
-        true, pred, ["ndcg", "recall", "coverage"], k=[1, 5, 10, 20], by="model", items=movies[["item_id"]]
+        true,
+        pred,
+        ["ndcg", "recall", "coverage"],
+        k=[1, 5, 10, 20],
+        by="model",
+        items=movies[["item_id"]],
     )
     exposed = rd.exposure_table(pred, by="model", items=movies[["item_id"]])
     ranks = rd.position_table(true, pred, k=10, by="model")
     n_rated = past.groupby("user_id").size().rename("n_rated").reset_index()
-    n_rated["history"] = pd.cut(n_rated["n_rated"], [0, 50, 150, 10**6], labels=["up to 50", "51–150", "over 150"])
+    n_rated["history"] = pd.cut(
+        n_rated["n_rated"], [0, 50, 150, 10**6], labels=["up to 50", "51–150", "over 150"]
+    )
     users = result.per_user.merge(n_rated, on="user_id", validate="many_to_one")
     segments = rd.summarize(users, by=["model", "history"], metrics=["ndcg@10"])
     compared = result.compare_models(["ndcg@10", "recall@10"], baseline="popularity")
@@ -90,7 +103,9 @@ def draw(folder: Path, target: Path) -> None:
         "forest": lambda: rd.plot.forest(compared),
         "tradeoff": lambda: rd.plot.tradeoff(result, x="coverage@10", y="ndcg@10"),
         "users": lambda: rd.plot.users(result, "ndcg@10"),
-        "winners": lambda: rd.plot.winners(result, "ndcg@10", model="itemknn", baseline="popularity"),
+        "winners": lambda: rd.plot.winners(
+            result, "ndcg@10", model="itemknn", baseline="popularity"
+        ),
         "exposure": lambda: rd.plot.exposure(exposed),
         "longtail": lambda: rd.plot.longtail(exposed, past[["user_id", "item_id"]]),
         "position": lambda: rd.plot.position(ranks),
@@ -108,7 +123,10 @@ def draw(folder: Path, target: Path) -> None:
 def main(arguments: list[str]) -> None:
     folder = Path(arguments[0]) if arguments else FOLDER
     if not (folder / "ratings.parquet").is_file():
-        print(f"draw_movielens: {folder.name} is absent, so nothing is drawn; see the first lines of the script")
+        print(
+            f"draw_movielens: {folder.name} is absent, so nothing is drawn; see the first lines of "
+            "the script"
+        )
         return
     draw(folder, HERE / "gallery" / "movielens")
 

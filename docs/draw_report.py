@@ -1,6 +1,7 @@
 """Draw the first screen of the report of the sample shop: python docs/draw_report.py
 
-Needs Playwright and a Chromium of the system. Without them nothing is drawn, and the picture of the repository stays.
+Needs Playwright and a Chromium of the system. Without them nothing is drawn, and the picture of the
+repository stays.
 """
 
 import shutil
@@ -15,7 +16,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def first_screen(target: Path) -> bool:
-    """Save what a reader sees first of a report of the sample shop, and return whether that was possible."""
+    """Save what a reader sees first of a report of the sample shop, and return whether that was
+    possible."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     try:
         from playwright.sync_api import sync_playwright
@@ -25,13 +27,22 @@ def first_screen(target: Path) -> bool:
         return False
     shop = rd.sample_shop()
     result = rd.evaluate(
-        shop.true, shop.pred, ["ndcg", "recall", "coverage"], k=[5, 10, 20], by="model", items=shop.items
+        shop.true,
+        shop.pred,
+        ["ndcg", "recall", "coverage"],
+        k=[5, 10, 20],
+        by="model",
+        items=shop.items,
     )
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as running:
         path = rd.report(
-            result, Path(folder) / "report.html", title="Which model for the home page?", baseline="popularity",
-            segments=shop.users[["user_id", "segment"]], check=rd.check(shop.true, shop.pred, by="model"),
-        )  # fmt: skip
+            result,
+            Path(folder) / "report.html",
+            title="Which model for the home page?",
+            baseline="popularity",
+            segments=shop.users[["user_id", "segment"]],
+            check=rd.check(shop.true, shop.pred, by="model"),
+        )
         page = running.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page(
             viewport={"width": 1100, "height": 820}, color_scheme="light"
         )

@@ -2,8 +2,9 @@
 
     python docs/publish.py SITE --url https://example.org/recdf
 
-writes SITE/VERSION/, SITE/stable/ (a copy of the newest version that is no pre-release), SITE/switcher.json, from which
-the pages of all versions offer each other, and SITE/index.html, which leads to stable/. Folders of other versions stay.
+writes SITE/VERSION/, SITE/stable/ (a copy of the newest version that is no pre-release),
+SITE/switcher.json, from which the pages of all versions offer each other, and SITE/index.html,
+which leads to stable/. Folders of other versions stay.
 """
 
 import argparse
@@ -48,7 +49,9 @@ def write_switcher(site, url):
     ]
     (site / "switcher.json").write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
     way = '<meta http-equiv="refresh" content="0; url=stable/"><a href="stable/">recdf</a>'
-    (site / "index.html").write_text(f'<!doctype html><meta charset="utf-8">{way}\n', encoding="utf-8")
+    (site / "index.html").write_text(
+        f'<!doctype html><meta charset="utf-8">{way}\n', encoding="utf-8"
+    )
     return stable
 
 
@@ -58,14 +61,18 @@ def main():
     parser.add_argument("--url", required=True, help="where the site will be")
     given = parser.parse_args()
     url = given.url.rstrip("/")
-    version = re.search(r'__version__ = "(.*)"', (HERE.parent / "recdf/_version.py").read_text(encoding="utf-8"))[1]
+    version = re.search(
+        r'__version__ = "(.*)"', (HERE.parent / "recdf/_version.py").read_text(encoding="utf-8")
+    )[1]
     target = given.site / version
     given.site.mkdir(parents=True, exist_ok=True)
     if target.exists():
         shutil.rmtree(target)
     # conf.py shows the switcher where it knows the address of the site.
     environment = os.environ | {"RECDF_DOCS_URL": url}
-    subprocess.run([sys.executable, "-m", "sphinx", "-W", "-q", HERE, target], check=True, env=environment)
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "-q", HERE, target], check=True, env=environment
+    )
     shutil.rmtree(target / ".doctrees", ignore_errors=True)
     if write_switcher(given.site, url) == version:
         shutil.rmtree(given.site / "stable", ignore_errors=True)

@@ -10,24 +10,44 @@ from pathlib import Path
 
 import recdf as rd
 
-# 1. What each user was shown in the experiment, and what they bought: `users="pred"` is everyone who was shown a list.
+# 1. What each user was shown in the experiment, and what they bought: `users="pred"` is everyone
+# who was shown a list.
 #    Who bought nothing scores 0: leaving them out would compare users whom the variants themselves selected.
 shop = rd.sample_shop(seed=0)
 result = rd.evaluate(
-    shop.true, shop.shown, ["revenue@20", "hits@20", "ndcg@20"], users="pred", value_col="value", undefined="zero"
+    shop.true,
+    shop.shown,
+    ["revenue@20", "hits@20", "ndcg@20"],
+    users="pred",
+    value_col="value",
+    undefined="zero",
 )
 
 # 2. Is the experiment sound? Users per variant as planned, and metrics missing alike in both.
-assignment = shop.assignment.merge(shop.users[["user_id", "segment"]], on="user_id", validate="one_to_one")
-health = rd.experiments.experiment_health(result.per_user, assignment, expected={"A": 0.5, "B": 0.5})
-print(health[["variant", "n_assigned", "share", "srm_p", "missing_rate", "missing_p"]].round(3).to_string(index=False))
-assert not health["srm_flag"].any(), "users per variant do not fit the plan: find out why before reading an effect"
+assignment = shop.assignment.merge(
+    shop.users[["user_id", "segment"]], on="user_id", validate="one_to_one"
+)
+health = rd.experiments.experiment_health(
+    result.per_user, assignment, expected={"A": 0.5, "B": 0.5}
+)
+print(
+    health[["variant", "n_assigned", "share", "srm_p", "missing_rate", "missing_p"]]
+    .round(3)
+    .to_string(index=False)
+)
+assert not health["srm_flag"].any(), (
+    "users per variant do not fit the plan: find out why before reading an effect"
+)
 
 # 3. One row per assigned user, also those who were shown nothing: they count 0, in both variants.
 users = result.join_experiment(assignment, missing="zero")
-print(f"\n{len(users):,} assigned users, {int((~users['has_metrics']).sum())} of them without a list\n")
+print(
+    f"\n{len(users):,} assigned users, {int((~users['has_metrics']).sum())} of them without a "
+    "list\n"
+)
 
-# 4. The effect. What a user spent before the experiment explains some of what they spend in it (CUPED), so that the
+# 4. The effect. What a user spent before the experiment explains some of what they spend in it
+# (CUPED), so that the
 #    interval gets narrower; revenue decides, the others explain. `ctr` is a ratio of sums: bought over shown.
 metrics = {"revenue": "revenue@20", "ctr": ("hits@20", "n_pred"), "ndcg": "ndcg@20"}
 options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}

@@ -2,15 +2,18 @@
 
 Start with these; `help` of each says more:
 
-* `rd.evaluate(true, pred, ["ndcg", "recall"], k=10)` is the way in: what users found relevant and what was recommended
-  to them give an `Evaluation` with `.per_user` (one row per list) and `.summary` (one row per metric). Its help
-  explains the options that all functions share: columns, order, ties, population, `by=`, `like=`.
+* `rd.evaluate(true, pred, ["ndcg", "recall"], k=10)` is the way in: what users found relevant and
+  what was recommended to them give an `Evaluation` with `.per_user` (one row per list) and
+  `.summary` (one row per metric). Its help explains the options that all functions share: columns,
+  order, ties, population, `by=`, `like=`.
 * `rd.check(true, pred)` lists what is odd in the data, before you believe a number.
-* `rd.ndcg(true, pred, k=10)` is one number, `rd.ndcg.per_user(true, pred, k=10)` one row per user. Every metric is such
-  a function: `rd.metrics_table()` lists them, and `help(rd.ndcg)` says when to use it and when not.
-* `rd.compare_models(result.per_user)` and, for an experiment, `rd.compare_variants` tell differences from chance.
-* `rd.evaluate_parquet` takes files larger than memory, `rd.spark.evaluate` and `rd.dask.evaluate` frames of these
-  engines; `rd.sample_shop()` makes data to try things on.
+* `rd.ndcg(true, pred, k=10)` is one number, `rd.ndcg.per_user(true, pred, k=10)` one row per user.
+  Every metric is such a function: `rd.metrics_table()` lists them, and `help(rd.ndcg)` says when to
+  use it and when not.
+* `rd.compare_models(result.per_user)` and, for an experiment, `rd.compare_variants` tell
+  differences from chance.
+* `rd.evaluate_parquet` takes files larger than memory, `rd.spark.evaluate` and `rd.dask.evaluate`
+  frames of these engines; `rd.sample_shop()` makes data to try things on.
 
 Examples
 --------

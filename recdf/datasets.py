@@ -1,7 +1,8 @@
 """The sample shop: a small, complete set of frames to try every part of recdf on.
 
-Contract: everything follows from the seed and nothing is downloaded; `sample_shop` returns plain frames that join
-on `user_id` and `item_id`; the models learn from `log` alone, so their quality is earned and never read off `true`.
+Contract: everything follows from the seed and nothing is downloaded; `sample_shop` returns plain
+frames that join on `user_id` and `item_id`; the models learn from `log` alone, so their quality is
+earned and never read off `true`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ Flags = NDArray[np.bool_]
 
 SEGMENTS = np.array(["new", "regular", "loyal"])
 CHANNELS = np.array(["app", "web"])
-CATEGORIES = np.array(["bath", "books", "garden", "kitchen", "lighting", "office", "textiles", "toys"])
+CATEGORIES = np.array(
+    ["bath", "books", "garden", "kitchen", "lighting", "office", "textiles", "toys"]
+)
 GROUPS = np.array(["own", "partner"])
 SHOP_MODELS = np.array(["knn", "popularity", "random"])
 VARIANTS = np.array(["A", "B"])
 
-# Log odds of buying an average one of 500 items, per segment: a new customer hardly has a past but buys from now on.
+# Log odds of buying an average one of 500 items, per segment: a new customer hardly has a past but
+# buys from now on.
 PAST_LOG_ODDS = np.array([-7.0, -5.0, -4.2])
 PERIOD_LOG_ODDS = np.array([-7.3, -7.0, -6.4])
 TASTE = 1.5  # log odds per standard deviation of a user's liking for a category
@@ -41,20 +45,21 @@ class Shop:
     Attributes
     ----------
     users : DataFrame, one row per user
-        `user_id`, `segment` (new, regular, loyal), `channel` (app, web), `personalised` (False: the user opted out
-        and no model has recommendations for them).
+        `user_id`, `segment` (new, regular, loyal), `channel` (app, web), `personalised` (False: the
+        user opted out and no model has recommendations for them).
     items : DataFrame, one row per item
-        `item_id`, `price` (currency units, whole cents), `category`, `group` (own, partner), `is_new` (launched when
-        the evaluated period starts, so absent from `log`).
+        `item_id`, `price` (currency units, whole cents), `category`, `group` (own, partner),
+        `is_new` (launched when the evaluated period starts, so absent from `log`).
     log : DataFrame, one row per (user, item) bought in the 180 days before the evaluated period
         `user_id`, `item_id`, `timestamp`, `value` (price paid).
     true : DataFrame, one row per (user, item) bought in the evaluated 30 days and not before
         `user_id`, `item_id`, `timestamp`, `value` (price paid).
     pred : DataFrame, one row per (model, user, item), best first within each list
-        `model` (knn, popularity, random), `user_id`, `item_id`, `score`, `value` (price as recommended).
+        `model` (knn, popularity, random), `user_id`, `item_id`, `score`, `value` (price as
+        recommended).
     assignment : DataFrame, one row per user
-        `user_id`, `variant` (A: popularity, B: knn), `pre_spend` (money spent in `log`: a covariate that the variant
-        cannot have changed).
+        `user_id`, `variant` (A: popularity, B: knn), `pre_spend` (money spent in `log`: a covariate
+        that the variant cannot have changed).
     shown : DataFrame, one row per (user, item) shown in the experiment, best first within each list
         `variant`, `user_id`, `item_id`, `rank` (from 1), `value` (price as shown).
     """
@@ -69,13 +74,15 @@ class Shop:
 
 
 def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: int = 20) -> Shop:
-    """Generate a shop: users, items, a past, three recommenders, and an A/B experiment with a real effect.
+    """Generate a shop: users, items, a past, three recommenders, and an A/B experiment with a real
+    effect.
 
-    Users like categories, items differ in appeal, and a purchase is an independent draw whose log odds add both up.
-    Three models learn from the past purchases: `knn` (item co-occurrence), `popularity` (number of buyers) and
-    `random`. Users are randomised to see the list of `popularity` (A) or of `knn` (B), and seeing an item makes buying
-    it more likely, so B buys more of what it is shown and spends more. As in any real log, `true` therefore favours
-    what was shown: `knn` and `popularity` each had half of the users to influence.
+    Users like categories, items differ in appeal, and a purchase is an independent draw whose log
+    odds add both up. Three models learn from the past purchases: `knn` (item co-occurrence),
+    `popularity` (number of buyers) and `random`. Users are randomised to see the list of
+    `popularity` (A) or of `knn` (B), and seeing an item makes buying it more likely, so B buys more
+    of what it is shown and spends more. As in any real log, `true` therefore favours what was
+    shown: `knn` and `popularity` each had half of the users to influence.
 
     Parameters
     ----------
@@ -98,8 +105,9 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
 
     Notes
     -----
-    The holes of real data are there: users without purchases, users without recommendations (opted out, or no past
-    for `knn` to start from; the experiment shows these the popular items), items nobody bought before.
+    The holes of real data are there: users without purchases, users without recommendations (opted
+    out, or no past for `knn` to start from; the experiment shows these the popular items), items
+    nobody bought before.
 
     Examples
     --------
@@ -127,15 +135,24 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
     is_new = rng.random(n_items) < 0.05
     price = np.round(np.exp(2.5 + 0.7 * rng.standard_normal(n_items)), 2)
     appeal = 0.8 * rng.standard_normal(n_items)
-    # A look-up, not a matrix product: sums of products differ in the last bit from one BLAS to the next.
-    # The last term keeps the purchases per user about the same however many items there are to choose from.
+    # A look-up, not a matrix product: sums of products differ in the last bit from one BLAS to the
+    # next. The last term keeps the purchases per user about the same however many items there are
+    # to choose from.
     taste = appeal + TASTE * liking[:, category] + np.log(500 / n_items)
 
     # The past, and what each model makes of it.
-    bought = (rng.random((n_users, n_items)) < _sigmoid(PAST_LOG_ODDS[segment, None] + taste)) & ~is_new
+    bought = (
+        rng.random((n_users, n_items)) < _sigmoid(PAST_LOG_ODDS[segment, None] + taste)
+    ) & ~is_new
     candidate = ~bought & personalised[:, None]
-    scores = {"knn": _knn(bought), "popularity": _popularity(bought), "random": rng.random((n_users, n_items))}
-    lists = [_best_of_rows(np.where(candidate, scores[model], 0.0), n_recs) for model in SHOP_MODELS]
+    scores = {
+        "knn": _knn(bought),
+        "popularity": _popularity(bought),
+        "random": rng.random((n_users, n_items)),
+    }
+    lists = [
+        _best_of_rows(np.where(candidate, scores[model], 0.0), n_recs) for model in SHOP_MODELS
+    ]
 
     # The experiment: what is shown, and what is bought because of taste and of having been shown.
     variant = rng.integers(0, 2, n_users)
@@ -153,7 +170,12 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
         user, item = np.nonzero(matrix)
         second = rng.integers(0, days * 86_400, len(user)).astype("timedelta64[s]")
         return pd.DataFrame(
-            {"user_id": user_ids[user], "item_id": item_ids[item], "timestamp": start + second, "value": price[item]}
+            {
+                "user_id": user_ids[user],
+                "item_id": item_ids[item],
+                "timestamp": start + second,
+                "value": price[item],
+            }
         )
 
     user, item, _, score = (np.concatenate(parts) for parts in zip(*lists, strict=True))
@@ -190,8 +212,10 @@ def sample_shop(seed: int = 0, n_users: int = 2000, n_items: int = 500, n_recs: 
             {
                 "user_id": user_ids,
                 "variant": VARIANTS[variant],
-                # Cents are summed as integers, so that no order of summation shows in the last digit.
-                "pre_spend": np.where(bought, np.rint(price * 100).astype(np.int64), 0).sum(axis=1) / 100,
+                # Cents are summed as integers, so that no order of summation shows in the last
+                # digit.
+                "pre_spend": np.where(bought, np.rint(price * 100).astype(np.int64), 0).sum(axis=1)
+                / 100,
             }
         ),
         shown=pd.DataFrame(
@@ -223,7 +247,8 @@ def _popularity(bought: Flags) -> Scores:
 
 
 def _knn(bought: Flags) -> Scores:
-    """Score items, (n_users, n_items), by the sum of their cosine similarities to what the user bought."""
+    """Score items, (n_users, n_items), by the sum of their cosine similarities to what the user
+    bought."""
     x = bought.astype(np.float64)
     together = x.T @ x  # users who bought both: whole numbers, exact in any order of summation
     buyers = np.maximum(together.diagonal(), 1.0)
@@ -236,8 +261,8 @@ def _knn(bought: Flags) -> Scores:
 def _best_of_rows(score: Scores, n: int) -> tuple[Ints, Ints, Ints, Scores]:
     """Cut each row of (n_users, n_items) scores to its n best; a score of 0 is no recommendation.
 
-    Returns user code, item code, rank and score of the rows of all lists, by user and then best first; equal scores
-    stand in item order.
+    Returns user code, item code, rank and score of the rows of all lists, by user and then best
+    first; equal scores stand in item order.
     """
     order = np.argsort(-score, axis=1, kind="stable")[:, :n]
     best = np.take_along_axis(score, order, axis=1)

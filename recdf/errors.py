@@ -22,9 +22,10 @@ import pandas as pd
 class Mention(NamedTuple):
     """A part of a message that its readers write in words of their own.
 
-    kind : "argument", "advice" (an argument to pass), "call" or "convert" (a column to another type) · name : of the
-    argument, function or type · value : of the argument, or the arguments of the call, as Python writes them; the
-    column to convert · key : of one value of a mapping, in brackets; "with " or "both " of a conversion.
+    kind : "argument", "advice" (an argument to pass), "call" or "convert" (a column to another
+    type) · name : of the argument, function or type · value : of the argument, or the arguments of
+    the call, as Python writes them; the column to convert · key : of one value of a mapping, in
+    brackets; "with " or "both " of a conversion.
     """
 
     kind: Literal["argument", "advice", "call", "convert"]
@@ -41,14 +42,19 @@ class Mention(NamedTuple):
 
     def converted(self, how: str) -> str:
         """A conversion as it is written where `how` is called on a column."""
-        return f"both with {how} on {self.value}" if self.key == "both " else f"{self.key}{self.value}{how}"
+        return (
+            f"both with {how} on {self.value}"
+            if self.key == "both "
+            else f"{self.key}{self.value}{how}"
+        )
 
 
 Words = Callable[[Mention], str]
 # How the reader of messages writes such parts. The command sets it while it runs.
 WORDS: ContextVar[Words] = ContextVar("words", default=str)
-# How messages mark parts: ⟦ties="row"⟧ is an argument, ⟦+ties="row"⟧ one to pass, ⟦rd.check(true, pred)⟧ a call, and
-# ⟦with .astype(str)⟧ a conversion. Only these marks are read, never the sentence around them.
+# How messages mark parts: ⟦ties="row"⟧ is an argument, ⟦+ties="row"⟧ one to pass, ⟦rd.check(true,
+# pred)⟧ a call, and ⟦with .astype(str)⟧ a conversion. Only these marks are read, never the sentence
+# around them.
 MARKED = re.compile(
     r"⟦(?:(\+?)(\w+)(\[[^⟧]*?\])?=([^⟧]*)|rd\.([\w.]+)([^⟧]*)|(with |both )?([^⟧]*?)\.astype\(([^⟧]*)\))⟧"
 )
@@ -63,19 +69,27 @@ def mentions_of(message: str) -> Iterator[str | Mention]:
         if name is not None:
             yield Mention("advice" if advice else "argument", name, value, key or "")
         else:
-            yield Mention("convert", kind, column, how or "") if call is None else Mention("call", call, given)
+            yield (
+                Mention("convert", kind, column, how or "")
+                if call is None
+                else Mention("call", call, given)
+            )
         end = found.end()
     yield message[end:]
 
 
 def in_words(message: str, words: Words | None = None) -> str:
-    """Return a message as its reader writes it: in Python's words, unless the command or an engine has its own."""
+    """Return a message as its reader writes it: in Python's words, unless the command or an engine
+    has its own."""
     words = WORDS.get() if words is None else words
-    return "".join(words(part) if isinstance(part, Mention) else part for part in mentions_of(message))
+    return "".join(
+        words(part) if isinstance(part, Mention) else part for part in mentions_of(message)
+    )
 
 
 class _CarriesData(Exception):
-    """What errors and warnings of recdf share: they carry what they speak of, and `str()` writes the sentence.
+    """What errors and warnings of recdf share: they carry what they speak of, and `str()` writes
+    the sentence.
 
     Attributes
     ----------
@@ -88,19 +102,30 @@ class _CarriesData(Exception):
     examples : list
         Some of them.
     advice : list of (str, str)
-        Arguments to pass instead, with their values as Python writes them ("" if they are the caller's to choose).
+        Arguments to pass instead, with their values as Python writes them ("" if they are the
+        caller's to choose).
 
     What does not apply is None, or an empty list.
     """
 
     def __init__(
-        self, message: str = "", *, argument: str | None = None, value: Any = None, column: str | None = None,
-        count: int | None = None, examples: Iterable[Any] = (),
-    ) -> None:  # fmt: skip
+        self,
+        message: str = "",
+        *,
+        argument: str | None = None,
+        value: Any = None,
+        column: str | None = None,
+        count: int | None = None,
+        examples: Iterable[Any] = (),
+    ) -> None:
         super().__init__(in_words(message, str))
         parts = [part for part in mentions_of(message) if isinstance(part, Mention)]
         named = next((part.name for part in parts if part.kind == "argument"), None)
-        self.marked, self.argument, self.value = message, named if argument is None else argument, value
+        self.marked, self.argument, self.value = (
+            message,
+            named if argument is None else argument,
+            value,
+        )
         self.column, self.count, self.examples = column, count, list(examples)
         self.advice = [(part.name, part.value) for part in parts if part.kind == "advice"]
 
@@ -110,7 +135,10 @@ class _CarriesData(Exception):
     @property
     def data(self) -> dict[str, Any]:
         """What the error speaks of, without its sentence."""
-        return {name: getattr(self, name) for name in ("argument", "value", "column", "count", "examples")}
+        return {
+            name: getattr(self, name)
+            for name in ("argument", "value", "column", "count", "examples")
+        }
 
     def within(self, before: str = "", after: str = "") -> Self:
         """Return the same error with words before and behind its own."""
@@ -166,11 +194,13 @@ class MissingExtraError(RecdfError, ImportError):
 
 
 class WriteError(RecdfError, OSError):
-    """Files cannot be written because the disk or a quota is full; what was there before is still there."""
+    """Files cannot be written because the disk or a quota is full; what was there before is still
+    there."""
 
 
 class EngineError(RecdfError, RuntimeError):
-    """A job of Spark or Dask failed: a worker ended or ran out of memory, a file has gone, or versions differ."""
+    """A job of Spark or Dask failed: a worker ended or ran out of memory, a file has gone, or
+    versions differ."""
 
 
 class RecdfWarning(_CarriesData, UserWarning):
@@ -186,15 +216,18 @@ class RankWarning(RecdfWarning):
 
 
 class OrderWarning(RecdfWarning):
-    """The order of the rows ranks `pred`, and a column that looks like its scores or ranks says otherwise."""
+    """The order of the rows ranks `pred`, and a column that looks like its scores or ranks says
+    otherwise."""
 
 
 class NoOverlapWarning(RecdfWarning):
-    """No recommended pair shares a user, or no item, with `true`; or a side table shares none with both frames."""
+    """No recommended pair shares a user, or no item, with `true`; or a side table shares none with
+    both frames."""
 
 
 class UnknownWarning(RecdfWarning):
-    """A side table does not know many of the items or users that are looked up in it; or lists have no segment."""
+    """A side table does not know many of the items or users that are looked up in it; or lists have
+    no segment."""
 
 
 class JudgedWarning(RecdfWarning):
@@ -202,7 +235,8 @@ class JudgedWarning(RecdfWarning):
 
 
 class ByWarning(RecdfWarning):
-    """`by` tells users or lists apart and not recommenders, so that each value is scored over the users of all."""
+    """`by` tells users or lists apart and not recommenders, so that each value is scored over the
+    users of all."""
 
 
 class TimeByWarning(ByWarning):
@@ -210,15 +244,18 @@ class TimeByWarning(ByWarning):
 
 
 class FoldByWarning(ByWarning):
-    """`by` names a column that `true` has too, such as a fold, and each value is scored with all rows of `true`."""
+    """`by` names a column that `true` has too, such as a fold, and each value is scored with all
+    rows of `true`."""
 
 
 class FewNegativesWarning(RecdfWarning):
-    """So few negatives were sampled that the correction of a sampled metric is far too low for a good model."""
+    """So few negatives were sampled that the correction of a sampled metric is far too low for a
+    good model."""
 
 
 class WeightWarning(RecdfWarning):
-    """A table was evaluated with weights, and its rows count alike here because no `weight_col` was passed."""
+    """A table was evaluated with weights, and its rows count alike here because no `weight_col` was
+    passed."""
 
 
 class DeprecatedWarning(RecdfWarning, FutureWarning):
@@ -238,16 +275,25 @@ def closest(word: str, known: Iterable[object]) -> str:
 
 
 def valid(word: str, known: Iterable[str]) -> str:
-    """Return what a message about an unknown word ends with: the nearest of the known ones, and all of them."""
+    """Return what a message about an unknown word ends with: the nearest of the known ones, and all
+    of them."""
     names = list(known)
     meant = closest(word, names)
-    return f"{meant} Valid are {', '.join(names)}" if meant else f"; valid are {', '.join(names) or 'none'}"
+    return (
+        f"{meant} Valid are {', '.join(names)}"
+        if meant
+        else f"; valid are {', '.join(names) or 'none'}"
+    )
 
 
 def kind_of(value: object) -> str:
     """Return what a value is, for a message: `None`, or the name of its type with an article."""
     name = type(value).__name__
-    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+    return (
+        "None"
+        if value is None
+        else f"{'an' if name[0] in 'aeiouAEIOU' or name == 'ndarray' else 'a'} {name}"
+    )
 
 
 def examples(values: Any) -> str:
@@ -260,15 +306,22 @@ def warn_user(message: str, category: type[RecdfWarning], **data: Any) -> None:
     warnings.warn(category(message, **data), stacklevel=outside_recdf())
 
 
-def renamed(**words: NewWord) -> Callable[[Callable[RenamedArguments, Returned]], Callable[RenamedArguments, Returned]]:
+def renamed(
+    **words: NewWord,
+) -> Callable[[Callable[RenamedArguments, Returned]], Callable[RenamedArguments, Returned]]:
     """Let a function take keyword arguments by their old names too: `@renamed(old="new")`.
 
-    Where the value changes as well, it is `@renamed(alpha=("confidence", lambda alpha: 1 - alpha))`.
+    Where the value changes as well, it is `@renamed(alpha=("confidence", lambda alpha: 1 -
+    alpha))`.
     """
 
-    def decorate(function: Callable[RenamedArguments, Returned]) -> Callable[RenamedArguments, Returned]:
+    def decorate(
+        function: Callable[RenamedArguments, Returned],
+    ) -> Callable[RenamedArguments, Returned]:
         @functools.wraps(function)
-        def with_new_words(*args: RenamedArguments.args, **kwargs: RenamedArguments.kwargs) -> Returned:
+        def with_new_words(
+            *args: RenamedArguments.args, **kwargs: RenamedArguments.kwargs
+        ) -> Returned:
             return function(*args, **in_new_words(kwargs, words, function.__name__))
 
         with_new_words.renamed = words  # type: ignore[attr-defined]  # the command reads its old flags from here
@@ -277,15 +330,23 @@ def renamed(**words: NewWord) -> Callable[[Callable[RenamedArguments, Returned]]
     return decorate
 
 
-def in_new_words(given: Mapping[str, Any], words: Mapping[str, NewWord], what: str) -> dict[str, Any]:
-    """Return arguments under their new names, and warn of each old one; both at once are an error."""
+def in_new_words(
+    given: Mapping[str, Any], words: Mapping[str, NewWord], what: str
+) -> dict[str, Any]:
+    """Return arguments under their new names, and warn of each old one; both at once are an
+    error."""
     found = {name: value for name, value in given.items() if name not in words}
     for old in [name for name in given if name in words]:
         word, convert = (new, None) if isinstance(new := words[old], str) else new
         if word in given:
-            raise OptionError(f"{what} got ⟦{old}=⟧ and ⟦{word}=⟧, which is its new name; pass ⟦{word}=⟧ alone")
+            raise OptionError(
+                f"{what} got ⟦{old}=⟧ and ⟦{word}=⟧, which is its new name; pass ⟦{word}=⟧ alone"
+            )
         found[word] = given[old] if convert is None else convert(given[old])
-        warn_user(f"{what}: ⟦{old}=⟧ is now ⟦{word}=⟧; the old name goes after one minor version", DeprecatedWarning)
+        warn_user(
+            f"{what}: ⟦{old}=⟧ is now ⟦{word}=⟧; the old name goes after one minor version",
+            DeprecatedWarning,
+        )
     return found
 
 

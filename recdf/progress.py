@@ -5,8 +5,8 @@
             ...                 # a Progress in here moves the outer one within its present step
             progress.add()
 
-Contract: by default a call says something only after two seconds, on a terminal, and in the main thread. Nothing that
-is computed depends on it.
+Contract: by default a call says something only after two seconds, on a terminal, and in the main
+thread. Nothing that is computed depends on it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,17 @@ SHOWN_AFTER = 2.0  # before the first line of a call, and between two lines
 class Progress:
     """Count the steps that are done, and show their share of the total.
 
-    total : number of steps · what : the public name of the call, for the line · show : True shows the share at once and
-    wherever stderr leads, False shows nothing, None shows it after two seconds if stderr is a terminal.
+    total : number of steps · what : the public name of the call, for the line · show : True shows
+    the share at once and wherever stderr leads, False shows nothing, None shows it after two
+    seconds if stderr is a terminal.
     """
 
     def __init__(
-        self, total: int, what: str, show: bool | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        total: int,
+        what: str,
+        show: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.total, self.what, self.show, self.clock = max(total, 1), what, show, clock
         self.done = self.furthest = 0.0
@@ -55,7 +60,10 @@ class Progress:
         self._move(self.done)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self.token is not None:
             _innermost.reset(self.token)
@@ -79,12 +87,17 @@ class Progress:
         before, self.furthest = self.furthest, done
         if self.bar is not None:
             self.bar.update(done - before)
-        elif self._visible() and (self.clock() - self.shown_at >= SHOWN_AFTER or (self.spoken and done >= self.total)):
+        elif self._visible() and (
+            self.clock() - self.shown_at >= SHOWN_AFTER or (self.spoken and done >= self.total)
+        ):
             self.shown_at, self.spoken = self.clock(), True
-            print(f"recdf: {done / self.total:.0%} of {self.what} done", file=sys.stderr, flush=True)
+            print(
+                f"recdf: {done / self.total:.0%} of {self.what} done", file=sys.stderr, flush=True
+            )
 
 
-# The Progress that others start inside of. It is None in new threads, where a share would be one of many.
+# The Progress that others start inside of. It is None in new threads, where a share would be one of
+# many.
 _innermost: ContextVar[Progress | None] = ContextVar("recdf_progress", default=None)
 
 
@@ -94,5 +107,6 @@ def _tqdm_bar(total: int, what: str, delay: float) -> Any:
         from tqdm.auto import tqdm  # type: ignore[import-untyped,import-not-found,unused-ignore] # no dependency
     except ImportError:
         return None
-    shape = "{l_bar}{bar}| {elapsed}<{remaining}"  # shares of steps are no whole numbers, so they are not shown
+    # shares of steps are no whole numbers, so they are not shown
+    shape = "{l_bar}{bar}| {elapsed}<{remaining}"
     return tqdm(total=total, desc=f"recdf {what}", bar_format=shape, delay=delay)

@@ -1,7 +1,9 @@
-"""The public names: where each stands, and in which namespace users find it. All load when they are first used.
+"""The public names: where each stands, and in which namespace users find it. All load when they are
+first used.
 
-To add a public name, write it into a row here, and run `python tests/generated.py`, which writes the stubs that type
-checkers read. A row is a module and its names; "estimate as ope_estimate" is the name `estimate` under another one.
+To add a public name, write it into a row here, and run `python tests/generated.py`, which writes
+the stubs that type checkers read. A row is a module and its names; "estimate as ope_estimate" is
+the name `estimate` under another one.
 """
 
 from __future__ import annotations
@@ -30,10 +32,15 @@ NAMESPACES = {
 }
 
 PUBLIC: dict[str, NamesByModule] = {
-    # What `dir(recdf)` lists, beside the metrics. Classes are here if users make or annotate them: a result of their
-    # own, the options of a project, a convention, and what the function of a metric takes.
+    # What `dir(recdf)` lists, beside the metrics. Classes are here if users make or annotate them:
+    # a result of their own, the options of a project, a convention, and what the function of a
+    # metric takes.
     "recdf": {
-        "errors": [name for name in vars(errors) if name.endswith(("Error", "Warning")) and not name.startswith("_")],
+        "errors": [
+            name
+            for name in vars(errors)
+            if name.endswith(("Error", "Warning")) and not name.startswith("_")
+        ],
         "datasets": ["sample_shop"],
         "diagnostics.audits": ["audit"],
         "diagnostics.data_checks": ["check"],
@@ -121,28 +128,51 @@ PUBLIC: dict[str, NamesByModule] = {
     },
 }
 
-# Names at the top that `dir(recdf)` does not list: those of the namespaces, registries, and classes of results.
+# Names at the top that `dir(recdf)` does not list: those of the namespaces, registries, and classes
+# of results.
 ALIASES: NamesByModule = {
     "datasets": ["Shop"],
     "diagnostics": [
-        "History", "compare_conventions", "exposure_table", "hit_table", "position_table", "sample_to_judge",
-        "sampled_values", "user_gap",
+        "History",
+        "compare_conventions",
+        "exposure_table",
+        "hit_table",
+        "position_table",
+        "sample_to_judge",
+        "sampled_values",
+        "user_gap",
     ],
     "diagnostics.gate_result": ["Gate"],
     "diagnostics.list_changes": ["Diff"],
     "display.leaderboard": ["Leaderboard"],
     "experiments": [
-        "ReportTable", "adjust_pvalues", "bootstrap_ci", "compare_variants_from_moments", "experiment_health",
-        "plan_experiment", "prediction_powered", "proxy_metrics", "report_table", "roll_up", "variant_moments",
+        "ReportTable",
+        "adjust_pvalues",
+        "bootstrap_ci",
+        "compare_variants_from_moments",
+        "experiment_health",
+        "plan_experiment",
+        "prediction_powered",
+        "proxy_metrics",
+        "report_table",
+        "roll_up",
+        "variant_moments",
     ],
     "inputs.conventions": ["CONVENTIONS"],
-    "logs": ["Impressions", "check_log", "from_dict", "from_labelled", "impressions_parquet", "time_slice"],
+    "logs": [
+        "Impressions",
+        "check_log",
+        "from_dict",
+        "from_labelled",
+        "impressions_parquet",
+        "time_slice",
+    ],
     "metrics.metric": ["METRICS"],
     "off_policy.compare_targets": ["ope_compare"],
     "off_policy.estimate_value": ["ope_estimate"],
     "off_policy.weight_diagnostics": ["ope_diagnostics"],
     "ope": ["popularity_propensity", "propensity_check", "reward_table", "target_from_recs"],
-}  # fmt: skip
+}
 
 
 def places(rows: NamesByModule) -> Iterator[tuple[str, str, str]]:
@@ -154,7 +184,8 @@ def places(rows: NamesByModule) -> Iterator[tuple[str, str, str]]:
 
 
 def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package whose public names load when they are first used."""
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose public names load when they
+    are first used."""
     top = package == "recdf"
     found = {public: (module, own) for module, own, public in places(PUBLIC[package])}
     listed = sorted(found, key=lambda name: (name.lower() == name, name))
@@ -165,7 +196,9 @@ def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     def get(name: str) -> Any:
         if name not in found:
             held = sys.modules[package]
-            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=held)
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=held
+            )
         module, own = found[name]
         loaded = importlib.import_module(f"recdf.{module}")
         thing = getattr(loaded, own) if own else loaded

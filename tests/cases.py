@@ -1,4 +1,5 @@
-"""Many small cases in one test, where a test of its own for each would cost more than what it tests."""
+"""Many small cases in one test, where a test of its own for each would cost more than what it
+tests."""
 
 import contextlib
 

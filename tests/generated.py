@@ -1,4 +1,5 @@
-"""Everything that follows from the registry and is written to a file: a stub for type checkers, tables of the pages.
+"""Everything that follows from the registry and is written to a file: a stub for type checkers,
+tables of the pages.
 
 `python tests/generated.py` writes it all; tests say when that is due.
 """
@@ -25,11 +26,13 @@ WIDTH = 120
 
 
 def built_in():
-    """Metrics of the package, in alphabetical order; those that tests register are not among them."""
+    """Metrics of the package, in alphabetical order; those that tests register are not among
+    them."""
     return [rd.METRICS[name] for name in sorted(rd.METRICS) if rd.METRICS[name].built_in]
 
 
-# -------------------------------------------------------------------------------------- for type checkers
+# -------------------------------------------------------------------------------------- for type
+# checkers
 
 STUB_HEAD = '''\
 """The metrics as type checkers see them. Written by `python tests/generated.py`; a test holds it up to date.
@@ -81,7 +84,9 @@ def parameters(metric):
     """The parameters of a call, with types and defaults, as `inspect.signature` orders them."""
     found = ["self"]
     for name in metric.arguments:
-        found.append(f"{name}: {ARGUMENTS[name].hint}" + (" | None" if name in metric.optional else ""))
+        found.append(
+            f"{name}: {ARGUMENTS[name].hint}" + (" | None" if name in metric.optional else "")
+        )
     found.append(f"k: int{' | None' if metric.default_k is None else ''} = {metric.default_k}")
     by_name = []
     for name, default in metric.defaults.items():
@@ -107,7 +112,12 @@ def method(name, metric, result):
 
 def stub():
     """Text of the stub: a class for each metric, which says what a call takes and returns."""
-    found = [STUB_HEAD, "__all__ = [\n", *(f'    "{metric.name}",\n' for metric in built_in()), "]\n"]
+    found = [
+        STUB_HEAD,
+        "__all__ = [\n",
+        *(f'    "{metric.name}",\n' for metric in built_in()),
+        "]\n",
+    ]
     for metric in built_in():
         kind = f"_{''.join(part.title() for part in metric.name.split('_'))}"
         base = "ListMetric" if metric.per == "list" else "Metric"
@@ -121,20 +131,35 @@ def stub():
 
 
 def names_stub(package):
-    """Text of the stub of a package whose public names load late: the imports that its rows stand for."""
+    """Text of the stub of a package whose public names load late: the imports that its rows stand
+    for."""
     top = package == "recdf"
     dots = "." if top or package == "recdf.ope" else ".."
     rows = [(dots + module, own, name) for module, own, name in places(PUBLIC[package])]
     listed = [f'    "{name}",\n' for name in late_names(package)[2]]
     if top:
         rows += [
-            (f".{module}", own, name) for module, own, name in [*places(ALIASES), ("_version", *2 * ["__version__"])]
+            (f".{module}", own, name)
+            for module, own, name in [*places(ALIASES), ("_version", *2 * ["__version__"])]
         ]
-        rows += [(f".{module.rpartition('.')[0]}", name, name) for name, module in NAMESPACES.items()]
+        rows += [
+            (f".{module.rpartition('.')[0]}", name, name) for name, module in NAMESPACES.items()
+        ]
         rows.append((".metrics", "*", "*"))
-    rows.sort(key=lambda row: (row[0].lower(), not row[1].isupper(), row[1].islower(), row[1]))  # as isort does
+    rows.sort(
+        key=lambda row: (row[0].lower(), not row[1].isupper(), row[1].islower(), row[1])
+    )  # as isort does
     imports = [f"from {module} import {own} as {name}\n" for module, own, name in rows]
-    text = "".join([NAMES_HEAD, *imports, "\n__all__ = [\n", *listed, "]\n", "__all__ += metrics.__all__\n" * top])
+    text = "".join(
+        [
+            NAMES_HEAD,
+            *imports,
+            "\n__all__ = [\n",
+            *listed,
+            "]\n",
+            "__all__ += metrics.__all__\n" * top,
+        ]
+    )
     return text.replace("* as *", "*  # noqa: F403")
 
 
@@ -154,7 +179,8 @@ STUBS = {STUB: stub} | {
 }
 
 
-# --------------------------------------------------------------------------------------------- for readers
+# --------------------------------------------------------------------------------------------- for
+# readers
 
 
 def metrics_table():
@@ -162,7 +188,9 @@ def metrics_table():
     table = rd.metrics_table()
     table = table[table["metric"].isin([metric.name for metric in built_in()])]
     families = ["relevance", "ranking", "money", *table["family"].unique()]
-    table = table.sort_values("family", key=lambda column: column.map(families.index), kind="stable")
+    table = table.sort_values(
+        "family", key=lambda column: column.map(families.index), kind="stable"
+    )
     rows = ["| metric | aliases | meaning | parameters | needs |", "|---|---|---|---|---|"]
     for row in table.itertuples():
         cells = [f"`{row.metric}`", row.aliases, row.meaning, code(row.parameters), row.needs]
@@ -181,7 +209,13 @@ def census_table():
         high = "∞" if row.high != row.high else f"{row.high:g}"
         called = sorted(names.get(row.metric, {}).items(), key=lambda one: one[0].lower())
         found = "; ".join(f"{library} `{name}`" for library, name in called) or "in recdf only"
-        cells = [f"`{row.metric}`", row.better or "neither", f"{low} to {high}", row.needs or "–", found]
+        cells = [
+            f"`{row.metric}`",
+            row.better or "neither",
+            f"{low} to {high}",
+            row.needs or "–",
+            found,
+        ]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 
@@ -190,7 +224,9 @@ def options_table():
     """Rows of the table of options, from the text that all docstrings share."""
     rows = ["| option | values (default first) | meaning |", "|---|---|---|"]
     for name, option in OPTIONS.items():
-        values = ", ".join(f'`"{choice}"`' for choice in option.constraint.values if option.default is not None)
+        values = ", ".join(
+            f'`"{choice}"`' for choice in option.constraint.values if option.default is not None
+        )
         values = values or f"`{option.default!r}`".replace("'", '"')
         rows.append(f"| `{name}` | {values} | {option.doc} |")
     return rows
@@ -219,15 +255,20 @@ def between(text, name):
 
 
 TABLES = {
-    "options": (ROOT / "docs/own_frames.md", options_table), "metrics": (ROOT / "docs/metrics.md", metrics_table),
-    "census": (ROOT / "docs/metrics.md", census_table), "formats": (ROOT / "docs/files.md", formats_table),
-}  # fmt: skip
+    "options": (ROOT / "docs/own_frames.md", options_table),
+    "metrics": (ROOT / "docs/metrics.md", metrics_table),
+    "census": (ROOT / "docs/metrics.md", census_table),
+    "formats": (ROOT / "docs/files.md", formats_table),
+}
 
 
 def write():
     for name, (page, rows) in TABLES.items():
         text = page.read_text(encoding="utf-8")
-        first, last = re.search(rf"<!-- {name}: .*? -->\n", text), text.index(f"<!-- end of {name} -->")
+        first, last = (
+            re.search(rf"<!-- {name}: .*? -->\n", text),
+            text.index(f"<!-- end of {name} -->"),
+        )
         page.write_text(text[: first.end()] + "\n".join([*rows(), text[last:]]), encoding="utf-8")
     for path, text in STUBS.items():
         path.write_text(text(), encoding="utf-8")

@@ -1,10 +1,12 @@
-"""Compute what `examples/online_retail.py` prints a second time: plain Python, one loop per sum, no recdf.
+"""Compute what `examples/online_retail.py` prints a second time: plain Python, one loop per sum, no
+recdf.
 
     python tests/slow_online_retail.py transactions.parquet
 
-A script and not a test, for it needs the data. First the frames: `true` and the popularity lists are built again from
-the invoice lines, and so are the co-occurrence lists of a few customers. Then the nine metrics of each list,
-from the frames, beside those of `rd.evaluate`. Exit code 1 if any of it differs.
+A script and not a test, for it needs the data. First the frames: `true` and the popularity lists
+are built again from the invoice lines, and so are the co-occurrence lists of a few customers. Then
+the nine metrics of each list, from the frames, beside those of `rd.evaluate`. Exit code 1 if any of
+it differs.
 """
 
 from __future__ import annotations
@@ -73,8 +75,13 @@ def check_frames(transactions, true, pred):
     if rows.keys() != spent.keys() or len(rows) != len(true):
         wrong.append(f"true: {len(true)} rows, expected {len(spent)}")
     for key in rows.keys() & spent.keys():
-        if not math.isclose(rows[key].value, spent[key], rel_tol=1e-12) or rows[key].quantity != pieces[key]:
-            wrong.append(f"true: {key}: {rows[key].value} for {rows[key].quantity}, expected {spent[key]}")
+        if (
+            not math.isclose(rows[key].value, spent[key], rel_tol=1e-12)
+            or rows[key].quantity != pieces[key]
+        ):
+            wrong.append(
+                f"true: {key}: {rows[key].value} for {rows[key].quantity}, expected {spent[key]}"
+            )
 
     def best(score):
         """20 (code, score), largest score first, larger code first among equal scores."""
@@ -85,7 +92,9 @@ def check_frames(transactions, true, pred):
     with_history = [customer for customer in customers if customer in history]
     checked = with_history[:: len(with_history) // N_CHECKED][:N_CHECKED]
     expected = {("popularity", customer): popular for customer in customers}
-    expected |= {("cooccurrence", customer): popular for customer in customers if customer not in history}
+    expected |= {
+        ("cooccurrence", customer): popular for customer in customers if customer not in history
+    }
     for customer in checked:
         score = {}
         for code, who in buyers.items():
@@ -101,17 +110,25 @@ def check_frames(transactions, true, pred):
         lists[row.model, row.customer_id].append((row.stock_code, row.score))
         if not math.isclose(row.value, statistics.median(prices[row.stock_code]), rel_tol=1e-12):
             wrong.append(f"pred: {row.stock_code} costs {row.value}")
-    if lists.keys() != {(model, customer) for model in ("popularity", "cooccurrence") for customer in customers}:
-        wrong.append(f"pred: {len(lists)} lists, expected two of each of {len(customers)} customers")
+    if lists.keys() != {
+        (model, customer) for model in ("popularity", "cooccurrence") for customer in customers
+    }:
+        wrong.append(
+            f"pred: {len(lists)} lists, expected two of each of {len(customers)} customers"
+        )
     for key, items in expected.items():
         if lists[key] != items:
             wrong.append(f"pred: list of {key}: {lists[key][:3]}..., expected {items[:3]}...")
-    print(f"frames: true, {len(expected)} of {len(lists)} lists and all prices built again: {len(wrong)} differences")
+    print(
+        f"frames: true, {len(expected)} of {len(lists)} lists and all prices built again: "
+        f"{len(wrong)} differences"
+    )
     return wrong
 
 
 def slow_metrics(wanted, shown):
-    """The nine metrics of one list: `wanted` maps item to money spent, `shown` is (score, item, price) in any order."""
+    """The nine metrics of one list: `wanted` maps item to money spent, `shown` is (score, item,
+    price) in any order."""
     ranked = sorted(shown, key=lambda row: (row[0], row[1]), reverse=True)[:K]
     hits = earned = offered = 0
     precisions = dcg = reciprocal = 0.0
@@ -146,7 +163,11 @@ def slow_per_user(true, pred):
     for row in pred.itertuples():
         shown[row.model, row.customer_id].append((row.score, row.stock_code, row.value))
     models = dict.fromkeys(pred["model"])
-    return {(m, customer): slow_metrics(wanted[customer], shown[m, customer]) for m in models for customer in wanted}
+    return {
+        (m, customer): slow_metrics(wanted[customer], shown[m, customer])
+        for m in models
+        for customer in wanted
+    }
 
 
 def check_metrics(example, true, pred):
@@ -191,7 +212,9 @@ def check_metrics(example, true, pred):
 
 def main():
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_file():
-        print("usage: slow_online_retail.py transactions.parquet (an existing file)", file=sys.stderr)
+        print(
+            "usage: slow_online_retail.py transactions.parquet (an existing file)", file=sys.stderr
+        )
         return 2
     example = load_example()
     transactions = pd.read_parquet(sys.argv[1], columns=example.COLUMNS)

@@ -1,17 +1,22 @@
-"""The long form of the hardening tests: `python tests/soak.py --minutes 5`, on no machine that others wait for.
+"""The long form of the hardening tests: `python tests/soak.py --minutes 5`, on no machine that
+others wait for.
 
 Five parts, each of which prints what it counted and stops at the first difference:
 
-* frames: random frames with ids of every dtype and random options, list by list against the slow oracle. Users and
-  items have ids of different dtypes, and so may `true` and `pred` where their ids are equal by value;
-* parts: the same kind of frames as parquet files, evaluated part by part, against the whole in memory;
-* kills: a process that writes results is killed at a random moment; the result is the old or the new one, whole,
-  and the next read leaves no hidden folder;
+* frames: random frames with ids of every dtype and random options, list by list against the slow
+  oracle. Users and items have ids of different dtypes, and so may `true` and `pred` where their ids
+  are equal by value;
+* parts: the same kind of frames as parquet files, evaluated part by part, against the whole in
+  memory;
+* kills: a process that writes results is killed at a random moment; the result is the old or the
+  new one, whole, and the next read leaves no hidden folder;
 * readers: five processes read beside two that write; every read is one of the two results, whole;
-* properties: the tests of Hypothesis that the suite runs with few examples, with thousands (`--properties`).
+* properties: the tests of Hypothesis that the suite runs with few examples, with thousands
+  (`--properties`).
 
-`--frames 50000 --jobs 2` counts frames in place of minutes (and a tenth as many parts), on two cores. Frame number i of
-a seed is always the same one, so that `--only 1234` runs the frame again that a message names.
+`--frames 50000 --jobs 2` counts frames in place of minutes (and a tenth as many parts), on two
+cores. Frame number i of a seed is always the same one, so that `--only 1234` runs the frame again
+that a message names.
 """
 
 from __future__ import annotations
@@ -61,26 +66,52 @@ import recdf as rd  # noqa: E402
 # Ids of a population are left out, since each frame has ids of its own kind.
 OPTIONS = SPACE | {"users": ["true", "pred", "both", "all"], "relevance": [True]}
 EXPECTED = (rd.EmptyPopulationError,)  # a random frame may have no list
-# Parquet has no type for the first two; parts are read without pandas, to which Arrow leaves periods and UUIDs.
+# Parquet has no type for the first two; parts are read without pandas, to which Arrow leaves
+# periods and UUIDs.
 NOT_IN_FILES = ("object of huge int", "object of tuple", "period", "object of UUID")
 
 
 # Kinds of ids that are equal by value: `true` may have one of them and `pred` another.
-NUMBERS = ("int8", "int16", "int32", "Int64", "float64", "float32", "Float64", "object of int", "object of whole float")
-STRINGS = ("object of str", "str", "string[python]", "string[pyarrow]", "arrow string", "arrow large_string")
+NUMBERS = (
+    "int8",
+    "int16",
+    "int32",
+    "Int64",
+    "float64",
+    "float32",
+    "Float64",
+    "object of int",
+    "object of whole float",
+)
+STRINGS = (
+    "object of str",
+    "str",
+    "string[python]",
+    "string[pyarrow]",
+    "arrow string",
+    "arrow large_string",
+)
 ALIKE = (
     (*NUMBERS, "object of numpy int", "arrow int32", "category of int"),
-    (*STRINGS, "arrow dictionary", "category of str", "ordered category", "category of string[pyarrow]"),
+    (
+        *STRINGS,
+        "arrow dictionary",
+        "category of str",
+        "ordered category",
+        "category of string[pyarrow]",
+    ),
     ("datetime64[ns]", "datetime64[s]"),
     ("uint64 beyond int64",),
 )
 
 
-# ------------------------------------------------------------------------------------- the same numbers
+# ------------------------------------------------------------------------------------- the same
+# numbers
 
 
 class Call(NamedTuple):
-    """What one random evaluation is made of. `labels` are the kinds of ids in `true` and `pred`, by column."""
+    """What one random evaluation is made of. `labels` are the kinds of ids in `true` and `pred`, by
+    column."""
 
     true: pd.DataFrame
     pred: pd.DataFrame
@@ -92,7 +123,10 @@ class Call(NamedTuple):
     def labelled(self, frame: pd.DataFrame, side: int) -> pd.DataFrame:
         """The frame with the ids of a side: 0 for `true`, 1 for `pred`."""
         return frame.assign(
-            **{name: LABELS[kinds[side]](frame[name].to_numpy()).array for name, kinds in self.labels.items()}
+            **{
+                name: LABELS[kinds[side]](frame[name].to_numpy()).array
+                for name, kinds in self.labels.items()
+            }
         )
 
     @property
@@ -121,7 +155,9 @@ def random_call(seed: int, number: int) -> tuple[Call, random.Random]:
     options = {name: rng.choice(values) for name, values in OPTIONS.items()}
     chosen = rng.sample(BUILT_IN, 4)
     metrics = [(metric, rng.choice(variants(metric))) for metric in chosen]
-    if any(counts_candidates(*one) for one in metrics):  # these metrics refuse repeated recommendations
+    if any(
+        counts_candidates(*one) for one in metrics
+    ):  # these metrics refuse repeated recommendations
         options["duplicates"] = "drop"
     labels = {name: random_labels(rng) for name in ("user_id", "item_id")}
     return Call(true, pred, options, metrics, sorted(rng.sample([1, 2, 3, 5, 40], 2)), labels), rng
@@ -138,7 +174,9 @@ def one_frame(seed: int, number: int, seen: Counter) -> None:
     given, named = column_options(options, pred)
     given |= {"items": call.items, "value_col": "value"}
     own = {name: value for name, value in options.items() if name != "undefined"}
-    lists = oracles.match_lists(records(call.true), records(of_oracle), max(call.ks), items=ITEMS, **own)
+    lists = oracles.match_lists(
+        records(call.true), records(of_oracle), max(call.ks), items=ITEMS, **own
+    )
     try:
         frames_of = call.labelled(call.true, 0), call.labelled(named, 1)
         result = quietly(rd.evaluate, *frames_of, call.requests, call.ks, **given)
@@ -146,12 +184,16 @@ def one_frame(seed: int, number: int, seen: Counter) -> None:
         assert not lists, "the oracle has lists"
         seen["empty population"] += 1
         return
-    assert list(LABELS[call.labels["user_id"][0]](np.array(list(lists)))) == list(result.per_user["user_id"])
+    assert list(LABELS[call.labels["user_id"][0]](np.array(list(lists)))) == list(
+        result.per_user["user_id"]
+    )
     expected = []
     for metric, params in call.metrics:
         judged = options["judged_only"] and counts_candidates(metric, params)
         for k in call.ks if metric.cut else call.ks[-1:]:
-            at_k = {user: replace(condensed(one) if judged else one, k=k) for user, one in lists.items()}
+            at_k = {
+                user: replace(condensed(one) if judged else one, k=k) for user, one in lists.items()
+            }
             values = oracle_values(at_k, metric.name, params, options["undefined"])
             expected.append(values.reshape(len(lists), len(metric.outputs)))
     found = result.per_user.to_numpy()[:, 3:]
@@ -174,9 +216,15 @@ def one_parted(seed: int, number: int, seen: Counter) -> None:
         paths = [folder / "true.parquet", folder / "pred.parquet"]
         try:
             for side, (path, frame) in enumerate(zip(paths, (call.true, pred), strict=True)):
-                call.labelled(frame, side).to_parquet(path, index=False, row_group_size=rng.randint(1, 40))
+                call.labelled(frame, side).to_parquet(
+                    path, index=False, row_group_size=rng.randint(1, 40)
+                )
             whole = [pd.read_parquet(path) for path in paths]
-        except (TypeError, ValueError, NotImplementedError):  # pandas writes or reads no such column
+        except (
+            TypeError,
+            ValueError,
+            NotImplementedError,
+        ):  # pandas writes or reads no such column
             seen["no such file"] += 1
             return
         try:
@@ -199,8 +247,11 @@ def one_parted(seed: int, number: int, seen: Counter) -> None:
 RANDOM = {"frames": one_frame, "parts": one_parted}
 
 
-def soak_slice(what: str, seed: int, first: int, step: int, count: int | None, seconds: float) -> Counter:
-    """Calls number first, first + step, ... of a seed: up to `count` of all, or for some seconds."""
+def soak_slice(
+    what: str, seed: int, first: int, step: int, count: int | None, seconds: float
+) -> Counter:
+    """Calls number first, first + step, ... of a seed: up to `count` of all, or for some
+    seconds."""
     warnings.simplefilter("error")
     seen: Counter = Counter()
     end = time.monotonic() + seconds
@@ -211,23 +262,31 @@ def soak_slice(what: str, seed: int, first: int, step: int, count: int | None, s
             RANDOM[what](seed, number, seen)
         except BaseException:
             call = random_call(seed, number)[0]
-            print(f"{what}: failed at --seed {seed} --only {number}, after {dict(seen)}: {call}", flush=True)
+            print(
+                f"{what}: failed at --seed {seed} --only {number}, after {dict(seen)}: {call}",
+                flush=True,
+            )
             raise
         if (number // step) % 5000 == 4999:
             print(f"{what}: {number + 1:,} are behind us", flush=True)
     return seen
 
 
-def soak_random(what: str, seed: int, jobs: int, count: int | None = None, seconds: float = 0) -> None:
+def soak_random(
+    what: str, seed: int, jobs: int, count: int | None = None, seconds: float = 0
+) -> None:
     with ProcessPoolExecutor(jobs) as pool:
-        tasks = [pool.submit(soak_slice, what, seed, job, jobs, count, seconds) for job in range(jobs)]
+        tasks = [
+            pool.submit(soak_slice, what, seed, job, jobs, count, seconds) for job in range(jobs)
+        ]
         seen = sum((task.result() for task in tasks), Counter())
     kinds = sum(name.startswith("ids: ") for name in seen)
     counts = ", ".join(f"{n:,} {name}" for name, n in seen.items() if not name.startswith("ids: "))
     print(f"{what}: {counts}" + (f"; ids of {kinds} kinds" if kinds else ""), flush=True)
 
 
-# --------------------------------------------------------------------------------------- the same files
+# --------------------------------------------------------------------------------------- the same
+# files
 
 WRITER = """
 import sys
@@ -241,7 +300,8 @@ while True:
     turn += 1
     results[turn % 2].to_parquet(f"{folder}/shared", overwrite=True)
 """
-# Arrow may abort a process that ends while its threads start (seen with pyarrow 26): the reader ends without that.
+# Arrow may abort a process that ends while its threads start (seen with pyarrow 26): the reader
+# ends without that.
 READER = """
 import os, sys
 import recdf as rd
@@ -259,7 +319,12 @@ FILES = {"per_user.parquet", "summary.parquet"}
 def two_results(folder: Path) -> list[rd.Evaluation]:
     """Results that differ in both tables; one has rows of exposure, which per_user cannot give."""
     true, pred = frames(5, n_users=200)
-    options = {"score_col": "score", "nan_score": "last", "by": "model", "relevance_col": "relevance"}
+    options = {
+        "score_col": "score",
+        "nan_score": "last",
+        "by": "model",
+        "relevance_col": "relevance",
+    }
     results = [
         quietly(rd.evaluate, true, pred, ["ndcg@3"], **options),
         quietly(rd.evaluate, true, pred, ["ndcg@2", "mrr@5", "gini@3"], items=ITEMS, **options),
@@ -272,7 +337,9 @@ def two_results(folder: Path) -> list[rd.Evaluation]:
 
 def start(code: str, *arguments: object, **options) -> subprocess.Popen:
     environment = os.environ | {"PYTHONPATH": str(TESTS.parent)}
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], env=environment, **options)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], env=environment, **options
+    )
 
 
 def soak_kills(n: int, seed: int) -> None:
@@ -295,8 +362,13 @@ def soak_kills(n: int, seed: int) -> None:
             assert found in results, found
             seen["old or new, whole"] += 1
             assert {path.name for path in shared.iterdir()} == FILES
-            pd.testing.assert_frame_equal(pd.read_parquet(shared / "summary.parquet"), found.summary)
-    print(f"kills: {n:,}; " + ", ".join(f"{count:,} {what}" for what, count in seen.items()), flush=True)
+            pd.testing.assert_frame_equal(
+                pd.read_parquet(shared / "summary.parquet"), found.summary
+            )
+    print(
+        f"kills: {n:,}; " + ", ".join(f"{count:,} {what}" for what, count in seen.items()),
+        flush=True,
+    )
 
 
 def write_forever(results: list[rd.Evaluation], shared: Path) -> None:
@@ -327,7 +399,9 @@ def soak_readers(n: int) -> None:
         assert codes == [0] * 5, f"exit codes of the readers {codes}"
         rd.read_parquet(folder / "shared")
         assert {path.name for path in (folder / "shared").iterdir()} == FILES
-    print(f"readers: {5 * n:,} reads by 5 readers beside 2 writers, each one whole result", flush=True)
+    print(
+        f"readers: {5 * n:,} reads by 5 readers beside 2 writers, each one whole result", flush=True
+    )
 
 
 PROPERTIES = (
@@ -341,20 +415,42 @@ PROPERTIES = (
 def soak_properties(seed: int) -> None:
     """The profile `soak` of tests/conftest.py."""
     options = ["-q", "-n", "0", "--hypothesis-profile=soak", f"--hypothesis-seed={seed}"]
-    command = [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in PROPERTIES)]
-    subprocess.run(command, cwd=TESTS.parent, env=os.environ | {"PYTHONPATH": str(TESTS.parent)}, check=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *options,
+        *(str(TESTS / name) for name in PROPERTIES),
+    ]
+    subprocess.run(
+        command, cwd=TESTS.parent, env=os.environ | {"PYTHONPATH": str(TESTS.parent)}, check=True
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5, help="time for random frames and parts (default 5)")
-    parser.add_argument("--frames", type=int, help="count frames (and a tenth as many parts) in place of minutes")
-    parser.add_argument("--jobs", type=int, default=1, help="processes for random frames and parts (default 1)")
-    parser.add_argument("--only", type=int, metavar="NUMBER", help="run the frame and the part of one number alone")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=5, help="time for random frames and parts (default 5)"
+    )
+    parser.add_argument(
+        "--frames", type=int, help="count frames (and a tenth as many parts) in place of minutes"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes for random frames and parts (default 1)"
+    )
+    parser.add_argument(
+        "--only", type=int, metavar="NUMBER", help="run the frame and the part of one number alone"
+    )
     parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--reads", type=int, default=200, help="reads of each of the five readers (default 200)")
+    parser.add_argument(
+        "--reads", type=int, default=200, help="reads of each of the five readers (default 200)"
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--properties", action="store_true", help="run the tests of Hypothesis with many examples")
+    parser.add_argument(
+        "--properties", action="store_true", help="run the tests of Hypothesis with many examples"
+    )
     given = parser.parse_args()
     if given.only is not None:
         for one in RANDOM.values():

@@ -1,4 +1,5 @@
-"""The sample shop is deterministic, consistent, and holds the effects that its docstring promises."""
+"""The sample shop is deterministic, consistent, and holds the effects that its docstring
+promises."""
 
 import dataclasses
 import functools
@@ -88,7 +89,9 @@ def test_money(shop):
     for frame in (shop.log, shop.true, shop.pred, shop.shown):
         assert (frame["value"] == frame["item_id"].map(price)).all()
     spent = shop.log.groupby("user_id")["value"].sum()
-    np.testing.assert_allclose(shop.assignment["pre_spend"], shop.assignment["user_id"].map(spent).fillna(0.0))
+    np.testing.assert_allclose(
+        shop.assignment["pre_spend"], shop.assignment["user_id"].map(spent).fillna(0.0)
+    )
 
 
 def test_time(shop):
@@ -165,7 +168,9 @@ def test_knn_scores_are_those_of_the_definition():
     assert len(lists)
     for row in lists.itertuples():
         a = buyers[row.item_id]
-        expected = sum(len(a & buyers[i]) / np.sqrt(len(a) * len(buyers[i])) for i in basket[row.user_id])
+        expected = sum(
+            len(a & buyers[i]) / np.sqrt(len(a) * len(buyers[i])) for i in basket[row.user_id]
+        )
         assert row.score == pytest.approx(expected, abs=1e-6)
 
 
@@ -174,7 +179,9 @@ def test_tiny_shops(sizes):
     shop = sample_shop(0, *sizes)
     assert len(shop.users) == sizes[0]
     assert len(shop.items) == sizes[1]
-    assert [getattr(shop, name).columns.tolist() for name in FRAMES] == [COLUMNS[name] for name in FRAMES]
+    assert [getattr(shop, name).columns.tolist() for name in FRAMES] == [
+        COLUMNS[name] for name in FRAMES
+    ]
 
 
 @pytest.mark.parametrize("name", ["n_users", "n_items", "n_recs"])

@@ -9,7 +9,9 @@ import recdf as rd
 from recdf.inputs.options import says_as
 
 
-@pytest.mark.parametrize("space", ["", "experiments", "ope", "logs", "diagnostics", "plot", "spark", "dask"])
+@pytest.mark.parametrize(
+    "space", ["", "experiments", "ope", "logs", "diagnostics", "plot", "spark", "dask"]
+)
 def test_no_placeholder_is_left(space):
     module = getattr(rd, space) if space else rd
     for name in module.__all__:
@@ -56,12 +58,16 @@ def test_parameters_and_sections_are_inserted():
     assert inspect.getdoc(function).split("\n\n") == [
         "Say it again.",
         "one, two : int\n    The first and\n    the second.\nby : str, optional",
-        "Raises\n------\nColumnError\n    If a column is missing.\nOptionError\n    If an option is.",
+        "Raises\n------\nColumnError\n    If a column is missing.\nOptionError\n    If an option "
+        "is.",
         "Examples\n--------",
     ]
 
 
 def test_help_of_moments_says_what_that_of_users_says():
-    text = "family : str or list of str, optional\n    Columns of the result whose values are separate families."
+    text = (
+        "family : str or list of str, optional\n    Columns of the result whose values are "
+        "separate families."
+    )
     assert text in inspect.getdoc(rd.compare_variants)
     assert text in inspect.getdoc(rd.compare_variants_from_moments)

@@ -29,7 +29,8 @@ def test_the_quickstart_runs_as_a_process_without_a_warning():
 
 
 def run(monkeypatch, capsys, example, *arguments):
-    """Exit code, stdout and stderr of an example, which is run as the main script in this process."""
+    """Exit code, stdout and stderr of an example, which is run as the main script in this
+    process."""
     script = ROOT / "examples" / example
     monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
     code = 0
@@ -46,7 +47,9 @@ def test_runs_without_a_warning(monkeypatch, capsys, example):
     for path in ARGUMENTS.get(example, []):
         if not path.is_file():
             pytest.skip(f"real data is absent: ../{path.relative_to(ROOT.parent).as_posix()}")
-    code, out, err = run(monkeypatch, capsys, example, *ARGUMENTS.get(example, []), *SIZES.get(example, []))
+    code, out, err = run(
+        monkeypatch, capsys, example, *ARGUMENTS.get(example, []), *SIZES.get(example, [])
+    )
     assert (code, err) == (0, "")
     assert "ndcg" in out
 
@@ -57,7 +60,8 @@ def test_online_retail_says_when_there_is_no_file(monkeypatch, capsys, tmp_path)
     assert err.startswith("online_retail: no such file: ")
 
 
-# ------------------------------------------------------------------------------------------- the notebook
+# ------------------------------------------------------------------------------------------- the
+# notebook
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "examples").glob("*.ipynb"))
 LARGEST = 300_000  # bytes
@@ -73,7 +77,9 @@ def test_a_notebook_runs_without_a_warning(notebook, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("jinja2")
     plt.switch_backend("Agg")
-    monkeypatch.setattr(rd, "sample_shop", functools.partial(rd.sample_shop, n_users=200, n_items=60, n_recs=20))
+    monkeypatch.setattr(
+        rd, "sample_shop", functools.partial(rd.sample_shop, n_users=200, n_items=60, n_recs=20)
+    )
     names = {}
     for number, cell in enumerate(code_cells(notebook)):
         exec(compile("".join(cell["source"]), f"{notebook}[{number}]", "exec"), names)
@@ -85,7 +91,10 @@ def test_a_notebook_runs_without_a_warning(notebook, monkeypatch, capsys):
 def test_a_notebook_was_executed_and_is_small(notebook):
     path = ROOT / "examples" / notebook
     assert path.stat().st_size < LARGEST
-    assert not any(found in path.read_text(encoding="utf-8") for found in ("/root/", "/home/", "/tmp/", "Traceback"))
+    assert not any(
+        found in path.read_text(encoding="utf-8")
+        for found in ("/root/", "/home/", "/tmp/", "Traceback")
+    )
     cells = code_cells(notebook)
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     assert all(cell["outputs"] or "sample_shop" not in "".join(cell["source"]) for cell in cells)

@@ -35,20 +35,23 @@ MAY_IMPORT = {
     "partitions": "evaluation experiments metrics matching logs inputs stats tables",
     "diagnostics": "evaluation experiments metrics matching logs inputs stats tables",
     "display": "tables evaluation experiments off_policy diagnostics",
-    "cli": "stats tables inputs formats matching logs metrics experiments off_policy evaluation partitions diagnostics "
+    "cli": "stats tables inputs formats matching logs metrics experiments off_policy evaluation "
+    "partitions diagnostics "
     "display datasets",
 }
 # Every module may import these: exceptions, the progress of a long call, and the version.
 FOR_ALL = ("errors", "progress", "_version")
 # A room that is a namespace loads its public names late, by the rows of `public_names`.
 NAMESPACES = {"experiments", "logs", "diagnostics"}
-# The one module that a room may import although its room is closed: in which direction a metric is better.
+# The one module that a room may import although its room is closed: in which direction a metric is
+# better.
 ALSO = {"experiments": {"metrics.direction"}}
 AT_THE_TOP = {"__init__", "__main__"}  # the public names and `python -m recdf`: they may import all
 
 
 def imports_of(source: str, module: str) -> set[str]:
-    """Modules of the package that the source of a module names in its imports, wherever in the file they stand."""
+    """Modules of the package that the source of a module names in its imports, wherever in the file
+    they stand."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
@@ -57,24 +60,43 @@ def imports_of(source: str, module: str) -> set[str]:
             if node.level == 0 and names[0] != "recdf":
                 continue
             names = names[1:] if node.level == 0 else names
-            found |= {".".join(names)} if node.module else {".".join([*names, one.name]) for one in node.names}
+            found |= (
+                {".".join(names)}
+                if node.module
+                else {".".join([*names, one.name]) for one in node.names}
+            )
         elif isinstance(node, ast.Import):
-            found |= {name.name.removeprefix("recdf.") for name in node.names if name.name.startswith("recdf.")}
+            found |= {
+                name.name.removeprefix("recdf.")
+                for name in node.names
+                if name.name.startswith("recdf.")
+            }
     return found
 
 
 def forbidden(module: str, imported: str) -> bool:
     """Whether the rules of the house close the way from a module to one that it imports."""
     room, other = module.partition(".")[0], imported.partition(".")[0]
-    if room in AT_THE_TOP or other in (room, *FOR_ALL) or (module in NAMESPACES and other == "public_names"):
+    if (
+        room in AT_THE_TOP
+        or other in (room, *FOR_ALL)
+        or (module in NAMESPACES and other == "public_names")
+    ):
         return False
     return other not in MAY_IMPORT[room].split() and imported not in ALSO.get(room, ())
 
 
 def modules() -> dict[str, str]:
-    """Source of each module of the package by its dotted name; a room's `__init__` has the name of the room."""
-    names = {path: ".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in PACKAGE.rglob("*.py")}
-    return {name.removesuffix(".__init__"): path.read_text(encoding="utf-8") for path, name in names.items()}
+    """Source of each module of the package by its dotted name; a room's `__init__` has the name of
+    the room."""
+    names = {
+        path: ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for path in PACKAGE.rglob("*.py")
+    }
+    return {
+        name.removesuffix(".__init__"): path.read_text(encoding="utf-8")
+        for path, name in names.items()
+    }
 
 
 @functools.cache
@@ -82,13 +104,18 @@ def imports() -> dict[str, set[str]]:
     """What each module of the package imports of it."""
     sources = modules()
     rooms = {name.rpartition(".")[0] for name in sources}
-    # A room's `__init__` stands one level higher than its modules, so its relative imports start in the room itself.
-    return {name: imports_of(text, f"{name}.__init__" if name in rooms else name) for name, text in sources.items()}
+    # A room's `__init__` stands one level higher than its modules, so its relative imports start in
+    # the room itself.
+    return {
+        name: imports_of(text, f"{name}.__init__" if name in rooms else name)
+        for name, text in sources.items()
+    }
 
 
 def test_a_module_imports_only_what_its_room_may():
     wrong = [
-        f"recdf/{module.replace('.', '/')}.py may not import {imported}; docs/design.md has the rules"
+        f"recdf/{module.replace('.', '/')}.py may not import {imported}; docs/design.md has the "
+        "rules"
         for module, found in imports().items()
         for imported in sorted(found)
         if forbidden(module, imported)
@@ -98,14 +125,18 @@ def test_a_module_imports_only_what_its_room_may():
 
 def test_no_modules_import_each_other_in_a_circle():
     try:
-        TopologicalSorter({name: found & imports().keys() for name, found in imports().items()}).prepare()
+        TopologicalSorter(
+            {name: found & imports().keys() for name, found in imports().items()}
+        ).prepare()
     except CycleError as error:
         pytest.fail(f"a circle of imports: {' <- '.join(error.args[1])}")
 
 
 def test_every_room_has_a_rule_and_every_rule_a_room():
     rooms = {name.partition(".")[0] for name in imports()} - AT_THE_TOP
-    assert rooms <= MAY_IMPORT.keys(), f"say in docs/design.md and here what {rooms - MAY_IMPORT.keys()} may import"
+    assert rooms <= MAY_IMPORT.keys(), (
+        f"say in docs/design.md and here what {rooms - MAY_IMPORT.keys()} may import"
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +149,10 @@ def test_every_room_has_a_rule_and_every_rule_a_room():
         ("off_policy.plan", "from ..experiments.samples import fill"),
         ("diagnostics.data_checks", "import recdf.partitions.source"),
         ("experiments.join.join_frames", "from recdf.metrics.metric import find"),
-        ("matching.side_tables.log", "if TYPE_CHECKING:\n    from ...evaluation.result import Evaluation"),
+        (
+            "matching.side_tables.log",
+            "if TYPE_CHECKING:\n    from ...evaluation.result import Evaluation",
+        ),
     ],
 )
 def test_a_forbidden_import_is_found(module, line):
@@ -130,16 +164,19 @@ def test_a_planted_circle_is_found():
         TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
 
 
-# Names that two modules define at their top, with the reason. Any other such name has two meanings or is written twice.
+# Names that two modules define at their top, with the reason. Any other such name has two meanings
+# or is written twice.
 DEFINED_TWICE = {
-    "evaluate": "rd.evaluate, rd.spark.evaluate and rd.dask.evaluate are the same call for other frames",
+    "evaluate": "rd.evaluate, rd.spark.evaluate and rd.dask.evaluate are the same call for other "
+    "frames",
     "gate": "rd.plot.gate draws what rd.gate returned",
     "proxy_metrics": "rd.plot.proxy_metrics draws what rd.experiments.proxy_metrics found",
 }
 
 
 def defined_at_the_top(source: str) -> set[str]:
-    """Names that a module defines at its top: functions, classes and constants, also under a condition."""
+    """Names that a module defines at its top: functions, classes and constants, also under a
+    condition."""
     found = set()
     for node in [
         one
@@ -149,9 +186,15 @@ def defined_at_the_top(source: str) -> set[str]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
         )
-        found |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+        found |= {
+            one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)
+        }
     return {name for name in found if not name.startswith("__")}
 
 
@@ -174,7 +217,11 @@ def test_every_reason_for_a_name_of_two_modules_is_needed():
 
 
 def test_a_planted_second_meaning_is_found():
-    sources = {"a": "LIMIT = 1\ndef read(): ...", "b": "class Read: ...\nLIMIT: int = 2", "c": "x, LIMIT = 1, 3"}
+    sources = {
+        "a": "LIMIT = 1\ndef read(): ...",
+        "b": "class Read: ...\nLIMIT: int = 2",
+        "c": "x, LIMIT = 1, 3",
+    }
     assert twice(sources) == {"LIMIT": ["a", "b", "c"]}
 
 

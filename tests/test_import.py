@@ -29,7 +29,17 @@ EXTRAS = {
         "numba",
         "plotly",
     ),
-    *("jinja2", "fsspec", "ibis", "narwhals", "deltalake", "pyiceberg", "pytest", "hypothesis", "numpy.polynomial"),
+    *(
+        "jinja2",
+        "fsspec",
+        "ibis",
+        "narwhals",
+        "deltalake",
+        "pyiceberg",
+        "pytest",
+        "hypothesis",
+        "numpy.polynomial",
+    ),
     *("pyarrow.parquet", "pyarrow.dataset", "argparse", "multiprocessing", "seaborn"),
 }
 
@@ -46,7 +56,9 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 def loaded(code):
     """Modules that some code loads on top of pandas and pyarrow, in a process of its own."""
     command = [sys.executable, "-c", LOADED.format(code)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(rd.__file__).parents[1])
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=Path(rd.__file__).parents[1]
+    )
     return json.loads(done.stdout)
 
 
@@ -69,32 +81,101 @@ def test_evaluating_loads_no_extra():
 
 # What `dir(recdf)` lists beside the metrics, the errors and the warnings.
 LISTED = {
-    *("Convention", "Counts", "Evaluation", "Hits", "Lists", "Metric", "Options"),  # what users make or annotate
-    *("check", "compare_models", "compare_variants", "conventions_table", "evaluate", "evaluate_parquet"),
-    *("from_impressions", "join_experiment", "leaderboard", "metric", "metrics_table", "read_parquet", "report"),
+    *(
+        "Convention",
+        "Counts",
+        "Evaluation",
+        "Hits",
+        "Lists",
+        "Metric",
+        "Options",
+    ),  # what users make or annotate
+    *(
+        "check",
+        "compare_models",
+        "compare_variants",
+        "conventions_table",
+        "evaluate",
+        "evaluate_parquet",
+    ),
+    *(
+        "from_impressions",
+        "join_experiment",
+        "leaderboard",
+        "metric",
+        "metrics_table",
+        "read_parquet",
+        "report",
+    ),
     *("read", "write_trec"),
     *("audit", "ceiling", "chance_level", "diff", "gate", "sample_shop", "summarize"),
 }
-SPACES = ["dask", "diagnostics", "engines", "errors", "experiments", "logs", "metrics", "ope", "plot", "spark"]
+SPACES = [
+    "dask",
+    "diagnostics",
+    "engines",
+    "errors",
+    "experiments",
+    "logs",
+    "metrics",
+    "ope",
+    "plot",
+    "spark",
+]
 IN_SPACES = {
-    "experiments": "ReportTable aa_test adjust_pvalues arrivals_by_day bootstrap_ci compare_interleaved "
-    "compare_models compare_quantiles compare_variants compare_variants_from_moments compare_zero_inflated "
-    "decide_experiment effect_over_time experiment_health find_srm interleave join_experiment plan_comparison "
-    "plan_experiment prediction_powered proxy_metrics read_plan report_table role_verdicts roll_up segment_effects "
+    "experiments": "ReportTable aa_test adjust_pvalues arrivals_by_day bootstrap_ci "
+    "compare_interleaved "
+    "compare_models compare_quantiles compare_variants compare_variants_from_moments "
+    "compare_zero_inflated "
+    "decide_experiment effect_over_time experiment_health find_srm interleave join_experiment "
+    "plan_comparison "
+    "plan_experiment prediction_powered proxy_metrics read_plan report_table role_verdicts roll_up "
+    "segment_effects "
     "variant_moments",
-    "ope": "compare diagnostics estimate popularity_propensity propensity_check reward_table target_from_recs",
-    "logs": "Impressions assign_persons check_log from_dict from_impressions from_labelled from_sparse from_top_k "
+    "ope": "compare diagnostics estimate popularity_propensity propensity_check reward_table "
+    "target_from_recs",
+    "logs": "Impressions assign_persons check_log from_dict from_impressions from_labelled "
+    "from_sparse from_top_k "
     "impressions_parquet time_slice",
-    "diagnostics": "History audit ceiling chance_level check compare_conventions data_profile diff exposure_table "
-    "gate hit_table label_agreement past_runs past_tests position_table sample_to_judge sampled_values user_gap",
+    "diagnostics": "History audit ceiling chance_level check compare_conventions data_profile diff "
+    "exposure_table "
+    "gate hit_table label_agreement past_runs past_tests position_table sample_to_judge "
+    "sampled_values user_gap",
 }
 # Names of the namespaces that never stood at the top.
-NEVER_AT_THE_TOP = {"aa_test", "compare_interleaved", "decide_experiment", "effect_over_time", "find_srm"}
-NEVER_AT_THE_TOP |= {"compare_quantiles", "compare_zero_inflated", "interleave", "role_verdicts", "segment_effects"}
+NEVER_AT_THE_TOP = {
+    "aa_test",
+    "compare_interleaved",
+    "decide_experiment",
+    "effect_over_time",
+    "find_srm",
+}
+NEVER_AT_THE_TOP |= {
+    "compare_quantiles",
+    "compare_zero_inflated",
+    "interleave",
+    "role_verdicts",
+    "segment_effects",
+}
 NEVER_AT_THE_TOP |= {"arrivals_by_day", "assign_persons", "plan_comparison", "read_plan"}
-NEVER_AT_THE_TOP |= {"data_profile", "from_sparse", "from_top_k", "label_agreement", "past_runs", "past_tests"}
+NEVER_AT_THE_TOP |= {
+    "data_profile",
+    "from_sparse",
+    "from_top_k",
+    "label_agreement",
+    "past_runs",
+    "past_tests",
+}
 # The rest of the names that stood at the top before there were namespaces.
-BEFORE = {"METRICS", "CONVENTIONS", "Leaderboard", "Shop", "ope_compare", "ope_diagnostics", "ope_estimate"}
+BEFORE = {
+    "METRICS",
+    "CONVENTIONS",
+    "Leaderboard",
+    "Shop",
+    "ope_compare",
+    "ope_diagnostics",
+    "ope_estimate",
+}
 
 
 def public(module):
@@ -132,7 +213,11 @@ def test_dir_of_a_module_lists_its_public_names(space):
 
 
 def test_every_other_name_of_before_is_an_alias_that_dir_does_not_list():
-    others = {*BEFORE, *(name for names in IN_SPACES.values() for name in names.split())} - LISTED - NEVER_AT_THE_TOP
+    others = (
+        {*BEFORE, *(name for names in IN_SPACES.values() for name in names.split())}
+        - LISTED
+        - NEVER_AT_THE_TOP
+    )
     others -= {"compare", "diagnostics", "estimate"}  # their aliases have the prefix ope_
     assert not others & {*dir(rd), *rd.__all__}
     assert all(callable(getattr(rd, name)) for name in others - {"METRICS", "CONVENTIONS"})
@@ -162,7 +247,10 @@ def test_names_are_loaded_late_and_an_unknown_one_has_a_suggestion():
     assert not rooms & {"off_policy", "partitions", "display"}
     with pytest.raises(AttributeError, match="has no attribute 'compare_model'") as error:
         rd.experiments.compare_model  # noqa: B018
-    assert (error.value.name, error.value.obj) == ("compare_model", rd.experiments)  # Python suggests from these
+    assert (error.value.name, error.value.obj) == (
+        "compare_model",
+        rd.experiments,
+    )  # Python suggests from these
 
 
 def test_importing_loads_no_room_that_evaluate_does_not_need():

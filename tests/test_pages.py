@@ -1,4 +1,5 @@
-"""The pages say what is so: their Python runs, their links lead somewhere, and their tables are those of the package.
+"""The pages say what is so: their Python runs, their links lead somewhere, and their tables are
+those of the package.
 
 `python tests/generated.py` writes the generated tables between their markers again.
 """
@@ -24,7 +25,8 @@ PAGES = {
     for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 }
 
-# ------------------------------------------------------------------------------------------- what pages run
+# ------------------------------------------------------------------------------------------- what
+# pages run
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
@@ -34,7 +36,8 @@ def python_blocks(text: str) -> list[tuple[int, str]]:
 
 
 def as_session(block: str) -> str:
-    """A block as a doctest: a block without prompts is a script, run as one statement that prints nothing."""
+    """A block as a doctest: a block without prompts is a script, run as one statement that prints
+    nothing."""
     if block.startswith(">>> "):
         return block
     return f">>> exec(compile({block!r}, 'block', 'exec'), globals())\n"
@@ -46,19 +49,22 @@ def shop_of(*given, **named):
 
 
 def sample_shop(*given, **named):
-    """A copy of the shop of these arguments. Most pages begin with the same one, which is generated once."""
+    """A copy of the shop of these arguments. Most pages begin with the same one, which is generated
+    once."""
     shop = shop_of(*given, **named)
     return datasets.Shop(*(getattr(shop, field.name).copy() for field in dataclasses.fields(shop)))
 
 
-# Pages whose code needs an extra, or data that are not part of the project and lie beside the checkout.
+# Pages whose code needs an extra, or data that are not part of the project and lie beside the
+# checkout.
 NEEDS = {"docs/engines.md": "dask.dataframe"}
 BESIDE = {"docs/judges_movielens.md": "shared/data/movielens_latest_small"}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_python_blocks(page, monkeypatch):
-    """All blocks of a page in order in one namespace, as a reader at the top of the checkout would type them."""
+    """All blocks of a page in order in one namespace, as a reader at the top of the checkout would
+    type them."""
     if page in NEEDS:
         pytest.importorskip(NEEDS[page])
     if page in BESIDE and not (ROOT.parent / BESIDE[page]).is_dir():
@@ -68,11 +74,16 @@ def test_python_blocks(page, monkeypatch):
     blocks = python_blocks(PAGES[page].read_text(encoding="utf-8"))
     session = "".join(as_session(block) + "\n" for _, block in blocks)
     test = doctest.DocTestParser().get_doctest(session, {"__name__": "page"}, page, page, 0)
-    runner, report = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), []
+    runner, report = (
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE),
+        [],
+    )
     there = set(ROOT.iterdir())
     failed = runner.run(test, out=report.append).failed
     assert not failed, "".join(report)
-    assert set(ROOT.iterdir()) <= there, "a page writes into the checkout; let it use a temporary folder"
+    assert set(ROOT.iterdir()) <= there, (
+        "a page writes into the checkout; let it use a temporary folder"
+    )
 
 
 def test_the_readme_has_python_blocks_with_prompts():
@@ -81,33 +92,48 @@ def test_the_readme_has_python_blocks_with_prompts():
     assert all(block.startswith(">>> ") for block in blocks)
 
 
-# -------------------------------------------------------------------------------------- what pages refer to
+# -------------------------------------------------------------------------------------- what pages
+# refer to
 
 
 def anchors(text: str) -> set[str]:
     """Anchors of the headings of a page, as GitHub and MyST make them."""
-    headings = re.findall(r"^#+ +(.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M), flags=re.M)
+    headings = re.findall(
+        r"^#+ +(.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M), flags=re.M
+    )
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     text = PAGES[page].read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)):
+    for target in re.findall(
+        r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+    ):
         if re.match(r"\w+:", target) or target.startswith("handbook/"):
             continue  # another site, or a page that the build of the site writes and checks
         path, _, anchor = target.partition("#")
         file = (PAGES[page].parent / path) if path else PAGES[page]
         assert file.exists(), f"{page} links to {target}, which does not exist"
         if anchor:
-            assert anchor in anchors(file.read_text(encoding="utf-8")), f"{page} links to {target}: no such heading"
+            assert anchor in anchors(file.read_text(encoding="utf-8")), (
+                f"{page} links to {target}: no such heading"
+            )
 
 
 def test_the_readme_and_the_index_list_every_page():
     pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
-    trees = [tree for text in pages.values() for tree in re.findall(r"```{toctree}\n(.*?)```", text, flags=re.S)]
+    trees = [
+        tree
+        for text in pages.values()
+        for tree in re.findall(r"```{toctree}\n(.*?)```", text, flags=re.S)
+    ]
     contents = {name.strip("<>") for tree in trees for name in tree.split()}
-    pages = pages.keys() - {"index", "choose", "metrics"}  # the handbook, which the build writes, lists the last two
+    pages = pages.keys() - {
+        "index",
+        "choose",
+        "metrics",
+    }  # the handbook, which the build writes, lists the last two
     assert not pages - contents, "add these pages to a toctree of docs/index.md or docs/how_to.md"
     linked = set(re.findall(r"\]\(docs/(\w+)\.md", README.read_text(encoding="utf-8")))
     unlinked = pages - linked - {"api", "changelog", "how_to"}
@@ -119,27 +145,40 @@ def test_the_doors_of_the_site_lead_somewhere():
     doors = (ROOT / "docs/_templates/doors.html").read_text(encoding="utf-8")
     pages = re.findall(r'\("([\w/]+)", "', doors)
     assert len(pages) == 6
-    assert [page for page in pages if page != "handbook/index" and not (ROOT / f"docs/{page}.md").exists()] == []
+    assert [
+        page
+        for page in pages
+        if page != "handbook/index" and not (ROOT / f"docs/{page}.md").exists()
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_names_in_the_text_exist(page):
     text = PAGES[page].read_text(encoding="utf-8")
     for name, inner in set(re.findall(r"\brd\.([A-Za-z]\w*)(?:\.([a-z]\w*))?", text)):
-        assert hasattr(rd, name) or f"def {name}" in text, f"{page} names rd.{name}, which does not exist"
+        assert hasattr(rd, name) or f"def {name}" in text, (
+            f"{page} names rd.{name}, which does not exist"
+        )
         missing = inner and name in NAMESPACES and not hasattr(getattr(rd, name), inner)
         assert not missing, f"{page} names rd.{name}.{inner}, which does not exist"
     for name in set(re.findall(r"`(\w+(?:Error|Warning))`", text)):
         assert hasattr(rd, name) or hasattr(builtins, name), name
-    for path in set(re.findall(r"`((?:recdf|tests|examples|docs|benchmarks|\.ci)/[\w./-]*\w)`", text)):
-        above = Path(rd.__file__).parents[1] if path.startswith("recdf/") else ROOT  # which may be installed elsewhere
+    for path in set(
+        re.findall(r"`((?:recdf|tests|examples|docs|benchmarks|\.ci)/[\w./-]*\w)`", text)
+    ):
+        above = (
+            Path(rd.__file__).parents[1] if path.startswith("recdf/") else ROOT
+        )  # which may be installed elsewhere
         assert (above / path).exists(), f"{page} names {path}, which does not exist"
 
 
-# --------------------------------------------------------------------------------------- generated tables
+# --------------------------------------------------------------------------------------- generated
+# tables
 
 
 @pytest.mark.parametrize("name", generated.TABLES)
 def test_generated_tables(name):
     page, rows = generated.TABLES[name]
-    assert generated.between(page.read_text(encoding="utf-8"), name) == rows(), "run python tests/generated.py"
+    assert generated.between(page.read_text(encoding="utf-8"), name) == rows(), (
+        "run python tests/generated.py"
+    )

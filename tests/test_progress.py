@@ -1,4 +1,5 @@
-"""The progress of long calls: silent where nobody reads it, and one line of all loops inside each other elsewhere."""
+"""The progress of long calls: silent where nobody reads it, and one line of all loops inside each
+other elsewhere."""
 
 import io
 import sys
@@ -24,7 +25,8 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def start(monkeypatch):
-    """Make stderr a terminal without tqdm. Tests call this themselves, because pytest sets stderr after fixtures."""
+    """Make stderr a terminal without tqdm. Tests call this themselves, because pytest sets stderr
+    after fixtures."""
 
     def terminal(seconds=module.SHOWN_AFTER):
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
@@ -134,7 +136,9 @@ def test_tqdm_draws_the_bar_where_it_is_installed(start, monkeypatch):
 def users():
     rng = np.random.default_rng(0)
     n = 1500  # two tiles of random weights, so that a call says more than its end
-    frame = pd.DataFrame({"user_id": np.arange(n), "hits@10": rng.random(n), "mrr@10": rng.random(n)})
+    frame = pd.DataFrame(
+        {"user_id": np.arange(n), "hits@10": rng.random(n), "mrr@10": rng.random(n)}
+    )
     return frame.assign(variant=np.where(np.arange(n) % 2, "A", "B"))
 
 
@@ -146,12 +150,16 @@ def models(users):
 def log(n=1500):
     rng = np.random.default_rng(0)
     reward = rng.integers(0, 2, n)
-    return pd.DataFrame({"user_id": np.arange(n), "reward": reward, "propensity": 0.5, "target_propensity": 0.4})
+    return pd.DataFrame(
+        {"user_id": np.arange(n), "reward": reward, "propensity": 0.5, "target_propensity": 0.4}
+    )
 
 
 LONG = {
     "bootstrap_ci": lambda users: rd.bootstrap_ci(users, "hits@10", n_resamples=20),
-    "compare_models": lambda users: rd.compare_models(models(users), "hits@10", test="bootstrap", n_resamples=20),
+    "compare_models": lambda users: rd.compare_models(
+        models(users), "hits@10", test="bootstrap", n_resamples=20
+    ),
     "compare_models by randomization": lambda users: rd.compare_models(
         models(users), "hits@10", test="randomization", n_resamples=20
     ),
@@ -186,5 +194,7 @@ def test_long_calls_show_how_far_they_are(name, users, start):
 def test_the_same_numbers_with_progress_and_without(users, capsys):
     silent = rd.bootstrap_ci(users, "hits@10", n_resamples=20, progress=False)
     assert capsys.readouterr().err == ""
-    pd.testing.assert_frame_equal(rd.bootstrap_ci(users, "hits@10", n_resamples=20, progress=True), silent)
+    pd.testing.assert_frame_equal(
+        rd.bootstrap_ci(users, "hits@10", n_resamples=20, progress=True), silent
+    )
     assert "100%" in capsys.readouterr().err

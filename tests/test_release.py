@@ -1,4 +1,5 @@
-"""What a release has beside the package: versions that agree, workflows, the conda recipe, scripts, the site."""
+"""What a release has beside the package: versions that agree, workflows, the conda recipe, scripts,
+the site."""
 
 import json
 import re
@@ -16,7 +17,9 @@ import recdf as rd
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-PYTHONS = [one.rpartition(" ")[2] for one in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]
+PYTHONS = [
+    one.rpartition(" ")[2] for one in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", one)
+]
 
 
 def read_yaml(path):
@@ -38,7 +41,9 @@ def test_all_has_every_extra_of_users_but_spark():
     (whole,) = extras["all"]
     named = set(re.fullmatch(r"recdf\[(.*)\]", whole)[1].split(","))
     of_users = {name for name in extras if not name.startswith("spark")}
-    assert named == of_users - {"all", "test", "browser", "docs", "lint"}, "a new extra of users stands in all, too"
+    assert named == of_users - {"all", "test", "browser", "docs", "lint"}, (
+        "a new extra of users stands in all, too"
+    )
 
 
 def test_the_conda_recipe_asks_for_what_the_package_asks_for():
@@ -52,7 +57,8 @@ def test_the_conda_recipe_asks_for_what_the_package_asks_for():
     assert "hatchling >=1.24" in read_yaml(".ci/conda/recipe.yaml")["requirements"]["host"]
 
 
-# ------------------------------------------------------------------------------------------ workflows
+# ------------------------------------------------------------------------------------------
+# workflows
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
@@ -66,8 +72,12 @@ def test_a_workflow_is_one(path):
         assert {job.get("needs", name)} <= set(found["jobs"])
         for step in job["steps"]:
             assert ("uses" in step) != ("run" in step), step
-            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "actions/checkout@v1")), step
-            for script in re.findall(r"(?:bash|python) ((?:\.ci|docs)/[\w.]+)", step.get("run", "")):
+            assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "actions/checkout@v1")), (
+                step
+            )
+            for script in re.findall(
+                r"(?:bash|python) ((?:\.ci|docs)/[\w.]+)", step.get("run", "")
+            ):
                 assert (ROOT / script).exists(), script
 
 
@@ -76,27 +86,36 @@ def test_the_suite_runs_on_every_system_and_python():
     matrix = jobs["suite"]["strategy"]["matrix"]
     assert [one.partition("-")[0] for one in matrix["os"]] == ["ubuntu", "macos", "windows"]
     assert matrix["python"] == PYTHONS
-    lowest = re.search(r"install --quiet (pandas==.*?) \"", (ROOT / ".ci/run").read_text(encoding="utf-8"))[1]
+    lowest = re.search(
+        r"install --quiet (pandas==.*?) \"", (ROOT / ".ci/run").read_text(encoding="utf-8")
+    )[1]
     assert [one["versions"] for one in matrix["include"]] == [lowest]
-    assert [step["run"] for step in jobs["all-checks"]["steps"] if "run" in step] == ["bash .ci/run"]
+    assert [step["run"] for step in jobs["all-checks"]["steps"] if "run" in step] == [
+        "bash .ci/run"
+    ]
 
 
 # ------------------------------------------------------------------------------------------ scripts
 
 SCRIPTS = [path for path in sorted((ROOT / ".ci").iterdir()) if path.is_file()]
-needs_bash = pytest.mark.skipif(not shutil.which("bash") or not shutil.which("git"), reason="needs bash and git")
+needs_bash = pytest.mark.skipif(
+    not shutil.which("bash") or not shutil.which("git"), reason="needs bash and git"
+)
 
 
 @needs_bash
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_a_script_is_one_of_bash(path):
     assert path.read_text(encoding="utf-8").startswith("#!/usr/bin/env bash\n")
-    assert subprocess.run(["bash", "-n", path.relative_to(ROOT).as_posix()], cwd=ROOT).returncode == 0
+    assert (
+        subprocess.run(["bash", "-n", path.relative_to(ROOT).as_posix()], cwd=ROOT).returncode == 0
+    )
 
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A repository with what a release looks at, and a wheel that is always right; `release` runs the script there."""
+    """A repository with what a release looks at, and a wheel that is always right; `release` runs
+    the script there."""
     for name in ("HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     for name in ("GIT_AUTHOR", "GIT_COMMITTER"):
@@ -126,7 +145,11 @@ def checkout(tmp_path, monkeypatch):
             git("add", "-A")
             git("commit", "-q", "--allow-empty", "-m", "x")
         done = subprocess.run(
-            ["bash", ".ci/release", "--check"], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
+            ["bash", ".ci/release", "--check"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
         )
         return done.returncode, done.stdout + done.stderr
 
@@ -168,14 +191,19 @@ def test_a_release_stops_at_what_is_wrong(checkout, change, commit, words):
 def test_a_release_does_nothing_that_nobody_confirms(checkout):
     checkout()
     done = subprocess.run(
-        ["bash", ".ci/release"], cwd=checkout.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["bash", ".ci/release"],
+        cwd=checkout.folder,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
     assert (done.returncode, "nobody is at a terminal" in done.stderr) == (1, True)
     tags = subprocess.run(["git", "tag"], cwd=checkout.folder, capture_output=True, text=True)
     assert tags.stdout == ""
 
 
-# ------------------------------------------------------------------------------------------ the site of all versions
+# ------------------------------------------------------------------------------------------ the
+# site of all versions
 
 SITE = runpy.run_path(str(ROOT / "docs/publish.py"))
 
@@ -187,8 +215,10 @@ def test_the_newest_version_that_is_no_early_one_is_stable(tmp_path):
     assert SITE["write_switcher"](tmp_path, "https://example.org/recdf") == "0.10.0"
     entries = json.loads((tmp_path / "switcher.json").read_text(encoding="utf-8"))
     assert [(one["version"], one["url"].rpartition("recdf")[2]) for one in entries] == [
-        ("0.10.1rc1", "/0.10.1rc1/"), ("0.10.0", "/stable/"), ("0.9.0", "/0.9.0/"),
-    ]  # fmt: skip
+        ("0.10.1rc1", "/0.10.1rc1/"),
+        ("0.10.0", "/stable/"),
+        ("0.9.0", "/0.9.0/"),
+    ]
     assert [one["version"] for one in entries if one.get("preferred")] == ["0.10.0"]
     assert 'url=stable/"' in (tmp_path / "index.html").read_text(encoding="utf-8")
 

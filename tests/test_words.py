@@ -1,4 +1,5 @@
-"""One word for one thing: the signatures of all public functions hold the table "Arguments" of docs/design.md."""
+"""One word for one thing: the signatures of all public functions hold the table "Arguments" of
+docs/design.md."""
 
 import inspect
 import re
@@ -12,7 +13,8 @@ NO_DEFAULT = inspect.Parameter.empty
 
 
 def public_functions():
-    """Every public function and metric, and the methods of public classes, by the name that users write."""
+    """Every public function and metric, and the methods of public classes, by the name that users
+    write."""
     found = {f"rd.{name}": getattr(rd, name) for name in rd.__all__}
     for space in ("experiments", "ope", "logs", "diagnostics", "plot", "spark", "dask", "engines"):
         module = getattr(rd, space)
@@ -35,7 +37,8 @@ NOT_USED = {
     "method": "correction=, interval=, estimators= or test=",
     "sample_weight_col": "weight_col=",
     "weights_col": "weight_col=",
-    "unit": "unit_col= (who is counted once), slate_col= (what is a slate) or cluster= (what varies together)",
+    "unit": "unit_col= (who is counted once), slate_col= (what is a slate) or cluster= (what "
+    "varies together)",
     "units": "unit_col=",
     "alpha": "confidence=",
     "n_boot": "n_resamples=",
@@ -53,7 +56,10 @@ REASONS = {
     ("rd.experiments.plan_comparison", "alpha"): "a plan is about its error rates, alpha and power",
     ("rd.gate", "alpha"): "a gate is about its error rate",
     ("rd.diagnostics.gate", "alpha"): "a gate is about its error rate",
-    ("rd.experiments.interleave", "method"): "the literature calls the ways of mixing lists methods",
+    (
+        "rd.experiments.interleave",
+        "method",
+    ): "the literature calls the ways of mixing lists methods",
     ("rd.popularity", "unit"): "what popularity is counted in: a share, a count or a rank",
     ("rd.summarize", "alpha"): "the literature calls this parameter of the risk so",
     ("rd.a_ndcg", "alpha"): "the literature calls this parameter of α-NDCG so",
@@ -63,16 +69,20 @@ REASONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_word_for_one_thing(name):
     for word in SIGNATURES[name]:
-        assert word not in NOT_USED or (name, word) in REASONS, f"{name}: {word}= is {NOT_USED.get(word)}"
+        assert word not in NOT_USED or (name, word) in REASONS, (
+            f"{name}: {word}= is {NOT_USED.get(word)}"
+        )
 
 
 def is_frame_of_baseline(name, parameter):
-    """Whether `base` is an optional frame, or the first argument of a metric that compares with one."""
+    """Whether `base` is an optional frame, or the first argument of a metric that compares with
+    one."""
     compares = name in ("rd.unexpectedness", "rd.overlap", "rd.least_promoted")
     return parameter.default is None or (compares and parameter.default is NO_DEFAULT)
 
 
-# What a word means, told by its defaults: a function in which it has another one uses it for another thing.
+# What a word means, told by its defaults: a function in which it has another one uses it for
+# another thing.
 DEFAULTS = {
     "users": {"true", None},
     "user_col": {"user_id", None},  # None: the key that the table records
@@ -97,7 +107,11 @@ def test_a_word_has_one_default(word):
     for name, parameters in SIGNATURES.items():
         if word in parameters:
             default = parameters[word].default
-            required = {NO_DEFAULT} if parameters[word].kind is not inspect.Parameter.KEYWORD_ONLY else set()
+            required = (
+                {NO_DEFAULT}
+                if parameters[word].kind is not inspect.Parameter.KEYWORD_ONLY
+                else set()
+            )
             assert default in DEFAULTS[word] | required, f"{name}({word}={default!r})"
 
 
@@ -109,7 +123,9 @@ def test_base_is_a_frame_of_recommendations():
 def test_frames_come_first_then_metrics_then_k():
     order = ["true", "pred", "metrics", "k"]
     for name, parameters in SIGNATURES.items():
-        by_place = [one for one, p in parameters.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+        by_place = [
+            one for one, p in parameters.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY
+        ]
         if {"true", "pred"} <= {*by_place}:
             known = [one for one in by_place if one in order]
             assert known == [one for one in order if one in known], f"{name}{tuple(by_place)}"
@@ -120,9 +136,11 @@ def test_columns_are_named_by_words_that_say_so():
     """A parameter that ends in _column or begins with col_ would be a second way to say _col."""
     for name, parameters in SIGNATURES.items():
         odd = [one for one in parameters if re.search(r"_column$|^col_|_name$", one)]
-        assert odd == [] or (name[-9:], odd) == ("from_dict", ["value_name"]) or name == "rd.logs.from_sparse", (
-            f"{name}: {odd}"
-        )
+        assert (
+            odd == []
+            or (name[-9:], odd) == ("from_dict", ["value_name"])
+            or name == "rd.logs.from_sparse"
+        ), f"{name}: {odd}"
 
 
 def test_old_words_are_in_no_signature():
@@ -136,6 +154,8 @@ def test_old_words_are_in_no_signature():
 def test_the_page_lists_these_words():
     page = (Path(__file__).parents[1] / "docs/design.md").read_text(encoding="utf-8")
     table = page.partition("## Arguments")[2].partition("\n## ")[0]
-    words = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.+?) \|", table, flags=re.M)))) - {"..._col"}
+    words = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.+?) \|", table, flags=re.M)))) - {
+        "..._col"
+    }
     used = {word for parameters in SIGNATURES.values() for word in parameters}
     assert words <= used

@@ -1,4 +1,5 @@
-"""evidently: the rows of a user with their labels and ranks, in one frame; it gives means, over users with a label."""
+"""evidently: the rows of a user with their labels and ranks, in one frame; it gives means, over
+users with a label."""
 
 from __future__ import annotations
 
@@ -13,14 +14,22 @@ def evidently_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Mea
     from evidently.legacy.pipeline.column_mapping import ColumnMapping
     from evidently.legacy.report import Report
 
-    rows = ranked(pred).merge(with_relevance(true), on=["user_id", "item_id"], how="left").fillna({"relevance": 0})
+    rows = (
+        ranked(pred)
+        .merge(with_relevance(true), on=["user_id", "item_id"], how="left")
+        .fillna({"relevance": 0})
+    )
     rows = rows.rename(columns={"rank": "prediction", "relevance": "target"})
     columns = ColumnMapping(recommendations_type="rank", user_id="user_id", item_id="item_id")
     own = {
-        "precision": metrics.PrecisionTopKMetric, "recall": metrics.RecallTopKMetric, "mapr": metrics.MAPKMetric,
-        "f1": metrics.FBetaTopKMetric, "ndcg": metrics.NDCGKMetric, "mrr": metrics.MRRKMetric,
+        "precision": metrics.PrecisionTopKMetric,
+        "recall": metrics.RecallTopKMetric,
+        "mapr": metrics.MAPKMetric,
+        "f1": metrics.FBetaTopKMetric,
+        "ndcg": metrics.NDCGKMetric,
+        "mrr": metrics.MRRKMetric,
         "hitrate": metrics.HitRateKMetric,
-    }  # fmt: skip
+    }
     means = {}
     for k in ks:
         report = Report(metrics=[metric(k=k) for metric in own.values()])

@@ -13,9 +13,12 @@ from .record import Means, Values
 
 
 def module_of(package: str, file: str) -> Any:
-    """Import one file of a package alone, where the package imports what its metrics do not need."""
+    """Import one file of a package alone, where the package imports what its metrics do not
+    need."""
     found = importlib.util.find_spec(package)
-    spec = importlib.util.spec_from_file_location(f"{package}_{Path(file).stem}", Path(found.origin).parent / file)
+    spec = importlib.util.spec_from_file_location(
+        f"{package}_{Path(file).stem}", Path(found.origin).parent / file
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -24,7 +27,8 @@ def module_of(package: str, file: str) -> Any:
 def ranked(pred: Any) -> Any:
     """Rows in rank order, with a column `rank`, for the libraries that read the one or the other.
 
-    The benchmark gives scores alone, and the ranks are part of the conversion; rows already in order are not sorted.
+    The benchmark gives scores alone, and the ranks are part of the conversion; rows already in
+    order are not sorted.
     """
     if "rank" in pred.columns:
         return pred.sort_values(["user_id", "rank"], kind="stable")
@@ -70,5 +74,8 @@ def with_relevance(true: Any) -> Any:
 
 
 def mean(values: Values) -> Means:
-    """For libraries that leave the mean to the caller: the plain mean over the users they report."""
-    return {name: sum(by_user.values()) / len(by_user) for name, by_user in values.items() if by_user}
+    """For libraries that leave the mean to the caller: the plain mean over the users they
+    report."""
+    return {
+        name: sum(by_user.values()) / len(by_user) for name, by_user in values.items() if by_user
+    }

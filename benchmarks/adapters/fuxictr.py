@@ -1,4 +1,5 @@
-"""FuxiCTR: the rows of a user with their labels; its functions are called for a group at a time, as it does itself."""
+"""FuxiCTR: the rows of a user with their labels; its functions are called for a group at a time, as
+it does itself."""
 
 from __future__ import annotations
 
@@ -11,7 +12,11 @@ from .record import Adapter, Means, Values
 
 def fuxictr_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
     metrics = module_of("fuxictr", "metrics.py")
-    rows = ranked(pred).merge(with_relevance(true), on=["user_id", "item_id"], how="left").fillna({"relevance": 0})
+    rows = (
+        ranked(pred)
+        .merge(with_relevance(true), on=["user_id", "item_id"], how="left")
+        .fillna({"relevance": 0})
+    )
     values: Values = defaultdict(dict)
     weighted = []
     for user, group in rows.groupby("user_id"):
@@ -22,7 +27,9 @@ def fuxictr_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means
         values["mrr"][user] = metrics.MRR(label, score)
         for k in ks:
             values[f"ndcg@{k}"][user] = metrics.NDCG(k)(group["relevance"].to_numpy(), score)
-    return dict(values), mean(values) | {"auc[gAUC]": sum(a for a, _ in weighted) / sum(n for _, n in weighted)}
+    return dict(values), mean(values) | {
+        "auc[gAUC]": sum(a for a, _ in weighted) / sum(n for _, n in weighted)
+    }
 
 
 ADAPTERS = {"fuxictr": Adapter("fuxictr", fuxictr_accuracy, judged=True)}

@@ -1,4 +1,5 @@
-"""implicit: its evaluation asks a model for recommendations, and gets here those that were logged."""
+"""implicit: its evaluation asks a model for recommendations, and gets here those that were
+logged."""
 
 from __future__ import annotations
 
@@ -12,12 +13,15 @@ from .record import Adapter, Means, Values
 
 
 class LoggedModel:
-    """A model that recommends the logged lists; the end of a short list is padded with an item that is none."""
+    """A model that recommends the logged lists; the end of a short list is padded with an item that
+    is none."""
 
     def __init__(self, ids: np.ndarray) -> None:
         self.ids = ids
 
-    def recommend(self, users: Any, user_items: Any, N: int = 10, **_: Any) -> tuple[np.ndarray, np.ndarray]:
+    def recommend(
+        self, users: Any, user_items: Any, N: int = 10, **_: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
         ids = np.full((len(users), N), -1, np.int32)
         found = self.ids[users, :N]
         ids[:, : found.shape[1]] = found
@@ -39,7 +43,9 @@ def implicit_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Mean
     ids[pd.Index(users).get_indexer(shown["user_id"]), shown["rank"] - 1] = shown["item_id"]
     means = {}
     for k in ks:
-        found = ranking_metrics_at_k(LoggedModel(ids), csr_matrix(shape), test, K=k, show_progress=False)
+        found = ranking_metrics_at_k(
+            LoggedModel(ids), csr_matrix(shape), test, K=k, show_progress=False
+        )
         names = {"precision": "precision", "map": "mapr", "ndcg": "ndcg", "auc": "auc"}
         means |= {f"{ours}@{k}": float(found[theirs]) for theirs, ours in names.items()}
     return {}, means

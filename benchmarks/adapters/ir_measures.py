@@ -45,11 +45,18 @@ def ir_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
 
     qrels, run = ir_frames(true, pred)
     measures = ir_cut_measures(ks)
-    if qrels["query_id"].str.isdigit().all():  # gdeval, the program behind these two, reads numbers only
+    if (
+        qrels["query_id"].str.isdigit().all()
+    ):  # gdeval, the program behind these two, reads numbers only
         measures |= {ERR @ k: f"err@{k}" for k in ks}
         measures |= {nDCG(dcg="exp-log2") @ k: f"ndcg[dcg=exp-log2]@{k}" for k in ks}
     measures |= {AP: "mapr", RR: "mrr", nDCG: "ndcg", Rprec: "rprecision", Bpref: "bpref"}
-    measures |= {SetP: "precision[set]", SetR: "recall", SetF: "f1[set]", RBP(rel=1, p=0.8): "rbp[p=0.8]"}
+    measures |= {
+        SetP: "precision[set]",
+        SetR: "recall",
+        SetF: "f1[set]",
+        RBP(rel=1, p=0.8): "rbp[p=0.8]",
+    }
     return ir_values(qrels, run, measures)
 
 
@@ -67,5 +74,7 @@ def ir_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
 
 
 ADAPTERS = {
-    "ir_measures": Adapter("ir_measures", ir_accuracy, ir_six, ir_beyond, judged=True, module="ir_measures"),
+    "ir_measures": Adapter(
+        "ir_measures", ir_accuracy, ir_six, ir_beyond, judged=True, module="ir_measures"
+    ),
 }

@@ -14,13 +14,17 @@ def lenskit_run(true: Any, pred: Any, metrics: dict[str, Any]) -> tuple[Values, 
     from lenskit.data import ItemListCollection
     from lenskit.metrics import MeasurementCollector
 
-    outputs = ItemListCollection.from_df(ranked(pred)[["user_id", "item_id", "score", "rank"]], "user_id")
+    outputs = ItemListCollection.from_df(
+        ranked(pred)[["user_id", "item_id", "score", "rank"]], "user_id"
+    )
     test = ItemListCollection.from_df(true, "user_id")
     collector = MeasurementCollector()
     for name, metric in metrics.items():
         collector.add_metric(metric, name)
     run = collector.measure_run(outputs, test)
-    values = {name: run.list_metrics[name].to_dict() for name in metrics if name in run.list_metrics}
+    values = {
+        name: run.list_metrics[name].to_dict() for name in metrics if name in run.list_metrics
+    }
     means = {name.removesuffix(".mean"): value for name, value in run.summary_metrics.items()}
     return values, {name: float(value) for name, value in means.items() if name in metrics}
 
@@ -61,33 +65,49 @@ def lenskit_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means
 
 
 def lenskit_of_empty_lists(users: set[Any], ks: list[int]) -> Values:
-    """Average precision of users with truth and an empty list, which a frame of recommendations cannot hold."""
+    """Average precision of users with truth and an empty list, which a frame of recommendations
+    cannot hold."""
     from lenskit.data import ItemList
 
-    nothing, truth = ItemList(item_ids=np.array([], np.int64), ordered=True), ItemList(item_ids=np.array([1]))
+    nothing, truth = (
+        ItemList(item_ids=np.array([], np.int64), ordered=True),
+        ItemList(item_ids=np.array([1])),
+    )
     return {
-        f"mapr[empty list]@{k}": {user: lenskit_map([k])[f"mapr@{k}"].measure_list(nothing, truth) for user in users}
+        f"mapr[empty list]@{k}": {
+            user: lenskit_map([k])[f"mapr@{k}"].measure_list(nothing, truth) for user in users
+        }
         for k in ks
     }
 
 
 def lenskit_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
-    """Gini counts over the catalogue and whatever else is shown: LensKit refuses an item that it does not know."""
+    """Gini counts over the catalogue and whatever else is shown: LensKit refuses an item that it
+    does not know."""
     from lenskit.data import DatasetBuilder, Vocabulary
     from lenskit.metrics import ILS, Entropy, ExposureGini, ListGini, LogRankWeight
 
     builder, catalogue = DatasetBuilder(), tables.items["item_id"].tolist()
     builder.add_entities("item", catalogue)
-    builder.add_list_attribute("item", "category", catalogue, [[name] for name in tables.items["category"]])
+    builder.add_list_attribute(
+        "item", "category", catalogue, [[name] for name in tables.items["category"]]
+    )
     dataset, items = builder.build(), Vocabulary(sorted({*catalogue, *tables.pred["item_id"]}))
     metrics = {}
     for k in ks:
-        metrics |= {f"ils[category]@{k}": ILS(dataset, "category", k), f"gini@{k}": ListGini(k, items=items)}
+        metrics |= {
+            f"ils[category]@{k}": ILS(dataset, "category", k),
+            f"gini@{k}": ListGini(k, items=items),
+        }
         metrics[f"category_entropy@{k}"] = Entropy(dataset, "category", k)
-        metrics[f"gini[exposure, offset=1]@{k}"] = ExposureGini(k, items=items, weight=LogRankWeight(offset=1))
+        metrics[f"gini[exposure, offset=1]@{k}"] = ExposureGini(
+            k, items=items, weight=LogRankWeight(offset=1)
+        )
     return lenskit_run(tables.true, tables.pred, metrics)
 
 
 ADAPTERS = {
-    "lenskit": Adapter("lenskit", lenskit_accuracy, lenskit_six, lenskit_beyond, module="lenskit.metrics"),
+    "lenskit": Adapter(
+        "lenskit", lenskit_accuracy, lenskit_six, lenskit_beyond, module="lenskit.metrics"
+    ),
 }

@@ -1,4 +1,5 @@
-"""LightFM: its evaluation asks a model for the rank of every item of the truth, from 0; here those of the lists."""
+"""LightFM: its evaluation asks a model for the rank of every item of the truth, from 0; here those
+of the lists."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def lightfm_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means
 
     users = pd.Index(sorted(set(true["user_id"])))
     n_items = 1 + int(max(true["item_id"].max(), pred["item_id"].max()))
-    rows = true.merge(ranked(pred)[["user_id", "item_id", "rank"]], on=["user_id", "item_id"], how="left")
+    rows = true.merge(
+        ranked(pred)[["user_id", "item_id", "rank"]], on=["user_id", "item_id"], how="left"
+    )
     at = (users.get_indexer(rows["user_id"]), rows["item_id"].to_numpy())
     shape = len(users), n_items
     test = csr_matrix((np.ones(len(rows), np.float32), at), shape)
@@ -42,7 +45,9 @@ def lightfm_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means
     values["mrr"] = evaluation.reciprocal_rank(model, test)
     if rows["rank"].notna().all() and ranked(pred).groupby("user_id").size().eq(n_items).all():
         values["auc"] = evaluation.auc_score(model, test)
-    named = {name: dict(zip(users, map(float, found), strict=True)) for name, found in values.items()}
+    named = {
+        name: dict(zip(users, map(float, found), strict=True)) for name, found in values.items()
+    }
     return named, {name: float(np.mean(found, dtype=np.float64)) for name, found in values.items()}
 
 

@@ -11,7 +11,9 @@ from .record import Adapter, Means, Values
 def pytrec_eval_values(true: Any, pred: Any, names: dict[str, str]) -> Values:
     import pytrec_eval
 
-    evaluator = pytrec_eval.RelevanceEvaluator(nested(with_relevance(true), "relevance"), set(names))
+    evaluator = pytrec_eval.RelevanceEvaluator(
+        nested(with_relevance(true), "relevance"), set(names)
+    )
     by_user = evaluator.evaluate(nested(pred, "score"))
     return {
         name: {user: row[measure] for user, row in by_user.items()}
@@ -33,23 +35,50 @@ def pytrec_eval_answers(names: dict[str, str]) -> dict[str, str]:
 
 def pytrec_eval_six(true: Any, pred: Any, ks: list[int]) -> Means:
     cuts = ",".join(map(str, ks))
-    cut = {"P": "precision", "recall": "recall", "ndcg_cut": "ndcg", "map_cut": "mapr", "success": "hitrate"}
+    cut = {
+        "P": "precision",
+        "recall": "recall",
+        "ndcg_cut": "ndcg",
+        "map_cut": "mapr",
+        "success": "hitrate",
+    }
     names = {f"{measure}.{cuts}": name for measure, name in cut.items()} | {"recip_rank": "mrr"}
     return mean(pytrec_eval_values(true, pred, names))
 
 
 def pytrec_eval_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
     cuts = ",".join(map(str, ks))
-    cut = {"P": "precision", "recall": "recall", "ndcg_cut": "ndcg", "map_cut": "mapr", "success": "hitrate"}
+    cut = {
+        "P": "precision",
+        "recall": "recall",
+        "ndcg_cut": "ndcg",
+        "map_cut": "mapr",
+        "success": "hitrate",
+    }
     names = {f"{measure}.{cuts}": name for measure, name in cut.items()}
-    names |= {"recip_rank": "mrr", "map": "mapr", "ndcg": "ndcg", "Rprec": "rprecision", "bpref": "bpref"}
-    names |= {"set_P": "precision[set]", "set_recall": "recall", "set_F": "f1[set]", "num_rel_ret": "hits"}
+    names |= {
+        "recip_rank": "mrr",
+        "map": "mapr",
+        "ndcg": "ndcg",
+        "Rprec": "rprecision",
+        "bpref": "bpref",
+    }
+    names |= {
+        "set_P": "precision[set]",
+        "set_recall": "recall",
+        "set_F": "f1[set]",
+        "num_rel_ret": "hits",
+    }
     values = pytrec_eval_values(true, pred, names)
     return values, mean(values)
 
 
 ADAPTERS = {
     "pytrec_eval": Adapter(
-        "pytrec_eval-terrier", pytrec_eval_accuracy, pytrec_eval_six, judged=True, module="pytrec_eval"
+        "pytrec_eval-terrier",
+        pytrec_eval_accuracy,
+        pytrec_eval_six,
+        judged=True,
+        module="pytrec_eval",
     ),
 }

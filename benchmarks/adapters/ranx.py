@@ -17,21 +17,36 @@ def ranx_evaluate(true: Any, pred: Any, names: dict[str, str]) -> tuple[Values, 
     run = Run.from_df(ranx_ids(pred), score_col="score", **columns)
     means = evaluate(qrels, run, list(names), make_comparable=True)
     means = means if isinstance(means, dict) else {next(iter(names)): means}
-    return {names[m]: dict(scores) for m, scores in run.scores.items()}, {names[m]: float(v) for m, v in means.items()}
+    return {names[m]: dict(scores) for m, scores in run.scores.items()}, {
+        names[m]: float(v) for m, v in means.items()
+    }
 
 
 def ranx_ids(frame: Any) -> Any:
     """ranx accepts string ids of dtype object alone."""
-    return frame.assign(**{name: frame[name].astype(str).astype(object) for name in ("user_id", "item_id")})
+    return frame.assign(
+        **{name: frame[name].astype(str).astype(object) for name in ("user_id", "item_id")}
+    )
 
 
 def ranx_six(true: Any, pred: Any, ks: list[int]) -> Means:
-    own = {"map": "mapr", "hit_rate": "hitrate", **{name: name for name in ("precision", "recall", "ndcg", "mrr")}}
-    return ranx_evaluate(true, pred, {f"{m}@{k}": f"{name}@{k}" for k in ks for m, name in own.items()})[1]
+    own = {
+        "map": "mapr",
+        "hit_rate": "hitrate",
+        **{name: name for name in ("precision", "recall", "ndcg", "mrr")},
+    }
+    return ranx_evaluate(
+        true, pred, {f"{m}@{k}": f"{name}@{k}" for k in ks for m, name in own.items()}
+    )[1]
 
 
 def ranx_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
-    own = {"map": "mapr", "hit_rate": "hitrate", "ndcg_burges": "ndcg[burges]", "dcg_burges": "dcg[burges]"}
+    own = {
+        "map": "mapr",
+        "hit_rate": "hitrate",
+        "ndcg_burges": "ndcg[burges]",
+        "dcg_burges": "dcg[burges]",
+    }
     own |= {name: name for name in ("precision", "recall", "f1", "hits", "ndcg", "dcg", "mrr")}
     names = {f"{m}@{k}": f"{name}@{k}" for k in ks for m, name in own.items()}
     names |= {"r-precision": "rprecision", "rbp.80": "rbp[p=0.8]", "bpref": "bpref"}

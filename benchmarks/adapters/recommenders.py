@@ -10,11 +10,18 @@ from .frames import mean, top, with_relevance
 from .record import Adapter, Means, Tables, Values
 
 
-def recommenders_means(true: Any, pred: Any, calls: dict[str, tuple[str, dict[str, Any]]], ks: list[int]) -> Means:
+def recommenders_means(
+    true: Any, pred: Any, calls: dict[str, tuple[str, dict[str, Any]]], ks: list[int]
+) -> Means:
     from recommenders.evaluation import python_evaluation as evaluation
 
     evaluation._get_reciprocal_rank.cache_clear()  # else a second run is answered from memory
-    columns = {"col_user": "user_id", "col_item": "item_id", "col_rating": "relevance", "col_prediction": "score"}
+    columns = {
+        "col_user": "user_id",
+        "col_item": "item_id",
+        "col_rating": "relevance",
+        "col_prediction": "score",
+    }
     true, pred = with_relevance(true), pred[["user_id", "item_id", "score"]]
     return {
         f"{name}@{k}": float(getattr(evaluation, function)(true, pred, k=k, **columns, **options))
@@ -46,7 +53,8 @@ def recommenders_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, 
 
 
 def recommenders_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
-    """These functions have no k: they get the first k. They refuse a recommendation that is already in the log."""
+    """These functions have no k: they get the first k. They refuse a recommendation that is already
+    in the log."""
     from recommenders.evaluation import python_evaluation as evaluation
 
     columns = {"col_user": "user_id", "col_item": "item_id"}
@@ -57,14 +65,26 @@ def recommenders_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
         reco = top(tables.pred, k)[["user_id", "item_id"]]
         hits = reco.merge(tables.true[["user_id", "item_id"]].assign(relevance=1), how="left")
         hits["relevance"] = hits["relevance"].fillna(0)
-        by_vector = {"item_sim_measure": "item_feature_vector", "item_feature_df": features, **columns}
+        by_vector = {
+            "item_sim_measure": "item_feature_vector",
+            "item_feature_df": features,
+            **columns,
+        }
         diversity = evaluation.user_diversity(tables.log, reco, **by_vector)
-        serendipity = evaluation.user_serendipity(tables.log, hits, col_relevance="relevance", **columns)
-        values[f"ild@{k}"] = dict(zip(diversity["user_id"], diversity["user_diversity"], strict=True))
-        values[f"serendipity@{k}"] = dict(zip(serendipity["user_id"], serendipity["user_serendipity"], strict=True))
+        serendipity = evaluation.user_serendipity(
+            tables.log, hits, col_relevance="relevance", **columns
+        )
+        values[f"ild@{k}"] = dict(
+            zip(diversity["user_id"], diversity["user_diversity"], strict=True)
+        )
+        values[f"serendipity@{k}"] = dict(
+            zip(serendipity["user_id"], serendipity["user_serendipity"], strict=True)
+        )
         means[f"surprisal@{k}"] = float(evaluation.novelty(tables.log, reco, **columns))
         means[f"coverage@{k}"] = float(evaluation.catalog_coverage(tables.log, reco, **columns))
-        means[f"entropy@{k}"] = float(evaluation.distributional_coverage(tables.log, reco, **columns))
+        means[f"entropy@{k}"] = float(
+            evaluation.distributional_coverage(tables.log, reco, **columns)
+        )
     return values, means | mean(values)
 
 

@@ -30,10 +30,11 @@ class Tables:
 class Adapter:
     """A library: its distribution, how it reads a frame, and what it computes.
 
-    `six` gives the global numbers of the six benchmark metrics (those that the library has), `accuracy` the values per
-    user and the global numbers of every metric it shares with `recdf`, `beyond` the same for metrics that need side
-    tables. `judged` tells that a row of `true` with relevance 0 is not relevant to the library. `module` is what a user
-    imports; the benchmark imports it before the clock starts.
+    `six` gives the global numbers of the six benchmark metrics (those that the library has),
+    `accuracy` the values per user and the global numbers of every metric it shares with `recdf`,
+    `beyond` the same for metrics that need side tables. `judged` tells that a row of `true` with
+    relevance 0 is not relevant to the library. `module` is what a user imports; the benchmark
+    imports it before the clock starts.
     """
 
     distribution: str

@@ -19,7 +19,9 @@ class RecpackMatrices:
         users, self.users = pd.factorize(pd.concat([true["user_id"], pred["user_id"]]))
         items, self.items = pd.factorize(pd.concat([true["item_id"], pred["item_id"]]))
         shape = len(self.users), len(self.items)
-        self.true = csr_matrix((true["user_id"].notna().to_numpy(float), (users[:n_true], items[:n_true])), shape)
+        self.true = csr_matrix(
+            (true["user_id"].notna().to_numpy(float), (users[:n_true], items[:n_true])), shape
+        )
         self.pred = csr_matrix((pred["score"].to_numpy(), (users[n_true:], items[n_true:])), shape)
 
     def measure(self, metric: Any) -> tuple[dict[Any, float], float]:
@@ -33,7 +35,12 @@ class RecpackMatrices:
 def recpack_six(true: Any, pred: Any, ks: list[int]) -> Means:
     import recpack.metrics as rp
 
-    own = {"precision": rp.PrecisionK, "recall": rp.RecallK, "ndcg": rp.NDCGK, "mrr": rp.ReciprocalRankK}
+    own = {
+        "precision": rp.PrecisionK,
+        "recall": rp.RecallK,
+        "ndcg": rp.NDCGK,
+        "mrr": rp.ReciprocalRankK,
+    }
     matrices = RecpackMatrices(true, pred)
     means = {}
     for name, metric in ((f"{name}@{k}", metric(k)) for k in ks for name, metric in own.items()):
@@ -45,11 +52,20 @@ def recpack_six(true: Any, pred: Any, ks: list[int]) -> Means:
 def recpack_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
     import recpack.metrics as rp
 
-    own = {"precision": rp.PrecisionK, "recall": rp.RecallK, "ndcg": rp.NDCGK, "mrr": rp.ReciprocalRankK}
+    own = {
+        "precision": rp.PrecisionK,
+        "recall": rp.RecallK,
+        "ndcg": rp.NDCGK,
+        "mrr": rp.ReciprocalRankK,
+    }
     own |= {"recall[calibrated]": rp.CalibratedRecallK, "dcg": rp.DCGK, "hits": rp.HitK}
     matrices = RecpackMatrices(true, pred)
-    measured = {f"{name}@{k}": matrices.measure(metric(k)) for k in ks for name, metric in own.items()}
-    return {name: values for name, (values, _) in measured.items()}, {name: m for name, (_, m) in measured.items()}
+    measured = {
+        f"{name}@{k}": matrices.measure(metric(k)) for k in ks for name, metric in own.items()
+    }
+    return {name: values for name, (values, _) in measured.items()}, {
+        name: m for name, (_, m) in measured.items()
+    }
 
 
 def recpack_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
@@ -68,5 +84,7 @@ def recpack_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
 
 
 ADAPTERS = {
-    "recpack": Adapter("recpack", recpack_accuracy, recpack_six, recpack_beyond, module="recpack.metrics"),
+    "recpack": Adapter(
+        "recpack", recpack_accuracy, recpack_six, recpack_beyond, module="recpack.metrics"
+    ),
 }

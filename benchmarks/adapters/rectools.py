@@ -56,8 +56,12 @@ def rectools_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
         values |= {
             f"surprisal@{k}": rt.MeanInvUserFreq(k=k).calc_per_user(pred, log),
             f"popularity@{k}": rt.AvgRecPopularity(k=k).calc_per_user(pred, log),
-            f"popularity[normalize=True]@{k}": rt.AvgRecPopularity(k=k, normalize=True).calc_per_user(pred, log),
-            f"ild[hamming]@{k}": rt.IntraListDiversity(k=k, distance_calculator=distance).calc_per_user(pred),
+            f"popularity[normalize=True]@{k}": rt.AvgRecPopularity(
+                k=k, normalize=True
+            ).calc_per_user(pred, log),
+            f"ild[hamming]@{k}": rt.IntraListDiversity(
+                k=k, distance_calculator=distance
+            ).calc_per_user(pred),
             f"serendipity@{k}": rt.Serendipity(k=k).calc_per_user(pred, true, log, catalogue),
             f"intersection@{k}": rt.Intersection(k=k).calc_per_user(pred, tables.base),
             f"user_coverage@{k}": rt.CoveredUsers(k=k).calc_per_user(pred, true),
@@ -65,11 +69,15 @@ def rectools_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
             f"mcc@{k}": rt.MCC(k=k).calc_per_user(pred, true, catalogue),
         }
         means[f"coverage@{k}"] = float(rt.CatalogCoverage(k=k).calc(pred, catalogue))
-        means[f"coverage[normalize=True]@{k}"] = rt.CatalogCoverage(k=k, normalize=True).calc(pred, catalogue)
+        means[f"coverage[normalize=True]@{k}"] = rt.CatalogCoverage(k=k, normalize=True).calc(
+            pred, catalogue
+        )
     means |= {name: float(series.mean()) for name, series in values.items()}
     return {name: series.to_dict() for name, series in values.items()}, means
 
 
 ADAPTERS = {
-    "rectools": Adapter("rectools", rectools_accuracy, rectools_six, rectools_beyond, module="rectools.metrics"),
+    "rectools": Adapter(
+        "rectools", rectools_accuracy, rectools_six, rectools_beyond, module="rectools.metrics"
+    ),
 }

@@ -22,7 +22,9 @@ REPLAY_NAMES = {
 }
 
 
-def replay_call(classes: list[str], tables: Tables, ks: list[int], per_user: bool = False) -> dict[str, Any]:
+def replay_call(
+    classes: list[str], tables: Tables, ks: list[int], per_user: bool = False
+) -> dict[str, Any]:
     import replay.metrics as rp
 
     mode = {"mode": rp.PerUser()} if per_user else {}
@@ -38,11 +40,16 @@ def replay_call(classes: list[str], tables: Tables, ks: list[int], per_user: boo
 
 
 def replay_six(true: Any, pred: Any, ks: list[int]) -> Means:
-    return replay_call(["Precision", "Recall", "NDCG", "MAP", "MRR", "HitRate"], Tables(true, pred), ks)
+    return replay_call(
+        ["Precision", "Recall", "NDCG", "MAP", "MRR", "HitRate"], Tables(true, pred), ks
+    )
 
 
 def replay_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
-    classes, tables = ["Precision", "Recall", "NDCG", "MAP", "MRR", "HitRate", "RocAuc"], Tables(true, pred)
+    classes, tables = (
+        ["Precision", "Recall", "NDCG", "MAP", "MRR", "HitRate", "RocAuc"],
+        Tables(true, pred),
+    )
     return replay_call(classes, tables, ks, per_user=True), replay_call(classes, tables, ks)
 
 
@@ -69,7 +76,14 @@ def read_polars(path: str, **options: Any) -> Any:
 
 ADAPTERS = {
     "replay": Adapter(
-        "replay-rec", replay_accuracy, replay_six, replay_beyond, read=read_polars, module="replay.metrics"
+        "replay-rec",
+        replay_accuracy,
+        replay_six,
+        replay_beyond,
+        read=read_polars,
+        module="replay.metrics",
     ),
-    "replay_pandas": Adapter("replay-rec", replay_accuracy, replay_six, replay_beyond, module="replay.metrics"),
+    "replay_pandas": Adapter(
+        "replay-rec", replay_accuracy, replay_six, replay_beyond, module="replay.metrics"
+    ),
 }

@@ -19,7 +19,11 @@ def rs_metrics_six(true: Any, pred: Any, ks: list[int]) -> Means:
     from rs_metrics import metrics
 
     relevant, shown = rs_metrics_lists(true, pred)
-    return {f"{name}@{k}": float(getattr(metrics, name)(relevant, shown, k=k)) for k in ks for name in SIX}
+    return {
+        f"{name}@{k}": float(getattr(metrics, name)(relevant, shown, k=k))
+        for k in ks
+        for name in SIX
+    }
 
 
 def rs_metrics_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
@@ -27,7 +31,13 @@ def rs_metrics_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Me
 
     relevant, shown = rs_metrics_lists(true, pred)
     values = {
-        f"{name}@{k}": dict(zip(relevant, getattr(metrics, name)(relevant, shown, k=k, apply_mean=False), strict=True))
+        f"{name}@{k}": dict(
+            zip(
+                relevant,
+                getattr(metrics, name)(relevant, shown, k=k, apply_mean=False),
+                strict=True,
+            )
+        )
         for k in ks
         for name in SIX
     }
@@ -40,7 +50,9 @@ def rs_metrics_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
     pred, log = ranked(tables.pred), tables.log
     by_category = tables.items.groupby("category")["item_id"].agg(set).tolist()
     aspects = dict.fromkeys(tables.true["user_id"].unique(), by_category)
-    shown = tables.true[tables.true["user_id"].isin(pred["user_id"])]  # a list without items fails in a_ndcg
+    shown = tables.true[
+        tables.true["user_id"].isin(pred["user_id"])
+    ]  # a list without items fails in a_ndcg
     means = {}
     for k in ks:
         means |= {
@@ -53,5 +65,7 @@ def rs_metrics_beyond(tables: Tables, ks: list[int]) -> tuple[Values, Means]:
 
 
 ADAPTERS = {
-    "rs_metrics": Adapter("rs_metrics", rs_metrics_accuracy, rs_metrics_six, rs_metrics_beyond, module="rs_metrics"),
+    "rs_metrics": Adapter(
+        "rs_metrics", rs_metrics_accuracy, rs_metrics_six, rs_metrics_beyond, module="rs_metrics"
+    ),
 }

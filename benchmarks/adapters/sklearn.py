@@ -10,7 +10,8 @@ from .record import Adapter, Means, Values
 
 
 def sklearn_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means]:
-    """scikit-learn scores a list of candidates: here the recommended items with their gains, 0 for a miss."""
+    """scikit-learn scores a list of candidates: here the recommended items with their gains, 0 for
+    a miss."""
     from sklearn.metrics import average_precision_score, dcg_score, ndcg_score, roc_auc_score
 
     judged = ranked(pred).merge(with_relevance(true), on=["user_id", "item_id"], how="left")
@@ -21,7 +22,9 @@ def sklearn_accuracy(true: Any, pred: Any, ks: list[int]) -> tuple[Values, Means
         if len(rows) > 1:  # ndcg_score refuses a single document
             for k in ks:
                 values[f"ndcg@{k}"][user] = ndcg_score([gains], [scores], k=k)
-                values[f"ndcg[ignore_ties=True]@{k}"][user] = ndcg_score([gains], [scores], k=k, ignore_ties=True)
+                values[f"ndcg[ignore_ties=True]@{k}"][user] = ndcg_score(
+                    [gains], [scores], k=k, ignore_ties=True
+                )
                 values[f"dcg@{k}"][user] = dcg_score([gains], [scores], k=k)
         if 0 < (gains > 0).sum() < len(rows):
             values["auc"][user] = roc_auc_score(gains > 0, scores)

@@ -13,9 +13,11 @@ from .record import Adapter
 
 
 def benchmark(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
-    """Seconds from loaded frames to numbers, each repetition, and the peak memory over the loaded frames.
+    """Seconds from loaded frames to numbers, each repetition, and the peak memory over the loaded
+    frames.
 
-    `pred` comes without its column `rank`: every library starts from the scores. Importing the library is timed apart.
+    `pred` comes without its column `rank`: every library starts from the scores. Importing the
+    library is timed apart.
     """
     if adapter.six is None:
         raise SystemExit(f"{adapter.distribution} has no benchmark")

@@ -1,8 +1,8 @@
 """The command `recdf`: files in, a table on the screen, parquet files out.
 
-Contract: `main(argv)` returns the exit code. Results go to stdout. A problem is one line on stderr and exit code 2 (or
-1 where the result is refused), and a warning of recdf is one line on stderr. The options are made from those of the
-functions and never written twice.
+Contract: `main(argv)` returns the exit code. Results go to stdout. A problem is one line on stderr
+and exit code 2 (or 1 where the result is refused), and a warning of recdf is one line on stderr.
+The options are made from those of the functions and never written twice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from . import (
     planning,
     reading_logs,
     reporting,
-)  # fmt: skip
+)
 from .arguments import Parser, add_file_formats, check_out, in_flags, with_formats
 from .evaluating import Unexpected
 from .option_files import add_config, with_files
@@ -54,7 +54,18 @@ from .output import RunRecord, add_output, can_be_retried, complain, fail_on
 __all__ = ["main", "run"]
 
 # Commands whose findings or verdicts may end them with code 1.
-VERDICTS = ("evaluate", "check", "audit", "compare", "experiment", "interleaved", "aa", "srm", "quantiles", "history")
+VERDICTS = (
+    "evaluate",
+    "check",
+    "audit",
+    "compare",
+    "experiment",
+    "interleaved",
+    "aa",
+    "srm",
+    "quantiles",
+    "history",
+)
 
 # Errors that tell of the call, of its files or of the machine.
 EXPECTED = (RecdfError, OSError, ValueError, TypeError, MemoryError, ImportError, pa.ArrowException)
@@ -71,15 +82,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: the result is sound. 1: it is refused, or there is a finding that `--fail-on` asks about. 2: the call or a
-        file is wrong. 4: the same call may work later, since room or memory ran out, or a file was moved while it was
-        read. Before 2 and 4, one line on stderr says what. 3: `recdf gate` is undecided. 130 after Ctrl-C, 143 after
-        SIGTERM, 129 after SIGHUP.
+        0: the result is sound. 1: it is refused, or there is a finding that `--fail-on` asks about.
+        2: the call or a file is wrong. 4: the same call may work later, since room or memory ran
+        out, or a file was moved while it was read. Before 2 and 4, one line on stderr says what. 3:
+        `recdf gate` is undecided. 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
     Examples
     --------
     >>> from recdf.cli import main
-    >>> main(["evaluate", "--true", "t.txt", "--pred", "p.txt", "-m", "ndcg@10"])  # and a line on stderr
+    >>> main(
+    ...     ["evaluate", "--true", "t.txt", "--pred", "p.txt", "-m", "ndcg@10"]
+    ... )  # and a line on stderr
     2
     """
     parser, commands = _parser()
@@ -105,7 +118,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 warnings.simplefilter("error", NoOverlapWarning)
             warnings.showwarning = partial(_show_warning, warnings.showwarning, given, seen)
             for old, new in given.parser.renamed(words).items():
-                warn_user(f"{old} is now {new}; the old name goes after one minor version", DeprecatedWarning)
+                warn_user(
+                    f"{old} is now {new}; the old name goes after one minor version",
+                    DeprecatedWarning,
+                )
             record = RunRecord(given, words)
             code = _run_command(given, record)
             code = code or fail_on(given, (("warning", str(message)) for message in seen))
@@ -113,17 +129,21 @@ def main(argv: Sequence[str] | None = None) -> int:
                 record.write(code)
             return code
     except OSError as error:
-        complain(f"recdf {command}: error: the record of the run cannot be written: {_one_line(error)}")
+        complain(
+            f"recdf {command}: error: the record of the run cannot be written: {_one_line(error)}"
+        )
         return 4
     except KeyboardInterrupt as stopped:
         return 128 + (stopped.args or [signal.SIGINT])[0]
 
 
 def run() -> None:
-    """Run the program `recdf`, and end with the exit code of `main`, whatever libraries do while the interpreter ends.
+    """Run the program `recdf`, and end with the exit code of `main`, whatever libraries do while
+    the interpreter ends.
 
-    The threads of Arrow may abort a process that ends soon after they started (seen with pyarrow 26: exit code 134
-    after a sound result). All files are closed and all output is written by then, so the process ends at once.
+    The threads of Arrow may abort a process that ends soon after they started (seen with pyarrow
+    26: exit code 134 after a sound result). All files are closed and all output is written by then,
+    so the process ends at once.
     """
     _open_streams()
     code = main()
@@ -134,7 +154,8 @@ def run() -> None:
 
 
 def _open_streams() -> None:
-    """Open what the caller has closed (`>&-`): else a file that is written would get the number of a stream.
+    """Open what the caller has closed (`>&-`): else a file that is written would get the number of
+    a stream.
 
     An ASCII terminal shows other letters as escapes.
     """
@@ -169,7 +190,10 @@ def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
         if isinstance(error, EXPECTED):
             changed = record.changed()
             moved = f" ({changed[0]} was moved or changed while it was read)" if changed else ""
-            what, code = f"error: {_one_line(error)}{moved}", 4 if changed or can_be_retried(error) else 2
+            what, code = (
+                f"error: {_one_line(error)}{moved}",
+                4 if changed or can_be_retried(error) else 2,
+            )
         else:  # a trace would end with 1, which says that the result was refused
             text = f"{type(error).__name__}: {' '.join(str(error).split())}"
             what, code = f"error: a defect of recdf: {text} (-v shows where)", 2
@@ -180,7 +204,8 @@ def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Make Ctrl-C, SIGTERM and SIGHUP end the command in order: temporary files go, and the old result is kept.
+    """Make Ctrl-C, SIGTERM and SIGHUP end the command in order: temporary files go, and the old
+    result is kept.
 
     A signal that the caller ignores, as `nohup` does with SIGHUP, stays ignored.
     """
@@ -189,7 +214,9 @@ def _ended_by_signals() -> Iterator[None]:
     def stop(number: int, _: object) -> None:
         for one in before:  # a second signal does not stop the cleaning up
             signal.signal(one, signal.SIG_IGN)
-        raise KeyboardInterrupt(number)  # code that cleans up after Ctrl-C cleans up after the others too
+        raise KeyboardInterrupt(
+            number
+        )  # code that cleans up after Ctrl-C cleans up after the others too
 
     with suppress(ValueError):  # not in the main thread, where no signal arrives
         for name in {"SIGINT", "SIGTERM", "SIGHUP"} & set(dir(signal)):
@@ -209,12 +236,25 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     parser.add_argument("--version", action="version", version=f"recdf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for add in (
-        evaluating.add_evaluate, evaluating.add_check, auditing.add_audit, reading_logs.add_impressions,
-        deciding.add_compare, deciding.add_experiment, gating.add_gate, diffing.add_diff,
-        experimenting.add_interleave, experimenting.add_interleaved, experimenting.add_aa, experimenting.add_srm,
-        experimenting.add_quantiles, planning.add_plan, histories.add_history,
-        estimating.add_ope, reporting.add_report, demo.add_demo,
-    ):  # fmt: skip
+        evaluating.add_evaluate,
+        evaluating.add_check,
+        auditing.add_audit,
+        reading_logs.add_impressions,
+        deciding.add_compare,
+        deciding.add_experiment,
+        gating.add_gate,
+        diffing.add_diff,
+        experimenting.add_interleave,
+        experimenting.add_interleaved,
+        experimenting.add_aa,
+        experimenting.add_srm,
+        experimenting.add_quantiles,
+        planning.add_plan,
+        histories.add_history,
+        estimating.add_ope,
+        reporting.add_report,
+        demo.add_demo,
+    ):
         add(commands)
     for name, command in commands.choices.items():
         add_config(command)
@@ -223,7 +263,8 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, Parser]]:
     return parser, commands.choices
 
 
-# ------------------------------------------------------------------------------------------ messages
+# ------------------------------------------------------------------------------------------
+# messages
 
 
 def _one_line(error: BaseException) -> str:
@@ -233,9 +274,14 @@ def _one_line(error: BaseException) -> str:
 
 
 def _show_warning(
-    usual: Callable[..., None], given: argparse.Namespace, seen: list[Warning | str],
-    message: Warning | str, category: type[Warning], *place: Any, **more: Any,
-) -> None:  # fmt: skip
+    usual: Callable[..., None],
+    given: argparse.Namespace,
+    seen: list[Warning | str],
+    message: Warning | str,
+    category: type[Warning],
+    *place: Any,
+    **more: Any,
+) -> None:
     """Print a warning of recdf as one line in the words of the command line, and remember it."""
     if not issubclass(category, RecdfWarning):
         usual(message, category, *place, **more)

@@ -24,9 +24,12 @@ from ..inputs.door import check_names_of_columns
 from ..inputs.options import NAMES, OPTIONS
 
 FILES_HELP = (
-    "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or qrels of TREC, ...; also "
-    ".csv.gz), a folder of such files, a quoted glob ('pred/*.parquet'), or an address (s3://, gs://, https://) that "
-    "fsspec reads; folders named day=2026-11-20 make a column. Ids in CSV files are integers where every file writes "
+    "A FILE is of a format that docs/files.md lists (.parquet, .csv, .jsonl, .arrow, a run or "
+    "qrels of TREC, ...; also "
+    ".csv.gz), a folder of such files, a quoted glob ('pred/*.parquet'), or an address (s3://, "
+    "gs://, https://) that "
+    "fsspec reads; folders named day=2026-11-20 make a column. Ids in CSV files are integers where "
+    "every file writes "
     "the column as plain integers (7, not 007 or 7.0), else text."
 )
 
@@ -38,32 +41,48 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports a usage error in one line and can list its flags."""
 
     def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments, allow_abbrev=False)  # an abbreviation would break when an option is added
+        super().__init__(
+            **arguments, allow_abbrev=False
+        )  # an abbreviation would break when an option is added
         self.register("action", None, _Given)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
     def flags(self) -> dict[str, str]:
-        """Return the long flag of every argument, by its name in Python, which may be the plural."""
-        found = {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
+        """Return the long flag of every argument, by its name in Python, which may be the
+        plural."""
+        found = {
+            action.dest: action.option_strings[-1]
+            for action in self._actions
+            if action.option_strings
+        }
         return {f"{name}s": one for name, one in found.items()} | found
 
     def renamed(self, words: Iterable[str]) -> dict[str, str]:
-        """Return those of the words that are old flags, which the help does not show, and the new flag of each."""
+        """Return those of the words that are old flags, which the help does not show, and the new
+        flag of each."""
         new, given = self.flags(), {word.partition("=")[0] for word in words}
         old = [action for action in self._actions if action.help == argparse.SUPPRESS]
-        return {name: new[action.dest] for action in old for name in action.option_strings if name in given}
+        return {
+            name: new[action.dest]
+            for action in old
+            for name in action.option_strings
+            if name in given
+        }
 
 
 class _Given(argparse.Action):
-    """Store one value, or the values of all places where the flag of a list stands. One value given twice is an error.
+    """Store one value, or the values of all places where the flag of a list stands. One value given
+    twice is an error.
 
-    Options of files stand first (see `option_files`). The flag --config or --project ends them, so that a flag behind
-    it replaces what a file gave.
+    Options of files stand first (see `option_files`). The flag --config or --project ends them, so
+    that a flag behind it replaces what a file gave.
     """
 
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
         seen = vars(namespace).setdefault("seen", set())
         again = self.dest in seen
         if isinstance(values, list):
@@ -100,7 +119,8 @@ COMMANDS = {
 
 @contextmanager
 def in_flags(flags: Mapping[str, str]) -> Iterator[None]:
-    """Let messages speak in the words of the command line: `--null-keys drop` for Python's `null_keys="drop"`."""
+    """Let messages speak in the words of the command line: `--null-keys drop` for Python's
+    `null_keys="drop"`."""
     # An option that this command lacks is one of `recdf evaluate`.
     before = WORDS.set(partial(_as_typed, {name: flag(name) for name in NAMES} | dict(flags)))
     try:
@@ -116,7 +136,13 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
     if part.kind == "convert":
         if part.name != "str":
             return str(part)
-        return f"{part.value} as text" if not part.key else f"both as text: {part.value}" if part.value else "to text"
+        return (
+            f"{part.value} as text"
+            if not part.key
+            else f"both as text: {part.value}"
+            if part.value
+            else "to text"
+        )
     if part.name not in flags:
         return str(part)
     try:
@@ -127,11 +153,14 @@ def _as_typed(flags: Mapping[str, str], part: Mention) -> str:
     values = [] if value is True else value if isinstance(value, list | tuple) else [value]
     named = f"{ast.literal_eval(part.key[1:-1])}=" if part.key else ""
     as_shells_take_it = shlex.quote if part.name == "items_sep" else str
-    return " ".join([flags[part.name], *(as_shells_take_it(f"{named}{one}") for one in values if one != "")])
+    return " ".join(
+        [flags[part.name], *(as_shells_take_it(f"{named}{one}") for one in values if one != "")]
+    )
 
 
 def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
-    """Add arguments as a usage line writes them ("--cap NAME=QUANTILE ...") with their help; one word is a switch."""
+    """Add arguments as a usage line writes them ("--cap NAME=QUANTILE ...") with their help; one
+    word is a switch."""
     for usage, text in texts.items():
         words = usage.split()
         flags = [word for word in words if word.startswith("-")] or [words[0].lower()]
@@ -142,19 +171,33 @@ def add_arguments(group: Any, texts: Mapping[str, str], **shape: Any) -> None:
 
 
 def add_command(
-    commands: Any, name: str, run: Callable[[Any], int | None], help: str, description: str, usage: str | None = None,
+    commands: Any,
+    name: str,
+    run: Callable[[Any], int | None],
+    help: str,
+    description: str,
+    usage: str | None = None,
     epilog: str | None = FILES_HELP,
-) -> Any:  # fmt: skip
-    """Add a command. `usage` names files and folders first, since flags with several values would swallow them."""
-    command = commands.add_parser(name, usage=usage, help=help, description=description, epilog=epilog)
+) -> Any:
+    """Add a command. `usage` names files and folders first, since flags with several values would
+    swallow them."""
+    command = commands.add_parser(
+        name, usage=usage, help=help, description=description, epilog=epilog
+    )
     command.set_defaults(run=run, parser=command)
     return command
 
 
 def add_out(group: Any, names: Sequence[str], text: str = "") -> None:
     """Add the folder for the files that a command writes; it is checked before the command runs."""
-    text = text or f"folder for {' and '.join(', '.join(names).rsplit(', ', 1))}; without it nothing is written"
-    add_arguments(group, {"--out FOLDER": text, "--overwrite": "replace a result that is already there"})
+    text = (
+        text
+        or f"folder for {' and '.join(', '.join(names).rsplit(', ', 1))}; without it nothing is "
+        "written"
+    )
+    add_arguments(
+        group, {"--out FOLDER": text, "--overwrite": "replace a result that is already there"}
+    )
     group.set_defaults(writes=names)
 
 
@@ -164,7 +207,8 @@ def file(text: str) -> str:
 
 
 def local(text: str) -> Path:
-    """Return a path of this machine; results are written here, and copied to an address by another program."""
+    """Return a path of this machine; results are written here, and copied to an address by another
+    program."""
     if "://" in text:
         where = "expected a path of this machine: copy it to or from there"
         raise argparse.ArgumentTypeError(f"{text} is an address; {where}")
@@ -172,13 +216,23 @@ def local(text: str) -> Path:
 
 
 TYPES: Mapping[str, Any] = {
-    "FILE": file, "FILE or COLUMN": file, "LOG": file, "FOLDER": local, "RESULTS": local, "N": int, "K": int,
-    "NUMBER": float, "PATH": local,
-}  # fmt: skip
+    "FILE": file,
+    "FILE or COLUMN": file,
+    "LOG": file,
+    "FOLDER": local,
+    "RESULTS": local,
+    "N": int,
+    "K": int,
+    "NUMBER": float,
+    "PATH": local,
+}
 
 
-def as_pairs(flag: str, texts: Iterable[str] | None, expected: str, kind: Callable[[str], Any] = str) -> dict[str, Any]:
-    """Return name → value, of a kind, from texts such as A=0.5; a name that is there twice is an error."""
+def as_pairs(
+    flag: str, texts: Iterable[str] | None, expected: str, kind: Callable[[str], Any] = str
+) -> dict[str, Any]:
+    """Return name → value, of a kind, from texts such as A=0.5; a name that is there twice is an
+    error."""
     pairs: dict[str, Any] = {}
     for text in texts or []:
         name, equals, value = text.rpartition("=")
@@ -203,19 +257,29 @@ def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> Non
         raise FileExistsError(f"{there} is a file; expected a folder")
     held = [name for name in names if (folder / name).exists()]
     if held and not overwrite:
-        raise FileExistsError(f"{folder} already holds {held[0]}; pass --overwrite to replace the result")
+        raise FileExistsError(
+            f"{folder} already holds {held[0]}; pass --overwrite to replace the result"
+        )
 
 
-# ------------------------------------------------------------------------------------- the shared options
+# ------------------------------------------------------------------------------------- the shared
+# options
 
 
 def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
-    """Add one argument for each of these shared options; those that are not given are left out of the result."""
+    """Add one argument for each of these shared options; those that are not given are left out of
+    the result."""
     for name, one in OPTIONS.items():
         if name in names:
-            shape = _shape(one.hint, {"like": f"{{{','.join(CONVENTIONS)}}}", "items_sep": "TEXT"}.get(name, "COLUMN"))
+            shape = _shape(
+                one.hint,
+                {"like": f"{{{','.join(CONVENTIONS)}}}", "items_sep": "TEXT"}.get(name, "COLUMN"),
+            )
             if name == "users":
-                shape = {"metavar": "{" + ",".join(one.constraint.values) + "} or FILE", "type": file}
+                shape = {
+                    "metavar": "{" + ",".join(one.constraint.values) + "} or FILE",
+                    "type": file,
+                }
             elif one.flag_alone:
                 shape["nargs"] = "*"
             elif name.endswith("_cols"):
@@ -224,9 +288,19 @@ def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
 
 
 def _shape(kind: Any, metavar: str) -> dict[str, Any]:
-    """Return how a value of an annotated type is given: as a switch, one of some words, a number, or names."""
-    kinds = typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
-    words = [one for kind in kinds if typing.get_origin(kind) is typing.Literal for one in typing.get_args(kind)]
+    """Return how a value of an annotated type is given: as a switch, one of some words, a number,
+    or names."""
+    kinds = (
+        typing.get_args(kind)
+        if typing.get_origin(kind) in (types.UnionType, typing.Union)
+        else (kind,)
+    )
+    words = [
+        one
+        for kind in kinds
+        if typing.get_origin(kind) is typing.Literal
+        for one in typing.get_args(kind)
+    ]
     if kind is bool:
         return {"action": "store_true"}
     if any(isinstance(word, str) for word in words):
@@ -234,27 +308,43 @@ def _shape(kind: Any, metavar: str) -> dict[str, Any]:
     if Sequence[str] in kinds:
         return {"nargs": "+", "metavar": metavar}
     numbers = {int: "N", float: "NUMBER"}
-    return next(({"type": one, "metavar": sign} for one, sign in numbers.items() if one in kinds), {"metavar": metavar})
+    return next(
+        ({"type": one, "metavar": sign} for one, sign in numbers.items() if one in kinds),
+        {"metavar": metavar},
+    )
 
 
-def _add_documented(group: Any, name: str, text: str, default: Any, shape: Mapping[str, Any]) -> None:
+def _add_documented(
+    group: Any, name: str, text: str, default: Any, shape: Mapping[str, Any]
+) -> None:
     """Add an argument of a function: one that is not given does not reach the function."""
     shown = f" Default {default}." if isinstance(default, str | int | float) else ""
     group.add_argument(
-        flag(name), dest=name, default=argparse.SUPPRESS, help=(text + shown).replace("%", "%%"), **shape
+        flag(name),
+        dest=name,
+        default=argparse.SUPPRESS,
+        help=(text + shown).replace("%", "%%"),
+        **shape,
     )
 
 
 def given_options(given: argparse.Namespace) -> dict[str, Any]:
     """Return the shared options that were given, as the functions take them."""
     options = {name: value for name, value in vars(given).items() if name in NAMES}
-    pairs = {name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN") for name in ("true_cols", "pred_cols")}
-    one = {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in options.items()}
+    pairs = {
+        name: as_pairs(flag(name), options.pop(name, None), "NAME=COLUMN")
+        for name in ("true_cols", "pred_cols")
+    }
+    one = {
+        name: value[0] if isinstance(value, list) and len(value) == 1 else value
+        for name, value in options.items()
+    }
     for name, found in pairs.items():
         check_names_of_columns(found, name.removesuffix("_cols"), one)
     words: dict[Any, bool] = {"True": True, "False": False}
     return {
-        name: words.get(str(value), value or True) if OPTIONS[name].flag_alone else value for name, value in one.items()
+        name: words.get(str(value), value or True) if OPTIONS[name].flag_alone else value
+        for name, value in one.items()
     } | {name: found for name, found in pairs.items() if found}
 
 
@@ -266,19 +356,26 @@ def _parameter_texts(doc: str) -> dict[str, str]:
     return found
 
 
-# ----------------------------------------------------------------------------- parameters of one function
+# ----------------------------------------------------------------------------- parameters of one
+# function
 
 
 def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:
-    """Add one argument for each of these parameters of a function, from its annotations, docstring and defaults."""
+    """Add one argument for each of these parameters of a function, from its annotations, docstring
+    and defaults."""
     texts, hints = _parameter_texts(inspect.getdoc(function) or ""), typing.get_type_hints(function)
     for name in names:
-        default, shape = inspect.signature(function).parameters[name].default, _shape(hints[name], "NAME")
+        default, shape = (
+            inspect.signature(function).parameters[name].default,
+            _shape(hints[name], "NAME"),
+        )
         for old, new in getattr(function, "renamed", {}).items():
             word, convert = (new, None) if isinstance(new, str) else new
             if word == name:
                 own = shape if convert is None else {**shape, "type": convert}
-                group.add_argument(flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **own)
+                group.add_argument(
+                    flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **own
+                )
         _add_documented(group, name, texts[name], default, shape)
 
 
@@ -290,13 +387,18 @@ def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[st
 def add_file_formats(command: Any) -> None:
     """Add the flag of formats that names do not tell, for a command with files."""
     if command.epilog == FILES_HELP:
-        text = "format of a file whose name does not tell it, by its argument: true=trec_qrels pred=trec_run"
+        text = (
+            "format of a file whose name does not tell it, by its argument: true=trec_qrels "
+            "pred=trec_run"
+        )
         add_arguments(command, {"--file-format ARGUMENT=FORMAT ...": text})
 
 
 def with_formats(given: argparse.Namespace) -> None:
     """Give the paths of the call the formats that --file-format names."""
-    for name, form in as_pairs("--file-format", getattr(given, "file_format", None), "true=trec_qrels").items():
+    for name, form in as_pairs(
+        "--file-format", getattr(given, "file_format", None), "true=trec_qrels"
+    ).items():
         path = getattr(given, name.replace("-", "_"), None)
         if not isinstance(path, str):
             raise OptionError(f"--file-format {name}={form}: there is no file --{name}")

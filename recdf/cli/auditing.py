@@ -37,39 +37,64 @@ COPIES = 8  # so many times a part is in memory while it is audited
 
 def add_audit(commands: Any) -> None:
     command = add_command(
-        commands, "audit", _audit, "find leaks, and models that are no better than none",
-        "Find leaks between training data and truth, and set each metric beside chance, popularity and the ceiling of "
+        commands,
+        "audit",
+        _audit,
+        "find leaks, and models that are no better than none",
+        "Find leaks between training data and truth, and set each metric beside chance, popularity "
+        "and the ceiling of "
         "its lists. Exit code 1 when a finding is a warning and --fail-on warning is given.",
-    )  # fmt: skip
+    )
     files = add_lists(command)
-    add_arguments(files, {
-        "--train FILE": "what the model has learned from: user, item, and a time if there is one",
-        "--log FILE": "all interactions, from which the first date of an item is taken (default those of --train)",
-        "--stream":
-            "audit the users in parts, so that --true, --pred and --train may be larger than memory: parquet files",
-        "--memory-limit SIZE": "memory for --stream, which it implies: 1GB, 512MiB",
-        "--time-col COLUMN": "column of times in --train and --log, and in --true if it has it",
-        "--cutoff TIME": "last moment of training, such as 2026-11-01, or a number",
-        "-m --metrics METRIC ...": "metrics of accuracy (default ndcg recall)",
-        "-k K ...": "cut-offs of metrics that name none (default 10)",
-    })  # fmt: skip
+    add_arguments(
+        files,
+        {
+            "--train FILE": "what the model has learned from: user, item, and a time if there is "
+            "one",
+            "--log FILE": "all interactions, from which the first date of an item is taken "
+            "(default those of --train)",
+            "--stream": "audit the users in parts, so that --true, --pred and --train may be "
+            "larger than memory: parquet files",
+            "--memory-limit SIZE": "memory for --stream, which it implies: 1GB, 512MiB",
+            "--time-col COLUMN": "column of times in --train and --log, and in --true if it has it",
+            "--cutoff TIME": "last moment of training, such as 2026-11-01, or a number",
+            "-m --metrics METRIC ...": "metrics of accuracy (default ndcg recall)",
+            "-k K ...": "cut-offs of metrics that name none (default 10)",
+        },
+    )
     add_out(files, AUDIT_FILES)
-    add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_AUDIT])
+    add_options(
+        command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_AUDIT]
+    )
 
 
 def _audit(given: argparse.Namespace) -> int:
     options = given_options(given)
     metrics = given.metrics or ["ndcg", "recall"]
-    asked: dict[str, Any] = {"metrics": metrics, "k": given.k or 10, "time_col": given.time_col, "cutoff": given.cutoff}
-    paths = {name: path for name in ("train", "log", "items") if (path := getattr(given, name)) is not None}
+    asked: dict[str, Any] = {
+        "metrics": metrics,
+        "k": given.k or 10,
+        "time_col": given.time_col,
+        "cutoff": given.cutoff,
+    }
+    paths = {
+        name: path
+        for name in ("train", "log", "items")
+        if (path := getattr(given, name)) is not None
+    }
     if given.stream or given.memory_limit is not None:
         with scratch_folder(given):
             found = _streamed_audit(given, asked, paths, options)
     else:
-        frames = {name: _timed(one, given.time_col) for name, one in read_frames_of(given, options, paths).items()}
+        frames = {
+            name: _timed(one, given.time_col)
+            for name, one in read_frames_of(given, options, paths).items()
+        }
         sides: dict[str, Any] = {name: frames.get(name) for name in ("train", "log", "items")}
         found = audit(frames["true"], frames["pred"], **asked, **sides, **options)
-    text = (findings_lines(found) if len(found) else "nothing found") + f"\n\n{found.floors.to_string(index=False)}"
+    text = (
+        findings_lines(found) if len(found) else "nothing found"
+    ) + f"\n\n{found.floors.to_string(index=False)}"
     tables = {"findings": pd.DataFrame(found), "floors": found.floors}
     give_tables(given, text, tables)
     return findings_fail(given, found)
@@ -83,21 +108,37 @@ def _timed(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
 
 
 def _streamed_audit(
-    given: argparse.Namespace, asked: Mapping[str, Any], paths: Mapping[str, str], options: dict[str, Any]
+    given: argparse.Namespace,
+    asked: Mapping[str, Any],
+    paths: Mapping[str, str],
+    options: dict[str, Any],
 ) -> Audited:
-    """Audit the users in parts, each read from the files by itself; the counts are those of the whole."""
-    files = {"true": given.true, "pred": given.pred} | {name: one for name, one in paths.items() if name != "items"}
+    """Audit the users in parts, each read from the files by itself; the counts are those of the
+    whole."""
+    files = {"true": given.true, "pred": given.pred} | {
+        name: one for name, one in paths.items() if name != "items"
+    }
     files = streamed_files(given, options, files)
     sources = {name: Source(path, name) for name, path in files.items()}
     keys = id_columns(options)
     wanted = {*keys, given.time_col, "score", "rank", "relevance", *as_columns(options.get("by"))}
-    wanted |= {one for name, one in options.items() if name.endswith("_col") and isinstance(one, str)}
+    wanted |= {
+        one for name, one in options.items() if name.endswith("_col") and isinstance(one, str)
+    }
     empty = {role: frame_of_arrow(one.schema.empty_table()) for role, one in sources.items()}
     lists = item_lists(empty, keys[-1], options.pop("items_sep", None), options.pop("wide", None))
     wanted |= {*lists["pred"].wide}
-    names = {role: [name for name in one.schema.names if name in wanted] for role, one in sources.items()}
-    items = read_beside(paths["items"], sources["pred"].files_schema, keys, []) if "items" in paths else None
-    size = sum(one.n_rows * one.row_bytes(names[role]) for role, one in sources.items() if role != "log")
+    names = {
+        role: [name for name in one.schema.names if name in wanted] for role, one in sources.items()
+    }
+    items = (
+        read_beside(paths["items"], sources["pred"].files_schema, keys, [])
+        if "items" in paths
+        else None
+    )
+    size = sum(
+        one.n_rows * one.row_bytes(names[role]) for role, one in sources.items() if role != "log"
+    )
     n_parts = int(COPIES * size // memory_bytes(given.memory_limit)) + 1
 
     def batches(role: str) -> Iterator[pd.DataFrame]:
@@ -109,5 +150,9 @@ def _streamed_audit(
         ids = frame[keys[0]].astype(str).astype(object)
         return pd.util.hash_pandas_object(ids, index=False).to_numpy() % n_parts
 
-    return audited({role: partial(batches, role) for role in files}, n_parts, part_of,
-                   question(**asked, items=items, options=options))  # fmt: skip
+    return audited(
+        {role: partial(batches, role) for role in files},
+        n_parts,
+        part_of,
+        question(**asked, items=items, options=options),
+    )

@@ -27,7 +27,14 @@ from ..experiments.samples import subset
 from ..formats.file_sets import read_beside
 from ..inputs.frames import column
 from ..tables.comparisons import report_table
-from .arguments import add_arguments, add_command, add_out, add_parameters, as_pairs, given_parameters
+from .arguments import (
+    add_arguments,
+    add_command,
+    add_out,
+    add_parameters,
+    as_pairs,
+    given_parameters,
+)
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
@@ -42,14 +49,37 @@ from .output import (
 from .role_flags import add_roles, decided, decision_text, failing_decisions, given_roles
 
 OF_MODELS = (
-    "test", "missing", "alternative", "confidence", "margin", "n_resamples", "seed", "smaller_is_better",
-    "larger_is_better", "weight_col", "unit_col", "by",
-)  # fmt: skip
+    "test",
+    "missing",
+    "alternative",
+    "confidence",
+    "margin",
+    "n_resamples",
+    "seed",
+    "smaller_is_better",
+    "larger_is_better",
+    "weight_col",
+    "unit_col",
+    "by",
+)
 OF_JOIN = ("missing", "multi_variant", "unassigned", "unexposed", "exposure_col", "time_col")
 OF_VARIANTS = (
-    "nan", "primary", "strata", "cluster", "alternative", "confidence", "sequential_n", "test", "n_resamples", "seed",
-    "smaller_is_better", "larger_is_better", "relative", "weight_col", "covariate_time_col",
-)  # fmt: skip
+    "nan",
+    "primary",
+    "strata",
+    "cluster",
+    "alternative",
+    "confidence",
+    "sequential_n",
+    "test",
+    "n_resamples",
+    "seed",
+    "smaller_is_better",
+    "larger_is_better",
+    "relative",
+    "weight_col",
+    "covariate_time_col",
+)
 OF_BOTH = ("correction", "family")
 
 # The columns of `report_table` that fit into a terminal.
@@ -61,22 +91,35 @@ SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "
 
 def add_compare(commands: Any) -> None:
     command = add_command(
-        commands, "compare", _run_compare, "compare models on the same users",
-        "Compare the models of a result on the same users: print a row per metric and pair of models; "
-        "with --out write the full table.", usage="%(prog)s RESULTS [options]", epilog=None,
-    )  # fmt: skip
+        commands,
+        "compare",
+        _run_compare,
+        "compare models on the same users",
+        "Compare the models of a result on the same users: print a row per metric and pair of "
+        "models; "
+        "with --out write the full table.",
+        usage="%(prog)s RESULTS [options]",
+        epilog=None,
+    )
     files = _add_results(command, "comparison.parquet")
-    add_arguments(files, {
-        "--cheap RESULTS": "folder of the same recommendations on more lists under cheap labels, where people judged "
-        "those of RESULTS",
-    })  # fmt: skip
-    add_arguments(command.add_argument_group("what is compared"), {
-        "--model NAME ...": "models (default: all)",
-        "--baseline NAME": "model that the others are compared with (default: all pairs)",
-        "--metric NAME ...": "such as ndcg@10 (default: all)",
-        "--model-col COLUMN": "column of the model (default: that of evaluate --by)",
-        "--user-col COLUMN ...": "what names a list (default: the list key)",
-    })  # fmt: skip
+    add_arguments(
+        files,
+        {
+            "--cheap RESULTS": "folder of the same recommendations on more lists under cheap "
+            "labels, where people judged "
+            "those of RESULTS",
+        },
+    )
+    add_arguments(
+        command.add_argument_group("what is compared"),
+        {
+            "--model NAME ...": "models (default: all)",
+            "--baseline NAME": "model that the others are compared with (default: all pairs)",
+            "--metric NAME ...": "such as ndcg@10 (default: all)",
+            "--model-col COLUMN": "column of the model (default: that of evaluate --by)",
+            "--user-col COLUMN ...": "what names a list (default: the list key)",
+        },
+    )
     options = command.add_argument_group("options")
     add_parameters(options, compare_models, OF_MODELS)
     add_parameters(options, compare_variants, OF_BOTH)
@@ -94,14 +137,19 @@ def _run_compare(given: argparse.Namespace) -> int:
             chosen += [] if baseline is None else [baseline]
             result = Evaluation(result.per_user[models.isin(chosen)], result.summary, result.spec)
     table = result.compare_models(
-        given.metric, model_col=model_col, user_col=given.user_col, baseline=baseline,
+        given.metric,
+        model_col=model_col,
+        user_col=given.user_col,
+        baseline=baseline,
         cheap=None if given.cheap is None else read_parquet(given.cheap),
         **given_parameters(given, (*OF_MODELS, *OF_BOTH)),
-    )  # fmt: skip
+    )
     n = dict.fromkeys(f"{users:,}" for users in (table["n_users"].min(), table["n_users"].max()))
     head = f"{' to '.join(n)} users, test {table['test'].iloc[0]}, p {adjustment(table).words}"
     before = list(table.columns[: list(table.columns).index("metric")])
-    said = "".join(f"\n{sentence}" for sentence in [*compared_labels(table), *warning_sentences(table)])
+    said = "".join(
+        f"\n{sentence}" for sentence in [*compared_labels(table), *warning_sentences(table)]
+    )
     for row in table.to_dict("records"):
         if sentence := sentence_of_both(row):
             said += "\n" + "".join(f"{name} = {row[name]}: " for name in before) + sentence
@@ -110,7 +158,8 @@ def _run_compare(given: argparse.Namespace) -> int:
 
 
 def label(argument: str, text: str | None, values: pd.Series) -> Any:
-    """Return the label whose text this is, such as the number 3 for "3"; None if there is no text."""
+    """Return the label whose text this is, such as the number 3 for "3"; None if there is no
+    text."""
     if text is None:
         return None
     labels = values.dropna().unique().tolist()
@@ -118,66 +167,98 @@ def label(argument: str, text: str | None, values: pd.Series) -> Any:
         if str(label) == text:
             return label
     known = ", ".join(map(str, labels))
-    raise OptionError(f"--{argument} {text}: no such {values.name}; the result has {known}{closest(text, labels)}")
+    raise OptionError(
+        f"--{argument} {text}: no such {values.name}; the result has {known}{closest(text, labels)}"
+    )
 
 
-# ------------------------------------------------------------------------------------------ variants
+# ------------------------------------------------------------------------------------------
+# variants
 
 
 def add_control(group: Any) -> None:
     """Ask for the control; all pairs are compared only by name, so that no control is guessed."""
-    add_arguments(group.add_mutually_exclusive_group(required=True), {
-        "--control NAME": "variant that the others are compared with", "--all-pairs": "compare all pairs of variants",
-    })  # fmt: skip
+    add_arguments(
+        group.add_mutually_exclusive_group(required=True),
+        {
+            "--control NAME": "variant that the others are compared with",
+            "--all-pairs": "compare all pairs of variants",
+        },
+    )
 
 
 def add_experiment(commands: Any) -> None:
     command = add_command(
-        commands, "experiment", _experiment, "compare the variants of an experiment",
-        "Compare the variants of an experiment over all assigned users: print whether it is sound, then a "
+        commands,
+        "experiment",
+        _experiment,
+        "compare the variants of an experiment",
+        "Compare the variants of an experiment over all assigned users: print whether it is sound, "
+        "then a "
         "row per metric and treatment; with --out write the full tables.",
         usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
-    )  # fmt: skip
+    )
     files = _add_results(
-        command, "health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with roles decision.parquet "
+        command,
+        "health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with roles "
+        "decision.parquet "
         "and roles.parquet",
     )
-    add_arguments(files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True)
+    add_arguments(
+        files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True
+    )
     what = command.add_argument_group("what is compared")
     add_control(what)
-    add_arguments(what, {
-        "--metric NAME ...":
-            "columns such as ndcg@10, or ratios of sums such as ctr=hits@10/n_pred (default: all columns)",
-        "--covariate COLUMN ...":
-            "columns of the assignment from before the experiment (CUPED), for all metrics, or for one as "
+    add_arguments(
+        what,
+        {
+            "--metric NAME ...": "columns such as ndcg@10, or ratios of sums such as "
+            "ctr=hits@10/n_pred (default: all columns)",
+            "--covariate COLUMN ...": "columns of the assignment from before the experiment "
+            "(CUPED), for all metrics, or for one as "
             "ndcg@10=COLUMN, for a ratio as ctr=COLUMN/COLUMN",
-        "--cap NAME=QUANTILE ...":
-            "values above this quantile of all users count as the quantile, such as revenue@10=0.999",
-        "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such as hitrate@10",
-        "--expected NAME=SHARE ...":
-            "planned share of every variant, such as A=0.9 B=0.1 (default: equal); users that do not fit it make the "
-            "verdict invalid; in a ramp-up, of each of --strata, such as week1:A=0.9 week1:B=0.1 week2:A=0.5 "
+            "--cap NAME=QUANTILE ...": "values above this quantile of all users count as the "
+            "quantile, such as revenue@10=0.999",
+            "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such "
+            "as hitrate@10",
+            "--expected NAME=SHARE ...": "planned share of every variant, such as A=0.9 B=0.1 "
+            "(default: equal); users that do not fit it make the "
+            "verdict invalid; in a ramp-up, of each of --strata, such as week1:A=0.9 week1:B=0.1 "
+            "week2:A=0.5 "
             "week2:B=0.5",
-        "--segment COLUMN ...": "columns of the assignment: compare within each",
-    })  # fmt: skip
+            "--segment COLUMN ...": "columns of the assignment: compare within each",
+        },
+    )
     what.add_argument(
-        "--over-time", choices=get_args(PeriodKind), metavar="KIND",
-        help="also the effect by period, and whether it fades (needs --exposure-col and --time-col): daily, cumulative "
+        "--over-time",
+        choices=get_args(PeriodKind),
+        metavar="KIND",
+        help="also the effect by period, and whether it fades (needs --exposure-col and "
+        "--time-col): daily, cumulative "
         "(read at every look), or since_exposure",
-    )  # fmt: skip
+    )
     columns = command.add_argument_group("columns")
-    add_arguments(columns, {
-        "--user-col COLUMN ...": "key of the assignment (default: the columns of the list key that it has)",
-    })  # fmt: skip
+    add_arguments(
+        columns,
+        {
+            "--user-col COLUMN ...": "key of the assignment (default: the columns of the list key "
+            "that it has)",
+        },
+    )
     add_arguments(columns, {"--variant-col COLUMN": "default variant"}, default="variant")
-    add_arguments(columns, {
-        "--period-col COLUMN":
-            "time or cohort of the assignment; shares of the variants that change over it withhold the verdict",
-    })  # fmt: skip
+    add_arguments(
+        columns,
+        {
+            "--period-col COLUMN": "time or cohort of the assignment; shares of the variants that "
+            "change over it withhold the verdict",
+        },
+    )
     options = command.add_argument_group("options")
     add_parameters(options, join_experiment, OF_JOIN)
     options.add_argument(
-        "--how", choices=["mean", "sum"], help="roll several lists of a user up (lists by session, users assigned)"
+        "--how",
+        choices=["mean", "sum"],
+        help="roll several lists of a user up (lists by session, users assigned)",
     )
     add_parameters(options, compare_variants, (*OF_VARIANTS, *OF_BOTH))
     add_roles(command)
@@ -196,23 +277,39 @@ def _experiment(given: argparse.Namespace) -> int:
     for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
         assignment = with_times(assignment, name)
     joined = result.join_experiment(
-        assignment, user_col=given.user_col, variant_col=given.variant_col, how=given.how,
-        **given_parameters(given, ("smaller_is_better", "larger_is_better")), **of_join,
-    )  # fmt: skip
+        assignment,
+        user_col=given.user_col,
+        variant_col=given.variant_col,
+        how=given.how,
+        **given_parameters(given, ("smaller_is_better", "larger_is_better")),
+        **of_join,
+    )
     join = joined.attrs["recdf_experiment"]
-    expected = planned_arguments(given.expected, joined[given.variant_col], joined, options.get("strata"))
+    expected = planned_arguments(
+        given.expected, joined[given.variant_col], joined, options.get("strata")
+    )
     health = experiment_health(
-        result.per_user, assignment, user_col=join["user_col"], variant_col=given.variant_col, expected=expected,
-        cluster=options.get("cluster"), by=options["strata"] if by_stratum(expected) else None,
-    )  # fmt: skip
+        result.per_user,
+        assignment,
+        user_col=join["user_col"],
+        variant_col=given.variant_col,
+        expected=expected,
+        cluster=options.get("cluster"),
+        by=options["strata"] if by_stratum(expected) else None,
+    )
     specs = metric_arguments(given.metric, joined.columns, result)
     options |= {
-        "control": label("control", given.control, joined[given.variant_col]), "variant_col": given.variant_col,
-        "user_col": join["user_col"], "covariates": _covariate_arguments(given.covariate, specs, joined.columns),
-        "expected": expected, "time_col": given.period_col,
-        "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float) or None,
-        "test": dict.fromkeys(specs, options.get("test", "t")) | dict.fromkeys(given.proportion or [], "proportion"),
-    }  # fmt: skip
+        "control": label("control", given.control, joined[given.variant_col]),
+        "variant_col": given.variant_col,
+        "user_col": join["user_col"],
+        "covariates": _covariate_arguments(given.covariate, specs, joined.columns),
+        "expected": expected,
+        "time_col": given.period_col,
+        "cap": as_pairs("--cap", given.cap, "a metric and a quantile, as revenue@10=0.999", float)
+        or None,
+        "test": dict.fromkeys(specs, options.get("test", "t"))
+        | dict.fromkeys(given.proportion or [], "proportion"),
+    }
     subset("proportion", given.proportion, specs)
     named = roles.roles if isinstance(roles, ExperimentPlan) else roles
     if success := [name for name, role in named.items() if role == "success"]:
@@ -222,7 +319,10 @@ def _experiment(given: argparse.Namespace) -> int:
         tables["segments"] = compare_variants(joined, specs, by=[*join["by"], *segments], **options)
     n_compared = len(joined[join["user_col"]].drop_duplicates())
     lines = [_health(health, join, given.expected is not None, tables["comparison"], n_compared)]
-    lines.append(f"\nAll users, p {adjustment(tables['comparison']).words}\n\n{compact(tables['comparison'])}")
+    lines.append(
+        "\nAll users, p "
+        f"{adjustment(tables['comparison']).words}\n\n{compact(tables['comparison'])}"
+    )
     if segments:
         head = f"By {' and '.join(segments)}, p {adjustment(tables['segments']).words}"
         lines.append(f"\n{head}\n\n{compact(tables['segments'])}")
@@ -230,7 +330,9 @@ def _experiment(given: argparse.Namespace) -> int:
             lines += ["", *segment_sentences(tables["segments"]).values()]
     if given.over_time is not None:
         tables["over_time"] = _over_time(given, result, assignment, specs, of_join, options)
-        lines.append(f"\n{given.over_time.replace('_', ' ').capitalize()}\n\n{compact(tables['over_time'])}\n")
+        lines.append(
+            f"\n{given.over_time.replace('_', ' ').capitalize()}\n\n{compact(tables['over_time'])}\n"
+        )
         for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
             words = plain_signs(trend_words(row))
             lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
@@ -238,33 +340,71 @@ def _experiment(given: argparse.Namespace) -> int:
     decision = decided(tables["comparison"], roles, ran)
     lines += [decision_text(decision["decision"])] if decision else []
     _give_decision(given, "\n".join(lines), result, tables | decision, {"health": health})
-    found = *failing_decisions(decision.get("decision")), *failing_verdicts(*tables.values(), decided=bool(decision))
+    found = (
+        *failing_decisions(decision.get("decision")),
+        *failing_verdicts(*tables.values(), decided=bool(decision)),
+    )
     return fail_on(given, found)
 
 
 def _over_time(
-    given: argparse.Namespace, result: Evaluation, assignment: pd.DataFrame, specs: Mapping[str, Any],
-    of_join: Mapping[str, Any], options: Mapping[str, Any],
-) -> pd.DataFrame:  # fmt: skip
+    given: argparse.Namespace,
+    result: Evaluation,
+    assignment: pd.DataFrame,
+    specs: Mapping[str, Any],
+    of_join: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> pd.DataFrame:
     """The effect by period, of the users and metrics that are compared."""
     if "exposure_col" not in of_join or "time_col" not in of_join or result.spec["by"]:
-        raise OptionError("--over-time needs --exposure-col and --time-col, and a result of one model (no --by)")
-    known = ("control", "variant_col", "user_col", "expected", "strata", "cluster", "nan", "confidence", "correction",
-             "smaller_is_better", "larger_is_better")  # fmt: skip
+        raise OptionError(
+            "--over-time needs --exposure-col and --time-col, and a result of one model (no --by)"
+        )
+    known = (
+        "control",
+        "variant_col",
+        "user_col",
+        "expected",
+        "strata",
+        "cluster",
+        "nan",
+        "confidence",
+        "correction",
+        "smaller_is_better",
+        "larger_is_better",
+    )
     own = {name: options[name] for name in known if name in options}
-    own |= {name: of_join[name] for name in ("exposure_col", "time_col", "multi_variant") if name in of_join}
+    own |= {
+        name: of_join[name]
+        for name in ("exposure_col", "time_col", "multi_variant")
+        if name in of_join
+    }
     own |= {"sequential_n": options.get("sequential_n")} if given.over_time == "cumulative" else {}
-    how = {name: given.how for name, spec in specs.items() if isinstance(spec, str)} if given.how else None
+    how = (
+        {name: given.how for name, spec in specs.items() if isinstance(spec, str)}
+        if given.how
+        else None
+    )
     missing: AbsentUsers = "drop" if of_join.get("missing") == "drop" else "zero"
     return effect_over_time(
-        result.per_user, dict(specs), kind=given.over_time, assignment=assignment, how=how, missing=missing, **own
+        result.per_user,
+        dict(specs),
+        kind=given.over_time,
+        assignment=assignment,
+        how=how,
+        missing=missing,
+        **own,
     )
 
 
 def planned_arguments(
-    given: Sequence[str] | None, variants: pd.Series, rows: pd.DataFrame, strata: Sequence[str] | None
+    given: Sequence[str] | None,
+    variants: pd.Series,
+    rows: pd.DataFrame,
+    strata: Sequence[str] | None,
 ) -> dict[Any, Any]:
-    """Return the planned share of each variant from texts such as A=0.9; without them the shares are equal.
+    """Return the planned share of each variant from texts such as A=0.9; without them the shares
+    are equal.
 
     If strata are named, and all texts are as week1:A=0.9, they are the shares of each stratum.
     """
@@ -288,8 +428,11 @@ def planned_arguments(
     return of_strata
 
 
-def metric_arguments(given: Sequence[str] | None, columns: Iterable[str], result: Evaluation) -> dict[str, Any]:
-    """Name → column, or → (numerator, denominator) from name=numerator/denominator; by default all of the result."""
+def metric_arguments(
+    given: Sequence[str] | None, columns: Iterable[str], result: Evaluation
+) -> dict[str, Any]:
+    """Name → column, or → (numerator, denominator) from name=numerator/denominator; by default all
+    of the result."""
     metrics: dict[str, Any] = {}
     for text in given or []:
         name, _, ratio = text.partition("=")
@@ -304,18 +447,23 @@ def metric_arguments(given: Sequence[str] | None, columns: Iterable[str], result
 def _covariate_arguments(
     given: Sequence[str] | None, metrics: Iterable[str], columns: Iterable[str]
 ) -> dict[str, Any] | None:
-    """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one; A/B is a pair of columns."""
+    """Metric → column or columns, from COLUMN for all metrics or metric=COLUMN for one; A/B is a
+    pair of columns."""
     found: dict[str, list[Any]] = {}
     for text in given or []:
         metric, _, column = text.rpartition("=")
         named = {metric: column} if metric and text not in columns else dict.fromkeys(metrics, text)
         for name, one in named.items():
             pair = tuple(one.split("/"))
-            found.setdefault(name, []).append(pair if one not in columns and len(pair) == 2 else one)
+            found.setdefault(name, []).append(
+                pair if one not in columns and len(pair) == 2 else one
+            )
     return {name: some[0] if len(some) == 1 else some for name, some in found.items()} or None
 
 
-def with_times(assignment: pd.DataFrame, name: str | None, role: str = "assignment") -> pd.DataFrame:
+def with_times(
+    assignment: pd.DataFrame, name: str | None, role: str = "assignment"
+) -> pd.DataFrame:
     """Return the assignment with a text column read as times, if it holds times."""
     if name is None or not pd.api.types.is_string_dtype(column(assignment, name, role).dtype):
         return assignment
@@ -326,9 +474,14 @@ def with_times(assignment: pd.DataFrame, name: str | None, role: str = "assignme
 
 
 def _health(
-    health: pd.DataFrame, join: dict[str, Any], planned: bool, compared: pd.DataFrame, n_compared: int
+    health: pd.DataFrame,
+    join: dict[str, Any],
+    planned: bool,
+    compared: pd.DataFrame,
+    n_compared: int,
 ) -> str:
-    """Return the table of assigned users, and one line for each conclusion; the sample ratio is of those compared."""
+    """Return the table of assigned users, and one line for each conclusion; the sample ratio is of
+    those compared."""
     strata = health.columns[: list(health.columns).index("variant")]
     table = {name: health[name].astype(str).tolist() for name in strata} | {
         "variant": [str(name) for name in health["variant"]],
@@ -339,14 +492,27 @@ def _health(
         "missing": [f"{part:.1%}" for part in health["missing_rate"]],
     }
     plan = "planned shares" if planned else "equal shares (say otherwise with --expected)"
-    part = f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
+    part = (
+        f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
+    )
     broken = compared["warning"].str.split("; ").map(lambda named: "sample_ratio" in named).any()
     alike = ("alike in all variants", "DIFFER by variant")
     lines = [
         text_table(table),
         "",
-        _verdict(f"sample ratio{part}", compared["srm_p"].min(), broken, f"fits {plan}", f"DOES NOT FIT {plan}"),
-        _verdict("missing metrics", health["missing_p"].min(), (health["missing_flag"] != "").any(), *alike),
+        _verdict(
+            f"sample ratio{part}",
+            compared["srm_p"].min(),
+            broken,
+            f"fits {plan}",
+            f"DOES NOT FIT {plan}",
+        ),
+        _verdict(
+            "missing metrics",
+            health["missing_p"].min(),
+            (health["missing_flag"] != "").any(),
+            *alike,
+        ),
     ]
     counts = {
         "n_multi_variant": "users in several variants, left out",
@@ -359,7 +525,10 @@ def _health(
 
 def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
     if pd.isna(p):
-        return f"{what}: not tested ({'nobody or everybody' if what == 'missing metrics' else 'too few users'})"
+        return (
+            f"{what}: not tested "
+            f"({'nobody or everybody' if what == 'missing metrics' else 'too few users'})"
+        )
     return f"{what}: {bad if flagged else good}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
 
 
@@ -374,20 +543,27 @@ def _add_results(command: Any, written: str) -> Any:
 
 
 def compact(table: pd.DataFrame) -> str:
-    """Return the columns that fit into a terminal: segments, metric, comparison, difference, relative, p, verdict."""
+    """Return the columns that fit into a terminal: segments, metric, comparison, difference,
+    relative, p, verdict."""
     shown = report_table(table).frame
     before = list(table.columns[: list(table.columns).index("metric")])
-    names = [name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS]
+    names = [
+        name for name in shown.columns if name in before or name.split(" (")[0] in SHOWN_COLUMNS
+    ]
     plain = shown[names].map(plain_signs)
     head = {} if "not adjusted" in adjustment(table).words else {"p": "p adjusted"}
     return text_table({head.get(name, name): plain[name].tolist() for name in names})
 
 
 def _give_decision(
-    given: argparse.Namespace, text: str, result: Evaluation, compared: dict[str, pd.DataFrame],
+    given: argparse.Namespace,
+    text: str,
+    result: Evaluation,
+    compared: dict[str, pd.DataFrame],
     first: Mapping[str, pd.DataFrame] | None = None,
-) -> None:  # fmt: skip
-    """Write and print the tables that were compared; `first` are tables that are written before them."""
+) -> None:
+    """Write and print the tables that were compared; `first` are tables that are written before
+    them."""
     tables = {**(first or {}), **compared}
     for table in tables.values():  # pandas writes attrs, so that the file says what was evaluated
         table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest_of_result(given.results)}

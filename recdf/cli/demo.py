@@ -28,10 +28,19 @@ DEMO_K = [5, 10, 20]
 
 def add_demo(commands: Any) -> None:
     command = add_command(
-        commands, "demo", _demo, "evaluate three models of a generated shop",
-        "Generate a small shop, evaluate its three recommenders, and write the frames and the result.", epilog=None,
-    )  # fmt: skip
-    add_out(command, RESULT_FILES, f"folder to write (default {DEMO_FOLDER}, which a second run replaces)")
+        commands,
+        "demo",
+        _demo,
+        "evaluate three models of a generated shop",
+        "Generate a small shop, evaluate its three recommenders, and write the frames and the "
+        "result.",
+        epilog=None,
+    )
+    add_out(
+        command,
+        RESULT_FILES,
+        f"folder to write (default {DEMO_FOLDER}, which a second run replaces)",
+    )
 
 
 def _demo(given: argparse.Namespace) -> None:
@@ -39,7 +48,9 @@ def _demo(given: argparse.Namespace) -> None:
     overwrite = given.overwrite or given.out is None
     check_out(folder, RESULT_FILES, overwrite)
     shop = sample_shop()
-    result = evaluate(shop.true, shop.pred, DEMO_METRICS, DEMO_K, by="model", value_col="value", items=shop.items)
+    result = evaluate(
+        shop.true, shop.pred, DEMO_METRICS, DEMO_K, by="model", value_col="value", items=shop.items
+    )
     joined = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = summarize(joined, by=["model", "segment"], metrics=["ndcg@10"])
     with staged(folder, [f"{name}.parquet" for name in DEMO_FRAMES], overwrite=True) as staging:
@@ -47,7 +58,11 @@ def _demo(given: argparse.Namespace) -> None:
             getattr(shop, name).to_parquet(staging / f"{name}.parquet", index=False)
     result.to_parquet(folder, overwrite=overwrite)
     shown = _write_report(folder / "report.html", shop, result)
-    print_tables(given, _demo_report(shop, result, segments), {"summary": result.summary, "segments": segments})
+    print_tables(
+        given,
+        _demo_report(shop, result, segments),
+        {"summary": result.summary, "segments": segments},
+    )
     note(
         given,
         f"""
@@ -68,13 +83,17 @@ def _write_report(path: Path, shop: Shop, result: Evaluation) -> str:
     """Write the report of the shop, and return the line that says where it is, or what it needs."""
     try:
         report(
-            result, path, title="Models of the sample shop", baseline="popularity",
+            result,
+            path,
+            title="Models of the sample shop",
+            baseline="popularity",
             check=check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
             segments=shop.users[["user_id", "segment", "channel"]],
             exposure=exposure_table(shop.pred, by="model", items=shop.items, true=shop.true),
             log=shop.log,
-            position=position_table(shop.true, shop.pred, by="model"), overwrite=True,
-        )  # fmt: skip
+            position=position_table(shop.true, shop.pred, by="model"),
+            overwrite=True,
+        )
     except MissingExtraError as error:
         return f"No report: {error}."
     return f"Wrote {path}: one page about these models, to open in a browser."
@@ -85,8 +104,10 @@ def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
     by_metric = summary.assign(column=summary["metric"] + "@" + summary["k"].astype(str))
     return (
         f"A generated shop: {len(shop.users):,} users, {len(shop.items):,} items, "
-        f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by {shop.pred['model'].nunique()} models."
-        f"\n\nMean over the {result.summary['n'].iloc[0]:,} users who bought, ± half of its 95 % interval:\n\n"
+        f"{len(shop.true):,} purchases, {len(shop.pred):,} recommendations by "
+        f"{shop.pred['model'].nunique()} models."
+        f"\n\nMean over the {result.summary['n'].iloc[0]:,} users who bought, ± half of its 95 % "
+        "interval:\n\n"
         f"{_grid(by_metric, 'model', 'column')}\n\n"
         f"ndcg@10 by segment of the users:\n\n{_grid(segments, 'model', 'segment')}"
     )
@@ -95,8 +116,12 @@ def _demo_report(shop: Shop, result: Evaluation, segments: pd.DataFrame) -> str:
 def _grid(summary: pd.DataFrame, row: str, column: str) -> str:
     """Value ± half interval, one line per value of `row`, in order of appearance."""
     half = (summary["ci_high"] - summary["ci_low"]) / 2
-    cells = [f"{value:.3f}" + ("" if pd.isna(width) else f" ± {width:.3f}")
-             for value, width in zip(summary["value"], half, strict=True)]  # fmt: skip
-    table = summary[[row, column]].assign(cell=cells).pivot(index=row, columns=column, values="cell")
+    cells = [
+        f"{value:.3f}" + ("" if pd.isna(width) else f" ± {width:.3f}")
+        for value, width in zip(summary["value"], half, strict=True)
+    ]
+    table = (
+        summary[[row, column]].assign(cell=cells).pivot(index=row, columns=column, values="cell")
+    )
     table = table.loc[summary[row].unique(), summary[column].unique()]
     return table.rename_axis(index=None, columns=None).to_string()

@@ -1,6 +1,7 @@
 """`recdf evaluate` and `recdf check`, which read files of lists.
 
-A job may say what it expects of its files: rows, days, age. A file that is not so is refused (exit code 1).
+A job may say what it expects of its files: rows, days, age. A file that is not so is refused (exit
+code 1).
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ from ..tables.findings import finding_of
 from .arguments import add_arguments, add_command, add_options, add_out, as_pairs, given_options
 from .output import digest_of_result, fail_on, give_tables, note, print_tables, verbose
 
-OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, ">": operator.gt, "<": operator.lt}
+OPERATORS = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+}
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86400}
 
 
@@ -47,15 +54,23 @@ class Unexpected(RecdfError, ValueError):
 
 def add_expected(group: Any) -> None:
     """Add the arguments of what is expected."""
-    add_arguments(group, {
-        "--expect ROWS ...":
-            "numbers of rows, such as rows>=1000000 (of --pred) or true.rows>=5000; else exit code 1",
-        "--expect-days DAYS":
-            "days that --pred must have: 2026-11-01..2026-11-30, all of them and no other, or 7 for seven days "
+    add_arguments(
+        group,
+        {
+            "--expect ROWS ...": "numbers of rows, such as rows>=1000000 (of --pred) or "
+            "true.rows>=5000; else exit code 1",
+            "--expect-days DAYS": "days that --pred must have: 2026-11-01..2026-11-30, all of them "
+            "and no other, or 7 for seven days "
             "without a gap up to the latest one",
-    })  # fmt: skip
-    add_arguments(group, {"--day-col COLUMN": "column of --expect-days (default day)"}, default="day")
-    add_arguments(group, {"--max-age AGE": "age of the newest file of --true and of --pred, such as 26h, 90m or 2d"})
+        },
+    )
+    add_arguments(
+        group, {"--day-col COLUMN": "column of --expect-days (default day)"}, default="day"
+    )
+    add_arguments(
+        group,
+        {"--max-age AGE": "age of the newest file of --true and of --pred, such as 26h, 90m or 2d"},
+    )
 
 
 def check_age(given: argparse.Namespace) -> None:
@@ -64,15 +79,22 @@ def check_age(given: argparse.Namespace) -> None:
         return
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([mhd])", given.max_age)
     if not found:
-        raise OptionError(f"--max-age {given.max_age}; expected a number of minutes, hours or days: 90m, 26h or 2d")
+        raise OptionError(
+            f"--max-age {given.max_age}; expected a number of minutes, hours or days: 90m, 26h or "
+            "2d"
+        )
     for name in ("true", "pred"):
         path = getattr(given, name)
         if is_remote(path):
-            raise OptionError(f"--max-age looks at files of this machine, and --{name} {path} is an address")
+            raise OptionError(
+                f"--max-age looks at files of this machine, and --{name} {path} is an address"
+            )
         age = time.time() - max(os.stat(file).st_mtime for file in FileSet.of(path).files)
         if age > float(found[1]) * UNIT_SECONDS[found[2]]:
             old = f"{age / 3600:,.1f} h old"
-            raise Unexpected(f"the newest file of --{name} {path} is {old}; --max-age is {given.max_age}")
+            raise Unexpected(
+                f"the newest file of --{name} {path} is {old}; --max-age is {given.max_age}"
+            )
 
 
 def check_expected(given: argparse.Namespace, days: Callable[[], pd.Series]) -> None:
@@ -80,11 +102,16 @@ def check_expected(given: argparse.Namespace, days: Callable[[], pd.Series]) -> 
     for text in given.expect or []:
         found = re.fullmatch(r"(?:(true|pred)\.)?rows\s*(>=|<=|==|>|<)\s*([\d_,]+)", text)
         if not found:
-            raise OptionError(f"--expect {text}; expected rows, pred.rows or true.rows with >=, <= or == and a number")
+            raise OptionError(
+                f"--expect {text}; expected rows, pred.rows or true.rows with >=, <= or == and a "
+                "number"
+            )
         role, sign, number = found[1] or "pred", found[2], int(re.sub("[_,]", "", found[3]))
         n_rows = given.rows[role]
         if not OPERATORS[sign](n_rows, number):
-            raise Unexpected(f"--{role} {getattr(given, role)} has {n_rows:,} rows; --expect {text}")
+            raise Unexpected(
+                f"--{role} {getattr(given, role)} has {n_rows:,} rows; --expect {text}"
+            )
     if given.expect_days is not None:
         texts = days().astype(str).str.slice(0, 10).drop_duplicates()
         _check_days(given, pd.to_datetime(texts, errors="coerce", format="mixed"))
@@ -93,16 +120,30 @@ def check_expected(given: argparse.Namespace, days: Callable[[], pd.Series]) -> 
 def _check_days(given: argparse.Namespace, found: pd.Series) -> None:
     there = pd.DatetimeIndex(found).sort_values()
     if there.hasnans or there.empty:
-        raise Unexpected(f"--pred {given.pred} has no days in {given.day_col!r}, or values that are none")
+        raise Unexpected(
+            f"--pred {given.pred} has no days in {given.day_col!r}, or values that are none"
+        )
     first, between, last = given.expect_days.partition("..")
     try:
-        wanted = pd.date_range(first, last) if between else pd.date_range(end=there[-1], periods=int(first))
+        wanted = (
+            pd.date_range(first, last)
+            if between
+            else pd.date_range(end=there[-1], periods=int(first))
+        )
     except ValueError:
-        raise OptionError(f"--expect-days {given.expect_days}; expected 2026-11-01..2026-11-30 or a number") from None
+        raise OptionError(
+            f"--expect-days {given.expect_days}; expected 2026-11-01..2026-11-30 or a number"
+        ) from None
     more = there.difference(wanted) if between else there[:0]
-    for days, word in ((wanted.difference(there), "lacks"), (more, "has, beside the expected days,")):
+    for days, word in (
+        (wanted.difference(there), "lacks"),
+        (more, "has, beside the expected days,"),
+    ):
         if len(days):
-            what = f"{word} {len(days):,} of the days: {', '.join(str(day.date()) for day in days[:5])}"
+            what = (
+                f"{word} {len(days):,} of the days: "
+                f"{', '.join(str(day.date()) for day in days[:5])}"
+            )
             raise Unexpected(f"--pred {given.pred} {what}; --expect-days {given.expect_days}")
 
 
@@ -116,52 +157,71 @@ NOT_OF_CHECK = ("users", "ties", "duplicates", "null_keys", "nan_score", "undefi
 
 def add_evaluate(commands: Any) -> None:
     command = add_command(
-        commands, "evaluate", _evaluate, "evaluate files of recommendations",
-        "Evaluate recommendations: print a row per metric; with --out write that and a row per user.",
-    )  # fmt: skip
+        commands,
+        "evaluate",
+        _evaluate,
+        "evaluate files of recommendations",
+        "Evaluate recommendations: print a row per metric; with --out write that and a row per "
+        "user.",
+    )
     files = add_lists(command)
     for name, one in SIDE_TABLES.items():
         if name != "items":  # a file of `check` too
             add_arguments(files, {f"--{name} {one.usage}": one.flag})
-    add_arguments(files, {
-        "--allow-empty": "evaluate files without rows, or without a common user or item; else exit code 1",
-        "--stream":
-            "read --true and --pred piece by piece, so that they may be larger than memory; files that are no parquet "
+    add_arguments(
+        files,
+        {
+            "--allow-empty": "evaluate files without rows, or without a common user or item; else "
+            "exit code 1",
+            "--stream": "read --true and --pred piece by piece, so that they may be larger than "
+            "memory; files that are no parquet "
             "files are first written as such to the temporary folder (TMPDIR)",
-        "--memory-limit SIZE":
-            "memory for --stream, which it implies: 1GB, 512MiB (default a quarter of the machine's)",
-    })  # fmt: skip
+            "--memory-limit SIZE": "memory for --stream, which it implies: 1GB, 512MiB (default a "
+            "quarter of the machine's)",
+        },
+    )
     add_out(files, RESULT_FILES)
-    add_arguments(files, {
-        "--profile": "also write profile.parquet: unknown users and items, judged share and scores, for recdf history",
-    })  # fmt: skip
+    add_arguments(
+        files,
+        {
+            "--profile": "also write profile.parquet: unknown users and items, judged share and "
+            "scores, for recdf history",
+        },
+    )
     add_expected(command.add_argument_group("what is expected of the files"))
     what = command.add_argument_group("metrics")
     add_arguments(what, {"-m --metrics METRIC ...": "such as ndcg@10"}, required=True)
-    add_arguments(what, {
-        "--item-by COLUMN": "column of --items: also evaluate within each group of items",
-        "--carry COLUMN ...":
-            "columns of --pred to copy into per_user.parquet, constant within a list, or reduced, such as time=min "
+    add_arguments(
+        what,
+        {
+            "--item-by COLUMN": "column of --items: also evaluate within each group of items",
+            "--carry COLUMN ...": "columns of --pred to copy into per_user.parquet, constant "
+            "within a list, or reduced, such as time=min "
             "(first, last, min, max)",
-        "-k K ...": "cut-offs of metrics that name none (default 10)",
-        "--stat STAT ...":
-            "print these statistics of the lists, as rd.summarize does: mean (the default), sum, median, min, max, "
+            "-k K ...": "cut-offs of metrics that name none (default 10)",
+            "--stat STAT ...": "print these statistics of the lists, as rd.summarize does: mean "
+            "(the default), sum, median, min, max, "
             "std, gmean, or a quantile such as 0.9; files have means",
-        "--weight-by COUNT": "print means with weights of lists: relevant, shown or rows",
-    })  # fmt: skip
+            "--weight-by COUNT": "print means with weights of lists: relevant, shown or rows",
+        },
+    )
     add_options(command.add_argument_group("options"))
 
 
 def add_lists(command: Any) -> Any:
     files = command.add_argument_group("files")
-    lists = {"--true FILE": "what is relevant: user and item", "--pred FILE": "what was recommended, best first"}
+    lists = {
+        "--true FILE": "what is relevant: user and item",
+        "--pred FILE": "what was recommended, best first",
+    }
     add_arguments(files, lists, required=True)
     add_arguments(files, {"--items FILE": SIDE_TABLES["items"].flag})
     return files
 
 
 def _settle(given: argparse.Namespace) -> None:
-    """Bring back files that a killed `recdf impressions` was about to replace, and refuse files that are too old."""
+    """Bring back files that a killed `recdf impressions` was about to replace, and refuse files
+    that are too old."""
     for path in (given.true, given.pred):
         sweep(Path(path).parent)
     check_age(given)
@@ -181,7 +241,9 @@ def _evaluate(given: argparse.Namespace) -> None:
 
 def _evaluate_files(given: argparse.Namespace) -> None:
     if given.profile and (given.out is None or given.stream or given.memory_limit is not None):
-        raise OptionError("--profile needs --out, and files that are read as a whole: leave out --stream")
+        raise OptionError(
+            "--profile needs --out, and files that are read as a whole: leave out --stream"
+        )
     _settle(given)
     started = time.perf_counter()
     options = given_options(given)
@@ -191,7 +253,10 @@ def _evaluate_files(given: argparse.Namespace) -> None:
     if options.get("users", "true") not in populations:
         paths["users"] = options.pop("users")
         if not _is_file(paths["users"]):
-            raise OptionError(f"--users {paths['users']}: neither one of {', '.join(populations)} nor a file of ids")
+            raise OptionError(
+                f"--users {paths['users']}: neither one of {', '.join(populations)} nor a file of "
+                "ids"
+            )
     if given.features and len(given.features) == 1 and _is_file(given.features[0]):
         paths["features"] = given.features[0]
     elif given.features:
@@ -200,13 +265,18 @@ def _evaluate_files(given: argparse.Namespace) -> None:
     sources = _streamed(given, options) if stream else {}
     # Files that are not streamed get ids of the same types as those of the streamed files.
     frames = (
-        {name: read_beside(path, sources["pred"].files_schema, id_columns(options), []) for name, path in paths.items()}
+        {
+            name: read_beside(path, sources["pred"].files_schema, id_columns(options), [])
+            for name, path in paths.items()
+        }
         if stream
         else read_frames_of(given, options, paths)
     )
     options |= {name: frame for name, frame in frames.items() if name not in ("true", "pred")}
     if "features" in frames:
-        options["features"] = frames["features"].set_index(options.get("item_col", Options.item_col))
+        options["features"] = frames["features"].set_index(
+            options.get("item_col", Options.item_col)
+        )
     if given.item_by is not None:
         options["item_by"] = given.item_by
     if given.carry is not None:
@@ -216,8 +286,14 @@ def _evaluate_files(given: argparse.Namespace) -> None:
     if stream:
         _refuse_empty(given, {name: one.n_rows for name, one in sources.items()})
         check_expected(given, lambda: _streamed_days(sources["pred"], given.day_col))
-        where: dict[str, Any] = {"out": given.out, "overwrite": given.overwrite, "memory_limit": given.memory_limit}
-        result = evaluate_parquet(given.streamed["true"], given.streamed["pred"], given.metrics, **where, **options)
+        where: dict[str, Any] = {
+            "out": given.out,
+            "overwrite": given.overwrite,
+            "memory_limit": given.memory_limit,
+        }
+        result = evaluate_parquet(
+            given.streamed["true"], given.streamed["pred"], given.metrics, **where, **options
+        )
     else:
         _refuse_empty(given, {name: len(frames[name]) for name in ("true", "pred")})
         check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
@@ -229,13 +305,23 @@ def _evaluate_files(given: argparse.Namespace) -> None:
             _write_profile(given, frames, options)
     summary = result.summary
     if given.stat or given.weight_by:
-        stats = [float(one) if re.fullmatch(r"[\d.]*\d[\d.]*", one) else one for one in given.stat or ["mean"]]
+        stats = [
+            float(one) if re.fullmatch(r"[\d.]*\d[\d.]*", one) else one
+            for one in given.stat or ["mean"]
+        ]
         summary = result.summarize(stat=stats, weight_by=given.weight_by)
         if given.item_by or set(result.spec["metrics"]) - set(result.per_user.columns):
-            note(given, "neither metrics of exposure nor rows within groups of items have such a statistic\n")
+            note(
+                given,
+                "neither metrics of exposure nor rows within groups of items have such a "
+                "statistic\n",
+            )
     print_tables(given, summary.to_string(index=False), {"summary": summary})
     if "exclude_rows" in result.spec["counts"]:
-        note(given, "\n" + EXCLUDED.format_map(result.spec["counts"]).replace("exclude=", "--exclude"))
+        note(
+            given,
+            "\n" + EXCLUDED.format_map(result.spec["counts"]).replace("exclude=", "--exclude"),
+        )
     if given.out is not None:
         from pyarrow.parquet import read_metadata  # costs time that other commands need not take
 
@@ -244,8 +330,11 @@ def _evaluate_files(given: argparse.Namespace) -> None:
     verbose(given, f"evaluated in {time.perf_counter() - started:.1f} s")
 
 
-def _write_profile(given: argparse.Namespace, frames: Mapping[str, pd.DataFrame], options: Mapping[str, Any]) -> None:
-    """Write the profile of the data beside the result, with the digest of the result that it belongs to."""
+def _write_profile(
+    given: argparse.Namespace, frames: Mapping[str, pd.DataFrame], options: Mapping[str, Any]
+) -> None:
+    """Write the profile of the data beside the result, with the digest of the result that it
+    belongs to."""
     own = {name: one for name, one in options.items() if name in OPTIONS or name == "items"}
     profile = data_profile(frames["true"], frames["pred"], **own)
     profile.attrs[PROFILED] = digest_of_result(given.out)
@@ -258,11 +347,14 @@ def _is_file(name: str) -> bool:
 
 
 def _refuse_empty(given: argparse.Namespace, n_rows: Mapping[str, int]) -> None:
-    """Note the numbers of rows, and raise for a file without rows, most often the fault of the job that wrote it."""
+    """Note the numbers of rows, and raise for a file without rows, most often the fault of the job
+    that wrote it."""
     given.rows = dict(n_rows)
     empty = [f"--{name} {getattr(given, name)}" for name, n in n_rows.items() if not n]
     if empty and not given.allow_empty:
-        raise EmptyPopulationError(f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows")
+        raise EmptyPopulationError(
+            f"{' and '.join(empty)} {'have' if len(empty) > 1 else 'has'} no rows"
+        )
 
 
 def _streamed(given: argparse.Namespace, options: dict[str, Any]) -> dict[str, Source]:
@@ -285,25 +377,42 @@ def scratch_folder(given: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def streamed_files(given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parquet files with the rows of these files. Where they had to be written they have standard names."""
+def streamed_files(
+    given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return parquet files with the rows of these files. Where they had to be written they have
+    standard names."""
     names = {name: options.pop(f"{name}_cols", {}) for name in paths}
-    files = as_parquet(paths, id_columns(options), as_columns(options.get("by")), names, given.scratch)
-    return {name: NamedFiles(one, names[name] if one == paths[name] else {}) for name, one in files.items()}
+    files = as_parquet(
+        paths, id_columns(options), as_columns(options.get("by")), names, given.scratch
+    )
+    return {
+        name: NamedFiles(one, names[name] if one == paths[name] else {})
+        for name, one in files.items()
+    }
 
 
 def read_frames_of(
     given: argparse.Namespace, options: dict[str, Any], paths: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
-    """Read `true`, `pred` and the side tables, with ids of the same types and the standard names in all of them."""
+    """Read `true`, `pred` and the side tables, with ids of the same types and the standard names in
+    all of them."""
     paths = {"true": given.true, "pred": given.pred, **paths}
-    columns = ["score", "rank", "relevance", *(one for name, one in options.items() if name.endswith("_col"))]
+    columns = [
+        "score",
+        "rank",
+        "relevance",
+        *(one for name, one in options.items() if name.endswith("_col")),
+    ]
     columns += [one.split("=")[0] for one in getattr(given, "carry", None) or []]
     columns.append(getattr(given, "time_col", None))
     columns = [one for one in columns if isinstance(one, str)]
     names = {name: options.pop(f"{name}_cols", None) for name in ("true", "pred")}
     frames = read_files(paths, id_columns(options), as_columns(options.get("by")), columns, names)
-    read = {name: {"files": len(FileSet.of(paths[name]).files), "rows": len(frame)} for name, frame in frames.items()}
+    read = {
+        name: {"files": len(FileSet.of(paths[name]).files), "rows": len(frame)}
+        for name, frame in frames.items()
+    }
     for name, own in read.items():
         _say_read(given, name, paths[name], **own)
     given.files = {name: read[name] for name in ("true", "pred")}
@@ -312,27 +421,39 @@ def read_frames_of(
 
 def _say_read(given: argparse.Namespace, name: str, path: str, files: int, rows: int) -> None:
     """Say with -v what was read, in the same words whether the files are streamed or not."""
-    verbose(given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows")
+    verbose(
+        given, f"read --{name} {path}: {files:,} {'file' if files == 1 else 'files'}, {rows:,} rows"
+    )
 
 
 def id_columns(options: Mapping[str, Any]) -> list[str]:
-    return [*as_columns(options.get("user_col", Options.user_col)), options.get("item_col", Options.item_col)]
+    return [
+        *as_columns(options.get("user_col", Options.user_col)),
+        options.get("item_col", Options.item_col),
+    ]
 
 
-# --------------------------------------------------------------------------------------------- check
+# ---------------------------------------------------------------------------------------------
+# check
 
 
 def add_check(commands: Any) -> None:
     command = add_command(
-        commands, "check", _check, "find what is odd in files of recommendations",
-        "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error is found.",
-    )  # fmt: skip
+        commands,
+        "check",
+        _check,
+        "find what is odd in files of recommendations",
+        "Find what is odd in the data and what it does to the metrics. Exit code 1 when an error "
+        "is found.",
+    )
     files = add_lists(command)
     add_arguments(files, {f"--{name} FILE": SIDE_TABLES[name].flag for name in ("log", "exclude")})
     add_out(files, [FINDINGS_FILE])
     add_expected(command.add_argument_group("what is expected of the files"))
     add_arguments(command, {"-k K": "cut-off that the findings refer to (default 10)"}, default=10)
-    add_options(command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK])
+    add_options(
+        command.add_argument_group("options"), [name for name in NAMES if name not in NOT_OF_CHECK]
+    )
 
 
 def _check(given: argparse.Namespace) -> int:
@@ -344,18 +465,26 @@ def _check(given: argparse.Namespace) -> int:
     check_expected(given, lambda: column(frames["pred"], given.day_col, "pred"))
     sides: dict[str, Any] = {name: frames[name] for name in paths}
     found = check(frames["true"], frames["pred"], given.k, **sides, **options)
-    text, tables = findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}", {"findings": found}
+    text, tables = (
+        findings_lines(found) if len(found) else f"nothing odd found at k = {given.k}",
+        {"findings": found},
+    )
     give_tables(given, text, tables)
     return findings_fail(given, found)
 
 
 def findings_fail(given: argparse.Namespace, found: pd.DataFrame) -> int:
-    """Return the exit code for findings: 1 if one is an error, or a warning where `--fail-on` names it."""
+    """Return the exit code for findings: 1 if one is an error, or a warning where `--fail-on` names
+    it."""
     rows = found.to_dict("records")
     return fail_on(
-        given, ((row["severity"], f"{row['severity']}: {finding_of(row)}: {row['count']:,}") for row in rows),
+        given,
+        (
+            (row["severity"], f"{row['severity']}: {finding_of(row)}: {row['count']:,}")
+            for row in rows
+        ),
         always=["error"],
-    )  # fmt: skip
+    )
 
 
 def findings_lines(found: pd.DataFrame) -> str:

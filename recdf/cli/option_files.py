@@ -1,8 +1,9 @@
 """Options from files count as if they were typed before those of the command line.
 
-`--config job.toml` holds those of one job. A project states what all its jobs share once, in `recdf.toml` or in the
-table `[tool.recdf]` of `pyproject.toml`. What is typed comes before the job's file, and that before the project's. The
-words of both files stand in `run.json` as if they had been typed, and what a project gave is said on stderr.
+`--config job.toml` holds those of one job. A project states what all its jobs share once, in
+`recdf.toml` or in the table `[tool.recdf]` of `pyproject.toml`. What is typed comes before the
+job's file, and that before the project's. The words of both files stand in `run.json` as if they
+had been typed, and what a project gave is said on stderr.
 """
 
 from __future__ import annotations
@@ -25,24 +26,31 @@ PROJECT_FILES = "recdf.toml", PYPROJECT  # the first one of a folder counts
 
 
 def add_config(command: Any) -> None:
-    add_arguments(command, {
-        "--config FILE":
-            "TOML file of options, with the names of the flags as keys (by = 'model'), for this command, or in a table "
+    add_arguments(
+        command,
+        {
+            "--config FILE": "TOML file of options, with the names of the flags as keys (by = "
+            "'model'), for this command, or in a table "
             "of its name ([evaluate]) beside those of others; a flag that is given wins",
-        "--project FILE":
-            "the project's file of options; by default the nearest recdf.toml, or pyproject.toml with [tool.recdf], in "
+            "--project FILE": "the project's file of options; by default the nearest recdf.toml, "
+            "or pyproject.toml with [tool.recdf], in "
             "this folder or above. A flag and --config win",
-        "--no-project": "leave the options of the project's file out",
-    })  # fmt: skip
+            "--no-project": "leave the options of the project's file out",
+        },
+    )
 
 
-def with_files(argv: Sequence[str], commands: Mapping[str, Parser], command: str) -> tuple[list[str], list[str]]:
-    """Return the arguments of a command with those of its files before them, and those that the project's file gave.
+def with_files(
+    argv: Sequence[str], commands: Mapping[str, Parser], command: str
+) -> tuple[list[str], list[str]]:
+    """Return the arguments of a command with those of its files before them, and those that the
+    project's file gave.
 
     Raises
     ------
     OptionError
-        If a file has a key that the command has no flag for, or a value that the flag does not take.
+        If a file has a key that the command has no flag for, or a value that the flag does not
+        take.
     """
     at = 1 + list(argv).index(command)
     job, typed = _taken_out("--config", argv[at:])
@@ -51,11 +59,17 @@ def with_files(argv: Sequence[str], commands: Mapping[str, Parser], command: str
     if job is not None:
         reader.take(f"--config {job}", _keys_of_job(job, command, commands))
     of_job, project = dict(reader.words), None
-    if "--no-project" not in typed and of_job.get("no_project") != ["--no-project"] and not {"-h", "--help"} & {*typed}:
+    if (
+        "--no-project" not in typed
+        and of_job.get("no_project") != ["--no-project"]
+        and not {"-h", "--help"} & {*typed}
+    ):
         project = _project(named)
     if project is not None:
         path, keys = project
-        of_command = {name: one for name, one in keys.items() if name in commands and isinstance(one, dict)}
+        of_command = {
+            name: one for name, one in keys.items() if name in commands and isinstance(one, dict)
+        }
         shared = {name: one for name, one in keys.items() if name not in of_command}
         reader.take(f"{path} [{command}]", of_command.get(command, {}), path.parent)
         reader.take(str(path), shared, path.parent, shared=True)
@@ -65,24 +79,48 @@ def with_files(argv: Sequence[str], commands: Mapping[str, Parser], command: str
     positional = [one for dest in reader.positional for one in words.pop(dest, [])]
     ends = [f"--project={project[0]}"] if project and given else []
     ends += [] if job is None else [f"--config={job}"]
-    return [*argv[:at], *positional, *(one for own in words.values() for one in own), *ends, *typed], given
+    return [
+        *argv[:at],
+        *positional,
+        *(one for own in words.values() for one in own),
+        *ends,
+        *typed,
+    ], given
 
 
 class _Reader:
-    """The words for what files give, by the name of the argument. Of two files, the one that is taken first wins."""
+    """The words for what files give, by the name of the argument. Of two files, the one that is
+    taken first wins."""
 
     def __init__(self, commands: Mapping[str, Parser], command: str, typed: Sequence[str]) -> None:
-        self.commands, self.command, self.parser, self.typed = commands, command, commands[command], list(typed)
+        self.commands, self.command, self.parser, self.typed = (
+            commands,
+            command,
+            commands[command],
+            list(typed),
+        )
         self.words: dict[str, list[str]] = {}
         self.positional: list[str] = []
 
-    def take(self, source: str, keys: Mapping[str, Any], folder: Path | None = None, *, shared: bool = False) -> None:
+    def take(
+        self,
+        source: str,
+        keys: Mapping[str, Any],
+        folder: Path | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
         """Take the keys of a file, or of a table of it.
 
-        Paths are those of the `folder`. Of keys that all commands share, those that this command lacks are left out.
+        Paths are those of the `folder`. Of keys that all commands share, those that this command
+        lacks are left out.
         """
         own = _keys_and_actions(self.parser)
-        known = {key for parser in self.commands.values() for key in _keys_and_actions(parser)} if shared else own
+        known = (
+            {key for parser in self.commands.values() for key in _keys_and_actions(parser)}
+            if shared
+            else own
+        )
         seen: dict[str, str] = {}
         found: dict[str, list[str]] = {}
         for key, value in keys.items():
@@ -90,7 +128,9 @@ class _Reader:
             if name not in known or (folder and name == "no-project"):
                 lacks = "no command has an" if shared else f"recdf {self.command} has no"
                 of_other = f"; leave out tool.recdf, which is for {PYPROJECT}"
-                meant = of_other if key == "tool" else closest(key, sorted([*known, *self.commands]))
+                meant = (
+                    of_other if key == "tool" else closest(key, sorted([*known, *self.commands]))
+                )
                 raise OptionError(f"{source}: {lacks} option {key!r}{meant}")
             action = own.get(name)
             if action is None:
@@ -99,7 +139,9 @@ class _Reader:
                 raise OptionError(f"{source}: {key} is given twice, as {seen[action.dest]} too")
             seen[action.dest] = key
             rivals = _rivals(self.parser, action) | {*(action.option_strings if folder else ())}
-            given = {word.partition("=")[0] if word.startswith("--") else word[:2] for word in self.typed}  # --k=5, -k5
+            given = {
+                word.partition("=")[0] if word.startswith("--") else word[:2] for word in self.typed
+            }  # --k=5, -k5
             if action.dest not in self.words and not rivals & given:
                 placed = value if folder is None else _from_here(action, value, folder)
                 found[action.dest] = self._as_arguments(action, f"{source}: {key} =", placed)
@@ -116,7 +158,11 @@ class _Reader:
             return [action.option_strings[-1]] if value else []
         if isinstance(value, bool) and action.dest in OPTIONS and OPTIONS[action.dest].flag_alone:
             return [f"{action.option_strings[-1]}={value}"]
-        if isinstance(value, dict) and "=" in str(action.metavar) and all(map(_is_plain, value.values())):
+        if (
+            isinstance(value, dict)
+            and "=" in str(action.metavar)
+            and all(map(_is_plain, value.values()))
+        ):
             value = [f"{name}={one}" for name, one in value.items()]
         values = value if isinstance(value, list) else [value]
         if not all(map(_is_plain, values)):
@@ -147,12 +193,15 @@ def _keys_of_job(path: str, command: str, commands: Collection[str]) -> Mapping[
     if command not in tables:
         raise OptionError(f"--config {path} has no table [{command}]; it has {', '.join(tables)}")
     if beside := [name for name in keys if name not in tables]:
-        raise OptionError(f"--config {path}: {beside[0]} stands outside of the tables; move it into [{command}]")
+        raise OptionError(
+            f"--config {path}: {beside[0]} stands outside of the tables; move it into [{command}]"
+        )
     return dict(keys[command])
 
 
 def _project(named: str | None) -> tuple[Path, Mapping[str, Any]] | None:
-    """Return the project's file and its options: the one that is named, or the nearest one that has some.
+    """Return the project's file and its options: the one that is named, or the nearest one that has
+    some.
 
     The search ends at the root of a repository, and at the home folder.
     """
@@ -186,7 +235,9 @@ def _keys_of_project(path: Path) -> Mapping[str, Any] | None:
 
 def _toml(path: Path, source: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # editors of Windows begin a file with a mark
+        return tomllib.loads(
+            path.read_text(encoding="utf-8-sig")
+        )  # editors of Windows begin a file with a mark
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"{source} is no TOML file: {error}") from None
 
@@ -203,12 +254,23 @@ def _taken_out(flag: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def _rivals(parser: argparse.ArgumentParser, action: argparse.Action) -> set[str]:
     """Return the flags that an argument excludes, as -q excludes -v."""
-    groups = [group._group_actions for group in parser._mutually_exclusive_groups if action in group._group_actions]
-    return {flag for group in groups for one in group if one is not action for flag in one.option_strings}
+    groups = [
+        group._group_actions
+        for group in parser._mutually_exclusive_groups
+        if action in group._group_actions
+    ]
+    return {
+        flag
+        for group in groups
+        for one in group
+        if one is not action
+        for flag in one.option_strings
+    }
 
 
 def _keys_and_actions(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
-    """Return the arguments by their keys: the flags without dashes, or the name if there is no flag."""
+    """Return the arguments by their keys: the flags without dashes, or the name if there is no
+    flag."""
     actions = [action for action in parser._actions if action.dest not in {"help", *OF_FILES}]
     return {
         key: action
@@ -222,7 +284,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def _from_here(action: argparse.Action, value: Any, folder: Path) -> Any:
-    """Return the value with paths of a project's file, which are those of its folder, as paths of the current one."""
+    """Return the value with paths of a project's file, which are those of its folder, as paths of
+    the current one."""
     if isinstance(value, list):
         return [_from_here(action, one, folder) for one in value]
     if action.type not in (file, local) or not isinstance(value, str) or "://" in value:

@@ -1,10 +1,12 @@
-"""The output of a command: files, tables on stdout in the format of `--format`, notes and warnings on stderr.
+"""The output of a command: files, tables on stdout in the format of `--format`, notes and warnings
+on stderr.
 
-Contract: files are written first. With `--format json` or `csv`, stdout holds only the tables, so that another program
-can read it. A reader of stdout that has ended, or a stderr that takes nothing, does not change what the command does.
+Contract: files are written first. With `--format json` or `csv`, stdout holds only the tables, so
+that another program can read it. A reader of stdout that has ended, or a stderr that takes nothing,
+does not change what the command does.
 
-`run.json` beside a result says what was run on which files, and how it ended. The inputs are listed before the command
-reads them, so that one that has gone or changed since is found.
+`run.json` beside a result says what was run on which files, and how it ended. The inputs are listed
+before the command reads them, so that one that has gone or changed since is found.
 """
 
 from __future__ import annotations
@@ -38,11 +40,16 @@ FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
 # Errors of a stdout whose reader, such as `head`, has ended; Windows has the second one.
 READER_ENDED = (errno.EPIPE, errno.EINVAL) if WINDOWS else (errno.EPIPE,)
 
-# The files that one run writes together. `recdf compare` and `recdf experiment` replace each other's.
+# The files that one run writes together. `recdf compare` and `recdf experiment` replace each
+# other's.
 COMPARISON_FILES = (
-    "comparison.parquet", "segments.parquet", "over_time.parquet", "health.parquet", "decision.parquet",
+    "comparison.parquet",
+    "segments.parquet",
+    "over_time.parquet",
+    "health.parquet",
+    "decision.parquet",
     "roles.parquet",
-)  # fmt: skip
+)
 GATE_FILES = ("gate.parquet", "checks.parquet")
 ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
@@ -57,21 +64,34 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
     """Add the arguments that every command has."""
     group = command.add_argument_group("output")
     group.add_argument(
-        "--format", choices=("table", "json", "csv"),
-        help="of what is printed: a table for a terminal (default), or JSON or CSV with every digit and column",
-    )  # fmt: skip
+        "--format",
+        choices=("table", "json", "csv"),
+        help="of what is printed: a table for a terminal (default), or JSON or CSV with every "
+        "digit and column",
+    )
     loud = group.add_mutually_exclusive_group()
-    add_arguments(loud, {
-        "-v --verbose": "say on stderr what is read, and trace errors",
-        "-q --quiet": "print errors, and a table only if --format is given",
-    })  # fmt: skip
+    add_arguments(
+        loud,
+        {
+            "-v --verbose": "say on stderr what is read, and trace errors",
+            "-q --quiet": "print errors, and a table only if --format is given",
+        },
+    )
     if fail_on:
         group.add_argument(
-            "--fail-on", nargs="*", choices=FAIL_ON, metavar="{" + ",".join(FAIL_ON) + "}", default=[],
-            help="exit with code 1, after all is printed and written, on: error, a finding of recdf check or audit "
-            "of that severity (always so there); warning, any warning, also of a row; invalid, a verdict that is "
-            "invalid, or withheld because the variants are not alike; worse, a verdict that begins with this word, or "
-            "the decision not to ship; undecided, the decision to keep running; drift, data that changed",
+            "--fail-on",
+            nargs="*",
+            choices=FAIL_ON,
+            metavar="{" + ",".join(FAIL_ON) + "}",
+            default=[],
+            help="exit with code 1, after all is printed and written, on: error, a finding of "
+            "recdf check or audit "
+            "of that severity (always so there); warning, any warning, also of a row; invalid, a "
+            "verdict that is "
+            "invalid, or withheld because the variants are not alike; worse, a verdict that begins "
+            "with this word, or "
+            "the decision not to ship; undecided, the decision to keep running; drift, data that "
+            "changed",
         )
 
 
@@ -93,11 +113,16 @@ def complain(text: str) -> None:
 
 
 def print_tables(given: argparse.Namespace, text: str, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Print the tables of a result: as `text` for a terminal, or all of them as JSON, or the first one as CSV."""
+    """Print the tables of a result: as `text` for a terminal, or all of them as JSON, or the first
+    one as CSV."""
     if given.format == "json":
         records = {name: _records(table) for name, table in tables.items()}
         plain = "utf" not in (sys.stdout.encoding or "utf").lower()
-        say(json.dumps(next(iter(records.values())) if len(records) == 1 else records, ensure_ascii=plain))
+        say(
+            json.dumps(
+                next(iter(records.values())) if len(records) == 1 else records, ensure_ascii=plain
+            )
+        )
     elif given.format == "csv":
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8")  # an escape of a terminal would be another id
@@ -107,13 +132,19 @@ def print_tables(given: argparse.Namespace, text: str, tables: Mapping[str, pd.D
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows with all digits of their numbers; infinities become null, since JSON has no number for them."""
+    """Return rows with all digits of their numbers; infinities become null, since JSON has no
+    number for them."""
     columns = {str(name): map(_json_cell, table[name].tolist()) for name in table.columns}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _json_cell(cell: Any) -> Any:
-    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and not math.isfinite(cell)):
+    if (
+        cell is None
+        or cell is pd.NA
+        or cell is pd.NaT
+        or (isinstance(cell, float) and not math.isfinite(cell))
+    ):
         return None
     return cell if isinstance(cell, bool | int | float | str) else str(cell)
 
@@ -126,7 +157,8 @@ def text_table(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def note(given: argparse.Namespace, text: str) -> None:
-    """Print a note beside the tables: on stdout for a terminal, on stderr where stdout is for another program."""
+    """Print a note beside the tables: on stdout for a terminal, on stderr where stdout is for
+    another program."""
     if text and not given.quiet:
         (say if given.format in (None, "table") else complain)(text)
 
@@ -138,10 +170,13 @@ def verbose(given: argparse.Namespace, text: str) -> None:
 
 
 def give_tables(
-    given: argparse.Namespace, text: str, tables: Mapping[str, pd.DataFrame],
+    given: argparse.Namespace,
+    text: str,
+    tables: Mapping[str, pd.DataFrame],
     printed: Mapping[str, pd.DataFrame] | None = None,
-) -> None:  # fmt: skip
-    """Write tables to files of --out in one step, if that is given; then print them, and note what was written.
+) -> None:
+    """Write tables to files of --out in one step, if that is given; then print them, and note what
+    was written.
 
     Of all files that a run may write, none of an older run stays beside the new ones.
     """
@@ -151,7 +186,9 @@ def give_tables(
 
 
 def _write_out(given: argparse.Namespace, tables: Mapping[str, pd.DataFrame]) -> str:
-    digest = hashlib.sha256(b"".join(table.to_parquet(index=False) for table in tables.values())).hexdigest()
+    digest = hashlib.sha256(
+        b"".join(table.to_parquet(index=False) for table in tables.values())
+    ).hexdigest()
     with staged(given.out, given.writes, overwrite=given.overwrite) as staging:
         for name, table in tables.items():
             written = pd.DataFrame(table, copy=False)
@@ -165,18 +202,29 @@ Failings = Iterable[tuple[str, str]]
 
 
 def fail_on(given: argparse.Namespace, found: Failings, *, always: Sequence[str] = ()) -> int:
-    """Return exit code 1 if `--fail-on` names what one of the rows is, and say on stderr which row that was."""
+    """Return exit code 1 if `--fail-on` names what one of the rows is, and say on stderr which row
+    that was."""
     named = getattr(given, "fail_on", [])
-    rows = list(dict.fromkeys((what, said) for what, said in found if what in always or what in named))
+    rows = list(
+        dict.fromkeys((what, said) for what, said in found if what in always or what in named)
+    )
     if rows:
-        say_why(given, 1, [said for _, said in rows], "" if rows[0][0] in always else f", --fail-on {rows[0][0]}")
+        say_why(
+            given,
+            1,
+            [said for _, said in rows],
+            "" if rows[0][0] in always else f", --fail-on {rows[0][0]}",
+        )
     return int(bool(rows))
 
 
 def say_why(given: argparse.Namespace, code: int, rows: Sequence[str], why: str = "") -> None:
     """Say on stderr which row is the reason of an exit code, and how many there are more."""
     more = f" (and {len(rows) - 1:,} more)" if len(rows) > 1 else ""
-    complain(f"recdf {given.command}: exit code {code}{why}: {plain_signs(' '.join(rows[0].split()))}{more}")
+    complain(
+        f"recdf {given.command}: exit code {code}{why}: "
+        f"{plain_signs(' '.join(rows[0].split()))}{more}"
+    )
 
 
 def plain_signs(text: str) -> str:
@@ -185,11 +233,17 @@ def plain_signs(text: str) -> str:
 
 
 def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[tuple[str, str]]:
-    """Give the rows of tables of verdicts that are invalid or worse, or have a warning, each with its sentence.
+    """Give the rows of tables of verdicts that are invalid or worse, or have a warning, each with
+    its sentence.
 
     Where there is a decision, it says what is "worse": a guardrail may be so within its margin.
     """
-    for what, word in (("invalid", "invalid"), ("worse", "worse"), ("drift", "drifted"), ("warning", "")):
+    for what, word in (
+        ("invalid", "invalid"),
+        ("worse", "worse"),
+        ("drift", "drifted"),
+        ("warning", ""),
+    ):
         for table in tables:
             verdict = table["verdict"].astype(str)
             holds = verdict.str.startswith(word) if word else table["warning"] != ""
@@ -198,14 +252,22 @@ def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[t
             if what == "worse" and decided:
                 continue
             for row in table[holds].to_dict("records"):
-                yield what, f"{row_name(row)}: {row['verdict']}" + (f" ({row['warning']})" if row["warning"] else "")
+                yield (
+                    what,
+                    f"{row_name(row)}: {row['verdict']}"
+                    + (f" ({row['warning']})" if row["warning"] else ""),
+                )
 
 
 def row_name(row: Mapping[Any, Any]) -> str:
     """Name a row by its segments, metric and pair; a row without a metric by its texts."""
     names = list(row)
     if "metric" not in names:
-        names = [name for name in names if name not in ("better", "verdict", "warning") and _is_text(row[name])]
+        names = [
+            name
+            for name in names
+            if name not in ("better", "verdict", "warning") and _is_text(row[name])
+        ]
         return ", ".join(row[name] for name in names)
     segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]
     sides = ("treatment", "control"), ("model", "baseline")
@@ -225,9 +287,20 @@ RECORD = "run.json"
 HASHED_AT_ONCE, MOST_BLOCKS = 2**20, 64  # of a larger file, so many blocks are hashed
 # Errors of the machine and not of the call: with more room, memory or time the same call may work.
 PASSING = {
-    errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.EAGAIN,
-    errno.EBUSY, errno.ETIMEDOUT, errno.ECONNRESET, errno.ECONNREFUSED, errno.ENETUNREACH,
-}  # fmt: skip
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOMEM,
+    errno.EIO,
+    errno.ESTALE,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.ETIMEDOUT,
+    errno.ECONNRESET,
+    errno.ECONNREFUSED,
+    errno.ENETUNREACH,
+}
 
 
 class RunRecord:
@@ -239,7 +312,12 @@ class RunRecord:
         self.out: Path | None = getattr(given, "out", None)
         # A comparison may replace an earlier one that stands beside the result.
         own = [] if self.out is None else [self.out.absolute() / name for name in COMPARISON_FILES]
-        paths = [path for paths in self.inputs.values() for path in paths if Path(path).absolute() not in own]
+        paths = [
+            path
+            for paths in self.inputs.values()
+            for path in paths
+            if Path(path).absolute() not in own
+        ]
         self.states = {path: _state(path) for path in paths}
         self.older = {path: _state(path) for path in self._place()[1]}
 
@@ -253,12 +331,17 @@ class RunRecord:
         if all(_state(path) == self.older.get(path) for path in outputs):
             return  # the run was refused, and what stands there is an older result, or nothing
         record = {
-            "command": ["recdf", *self.words], "recdf": __version__,
+            "command": ["recdf", *self.words],
+            "recdf": __version__,
             "started": datetime.fromtimestamp(self.started, UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.time() - self.started, 3), "exit": code, "rows": getattr(self.given, "rows", {}),
-            "inputs": {name: [_file_record(path) for path in paths] for name, paths in self.inputs.items()},
+            "seconds": round(time.time() - self.started, 3),
+            "exit": code,
+            "rows": getattr(self.given, "rows", {}),
+            "inputs": {
+                name: [_file_record(path) for path in paths] for name, paths in self.inputs.items()
+            },
             "outputs": [_file_record(path) for path in outputs],
-        }  # fmt: skip
+        }
         with staging_folder(place.parent) as staging:
             (staging / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
             put_in_place(staging / RECORD, place)
@@ -276,16 +359,24 @@ class RunRecord:
 
 
 def _inputs(given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
-    """Give the arguments that name files of this machine; the command itself says what is wrong with a name."""
+    """Give the arguments that name files of this machine; the command itself says what is wrong
+    with a name."""
     for action in given.parser._actions:
         values = getattr(given, action.dest, None)
-        if values is None or action.dest == "out" or not {"FILE", "LOG", "RESULTS"} & set(str(action.metavar).split()):
+        if (
+            values is None
+            or action.dest == "out"
+            or not {"FILE", "LOG", "RESULTS"} & set(str(action.metavar).split())
+        ):
             continue
         paths: list[str] = []
         for value in map(str, values if isinstance(values, list) else [values]):
             with suppress(OSError, RecdfError):
                 paths += [] if is_remote(value) else FileSet.of(value).files
-        yield action.dest, [path for path in paths if not path.endswith(".json")]  # no record of an earlier run
+        yield (
+            action.dest,
+            [path for path in paths if not path.endswith(".json")],
+        )  # no record of an earlier run
 
 
 def _state(path: str) -> tuple[int, int] | None:
@@ -298,20 +389,30 @@ def _state(path: str) -> tuple[int, int] | None:
 
 
 def _file_record(path: str) -> dict[str, Any]:
-    """Return size and SHA-256 of a file; of a large one, the digest is that of blocks at equal distances."""
+    """Return size and SHA-256 of a file; of a large one, the digest is that of blocks at equal
+    distances."""
     size, digest = os.path.getsize(path), hashlib.sha256()
     whole = size <= HASHED_AT_ONCE * MOST_BLOCKS
     with open(path, "rb") as file:
-        for start in [0] if whole else np.linspace(0, size - HASHED_AT_ONCE, MOST_BLOCKS).astype(int):
+        for start in (
+            [0] if whole else np.linspace(0, size - HASHED_AT_ONCE, MOST_BLOCKS).astype(int)
+        ):
             file.seek(start)
             digest.update(file.read(-1 if whole else HASHED_AT_ONCE))
-    return {"path": path, "bytes": size, "sha256" if whole else f"sha256_of_{MOST_BLOCKS}_mib": digest.hexdigest()}
+    return {
+        "path": path,
+        "bytes": size,
+        "sha256" if whole else f"sha256_of_{MOST_BLOCKS}_mib": digest.hexdigest(),
+    }
 
 
 def can_be_retried(error: BaseException | None) -> bool:
-    """Whether the same call may work at another time: no room, no memory, a drive that does not answer."""
+    """Whether the same call may work at another time: no room, no memory, a drive that does not
+    answer."""
     while error is not None:
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in PASSING):
+        if isinstance(error, MemoryError) or (
+            isinstance(error, OSError) and error.errno in PASSING
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -1,4 +1,5 @@
-"""`recdf impressions`: from a log of impressions, clicks and purchases to the files that `recdf evaluate` reads."""
+"""`recdf impressions`: from a log of impressions, clicks and purchases to the files that `recdf
+evaluate` reads."""
 
 from __future__ import annotations
 
@@ -31,31 +32,55 @@ from .arguments import (
 from .output import print_tables
 
 LOG_COLUMN_FLAGS = (
-    "user_col", "item_col", "rank_col", "time_col", "clicked_col", "value_col", "order_col", "person_col",
-)  # fmt: skip
+    "user_col",
+    "item_col",
+    "rank_col",
+    "time_col",
+    "clicked_col",
+    "value_col",
+    "order_col",
+    "person_col",
+)
 LOG_RULE_FLAGS = ("attribution", "named_lists", "repeats", "unattributed", "value", "null_keys")
 
 
 def add_impressions(commands: Any) -> None:
     command = add_command(
-        commands, "impressions", _impressions, "turn a log of impressions into files of lists",
+        commands,
+        "impressions",
+        _impressions,
+        "turn a log of impressions into files of lists",
         "Attribute clicks and purchases to the impressions of a log, and write true.parquet and "
-        "pred.parquet, which recdf evaluate reads. Parquet files may be larger than memory: users are attributed part "
-        "by part.", usage="%(prog)s LOG --out FOLDER [options]",
-    )  # fmt: skip
+        "pred.parquet, which recdf evaluate reads. Parquet files may be larger than memory: users "
+        "are attributed part "
+        "by part.",
+        usage="%(prog)s LOG --out FOLDER [options]",
+    )
     add_arguments(command, {"LOG": "one row per impression"}, type=local)
     files = command.add_argument_group("files")
-    add_arguments(files, {
-        "--clicks FILE": "one row per click: user, item, time",
-        "--purchases FILE": "one row per purchase: user, item, time, price",
-        "--refunds FILE": "one row per refund: user, item, time, and the amount if it may be a part of the price",
-        "--persons FILE": "one row per device: user (the device) and person",
-    }, type=local)  # fmt: skip
-    add_arguments(files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"})
+    add_arguments(
+        files,
+        {
+            "--clicks FILE": "one row per click: user, item, time",
+            "--purchases FILE": "one row per purchase: user, item, time, price",
+            "--refunds FILE": "one row per refund: user, item, time, and the amount if it may be a "
+            "part of the price",
+            "--persons FILE": "one row per device: user (the device) and person",
+        },
+        type=local,
+    )
+    add_arguments(
+        files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"}
+    )
     add_out(files, WRITTEN, f"folder for {', '.join(WRITTEN)} (the record of rules and counts)")
-    columns = command.add_argument_group("columns", "Where a time is needed and --time-col is not given, it is time.")
+    columns = command.add_argument_group(
+        "columns", "Where a time is needed and --time-col is not given, it is time."
+    )
     add_parameters(columns, from_impressions, LOG_COLUMN_FLAGS)
-    list_cols = "columns that, with the user, name one list (default session_id); none for one list per user"
+    list_cols = (
+        "columns that, with the user, name one list (default session_id); none for one "
+        "list per user"
+    )
     add_arguments(columns, {"--list-cols COLUMN": list_cols}, nargs="*", default=argparse.SUPPRESS)
     add_arguments(columns, {"--rank-by-time": "there is no column of positions"})
     rules = command.add_argument_group("rules")
@@ -71,7 +96,9 @@ def _impressions(given: argparse.Namespace) -> None:
     options |= {name: _span(options[name]) for name in SPANS if name in options}
     if given.rank_by_time:
         options["rank_col"] = None
-    relevance = as_pairs("--relevance", given.relevance, "an event and its gain, such as clicked=1", float)
+    relevance = as_pairs(
+        "--relevance", given.relevance, "an event and its gain, such as clicked=1", float
+    )
     options |= {"relevance": relevance} if relevance else {}
     if given.clicks or given.purchases or "session_gap" in options:
         options.setdefault("time_col", "time")
@@ -97,7 +124,8 @@ def _span(text: str) -> Any:
 
 
 def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -> dict[str, Path]:
-    """Text files, and those beside them, as parquet files in the folder, with ids alike and times as datetimes."""
+    """Text files, and those beside them, as parquet files in the folder, with ids alike and times
+    as datetimes."""
     import pyarrow.parquet as pq  # costs time that other commands need not take
 
     lists = options.get("list_cols", ["session_id"])
@@ -110,7 +138,9 @@ def _as_parquet(paths: dict[str, Path], options: dict[str, Any], folder: Path) -
             try:
                 frame = frame.assign(**{str(name): pd.to_datetime(frame[name], format="ISO8601")})
             except ValueError as error:
-                raise DataError(f"{paths[role]}: column {name} holds no times as 2026-09-01 12:30: {error}") from error
+                raise DataError(
+                    f"{paths[role]}: column {name} holds no times as 2026-09-01 12:30: {error}"
+                ) from error
         found[role] = folder / f"{role}.parquet"
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), found[role])
     return found
@@ -120,7 +150,11 @@ def _count_table(counts: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row per count: of the log, of its clicks, of its purchases."""
     rows: list[tuple[str, str, int]] = []
     for name, found in counts.items():
-        rows += [(name, *pair) for pair in found.items()] if isinstance(found, dict) else [("log", name, found)]
+        rows += (
+            [(name, *pair) for pair in found.items()]
+            if isinstance(found, dict)
+            else [("log", name, found)]
+        )
     return pd.DataFrame(rows, columns=["of", "count", "n"])
 
 
@@ -128,20 +162,34 @@ def _report_text(spec: dict[str, Any], out: Path) -> str:
     counts, positions = spec["counts"], spec["positions"]
     lines = [f"{counts['impressions']:,} impressions in {counts['lists']:,} lists"]
     if counts["repeated"]:
-        lines.append(f"{counts['repeated']:,} of them repeat an item of their list (--repeats {spec['repeats']})")
+        lines.append(
+            f"{counts['repeated']:,} of them repeat an item of their list (--repeats "
+            f"{spec['repeats']})"
+        )
     if positions["column"] is not None:
         lines.append(
-            f"positions from {positions['start']:g}, with holes in {positions['lists_with_holes']:,} lists and one "
+            f"positions from {positions['start']:g}, with holes in "
+            f"{positions['lists_with_holes']:,} lists and one "
             f"twice in {positions['lists_with_ties']:,}"
         )
     for name in ("clicks", "purchases", "refunds"):
         if name in counts:
-            found = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts[name].items() if what != "events")
+            found = ", ".join(
+                f"{n:,} {what.replace('_', ' ')}"
+                for what, n in counts[name].items()
+                if what != "events"
+            )
             lines.append(f"{counts[name]['events']:,} {name}: {found}")
     if "persons" in counts:
-        lines.append(", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts["persons"].items()))
+        lines.append(
+            ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts["persons"].items())
+        )
     usual = {"rank_col": "rank", "relevance_col": "relevance", "item_col": "item_id"}
-    options = {name: as_columns(value) for name, value in spec["options"].items() if usual.get(name) != value}
+    options = {
+        name: as_columns(value)
+        for name, value in spec["options"].items()
+        if usual.get(name) != value
+    }
     flags = " ".join(word for name, values in options.items() for word in (flag(name), *values))
     lines += [
         "",

@@ -19,7 +19,14 @@ from ..evaluation.result import read_parquet
 from ..formats.file_sets import read_beside
 from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
 from .deciding import label
-from .output import COMPARED_RESULT, COMPARISON_FILES, ESTIMATED, GATE_FILES, digest_of_result, print_tables
+from .output import (
+    COMPARED_RESULT,
+    COMPARISON_FILES,
+    ESTIMATED,
+    GATE_FILES,
+    digest_of_result,
+    print_tables,
+)
 from .role_flags import add_roles, given_roles
 
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
@@ -38,24 +45,39 @@ TABLES = {
 
 def add_report(commands: Any) -> None:
     command = add_command(
-        commands, "report", _run_report, "write one HTML file: verdict, leaderboard, pictures, data health",
-        "Write one HTML file about a result: which model to take, by how much, for whom it is worse, and "
-        "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It needs no network "
-        "and holds aggregates only.", usage="%(prog)s [RESULTS] [options]",
-    )  # fmt: skip
+        commands,
+        "report",
+        _run_report,
+        "write one HTML file: verdict, leaderboard, pictures, data health",
+        "Write one HTML file about a result: which model to take, by how much, for whom it is "
+        "worse, and "
+        "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It "
+        "needs no network "
+        "and holds aggregates only.",
+        usage="%(prog)s [RESULTS] [options]",
+    )
     files = command.add_argument_group("files")
     add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"}, nargs="?")
-    add_arguments(files, {
-        "--cheap RESULTS": "folder of the same models on more lists under cheap labels, where people judged those of "
-        "RESULTS",
-    })  # fmt: skip
-    add_arguments(files, {"--out FILE": "default report.html"}, type=local, default=Path("report.html"))
+    add_arguments(
+        files,
+        {
+            "--cheap RESULTS": "folder of the same models on more lists under cheap labels, where "
+            "people judged those of "
+            "RESULTS",
+        },
+    )
+    add_arguments(
+        files, {"--out FILE": "default report.html"}, type=local, default=Path("report.html")
+    )
     add_arguments(files, {"--overwrite": "replace a file that is already there"})
     what = command.add_argument_group("what is said")
-    add_arguments(what, {
-        "--title TEXT": "heading of the page",
-        "--baseline NAME": "model that the others are compared with",
-    })  # fmt: skip
+    add_arguments(
+        what,
+        {
+            "--title TEXT": "heading of the page",
+            "--baseline NAME": "model that the others are compared with",
+        },
+    )
     add_arguments(what, {"--k N": "cut-off of the tables (default 10)"}, default=10)
     add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
     add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
@@ -63,11 +85,18 @@ def add_report(commands: Any) -> None:
     add_roles(command)
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
-    add_arguments(tables, {
-        "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, and what recdf aa, srm, "
-        "plan, quantiles and interleaved wrote",
-    }, type=local)  # fmt: skip
-    add_arguments(tables, {"--history FOLDER": "earlier results of the job, as recdf history reads them"})
+    add_arguments(
+        tables,
+        {
+            "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, "
+            "and what recdf aa, srm, "
+            "plan, quantiles and interleaved wrote",
+        },
+        type=local,
+    )
+    add_arguments(
+        tables, {"--history FOLDER": "earlier results of the job, as recdf history reads them"}
+    )
     add_arguments(tables, {f"{flag(name)} FILE": text for name, text in TABLES.items()}, type=local)
 
 
@@ -76,14 +105,22 @@ def _run_report(given: argparse.Namespace) -> None:
         raise FileExistsError(f"{given.out} is already there; pass --overwrite to replace it")
     alone = (given.experiment, given.off_policy, given.history)
     if given.results is None and all(one is None for one in alone):
-        given.parser.error("name RESULTS, or a page of its own: --experiment FILE, --off-policy FILE, --history FOLDER")
+        given.parser.error(
+            "name RESULTS, or a page of its own: --experiment FILE, --off-policy FILE, --history "
+            "FOLDER"
+        )
     result = None if given.results is None else read_parquet(given.results)
     paths = {name: path for name in TABLES if (path := getattr(given, name)) is not None}
     if "gate" in paths and paths["gate"].is_dir():
         paths["gate"] /= GATE_FILES[0]
     stems = [path.stem for path in given.experiment or ()]
-    named = {path.stem if stems.count(path.stem) == 1 else str(path): path for path in given.experiment or ()}
-    tables: dict[str, Any] = dict(_read_all(paths | {f"experiment {name}": path for name, path in named.items()}))
+    named = {
+        path.stem if stems.count(path.stem) == 1 else str(path): path
+        for path in given.experiment or ()
+    }
+    tables: dict[str, Any] = dict(
+        _read_all(paths | {f"experiment {name}": path for name, path in named.items()})
+    )
     effects = {name: tables.pop(f"experiment {name}") for name in named}
     if effects:
         tables["experiment"] = effects if len(effects) > 1 else next(iter(effects.values()))
@@ -92,9 +129,13 @@ def _run_report(given: argparse.Namespace) -> None:
     if (
         "comparison" in tables
         and given.results is not None
-        and tables["comparison"].attrs.get(COMPARED_RESULT, this := digest_of_result(given.results)) != this
+        and tables["comparison"].attrs.get(COMPARED_RESULT, this := digest_of_result(given.results))
+        != this
     ):
-        raise DataError(f"{given.comparison} compares another result than {given.results}; run recdf compare again")
+        raise DataError(
+            f"{given.comparison} compares another result than {given.results}; run recdf compare "
+            "again"
+        )
     by, baseline = [] if result is None else result.spec["by"], given.baseline
     if result is not None and baseline is not None and len(by) == 1:
         baseline = label("baseline", baseline, result.summary[by[0]])
@@ -105,27 +146,44 @@ def _run_report(given: argparse.Namespace) -> None:
         keys = list(result.spec["user_col"])
         segments = read_beside(given.segments, given.results / "per_user.parquet", keys, [])
     path = report(
-        result, given.out, title=given.title, baseline=baseline, k=given.k, segments=segments,
-        examples=given.examples, max_rows=given.max_rows, overwrite=given.overwrite,
-        **given_parameters(given, ("unit_col", "metrics")), **tables, roles=given_roles(given) or None,
+        result,
+        given.out,
+        title=given.title,
+        baseline=baseline,
+        k=given.k,
+        segments=segments,
+        examples=given.examples,
+        max_rows=given.max_rows,
+        overwrite=given.overwrite,
+        **given_parameters(given, ("unit_col", "metrics")),
+        **tables,
+        roles=given_roles(given) or None,
         history=None if given.history is None else History(given.history),
         cheap=None if given.cheap is None else read_parquet(given.cheap),
-    )  # fmt: skip
+    )
     n_bytes = path.stat().st_size
     written = pd.DataFrame({"file": [str(path)], "bytes": [n_bytes]})
-    print_tables(given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written})
+    print_tables(
+        given, f"wrote {path}, {n_bytes / 1e6:.1f} MB: open it in a browser", {"report": written}
+    )
 
 
 def _read_all(paths: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
-    """Read tables by flag while no writer is at work on their folders; refuse those of two runs in one folder."""
+    """Read tables by flag while no writer is at work on their folders; refuse those of two runs in
+    one folder."""
     with held_still(path.parent for path in paths.values()):
         tables = {name: _read_beside(name, path) for name, path in paths.items()}
         if "gate" in paths:
             tables["checks"] = _read_beside("gate", paths["gate"].parent / GATE_FILES[1])
         for name, path in paths.items():
-            kinds = [kind for kind in (COMPARISON_FILES, ESTIMATED, GATE_FILES) if path.name in kind]
+            kinds = [
+                kind for kind in (COMPARISON_FILES, ESTIMATED, GATE_FILES) if path.name in kind
+            ]
             beside = [path.parent / one for kind in kinds for one in kind]
-            refuse_two_runs({path: tables[name]} | {one: _read_beside(name, one) for one in beside if one.exists()})
+            refuse_two_runs(
+                {path: tables[name]}
+                | {one: _read_beside(name, one) for one in beside if one.exists()}
+            )
     return tables
 
 

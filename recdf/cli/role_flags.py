@@ -10,7 +10,12 @@ from typing import Any
 import pandas as pd
 
 from ..errors import OptionError
-from ..experiments.decide.decide_experiment import Roles, decide_experiment, plan_sentence, role_verdicts
+from ..experiments.decide.decide_experiment import (
+    Roles,
+    decide_experiment,
+    plan_sentence,
+    role_verdicts,
+)
 from ..experiments.plan.experiment_plan import read_plan
 from .arguments import add_arguments, as_pairs
 from .output import plain_signs
@@ -20,20 +25,27 @@ __all__: list[str] = []
 
 def add_roles(command: Any) -> None:
     """Add the flags that give metrics a role."""
-    add_arguments(command.add_argument_group("decision"), {
-        "--guardrail METRIC=MARGIN ...":
-            "what may be lost: revenue@10=-2%% of the control's mean, or revenue@10=-0.05 in units of the metric, "
+    add_arguments(
+        command.add_argument_group("decision"),
+        {
+            "--guardrail METRIC=MARGIN ...": "what may be lost: revenue@10=-2%% of the control's "
+            "mean, or revenue@10=-0.05 in units of the metric, "
             "latency=+5%% where smaller is better",
-        "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, unit, segments, n, ...",
-        "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are metrics that are not named)",
-    })  # fmt: skip
+            "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, "
+            "unit, segments, n, ...",
+            "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are "
+            "metrics that are not named)",
+        },
+    )
 
 
 def given_roles(given: argparse.Namespace) -> Roles:
     """Return the role of every metric that was given one, or the plan."""
     if given.plan is not None:
         if given.role or given.guardrail:
-            raise OptionError("--plan names the roles of the metrics; leave out --role and --guardrail")
+            raise OptionError(
+                "--plan names the roles of the metrics; leave out --role and --guardrail"
+            )
         return read_plan(given.plan)
     roles: dict[str, Any] = as_pairs("--role", given.role, "a metric and its role, as ctr=success")
     margins = given_margins(given)
@@ -47,7 +59,9 @@ def given_roles(given: argparse.Namespace) -> Roles:
 
 def given_margins(given: argparse.Namespace) -> dict[str, Any]:
     """Return the margin of every guardrail."""
-    margins = as_pairs("--guardrail", given.guardrail, "a metric and what it may lose, as revenue@10=-2%")
+    margins = as_pairs(
+        "--guardrail", given.guardrail, "a metric and what it may lose, as revenue@10=-2%"
+    )
     return {name: _number(text) for name, text in margins.items()}
 
 
@@ -70,7 +84,9 @@ def decision_text(decision: pd.DataFrame) -> str:
     """Return the decision about every treatment for a terminal, with a line for each reason."""
     lines = []
     for row in decision.to_dict("records"):
-        lines.append(f"\nDecision, {row['treatment']} vs. {row['control']}: {row['decision'].upper()}")
+        lines.append(
+            f"\nDecision, {row['treatment']} vs. {row['control']}: {row['decision'].upper()}"
+        )
         lines += [textwrap.indent(reason, "  ") for reason in row["reasons"].split("; ")]
         lines += [textwrap.indent(line, "  ") for line in plan_sentence(row).split("; ") if line]
     return plain_signs("\n".join(lines))

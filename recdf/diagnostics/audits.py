@@ -1,7 +1,9 @@
-"""`audit`: is the evaluation itself sound? Leaks between training data and truth, and levels that need no model.
+"""`audit`: is the evaluation itself sound? Leaks between training data and truth, and levels that
+need no model.
 
-Contract: the users are audited in parts, each with all rows of its users, by the same code for frames and files. A part
-gives one row per list, with the metrics, their levels and what they are without the rows of each finding; and counts.
+Contract: the users are audited in parts, each with all rows of its users, by the same code for
+frames and files. A part gives one row per list, with the metrics, their levels and what they are
+without the rows of each finding; and counts.
 """
 
 from __future__ import annotations
@@ -32,7 +34,15 @@ from ..stats.numbers import Floats
 from ..tables.cells import number
 from ..tables.findings import Findings, Severity, ShownFindings, findings_text, row_objects
 from .chance import chance_of
-from .levels import Metrics, best_order, call_of_levels, matched_quietly, true_rows, values_of, with_ranks
+from .levels import (
+    Metrics,
+    best_order,
+    call_of_levels,
+    matched_quietly,
+    true_rows,
+    values_of,
+    with_ranks,
+)
 
 __all__ = ["audit"]
 
@@ -42,30 +52,62 @@ Readers = Mapping[str, Callable[[], Iterable[pd.DataFrame]]]
 
 # Each finding: its severity, its name, and what it does to the metrics.
 KNOWN: Mapping[str, tuple[Severity, str, str]] = {
-    "true_in_train": ("warning", "rows of true that stand in train",
-                      "a model that remembers train hits them, and one that leaves out seen items cannot"),
-    "pred_in_train": ("warning", "recommended items that the user has in train", "they can be right only where users "
-                      "want again what they had; without: as with ⟦+exclude=train⟧"),
-    "train_after_cutoff": ("warning", "rows of train after the cut-off",
-                           "the model has learned from the time of the test; without: the lists of other users"),
-    "train_after_own": ("warning", "rows of train after the user's own row of true",
-                        "the model knows what the user did afterwards; without: the lists of other users"),
-    "train_after_list": ("info", "lists whose truth is older than other users' rows of train", "the model knows what "
-                         "was popular later (a split by user, not by time); without: the other lists"),
-    "true_before_cutoff": ("warning", "rows of true before the cut-off",
-                           "they belong to the training data; without: those rows left out"),
-    "true_cold": ("info", "relevant items that were not known before",
-                  "a model that knows items only from train cannot hit them; without: those rows left out"),
-    "pred_cold": ("info", "recommended items that were not known before", "the model knows items not only from train"),
-    "pred_unknown": ("info", "users of pred that train lacks",
-                     "nothing personal can be known of them; without: other users' lists"),
-}  # fmt: skip
+    "true_in_train": (
+        "warning",
+        "rows of true that stand in train",
+        "a model that remembers train hits them, and one that leaves out seen items cannot",
+    ),
+    "pred_in_train": (
+        "warning",
+        "recommended items that the user has in train",
+        "they can be right only where users "
+        "want again what they had; without: as with ⟦+exclude=train⟧",
+    ),
+    "train_after_cutoff": (
+        "warning",
+        "rows of train after the cut-off",
+        "the model has learned from the time of the test; without: the lists of other users",
+    ),
+    "train_after_own": (
+        "warning",
+        "rows of train after the user's own row of true",
+        "the model knows what the user did afterwards; without: the lists of other users",
+    ),
+    "train_after_list": (
+        "info",
+        "lists whose truth is older than other users' rows of train",
+        "the model knows what "
+        "was popular later (a split by user, not by time); without: the other lists",
+    ),
+    "true_before_cutoff": (
+        "warning",
+        "rows of true before the cut-off",
+        "they belong to the training data; without: those rows left out",
+    ),
+    "true_cold": (
+        "info",
+        "relevant items that were not known before",
+        "a model that knows items only from train cannot hit them; without: those rows left out",
+    ),
+    "pred_cold": (
+        "info",
+        "recommended items that were not known before",
+        "the model knows items not only from train",
+    ),
+    "pred_unknown": (
+        "info",
+        "users of pred that train lacks",
+        "nothing personal can be known of them; without: other users' lists",
+    ),
+}
 LEVEL_WORDS = {
     "below chance": "a random order of the catalogue does better",
     "at chance": "no better than a random order of the catalogue is shown",
     "below popularity": "the most popular items of train, less the seen ones, do better",
-    "at popularity": "no difference from the most popular items of train, less the seen ones, is shown",
-    "at its ceiling": "no better order of the items in the lists is to be had; only other items can raise it",
+    "at popularity": "no difference from the most popular items of train, less the seen ones, is "
+    "shown",
+    "at its ceiling": "no better order of the items in the lists is to be had; only other items "
+    "can raise it",
 }
 
 
@@ -73,9 +115,13 @@ class AuditFindings(Findings):
     """Findings with the metrics with and without the rows or lists that they concern."""
 
     columns: ClassVar[Mapping[str, str]] = {
-        **Findings.columns, "by": "str", "metric": "str", "value": "float64", "value_without": "float64",
+        **Findings.columns,
+        "by": "str",
+        "metric": "str",
+        "value": "float64",
+        "value_without": "float64",
         "ranges": "str",
-    }  # fmt: skip
+    }
 
     def about(self, metric: str, value: float, without: float, *finding: Any) -> None:
         """Add a finding that stands beside a metric."""
@@ -91,15 +137,22 @@ class Audited(ShownFindings):
 
     def __repr__(self) -> str:
         text = findings_text(self) if self._whole() else super().__repr__()
-        return f"{text}\n\n{self.floors.to_string(index=False)}" if hasattr(self, "floors") else text
+        return (
+            f"{text}\n\n{self.floors.to_string(index=False)}" if hasattr(self, "floors") else text
+        )
 
     def _repr_html_(self) -> str | None:
         html = super()._repr_html_()
-        return (html or "") + pd.DataFrame(self.floors).to_html(index=False) if hasattr(self, "floors") else html
+        return (
+            (html or "") + pd.DataFrame(self.floors).to_html(index=False)
+            if hasattr(self, "floors")
+            else html
+        )
 
 
 class Question(NamedTuple):
-    """What an audit is asked; `items` is the size of the catalogue, None for a side table or what is counted."""
+    """What an audit is asked; `items` is the size of the catalogue, None for a side table or what
+    is counted."""
 
     call: Call
     items: int | None
@@ -120,30 +173,50 @@ class Question(NamedTuple):
         """Return the mean of a column of lists, NaN where they have no such column."""
         weight = self.call.options.weight_name
         values = lists[name].to_numpy(float) if name in lists else np.zeros(0)
-        return mean(values, None if weight is None else lists[weight].to_numpy(float)[: len(values)])
+        return mean(
+            values, None if weight is None else lists[weight].to_numpy(float)[: len(values)]
+        )
 
 
 def question(
-    metrics: Metrics, k: Any, items: Any, time_col: str | None, cutoff: Any, options: Mapping[str, Any]
+    metrics: Metrics,
+    k: Any,
+    items: Any,
+    time_col: str | None,
+    cutoff: Any,
+    options: Mapping[str, Any],
 ) -> Question:
     """Check what is asked."""
     counted = items is None or isinstance(items, Integral)
-    given = {**options, "items": None if counted else id_frame(items, "items", [options.get("item_col", "item_id")])}
+    given = {
+        **options,
+        "items": None
+        if counted
+        else id_frame(items, "items", [options.get("item_col", "item_id")]),
+    }
     call = call_of_levels(audit, given, metrics, k, ("by_in_true", "judged_only"))
     if cutoff is not None and time_col is None:
-        raise OptionError("⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)", argument="cutoff")
+        raise OptionError(
+            "⟦cutoff=⟧ needs ⟦+time_col=⟧ (the column of times in train, log or true)",
+            argument="cutoff",
+        )
     return Question(call, items if counted else None, time_col, cutoff)
 
 
 def _history(read: Readers, asked: Question) -> pd.DataFrame:
-    """Return one row per item of all frames, the most popular first: `n`, and the `first` and `last` time if there is.
+    """Return one row per item of all frames, the most popular first: `n`, and the `first` and
+    `last` time if there is.
 
-    `n` counts rows of train, which has the last times; the first times are those of `log` if that is given. Without
-    train, `n` counts the rows of `log`.
+    `n` counts rows of train, which has the last times; the first times are those of `log` if that
+    is given. Without train, `n` counts the rows of `log`.
     """
     item, time = asked.call.options.item_col, asked.time_col
     how, parts = {"n": "sum", "first": "min", "last": "max"}, []
-    of = {"n": "train" if "train" in read else "log", "first": "log" if "log" in read else "train", "last": "train"}
+    of = {
+        "n": "train" if "train" in read else "log",
+        "first": "log" if "log" in read else "train",
+        "last": "train",
+    }
     for role, batches in read.items():
         for batch in batches():
             rows = pd.DataFrame({"n": np.full(len(batch), int(of["n"] == role))})
@@ -151,29 +224,44 @@ def _history(read: Readers, asked: Question) -> pd.DataFrame:
                 if of[name] == role and time in batch:
                     rows[name] = batch[time].array
             ids = column(batch, item, role).reset_index(drop=True)
-            parts.append(rows.groupby(ids, observed=True).agg({name: one for name, one in how.items() if name in rows}))
+            parts.append(
+                rows.groupby(ids, observed=True).agg(
+                    {name: one for name, one in how.items() if name in rows}
+                )
+            )
     rows = pd.concat(parts)
-    found = rows.groupby(level=0).agg({name: one for name, one in how.items() if name in rows}).rename_axis(item)
+    found = (
+        rows.groupby(level=0)
+        .agg({name: one for name, one in how.items() if name in rows})
+        .rename_axis(item)
+    )
     return found.reset_index().sort_values("n", ascending=False, kind="stable")
 
 
 class _Pairs:
-    """Users and items of the frames of a part as codes, and each pair of `train` once, as sorted numbers.
+    """Users and items of the frames of a part as codes, and each pair of `train` once, as sorted
+    numbers.
 
-    The code of an item is its place by popularity in `train`, so that the pairs of a user stand in that order.
-    Users are those that `train` tells apart.
+    The code of an item is its place by popularity in `train`, so that the pairs of a user stand in
+    that order. Users are those that `train` tells apart.
     """
 
     def __init__(self, frames: AuditFrames, history: pd.DataFrame, asked: Question) -> None:
         item, held = asked.call.options.item_col, {**frames, "items": history}
-        own = [name for name in asked.keys if name in frames.get("train", frames["true"])] or asked.keys
+        own = [
+            name for name in asked.keys if name in frames.get("train", frames["true"])
+        ] or asked.keys
         del held["lists"]
-        users, self.n_users = encode_keys([[known_ids(one, role, key) for key in own] for role, one in frames.items()])
+        users, self.n_users = encode_keys(
+            [[known_ids(one, role, key) for key in own] for role, one in frames.items()]
+        )
         items = encode([known_ids(one, role, item) for role, one in held.items()])
         *codes, of_history = items.codes
         place = first_rows(of_history, items.n)
         self.n_items, self.n_popular = len(history), int((history["n"] > 0).sum())
-        self.users = {role: one.all().astype(np.int64) for role, one in zip(frames, users, strict=True)}
+        self.users = {
+            role: one.all().astype(np.int64) for role, one in zip(frames, users, strict=True)
+        }
         self.items = {role: place[one] for role, one in zip(held, codes, strict=False)}
         self.train = distinct(self.of("train")) if "train" in frames else np.zeros(0, np.int64)
 
@@ -191,20 +279,26 @@ class _Pairs:
     def popular_lists(self, matched: Matched, frame_row: np.ndarray) -> Matched:
         """Return lists of the most popular items of train, less those that the user has there.
 
-        The rank of a relevant item is its place by popularity, less the items of the user that come before it.
+        The rank of a relevant item is its place by popularity, less the items of the user that come
+        before it.
         """
         lists, user = np.arange(len(matched)), self.users["lists"]
         first, end = (np.searchsorted(self.train, (user + one) * self.n_items) for one in (0, 1))
-        of, row = true_rows(matched, lists, (~self.seen["true"] & (self.items["true"] < self.n_popular))[frame_row])
+        of, row = true_rows(
+            matched, lists, (~self.seen["true"] & (self.items["true"] < self.n_popular))[frame_row]
+        )
         before = np.searchsorted(self.train, self.of("true")[frame_row[row]]) - first[of]
         rank = self.items["true"][frame_row[row]] + 1 - before
         return with_ranks(matched, lists, self.n_popular - (end - first), of, row, rank)
 
 
 def _clock(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[str, Floats]:
-    """Return the times of each frame, the end of train and the cut-off as numbers of one clock; NaN for a null."""
+    """Return the times of each frame, the end of train and the cut-off as numbers of one clock; NaN
+    for a null."""
     name, cutoff = asked.time_col, asked.cutoff
-    columns = {role: (f"{role}[{name!r}]", one[name]) for role, one in frames.items() if name in one}
+    columns = {
+        role: (f"{role}[{name!r}]", one[name]) for role, one in frames.items() if name in one
+    }
     if "first" in history:
         columns["items"] = "the first times of items", history["first"]
     if "last" in history:
@@ -212,9 +306,15 @@ def _clock(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[
     if cutoff is not None:
         plain = all(pd.api.types.is_numeric_dtype(one.dtype) for _, one in columns.values())
         try:
-            columns["cutoff"] = "cutoff", pd.Series([float(cutoff) if plain else pd.Timestamp(cutoff)])
+            columns["cutoff"] = (
+                "cutoff",
+                pd.Series([float(cutoff) if plain else pd.Timestamp(cutoff)]),
+            )
         except (ValueError, TypeError):
-            words = f"⟦cutoff={cutoff!r}⟧; expected {'a number' if plain else 'a time such as 2026-11-01'}"
+            words = (
+                f"⟦cutoff={cutoff!r}⟧; expected "
+                f"{'a number' if plain else 'a time such as 2026-11-01'}"
+            )
             raise OptionError(words, argument="cutoff", value=cutoff) from None
     read = read_times(list(columns.values()))[1]
     return {
@@ -227,12 +327,18 @@ def _clock(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> dict[
 Mark = tuple[str, np.ndarray, np.ndarray]
 
 
-def _marks(frames: AuditFrames, pairs: _Pairs, history: pd.DataFrame, asked: Question) -> dict[str, Mark]:
+def _marks(
+    frames: AuditFrames, pairs: _Pairs, history: pd.DataFrame, asked: Question
+) -> dict[str, Mark]:
     """Return the rows that each finding is about."""
     options, users = asked.call.options, pairs.users
     every = {role: np.ones(len(one), bool) for role, one in frames.items()}
     name = relevance_source(frames["true"], options)
-    relevant = every["true"] if name is None else gains(read_relevance(frames["true"], name, options), options) > 0
+    relevant = (
+        every["true"]
+        if name is None
+        else gains(read_relevance(frames["true"], name, options), options) > 0
+    )
     time = _clock(frames, history, asked)
     cutoff, found = time["cutoff"][0] if "cutoff" in time else np.inf, {}
     if "train" in frames:
@@ -241,26 +347,39 @@ def _marks(frames: AuditFrames, pairs: _Pairs, history: pd.DataFrame, asked: Que
         known, head = np.zeros(pairs.n_users, bool), ~every["pred"]
         known[users["train"]] = True
         for mine in asked.rows_by(frames["pred"]).values():
-            head[np.flatnonzero(mine)[~pd.Series(users["pred"][mine]).duplicated().to_numpy()]] = True
+            head[np.flatnonzero(mine)[~pd.Series(users["pred"][mine]).duplicated().to_numpy()]] = (
+                True
+            )
         found["pred_unknown"] = "pred", head & ~known[users["pred"]], head
     if "train" in time:
         found["train_after_cutoff"] = "train", time["train"] > cutoff, every["train"]
     if "true" in time:
-        found["true_before_cutoff"] = "true", (time["true"] < cutoff) & relevant & np.isfinite(cutoff), relevant
+        found["true_before_cutoff"] = (
+            "true",
+            (time["true"] < cutoff) & relevant & np.isfinite(cutoff),
+            relevant,
+        )
     if "train" in time and "true" in time:
         own = np.full(pairs.n_users, np.inf)
         np.fmin.at(own, users["true"][relevant], time["true"][relevant])
         found["train_after_own"] = "train", time["train"] > own[users["train"]], every["train"]
         if asked.cutoff is None:
-            found["train_after_list"] = "lists", own[users["lists"]] < time["end"][0], every["lists"]
+            found["train_after_list"] = (
+                "lists",
+                own[users["lists"]] < time["end"][0],
+                every["lists"],
+            )
     cold = (history["n"] == 0).to_numpy() | (time.get("items", np.zeros(len(history))) > cutoff)
     found["true_cold"] = "true", cold[pairs.items["true"]] & relevant, relevant
     found["pred_cold"] = "pred", cold[pairs.items["pred"]], every["pred"]
     return found
 
 
-def _measured(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Audit some users, with all their rows: return one row per list, and the counts of each finding."""
+def _measured(
+    frames: AuditFrames, history: pd.DataFrame, asked: Question
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Audit some users, with all their rows: return one row per list, and the counts of each
+    finding."""
     call, counts, more = asked.call, [], {}
     counted = asked.items is None and "items" not in call.given
     with matched_quietly(call, frames["true"], frames["pred"]) as matched:
@@ -278,23 +397,38 @@ def _measured(frames: AuditFrames, history: pd.DataFrame, asked: Question) -> tu
                 popular = pairs.popular_lists(matched, frame_row)
                 more["popularity"] = values_of(popular, call)
             for key, (role, where, of) in marks.items():
-                rows = frames[role][[one for one in (*asked.keys, call.options.item_col) if one in frames[role]]]
+                rows = frames[role][
+                    [one for one in (*asked.keys, call.options.item_col) if one in frames[role]]
+                ]
                 apart = asked.rows_by(frames[role if role in ("pred", "lists") else "lists"])
                 for by, mine in apart.items():
                     own = mine if role in ("pred", "lists") else True
                     some = row_objects(rows.take(np.flatnonzero(where & own)[:5]))
                     counts.append((key, by, int((where & own).sum()), int((of & own).sum()), some))
             for key in marks.keys() - {"pred_cold"}:
-                more[f"without {key}"] = _values_without(key, marks, frames, pairs, matched, values, frame_row, call)
-    levels = {f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()}
-    return lists.assign(**levels), pd.DataFrame(counts, columns=["key", "by", "count", "of", "examples"])
+                more[f"without {key}"] = _values_without(
+                    key, marks, frames, pairs, matched, values, frame_row, call
+                )
+    levels = {
+        f"{name} {what}": one for what, by_name in more.items() for name, one in by_name.items()
+    }
+    return lists.assign(**levels), pd.DataFrame(
+        counts, columns=["key", "by", "count", "of", "examples"]
+    )
 
 
 def _values_without(
-    key: str, marks: Mapping[str, Mark], frames: AuditFrames, pairs: _Pairs, matched: Matched,
-    values: dict[str, Floats], frame_row: np.ndarray, call: Call,
-) -> dict[str, Floats]:  # fmt: skip
-    """Return the metrics of each list without the rows of a finding, NaN for lists that are left out."""
+    key: str,
+    marks: Mapping[str, Mark],
+    frames: AuditFrames,
+    pairs: _Pairs,
+    matched: Matched,
+    values: dict[str, Floats],
+    frame_row: np.ndarray,
+    call: Call,
+) -> dict[str, Floats]:
+    """Return the metrics of each list without the rows of a finding, NaN for lists that are left
+    out."""
     role, where, _ = marks[key]
     if not where.any():  # another part may have such rows
         return values
@@ -307,7 +441,9 @@ def _values_without(
         lists = frames["lists"][[*matched.by.columns, *matched.keys.columns]]
         try:
             with matched_quietly(call, *left) as part:
-                found = lists.merge(per_user_frame(part, values_of(part, call)), on=list(lists), how="left")
+                found = lists.merge(
+                    per_user_frame(part, values_of(part, call)), on=list(lists), how="left"
+                )
         except EmptyPopulationError:
             found = lists.reindex(columns=list(values))
         return {name: found[name].to_numpy(float) for name in values}
@@ -317,20 +453,34 @@ def _values_without(
 
 
 def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.DataFrame:
-    """Return the levels beside each metric, and add what is below chance, at popularity or at its ceiling."""
+    """Return the levels beside each metric, and add what is below chance, at popularity or at its
+    ceiling."""
     rows, weight = [], asked.call.options.weight_name
     units = [asked.keys[0]]
     for by, mine in asked.rows_by(lists).items():
-        own, weights = lists[mine], None if weight is None else lists.loc[mine, weight].to_numpy(float)
+        own, weights = (
+            lists[mine],
+            None if weight is None else lists.loc[mine, weight].to_numpy(float),
+        )
         for request, metric in zip(asked.call.requests, asked.call.columns, strict=True):
-            row: dict[str, Any] = {"metric": metric, "n": len(own), "value": asked.mean(own, metric)}
+            row: dict[str, Any] = {
+                "metric": metric,
+                "n": len(own),
+                "value": asked.mean(own, metric),
+            }
             said, sign = [], -1 if request.better == "smaller" else 1
-            ordered = request.metric.family == "ranking" or (own["n_pred"] > (request.k or np.inf)).any()
+            ordered = (
+                request.metric.family == "ranking" or (own["n_pred"] > (request.k or np.inf)).any()
+            )
             for level in ("chance", "popularity", "ceiling"):
                 row[level] = asked.mean(own, f"{metric} {level}")
-                paired = own[units].assign(d=sign * (own[metric] - own.get(f"{metric} {level}", np.nan)))
+                paired = own[units].assign(
+                    d=sign * (own[metric] - own.get(f"{metric} {level}", np.nan))
+                )
                 of_d = means(paired, [], ["d"], {}, CONFIDENCE, units, weights)
-                diff, low, high, n_users = of_d[["value", "ci_low", "ci_high", "n_users"]].to_numpy(float)[0].tolist()
+                diff, low, high, n_users = (
+                    of_d[["value", "ci_low", "ci_high", "n_users"]].to_numpy(float)[0].tolist()
+                )
                 if np.isnan(low) and n_users > 1:  # equal differences, which have no interval
                     low = high = diff
                 word = f"below {level}" if high < 0 else f"at {level}" if low <= 0 else ""
@@ -338,13 +488,30 @@ def _compared(lists: pd.DataFrame, asked: Question, found: AuditFindings) -> pd.
                     word = f"at its {level}" if high >= 0 and ordered else ""
                 if word:
                     said.append(word)
-                    numbers = (row["value"], row[level], sign * diff, *sorted((sign * low, sign * high)))
+                    numbers = (
+                        row["value"],
+                        row[level],
+                        sign * diff,
+                        *sorted((sign * low, sign * high)),
+                    )
                     texts = (number(x, ".4g") for x in numbers)
                     shown = "{} against {}, difference {} (interval {} to {})".format(*texts)
                     severity = "info" if level == "ceiling" else "warning"
-                    found.about(metric, row["value"], np.nan, f"{metric} is {word}", severity, len(own), len(own), "",
-                                f"{LEVEL_WORDS[word]}: {shown}", by)  # fmt: skip
-            rows.append({**({"by": by} if asked.call.options.by else {}), **row, "said": ", ".join(said)})
+                    found.about(
+                        metric,
+                        row["value"],
+                        np.nan,
+                        f"{metric} is {word}",
+                        severity,
+                        len(own),
+                        len(own),
+                        "",
+                        f"{LEVEL_WORDS[word]}: {shown}",
+                        by,
+                    )
+            rows.append(
+                {**({"by": by} if asked.call.options.by else {}), **row, "said": ", ".join(said)}
+            )
     return pd.DataFrame(rows)
 
 
@@ -354,10 +521,17 @@ def _table(lists: pd.DataFrame, counts: pd.DataFrame, asked: Question) -> Audite
         rows = counts[(counts["key"] == key) & (counts["by"] == by)]
         severity, finding, effect = KNOWN[key]
         own, columns = lists[apart[by]], asked.call.columns
-        both = {one: (asked.mean(own, one), asked.mean(own, f"{one} without {key}")) for one in columns}
-        words = ("{} {} with, {} without".format(one, *(number(x, ".4g") for x in two)) for one, two in both.items())
+        both = {
+            one: (asked.mean(own, one), asked.mean(own, f"{one} without {key}")) for one in columns
+        }
+        words = (
+            "{} {} with, {} without".format(one, *(number(x, ".4g") for x in two))
+            for one, two in both.items()
+        )
         effect = effect if key == "pred_cold" else "; ".join([effect, ", ".join(words)])
-        ranges = json.dumps({one: [None if np.isnan(x) else x for x in two] for one, two in both.items()})
+        ranges = json.dumps(
+            {one: [None if np.isnan(x) else x for x in two] for one, two in both.items()}
+        )
         count, of, some = rows["count"].sum(), rows["of"].sum(), rows["examples"].sum()[:5]
         if count:
             found.about(first, *both[first], finding, severity, count, of, some, effect, by, ranges)
@@ -367,14 +541,20 @@ def _table(lists: pd.DataFrame, counts: pd.DataFrame, asked: Question) -> Audite
     return table
 
 
-def audited(read: Readers, n_parts: int, part_of: Callable[[pd.DataFrame], Any], asked: Question) -> Audited:
-    """Audit the users in parts one after another; `part_of` tells the part of each row of a frame."""
+def audited(
+    read: Readers, n_parts: int, part_of: Callable[[pd.DataFrame], Any], asked: Question
+) -> Audited:
+    """Audit the users in parts one after another; `part_of` tells the part of each row of a
+    frame."""
     history, found = _history(read, asked), []
     for part in range(n_parts):
         frames = {
-            role: pd.concat([one if n_parts == 1 else one[part_of(one) == part] for one in batches()])
-            for role, batches in read.items() if role != "log"
-        }  # fmt: skip
+            role: pd.concat(
+                [one if n_parts == 1 else one[part_of(one) == part] for one in batches()]
+            )
+            for role, batches in read.items()
+            if role != "log"
+        }
         try:
             found.append(_measured(frames, history, asked))
         except EmptyPopulationError:
@@ -386,26 +566,38 @@ def audited(read: Readers, n_parts: int, part_of: Callable[[pd.DataFrame], Any],
 
 @takes_options
 def audit(
-    true: Any, pred: Any, metrics: Metrics = ("ndcg", "recall"), k: int | Sequence[int] = 10, *, train: Any = None,
-    log: Any = None, items: Any = None, time_col: str | None = None, cutoff: Any = None,
+    true: Any,
+    pred: Any,
+    metrics: Metrics = ("ndcg", "recall"),
+    k: int | Sequence[int] = 10,
+    *,
+    train: Any = None,
+    log: Any = None,
+    items: Any = None,
+    time_col: str | None = None,
+    cutoff: Any = None,
     **options: Unpack[CallArguments],
-) -> Audited:  # fmt: skip
-    """Find what makes an evaluation unsound: leaks between training data and truth, and models no better than none.
+) -> Audited:
+    """Find what makes an evaluation unsound: leaks between training data and truth, and models no
+    better than none.
 
     Parameters
     ----------
     true, pred : DataFrame, mapping or Arrow stream
         As for `evaluate`.
     metrics : str, Metric, list of them, or mapping of own names to them, default ("ndcg", "recall")
-        Metrics of accuracy. Each finding says what they are with and without the rows that it is about.
+        Metrics of accuracy. Each finding says what they are with and without the rows that it is
+        about.
     k : int or list of int, default 10
         Cut-offs of the metrics whose string has none.
     train : DataFrame, optional
-        What the model has learned from: one row per interaction, with the list key (or some of its columns) and item.
+        What the model has learned from: one row per interaction, with the list key (or some of its
+        columns) and item.
     log : DataFrame, optional
         All interactions, from which the first date of an item is taken. Default: those of `train`.
     items : int, DataFrame, list, Series or Index, optional
-        The catalogue, or the number of its items, for the chance level. Default: the items of all frames.
+        The catalogue, or the number of its items, for the chance level. Default: the items of all
+        frames.
     time_col : str, optional
         Column of times in `train` and `log`, and in `true` if it has it: datetimes or numbers.
     cutoff : time or number, optional
@@ -415,10 +607,11 @@ def audit(
     Returns
     -------
     DataFrame
-        The columns of `check` and `metric`, `value`, `value_without`: the first metric with the rows of the finding and
-        without them. `ranges` has both numbers of every metric as JSON. It has no rows if nothing was found. Its
-        attribute `floors` is a table of each metric with its level of `chance`, `popularity` (the most popular items
-        of train, less those that the user has there) and `ceiling`, and what is `said` of the model.
+        The columns of `check` and `metric`, `value`, `value_without`: the first metric with the
+        rows of the finding and without them. `ranges` has both numbers of every metric as JSON. It
+        has no rows if nothing was found. Its attribute `floors` is a table of each metric with its
+        level of `chance`, `popularity` (the most popular items of train, less those that the user
+        has there) and `ceiling`, and what is `said` of the model.
 
     Raises
     ------
@@ -442,7 +635,14 @@ def audit(
     read = {role: as_frame(one, role, user, item) for role, one in given.items() if one is not None}
     if asked.call.options.null_keys == "drop":
         names = (*asked.keys, item)
-        read = {role: one.dropna(subset=[name for name in names if name in one]) for role, one in read.items()}
-    if time_col is not None and not any(time_col in read[role] for role in ("train", "log") if role in read):
-        raise ColumnError(f"neither train nor log has the column ⟦time_col={time_col!r}⟧", column=time_col)
+        read = {
+            role: one.dropna(subset=[name for name in names if name in one])
+            for role, one in read.items()
+        }
+    if time_col is not None and not any(
+        time_col in read[role] for role in ("train", "log") if role in read
+    ):
+        raise ColumnError(
+            f"neither train nor log has the column ⟦time_col={time_col!r}⟧", column=time_col
+        )
     return audited({role: partial(list, [one]) for role, one in read.items()}, 1, len, asked)

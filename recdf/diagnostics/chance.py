@@ -1,9 +1,10 @@
 """Chance levels: what a random order of the catalogue reaches, exactly or by simulation.
 
-A metric that is a sum over hits of numbers that depend on the rank has an exact level, whatever its formula is: each
-relevant item stands at each rank with probability 1/N, so that the kernel is called for lists that hold every relevant
-item at every rank, and its value divided by N. The number of hits up to a rank, which average precision reads, is the
-expected one there. Lists with equal lengths are computed once.
+A metric that is a sum over hits of numbers that depend on the rank has an exact level, whatever its
+formula is: each relevant item stands at each rank with probability 1/N, so that the kernel is
+called for lists that hold every relevant item at every rank, and its value divided by N. The number
+of hits up to a rank, which average precision reads, is the expected one there. Lists with equal
+lengths are computed once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,16 @@ from ..metrics.call import Call
 from ..metrics.compute import settle_undefined
 from ..metrics.record import Request
 from ..stats.numbers import Floats
-from .levels import Levels, Metrics, call_of_levels, levels_table, matched_quietly, true_rows, values_of, with_ranks
+from .levels import (
+    Levels,
+    Metrics,
+    call_of_levels,
+    levels_table,
+    matched_quietly,
+    true_rows,
+    values_of,
+    with_ranks,
+)
 
 DRAWN_ROWS = 1_000_000  # relevant items that a simulation draws, over all lists and repetitions
 MOST_DRAWS = 20_000
@@ -38,18 +48,31 @@ RANKED_ROWS = 4_000_000  # relevant items at ranks that are held at the same tim
 # Metrics that are sums over hits, some of them only with certain values of a parameter.
 SUMS_OVER_HITS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("precision", "recall", "f1", "hits", "rprecision", "arhr", "dcg", "rbp"), ()),
-    "mrr": ("of", "all"), "ndcg": ("ideal", "relevant", "k"),
+    "mrr": ("of", "all"),
+    "ndcg": ("ideal", "relevant", "k"),
     "mapr": ("normalizer", "relevant", "achievable", "k", "shown"),
-}  # fmt: skip
+}
 # Metrics of the first hit, by what a hit at a rank is worth.
-OF_FIRST_HIT: dict[str, Callable[[int], float]] = {"hitrate": lambda rank: 1.0, "mrr": lambda rank: 1 / rank}
+OF_FIRST_HIT: dict[str, Callable[[int], float]] = {
+    "hitrate": lambda rank: 1.0,
+    "mrr": lambda rank: 1 / rank,
+}
 
 
 def _at_every_rank(
-    matched: Matched, lists: np.ndarray, request: Request, call: Call, n: Floats, r: Floats, inside: np.ndarray
+    matched: Matched,
+    lists: np.ndarray,
+    request: Request,
+    call: Call,
+    n: Floats,
+    r: Floats,
+    inside: np.ndarray,
 ) -> Floats:
-    """Return the expectation of a sum over hits for some lists; `n` and `r` are their (relevant) candidates."""
-    k = np.minimum(n, max(matched.n_true.max(initial=0), 1) if request.k is None else request.k).astype(np.int64)
+    """Return the expectation of a sum over hits for some lists; `n` and `r` are their (relevant)
+    candidates."""
+    k = np.minimum(
+        n, max(matched.n_true.max(initial=0), 1) if request.k is None else request.k
+    ).astype(np.int64)
     blocks, parts = int((k * r).sum() // RANKED_ROWS) + 1, []
     for some in np.array_split(np.arange(len(lists)), blocks):
         of, row = true_rows(matched, lists[some], inside)
@@ -57,7 +80,9 @@ def _at_every_rank(
         rank = spans(np.ones(len(of), np.int64), k[some][of])
         of = of[again]
         number = 1 + (rank - 1) * (r[some][of] - 1) / np.maximum(n[some][of] - 1, 1)
-        ranked = with_ranks(matched, lists[some], n[some].astype(np.int64), of, row[again], rank, number)
+        ranked = with_ranks(
+            matched, lists[some], n[some].astype(np.int64), of, row[again], rank, number
+        )
         parts.append(values_of(ranked, call, request)[request.columns[0]])
     found: Floats = np.concatenate(parts) / np.maximum(n, 1)
     return found
@@ -74,10 +99,11 @@ def _of_first_hit(n: Floats, r: Floats, k: int, value: Callable[[int], float]) -
 
 
 def _drawn_ranks(rng: np.random.Generator, of: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Draw different ranks up to `n` for the items of each list; `of` is the list of each item, `n` by list.
+    """Draw different ranks up to `n` for the items of each list; `of` is the list of each item, `n`
+    by list.
 
-    Equal ranks of a list are drawn again until none are left. No rank is treated unlike another, so that all ways to
-    give out ranks are equally likely.
+    Equal ranks of a list are drawn again until none are left. No rank is treated unlike another, so
+    that all ways to give out ranks are equally likely.
     """
     rank: np.ndarray = rng.integers(1, n[of] + 1)
     left = np.arange(len(of))
@@ -91,13 +117,20 @@ def _drawn_ranks(rng: np.random.Generator, of: np.ndarray, n: np.ndarray) -> np.
 
 
 def _simulated(
-    matched: Matched, lists: np.ndarray, weight: Floats, requests: Sequence[Request], call: Call, n: np.ndarray,
-    inside: np.ndarray, seed: int,
-) -> tuple[dict[str, Floats], dict[str, float]]:  # fmt: skip
-    """Return the mean over random orders of each list, and the standard error of their weighted mean.
+    matched: Matched,
+    lists: np.ndarray,
+    weight: Floats,
+    requests: Sequence[Request],
+    call: Call,
+    n: np.ndarray,
+    inside: np.ndarray,
+    seed: int,
+) -> tuple[dict[str, Floats], dict[str, float]]:
+    """Return the mean over random orders of each list, and the standard error of their weighted
+    mean.
 
-    A metric depends on the ranks of the relevant items alone, so that only these are drawn. All lists are evaluated
-    with many orders at once.
+    A metric depends on the ranks of the relevant items alone, so that only these are drawn. All
+    lists are evaluated with many orders at once.
     """
     of, row = true_rows(matched, lists, inside)
     times = int(np.clip(DRAWN_ROWS // max(len(of), len(lists)), 2, MOST_DRAWS))
@@ -117,21 +150,29 @@ def _simulated(
 def chance_of(
     matched: Matched, call: Call, n_items: int | None, seed: int = 0
 ) -> tuple[dict[str, Floats], dict[str, float]]:
-    """Return the chance level of each list, by column, and the standard errors of those that are simulated.
+    """Return the chance level of each list, by column, and the standard errors of those that are
+    simulated.
 
     `n_items` is the size of the catalogue; None stands for the side table `items`.
     """
     inside = np.ones(matched.n_items, bool) if n_items is not None else matched.sides.items.inside
     size = len(matched.sides.items.codes) if n_items is None else n_items
-    n = np.full(len(matched), size) - (0 if matched.n_excluded is None else matched.n_excluded(inside))
+    n = np.full(len(matched), size) - (
+        0 if matched.n_excluded is None else matched.n_excluded(inside)
+    )
     there = inside[matched.true_lists.item]
     n_true, every = len(pd.unique(matched.true_lists.item[there])), np.arange(len(matched))
-    if size < n_true or (np.bincount(true_rows(matched, every, there)[0], minlength=len(matched)) > n).any():
+    if (
+        size < n_true
+        or (np.bincount(true_rows(matched, every, there)[0], minlength=len(matched)) > n).any()
+    ):
         raise DataError(f"items={size:,}, but true has {n_true:,} items", argument="items")
     r, place = matched.at(None).sum_true(there), every
     relevant = there & (matched.true_lists.gain > 0)
     alike = matched.true_lists.constant_gain and matched.item_weights is None
-    if alike and all(one.metric.built_in for one in call.requests):  # one list stands for all of the same lengths
+    if alike and all(
+        one.metric.built_in for one in call.requests
+    ):  # one list stands for all of the same lengths
         place = dense_codes([n, r.astype(np.int64), matched.n_true])[0]
     lists = first_rows(place, int(place.max(initial=-1)) + 1)
     found, rest = {}, []
@@ -142,7 +183,9 @@ def chance_of(
         if not metric.built_in or matched.item_weights is not None:
             rest.append(request)
         elif metric.name in SUMS_OVER_HITS and request.params.get(parameter) in values:
-            found[request.columns[0]] = _at_every_rank(matched, lists, request, call, *own, relevant)
+            found[request.columns[0]] = _at_every_rank(
+                matched, lists, request, call, *own, relevant
+            )
         elif metric.name in OF_FIRST_HIT:
             first = _of_first_hit(*own, request.k or size, OF_FIRST_HIT[metric.name])
             found[request.columns[0]] = settle_undefined(first, request, call.options)
@@ -157,10 +200,17 @@ def chance_of(
 
 @takes_options
 def chance_level(
-    true: Any, metrics: Metrics, k: int | Sequence[int] = 10, *, items: Any, exclude: Any = None, seed: int = 0,
+    true: Any,
+    metrics: Metrics,
+    k: int | Sequence[int] = 10,
+    *,
+    items: Any,
+    exclude: Any = None,
+    seed: int = 0,
     **options: Unpack[CallArguments],
-) -> Levels:  # fmt: skip
-    """Return what a random order of the catalogue reaches on average: the level below which a model knows nothing.
+) -> Levels:
+    """Return what a random order of the catalogue reaches on average: the level below which a model
+    knows nothing.
 
     Parameters
     ----------
@@ -171,9 +221,11 @@ def chance_level(
     k : int or list of int, default 10
         Cut-offs of the metrics whose string has none.
     items : int, DataFrame, list, Series or Index
-        The catalogue, or the number of its items. A relevant item outside the catalogue is never recommended.
+        The catalogue, or the number of its items. A relevant item outside the catalogue is never
+        recommended.
     exclude : DataFrame, optional
-        Pairs of list key (or some of its columns) and item that are neither recommended nor relevant.
+        Pairs of list key (or some of its columns) and item that are neither recommended nor
+        relevant.
     seed : int, default 0
         Seed of the simulation.
     {options}
@@ -181,8 +233,9 @@ def chance_level(
     Returns
     -------
     DataFrame
-        `metric`, `k`, `value`, `se` (standard error of a simulated value, 0 for an exact one), `how` ("exact" or
-        "simulated"), `n` (lists with a value). Its attribute `per_user` has the level of each list.
+        `metric`, `k`, `value`, `se` (standard error of a simulated value, 0 for an exact one),
+        `how` ("exact" or "simulated"), `n` (lists with a value). Its attribute `per_user` has the
+        level of each list.
 
     Raises
     ------
@@ -191,10 +244,11 @@ def chance_level(
 
     Notes
     -----
-    Let a list have N candidates, of which n are relevant, and m = min(k, N). Then precision has n/N (if k ≤ N), recall
-    m/N, hitrate 1 − C(N−n, m)/C(N, m), mrr Σ_r P(first hit at r)/r, ndcg (Σ gain/N)·Σ_{i ≤ m} disc(i)/IDCG and mapr
-    (1/n) Σ_{i ≤ m} (n/N)(1 + (i−1)(n−1)/(N−1))/i. In the same way f1, rprecision, hits, arhr, dcg and rbp are
-    exact. Other metrics, and parameters that make a divisor depend on the hits, are simulated with random orders.
+    Let a list have N candidates, of which n are relevant, and m = min(k, N). Then precision has n/N
+    (if k ≤ N), recall m/N, hitrate 1 − C(N−n, m)/C(N, m), mrr Σ_r P(first hit at r)/r, ndcg (Σ
+    gain/N)·Σ_{i ≤ m} disc(i)/IDCG and mapr (1/n) Σ_{i ≤ m} (n/N)(1 + (i−1)(n−1)/(N−1))/i. In the
+    same way f1, rprecision, hits, arhr, dcg and rbp are exact. Other metrics, and parameters that
+    make a divisor depend on the hits, are simulated with random orders.
 
     Examples
     --------
@@ -216,6 +270,12 @@ def chance_level(
     with matched_quietly(call, true, none) as matched:
         found, errors = chance_of(matched, call, int(items) if counted else None, seed)
         return levels_table(
-            matched, call, found, {},
-            lambda name: {"se": errors.get(name, 0.0), "how": "simulated" if name in errors else "exact"},
-        )  # fmt: skip
+            matched,
+            call,
+            found,
+            {},
+            lambda name: {
+                "se": errors.get(name, 0.0),
+                "how": "simulated" if name in errors else "exact",
+            },
+        )

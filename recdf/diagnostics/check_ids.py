@@ -1,4 +1,5 @@
-"""Findings of `check` about ids: nulls, kinds that cannot match, ids that the other frame does not have."""
+"""Findings of `check` about ids: nulls, kinds that cannot match, ids that the other frame does not
+have."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from ..tables.findings import Findings, row_objects
 FEW_ITEMS_IN_COMMON = 0.5
 
 
-def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: Options) -> dict[str, IdColumn] | None:
+def check_ids(
+    found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: Options
+) -> dict[str, IdColumn] | None:
     """Report null ids, kinds that cannot match, and look-alikes.
 
     Return the ids of `pred` by column, or None if they cannot be compared.
@@ -32,7 +35,12 @@ def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: 
     if options.by is not None and comparable:
         for name in as_columns(options.by):
             column(pred, name, "pred")
-        by = pred.groupby(as_columns(options.by), sort=False, observed=True).ngroup().fillna(-1).to_numpy(np.int64)
+        by = (
+            pred.groupby(as_columns(options.by), sort=False, observed=True)
+            .ngroup()
+            .fillna(-1)
+            .to_numpy(np.int64)
+        )
     for what, names in (("user", as_columns(options.user_col)), ("item", [options.item_col])):
         for name in names:
             pair = [
@@ -50,20 +58,30 @@ def check_ids(found: Findings, true: pd.DataFrame, pred: pd.DataFrame, options: 
                 check_kinds([true_ids, pred_ids])
             except (IdTypeError, DataError) as error:
                 effect = "no row can ever match: every metric would be 0"
-                found.add(f"{what} ids that cannot match", "error", len(pred_ids), len(pred_ids), str(error), effect)
+                found.add(
+                    f"{what} ids that cannot match",
+                    "error",
+                    len(pred_ids),
+                    len(pred_ids),
+                    str(error),
+                    effect,
+                )
                 comparable = False
                 continue
             code, common = _check_common(found, what, true_ids, pred_ids)
             comparable &= bool(common.any())
             if by is not None and common.any():
-                _check_by(found, what, pred[as_columns(options.by)], by, np.append(common, False)[code])
+                _check_by(
+                    found, what, pred[as_columns(options.by)], by, np.append(common, False)[code]
+                )
     return found_in_pred if comparable else None
 
 
 def check_side(
     found: Findings, role: str, frame: pd.DataFrame, names: list[str], pred_ids: dict[str, IdColumn]
 ) -> bool:
-    """Report ids of a side table that are null or can never equal those of `pred`; False if none can be looked up."""
+    """Report ids of a side table that are null or can never equal those of `pred`; False if none
+    can be looked up."""
     usable = True
     for name in names:
         ids = _read_checked_ids(found, column(frame, name, role), role)
@@ -74,7 +92,9 @@ def check_side(
             check_kinds([pred_ids[name], ids])
         except IdTypeError as error:
             effect = f"no row of {role} can ever match"
-            found.add(f"ids of {role} that cannot match", "error", len(ids), len(ids), str(error), effect)
+            found.add(
+                f"ids of {role} that cannot match", "error", len(ids), len(ids), str(error), effect
+            )
             usable = False
     return usable
 
@@ -95,27 +115,40 @@ def _read_checked_ids(found: Findings, series: pd.Series, role: str) -> IdColumn
     return ids
 
 
-def _check_by(found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, known: np.ndarray) -> None:
+def _check_by(
+    found: Findings, what: str, labels: pd.DataFrame, by: np.ndarray, known: np.ndarray
+) -> None:
     """Report `by` values none of whose rows has an id that is in `true`, as `known` tells."""
     rows = np.bincount(by[by >= 0])
     silent = rows > 0
     silent[by[known & (by >= 0)]] = False
     if silent.any():
-        first = first_rows(by, len(rows) + 1)[:-1]  # rows with a null, of code -1, fill the last place
-        for code, values in zip(np.flatnonzero(silent), row_objects(labels.take(first[silent])), strict=True):
+        first = first_rows(by, len(rows) + 1)[
+            :-1
+        ]  # rows with a null, of code -1, fill the last place
+        for code, values in zip(
+            np.flatnonzero(silent), row_objects(labels.take(first[silent])), strict=True
+        ):
             name = " · ".join(map(str, values)) if isinstance(values, tuple) else str(values)
             effect = f"every list of {', '.join(map(str, labels.columns))} = {values!r} scores 0"
-            found.add(f"no {what} in common", "error", int(rows[code]), len(by), [values], effect, name)
+            found.add(
+                f"no {what} in common", "error", int(rows[code]), len(by), [values], effect, name
+            )
 
 
-def _check_common(found: Findings, what: str, true_ids: IdColumn, pred_ids: IdColumn) -> tuple[np.ndarray, np.ndarray]:
+def _check_common(
+    found: Findings, what: str, true_ids: IdColumn, pred_ids: IdColumn
+) -> tuple[np.ndarray, np.ndarray]:
     """Report ids of `true` that `pred` does not have, and ids that only look different.
 
     Return the code of each row of `pred`, and for each code whether its id is in both frames.
     """
     heads = [None if ids.null is not None else key_run_heads([ids]) for ids in (true_ids, pred_ids)]
     codes = encode(
-        [ids if head is None else ids.take(head) for ids, head in zip((true_ids, pred_ids), heads, strict=True)]
+        [
+            ids if head is None else ids.take(head)
+            for ids, head in zip((true_ids, pred_ids), heads, strict=True)
+        ]
     )
     present = []
     for code in codes.codes:
@@ -131,22 +164,39 @@ def _check_common(found: Findings, what: str, true_ids: IdColumn, pred_ids: IdCo
     if not common.any():
         sample = [ids.show(np.arange(min(2, len(ids)))) for ids in (true_ids, pred_ids)]
         examples = f"true {sample[0]}, pred {sample[1]}"
-        found.add(f"no {what} in common", "error", len(true_ids), len(true_ids), examples, "every list scores 0")
+        found.add(
+            f"no {what} in common",
+            "error",
+            len(true_ids),
+            len(true_ids),
+            examples,
+            "every list scores 0",
+        )
         return theirs, common
     lost = ~np.append(common, True)[own]
     missed = int(lost.sum())
     if what == "item" and missed > FEW_ITEMS_IN_COMMON * len(true_ids):
         some = true_ids.show(np.flatnonzero(lost)[:5])
         effect = f"recall cannot pass {1 - missed / len(true_ids):.3g} of the rows of true"
-        found.add("relevant items that nobody was recommended", "info", missed, len(true_ids), some, effect)
+        found.add(
+            "relevant items that nobody was recommended",
+            "info",
+            missed,
+            len(true_ids),
+            some,
+            effect,
+        )
     return theirs, common
 
 
 def _check_look_alikes(
     found: Findings, what: str, labels: Any, own: np.ndarray, mine: np.ndarray, theirs: np.ndarray
 ) -> None:
-    """Report strings of one frame that equal a string of the other except for zeros, a trailing .0, blanks or case."""
-    if not isinstance(labels, pa.Array | pa.ChunkedArray) or not pa.types.is_large_string(labels.type):
+    """Report strings of one frame that equal a string of the other except for zeros, a trailing .0,
+    blanks or case."""
+    if not isinstance(labels, pa.Array | pa.ChunkedArray) or not pa.types.is_large_string(
+        labels.type
+    ):
         return
     text = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(text))

@@ -1,7 +1,8 @@
-"""Findings of `check` about lists: repeated rows, users in only one frame, lengths, sampled candidates, and order.
+"""Findings of `check` about lists: repeated rows, users in only one frame, lengths, sampled
+candidates, and order.
 
-Of order: equal scores, ranks with gaps, columns that contradict one another. The module also has what all checks share:
-the data, and the labels of the lists that a finding concerns.
+Of order: equal scores, ranks with gaps, columns that contradict one another. The module also has
+what all checks share: the data, and the labels of the lists that a finding concerns.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ..tables.findings import FINDING_COLUMNS, Findings, Severity, row_objects
 
 @dataclass(frozen=True)
 class Data:
-    """The data to check: both frames, the cut-off that findings refer to, the options, and what orders `pred`."""
+    """The data to check: both frames, the cut-off that findings refer to, the options, and what
+    orders `pred`."""
 
     true: pd.DataFrame
     pred: pd.DataFrame
@@ -53,29 +55,40 @@ class Data:
 
 
 class ListFindings(Findings):
-    """Findings of which some concern lists, whose labels are then the examples, and some one recommender."""
+    """Findings of which some concern lists, whose labels are then the examples, and some one
+    recommender."""
 
     columns: ClassVar[Mapping[str, str]] = {**FINDING_COLUMNS, "by": "str", "ranges": "str"}
 
     def lists(
-        self, finding: str, severity: Severity, matched: Matched, where: np.ndarray, of: np.ndarray,
-        effect: str | Callable[[np.ndarray], tuple[str, str]], once: bool = False,
-    ) -> None:  # fmt: skip
-        """Add a finding for each recommender with lists for which `where` is true, of those for which `of` is.
+        self,
+        finding: str,
+        severity: Severity,
+        matched: Matched,
+        where: np.ndarray,
+        of: np.ndarray,
+        effect: str | Callable[[np.ndarray], tuple[str, str]],
+        once: bool = False,
+    ) -> None:
+        """Add a finding for each recommender with lists for which `where` is true, of those for
+        which `of` is.
 
-        What is true of a list whatever was recommended is said `once`. An effect that depends on the lists is a
-        function of them; it returns its words and the ranges of metrics.
+        What is true of a list whatever was recommended is said `once`. An effect that depends on
+        the lists is a function of them; it returns its words and the ranges of metrics.
         """
         for name, own in [("", next(parts_by(matched))[1])] if once else parts_by(matched):
             found = where & own
             if found.any():
                 words, ranges = (effect, "") if isinstance(effect, str) else effect(own)
                 some = labels_where(matched, found)
-                self.add(finding, severity, found.sum(), (of & own).sum(), some, words, name, ranges)
+                self.add(
+                    finding, severity, found.sum(), (of & own).sum(), some, words, name, ranges
+                )
 
 
 def parts_by(matched: Matched) -> Iterator[tuple[str, np.ndarray]]:
-    """Return every recommender by its label with its lists; all lists without a name where there is no `by`."""
+    """Return every recommender by its label with its lists; all lists without a name where there is
+    no `by`."""
     for code, values in enumerate(matched.by.astype(object).to_numpy().tolist()):
         yield " · ".join(map(str, values)), matched.list_by == code
 
@@ -111,7 +124,8 @@ def _check_duplicates(found: ListFindings, data: Data, matched: Matched) -> None
 
 
 def _dropped(frame: pd.DataFrame, names: list[str], kept: np.ndarray) -> list[Any]:
-    """Return the first rows with ids whose positions are not among those `kept`: they repeat another row."""
+    """Return the first rows with ids whose positions are not among those `kept`: they repeat
+    another row."""
     gone = np.ones(len(frame), bool)
     gone[kept] = False
     return row_objects(frame[names].take(np.flatnonzero(gone)).dropna().head(5))
@@ -121,11 +135,21 @@ def _check_population(found: ListFindings, data: Data, matched: Matched) -> None
     """Report lists that are in only one of the frames, or that have no relevant item."""
     judged, served = matched.true_list >= 0, matched.n_pred > 0
     effect = 'they score 0; ⟦+users="both"⟧ leaves them out'
-    found.lists("lists without recommendations", "warning", matched, judged & ~served, judged, effect)
+    found.lists(
+        "lists without recommendations", "warning", matched, judged & ~served, judged, effect
+    )
     effect = 'not evaluated; ⟦+users="pred"⟧ counts them'
     found.lists("lists without truth", "info", matched, served & ~judged, served, effect)
     effect = "recall and ndcg are undefined there and skipped by the mean"
-    found.lists("lists without a relevant item", "info", matched, judged & (matched.n_true == 0), judged, effect, True)
+    found.lists(
+        "lists without a relevant item",
+        "info",
+        matched,
+        judged & (matched.n_true == 0),
+        judged,
+        effect,
+        True,
+    )
 
 
 def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -141,13 +165,14 @@ def _check_lengths(found: ListFindings, data: Data, matched: Matched) -> None:
         found.lists(f"more than {k} relevant items", "info", matched, long, judged, effect, True)
 
 
-# Candidates look sampled if there are so many lists, and nearly all of them have all their relevant items beside the
-# same number of others.
+# Candidates look sampled if there are so many lists, and nearly all of them have all their relevant
+# items beside the same number of others.
 MANY_LISTS, NEARLY_ALL = 20, 0.95
 SAMPLED = "candidates look sampled"
-# Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few, and the same items
-# stand in many slates, while random items are spread evenly: the variance of their counts is about the mean. The
-# relevant items are not counted, since popular ones stand in many lists whatever the others are.
+# Slates of a shop, too, can hold one clicked item beside a fixed number of others. These are few,
+# and the same items stand in many slates, while random items are spread evenly: the variance of
+# their counts is about the mean. The relevant items are not counted, since popular ones stand in
+# many lists whatever the others are.
 MANY_OTHERS, FEW_OTHERS, EVEN = 20, 5, 1.5
 
 
@@ -165,13 +190,23 @@ def _check_sampled(found: ListFindings, matched: Matched) -> None:
             continue
         usual = int(np.bincount(others[served]).argmax())
         alike = served & (lists.n_hits == matched.n_true) & (others == usual)
-        even = len(counts) and counts.var() < EVEN * counts.mean() and (matched.n_true[alike] == 1).all()
+        even = (
+            len(counts)
+            and counts.var() < EVEN * counts.mean()
+            and (matched.n_true[alike] == 1).all()
+        )
         all_items = n_items <= matched.n_pred[served].max()
-        if alike.sum() < NEARLY_ALL * served.sum() or all_items or usual < (FEW_OTHERS if even else MANY_OTHERS):
+        if (
+            alike.sum() < NEARLY_ALL * served.sum()
+            or all_items
+            or usual < (FEW_OTHERS if even else MANY_OTHERS)
+        ):
             continue
         effect = (
-            f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics may order models "
-            "otherwise than over all items: rank all items, or correct lists of one relevant item with "
+            f"lists hold all relevant items and {usual:,} others. If these were sampled, metrics "
+            "may order models "
+            "otherwise than over all items: rank all items, or correct lists of one relevant item "
+            "with "
             f"rd.sampled_values(metric, n_items=..., n_sampled={usual})"
         )
         some = labels_where(matched, alike)
@@ -186,7 +221,14 @@ def check_order(found: ListFindings, data: Data, matched: Matched) -> None:
     if matched.tie_level is not None and data.order["by"] == "rank":
         repeats, shown = _lists_where(matched, _tied(matched)), matched.n_pred > 0
         ties = _TieRanges(matched, data.k, "lists of several recommenders may be one list here; ")
-        found.lists("ranks repeat within a list; is ⟦+by=⟧ missing?", "warning", matched, repeats, shown, ties)
+        found.lists(
+            "ranks repeat within a list; is ⟦+by=⟧ missing?",
+            "warning",
+            matched,
+            repeats,
+            shown,
+            ties,
+        )
     elif matched.tie_level is not None:
         _check_ties(found, data, matched, matched.tie_level)
     if data.order["by"] == "rank" and "pred_duplicates" not in matched.counts:
@@ -222,8 +264,13 @@ def _check_ranks(found: ListFindings, data: Data, matched: Matched) -> None:
     rank = _in_list_order(matched, read_numbers(data.pred[data.order["column"]], "rank"))
     first = np.zeros(len(matched), bool)
     first[served] = rank[matched.start[served]] != 1
-    effect = "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 as it stands"
-    found.lists("ranks that do not start at 1", "warning", matched, first, matched.n_pred > 0, effect)
+    effect = (
+        "recdf ranks anew, so a shift changes nothing here; other tools may read rank 0 or 2 "
+        "as it stands"
+    )
+    found.lists(
+        "ranks that do not start at 1", "warning", matched, first, matched.n_pred > 0, effect
+    )
     gaps = _lists_where(matched, rank[1:] > rank[:-1] + 1)
     effect = "gaps close up: items below a gap move up"
     found.lists("ranks with gaps", "warning", matched, gaps, matched.n_pred > 0, effect)
@@ -238,7 +285,14 @@ def _check_scores_beside_ranks(found: ListFindings, data: Data, matched: Matched
         found.lists("constant scores", "info", matched, several, matched.n_pred > 0, effect)
     against = _lists_where(matched, score[1:] > score[:-1])
     effect = "rank decides; pass ⟦+score_col=⟧ to order by score"
-    found.lists("score order that contradicts the ranks", "warning", matched, against, matched.n_pred > 0, effect)
+    found.lists(
+        "score order that contradicts the ranks",
+        "warning",
+        matched,
+        against,
+        matched.n_pred > 0,
+        effect,
+    )
 
 
 def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -248,8 +302,18 @@ def _check_rows_beside_scores(found: ListFindings, data: Data, matched: Matched)
         return
     rows = matched.rows(np.arange(len(matched.item)))
     against = _lists_where(matched, (rows[1:] < rows[:-1]) & ~_tied(matched))
-    effect = "the score decides; if the rows were in the right order, smaller scores are better: pass ⟦+rank_col=⟧"
-    found.lists("row order that contradicts the scores", "info", matched, against, matched.n_pred > 0, effect)
+    effect = (
+        "the score decides; if the rows were in the right order, smaller scores are better: "
+        "pass ⟦+rank_col=⟧"
+    )
+    found.lists(
+        "row order that contradicts the scores",
+        "info",
+        matched,
+        against,
+        matched.n_pred > 0,
+        effect,
+    )
 
 
 def _in_list_order(matched: Matched, number: np.ndarray) -> np.ndarray:
@@ -275,15 +339,20 @@ def _tied(matched: Matched) -> np.ndarray:
 
 
 def _runs(pred: pd.DataFrame, options: Options) -> int:
-    """Count the runs of equal list keys; they are as many as the lists if the rows of each list stand together."""
-    keys = [read_ids(pred[name], name) for name in (*as_columns(options.by), *as_columns(options.user_col))]
+    """Count the runs of equal list keys; they are as many as the lists if the rows of each list
+    stand together."""
+    keys = [
+        read_ids(pred[name], name)
+        for name in (*as_columns(options.by), *as_columns(options.user_col))
+    ]
     if any(ids.null is not None for ids in keys):
         return -1
     return int(np.logical_or.reduce([ids.changes(slice(None)) for ids in keys]).sum()) + 1
 
 
 class _TieRanges:
-    """The means of some lists with the relevant items of every tie last, and with them first: in words and as JSON.
+    """The means of some lists with the relevant items of every tie last, and with them first: in
+    words and as JSON.
 
     The lists are ranked twice for all recommenders, when the first of them is asked for.
     """
@@ -293,8 +362,9 @@ class _TieRanges:
         self.values: dict[str, list[np.ndarray]] = {}
 
     def __call__(self, own: np.ndarray) -> tuple[str, str]:
-        self.values = self.values or {f"{name}@{self.k}": _in_both_orders(self.matched, name, self.k)
-                                      for name in TIE_METRICS}  # fmt: skip
+        self.values = self.values or {
+            f"{name}@{self.k}": _in_both_orders(self.matched, name, self.k) for name in TIE_METRICS
+        }
         evaluated, words, ranges = own & (self.matched.true_list >= 0), [], {}
         for name, cases in self.values.items():
             low, high = (mean(case[evaluated]) for case in cases)
@@ -307,7 +377,8 @@ class _TieRanges:
 
 
 def _in_both_orders(matched: Matched, name: str, k: int) -> list[np.ndarray]:
-    """Return the values of a metric with the relevant items of every tie last, and with them first."""
+    """Return the values of a metric with the relevant items of every tie last, and with them
+    first."""
     assert matched.tie_level is not None
     judged, options = matched.judged, Options()
     own = matched.tie_level[judged.place]
@@ -321,6 +392,12 @@ def _in_both_orders(matched: Matched, name: str, k: int) -> list[np.ndarray]:
         last = np.searchsorted(own[order], own[order], side="right")
         number = np.arange(len(order))
         rank = top[order] + 1 + (number - first) if best else bottom[order] - (last - 1 - number)
-        hits = Hits.of(judged.list[order], rank, judged.gain[order], judged.place[order], judged.true_place[order])
+        hits = Hits.of(
+            judged.list[order],
+            rank,
+            judged.gain[order],
+            judged.place[order],
+            judged.true_place[order],
+        )
         cases.append(next(iter(compute(matched.beside(hits), request, options).values())))
     return cases

@@ -1,4 +1,5 @@
-"""`compare_conventions`: the same data by the rules of every library, and the rules that make the difference."""
+"""`compare_conventions`: the same data by the rules of every library, and the rules that make the
+difference."""
 
 from __future__ import annotations
 
@@ -23,21 +24,25 @@ from ..metrics.compute import defined_values, mean, settle_undefined
 from ..metrics.metric import Metric, find
 from ..progress import Progress
 
-# A convention, or one of its rules alone, may refuse data that others accept, such as gains above 1.
+# A convention, or one of its rules alone, may refuse data that others accept, such as gains above
+# 1.
 REFUSALS = (DataError, OptionError)
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
 ConventionArguments = ParamSpec("ConventionArguments")
 
 
-def _k_third(function: Callable[ConventionArguments, pd.DataFrame]) -> Callable[ConventionArguments, pd.DataFrame]:
+def _k_third(
+    function: Callable[ConventionArguments, pd.DataFrame],
+) -> Callable[ConventionArguments, pd.DataFrame]:
     """Take k as the third argument too, where it stood before, with a warning."""
 
     @functools.wraps(function)
     def with_metrics_third(*args: Any, **kwargs: Any) -> pd.DataFrame:
         if len(args) == 3 and isinstance(k := args[2], int | np.integer):
             warn_user(
-                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in evaluate; pass "
+                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in "
+                "evaluate; pass "
                 f"⟦+k={k}⟧",
                 DeprecatedWarning,
             )
@@ -64,7 +69,8 @@ def compare_conventions(
     base: Any = None,
     **options: Unpack[CallArguments],
 ) -> pd.DataFrame:
-    """Compute the same metrics by the rules of every library, and name the rules that make the difference.
+    """Compute the same metrics by the rules of every library, and name the rules that make the
+    difference.
 
     Parameters
     ----------
@@ -85,10 +91,11 @@ def compare_conventions(
     Returns
     -------
     DataFrame
-        One row per metric and convention that has it: `metric`, `k`, `convention`, `value`, `diff` (from the
-        first convention that computes the metric), `n` (lists in the mean), `n_undefined`, `rule`: the rules that,
-        each applied alone to the first convention, change the number, with the change; "" where nothing differs. A
-        convention that refuses the data has a NaN, `n` 0 and the reason as `rule`.
+        One row per metric and convention that has it: `metric`, `k`, `convention`, `value`, `diff`
+        (from the first convention that computes the metric), `n` (lists in the mean),
+        `n_undefined`, `rule`: the rules that, each applied alone to the first convention, change
+        the number, with the change; "" where nothing differs. A convention that refuses the data
+        has a NaN, `n` 0 and the reason as `rule`.
 
     Raises
     ------
@@ -105,7 +112,14 @@ def compare_conventions(
     for name in ("by", "like"):
         if options.get(name) is not None:
             raise OptionError(f"compare_conventions takes no ⟦{name}=⟧")
-    sides = {"exclude": exclude, "items": items, "log": log, "features": features, "aspects": aspects, "base": base}
+    sides = {
+        "exclude": exclude,
+        "items": items,
+        "log": log,
+        "features": features,
+        "aspects": aspects,
+        "base": base,
+    }
     call = Call.from_arguments(compare_conventions, {**options, **sides})  # checks names and values
     sides = as_frames(call.given, call.options)  # each convention reads them
     records = [record for like in conventions if (record := find_convention(like)) is not None]
@@ -114,12 +128,18 @@ def compare_conventions(
     asked = [metrics] if isinstance(metrics, str | Metric) else metrics
     names = [one.name if isinstance(one, Metric) else find(one).name for one in asked]
     for record in records:
-        Call.from_arguments(compare_conventions, {**options, "like": record})  # a wrong option is no refusal of data
+        Call.from_arguments(
+            compare_conventions, {**options, "like": record}
+        )  # a wrong option is no refusal of data
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(len(names), "compare_conventions"))
-        rows = _convention_rows(_Measure(true, pred, check_k(k), options, sides, stack), names, records, k, progress)
+        rows = _convention_rows(
+            _Measure(true, pred, check_k(k), options, sides, stack), names, records, k, progress
+        )
     columns = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
-    return pd.DataFrame(rows, columns=columns).astype({"k": "Int64", "n": "int64", "n_undefined": "int64"})
+    return pd.DataFrame(rows, columns=columns).astype(
+        {"k": "Int64", "n": "int64", "n_undefined": "int64"}
+    )
 
 
 def _convention_rows(
@@ -135,7 +155,16 @@ def _convention_rows(
                 value, n, n_undefined = measure(metric, record)
             except REFUSALS as error:
                 rows.append(
-                    (metric, k, record.name, float("nan"), float("nan"), 0, measure.n_lists(record), str(error))
+                    (
+                        metric,
+                        k,
+                        record.name,
+                        float("nan"),
+                        float("nan"),
+                        0,
+                        measure.n_lists(record),
+                        str(error),
+                    )
                 )
                 continue
             if base is None:
@@ -147,12 +176,25 @@ def _convention_rows(
 
 
 class _Measure:
-    """Measure the mean of a metric by a convention. Frames are matched once per set of options; `stack` closes them."""
+    """Measure the mean of a metric by a convention. Frames are matched once per set of options;
+    `stack` closes them."""
 
     def __init__(
-        self, true: Any, pred: Any, k: int, given: Mapping[str, Any], sides: Mapping[str, Any], stack: ExitStack
+        self,
+        true: Any,
+        pred: Any,
+        k: int,
+        given: Mapping[str, Any],
+        sides: Mapping[str, Any],
+        stack: ExitStack,
     ) -> None:
-        self.frames, self.k, self.given, self.sides, self.stack = (true, pred), k, given, sides, stack
+        self.frames, self.k, self.given, self.sides, self.stack = (
+            (true, pred),
+            k,
+            given,
+            sides,
+            stack,
+        )
         self.matched: dict[Any, Matched] = {}
 
     def __call__(self, metric: str, record: Convention) -> tuple[float, int, int]:
@@ -160,10 +202,16 @@ class _Measure:
         if find(metric).request({}, self.k, options).per == "item":  # one number for all lists
             (true, pred), arguments = self.frames, {**self.sides, **self.given, "like": record}
             rows = evaluate(true, pred, metric, self.k, **arguments).summary
-            return float(rows["value"].iloc[0]), int(rows["n"].iloc[0]), int(rows["n_undefined"].iloc[0])
+            return (
+                float(rows["value"].iloc[0]),
+                int(rows["n"].iloc[0]),
+                int(rows["n_undefined"].iloc[0]),
+            )
         key = self._key(record)
         if key not in self.matched:
-            self.matched[key] = self.stack.enter_context(Call(options, given=self.sides).match(*self.frames))
+            self.matched[key] = self.stack.enter_context(
+                Call(options, given=self.sides).match(*self.frames)
+            )
         request = find(metric).request({}, self.k, options)
         found = next(iter(defined_values(self.matched[key], request, options).values()))
         values = settle_undefined(found, request, options)
@@ -196,11 +244,19 @@ def _rule(measure: _Measure, metric: str, base: Convention, other: Convention, v
     return ", ".join(found) or f"only together: {together} ({value - start:+.4g})"
 
 
-def _single_changes(metric: str, base: Convention, other: Convention) -> list[tuple[str, Convention]]:
-    """Return copies of `base` with one setting of `other` each, and a description of the setting."""
+def _single_changes(
+    metric: str, base: Convention, other: Convention
+) -> list[tuple[str, Convention]]:
+    """Return copies of `base` with one setting of `other` each, and a description of the
+    setting."""
 
     def changed(**parts: Any) -> Convention:
-        settings = {"order": base.order, "options": base.options, "undefined": base.undefined, "metrics": base.metrics}
+        settings = {
+            "order": base.order,
+            "options": base.options,
+            "undefined": base.undefined,
+            "metrics": base.metrics,
+        }
         return Convention(f"{base.name}, changed", **{**settings, **parts})
 
     result = []
@@ -221,7 +277,12 @@ def _single_changes(metric: str, base: Convention, other: Convention) -> list[tu
         words = {"n_pred": "without recommendations", "n_true": "without truth"}.get(
             other.undefined.get(metric, ""), ""
         )
-        result.append((f"lists {words} skipped" if words else "no list skipped", changed(undefined=other.undefined)))
+        result.append(
+            (
+                f"lists {words} skipped" if words else "no list skipped",
+                changed(undefined=other.undefined),
+            )
+        )
     return result
 
 

@@ -1,7 +1,8 @@
-"""Tables beside the metrics: recommended rows with their hits, hits by rank, exposure by item, gaps between users.
+"""Tables beside the metrics: recommended rows with their hits, hits by rank, exposure by item, gaps
+between users.
 
-Contract: each function takes the arguments of `evaluate`, or its result, and returns one tidy frame with labels and a
-RangeIndex.
+Contract: each function takes the arguments of `evaluate`, or its result, and returns one tidy frame
+with labels and a RangeIndex.
 """
 
 from __future__ import annotations
@@ -38,10 +39,13 @@ def _call(
 
 
 def _refuse_names(labels: Iterable[Any], own: Sequence[str]) -> None:
-    """Raise if a key, item or `by` column has the name of a column of the table, which would replace it."""
+    """Raise if a key, item or `by` column has the name of a column of the table, which would
+    replace it."""
     taken = [name for name in labels if name in own]
     if taken:
-        raise ColumnError(f"the column {taken[0]!r} has the name of a column of the table; rename it")
+        raise ColumnError(
+            f"the column {taken[0]!r} has the name of a column of the table; rename it"
+        )
 
 
 @takes_options
@@ -71,16 +75,17 @@ def hit_table(
     carry : str or list of str, optional
         Columns of `pred` to take along, such as a title.
     missed : bool, default False
-        Add the relevant items that are not among the first k of their list, after its other rows, with a null rank.
+        Add the relevant items that are not among the first k of their list, after its other rows,
+        with a null rank.
     {options}
 
     Returns
     -------
     DataFrame
-        One row per recommended item of the lists of the population, list after list, best rank first: `by` columns,
-        list key columns, item id, `rank` (int64), `hit` (bool), `gain` (float64, 0 for a miss) and, with `value_col`,
-        `value` (float64, as recommended), then the columns of `carry`. With
-        `missed`, `rank` is Int64.
+        One row per recommended item of the lists of the population, list after list, best rank
+        first: `by` columns, list key columns, item id, `rank` (int64), `hit` (bool), `gain`
+        (float64, 0 for a miss) and, with `value_col`, `value` (float64, as recommended), then the
+        columns of `carry`. With `missed`, `rank` is Int64.
 
     Raises
     ------
@@ -107,8 +112,11 @@ def hit_table(
         return _with_missed(matched, k, truth, table, item_col)
 
 
-def _with_missed(matched: Matched, k: int, truth: pd.DataFrame, table: pd.DataFrame, item_col: str) -> pd.DataFrame:
-    """Add the relevant rows of `true` that no recommended row of their list has found, after the rows of the list."""
+def _with_missed(
+    matched: Matched, k: int, truth: pd.DataFrame, table: pd.DataFrame, item_col: str
+) -> pd.DataFrame:
+    """Add the relevant rows of `true` that no recommended row of their list has found, after the
+    rows of the list."""
     lists, rows_of = matched.at(k), matched.true_lists
     known = np.maximum(matched.true_list, 0)
     n = np.where(matched.true_list >= 0, rows_of.n_relevant[known], 0)
@@ -120,14 +128,22 @@ def _with_missed(matched: Matched, k: int, truth: pd.DataFrame, table: pd.DataFr
     more[item_col] = truth[item_col].take(rows_of.rows(places)).reset_index(drop=True)
     more["hit"], more["gain"] = False, rows_of.gain[places]
     table = table.astype({"rank": "Int64"})
-    order = np.argsort(np.concatenate([np.repeat(np.arange(len(lists)), lists.n_shown), of_list]), kind="stable")
-    both = pd.concat([table, more.assign(rank=pd.array([pd.NA] * len(more), dtype="Int64"))], ignore_index=True)
+    order = np.argsort(
+        np.concatenate([np.repeat(np.arange(len(lists)), lists.n_shown), of_list]), kind="stable"
+    )
+    both = pd.concat(
+        [table, more.assign(rank=pd.array([pd.NA] * len(more), dtype="Int64"))], ignore_index=True
+    )
     return both[table.columns].take(order).reset_index(drop=True)
 
 
-def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str, carry: Sequence[str]) -> pd.DataFrame:
+def _hit_rows(
+    matched: Matched, k: int, frame: pd.DataFrame, item_col: str, carry: Sequence[str]
+) -> pd.DataFrame:
     own = ["rank", "hit", "gain", *(["value"] if matched.values is not None else [])]
-    _refuse_names([*matched.by.columns, *matched.keys.columns, item_col], ["rank", "hit", "gain", "value"])
+    _refuse_names(
+        [*matched.by.columns, *matched.keys.columns, item_col], ["rank", "hit", "gain", "value"]
+    )
     _refuse_names(carry, [*matched.by.columns, *matched.keys.columns, item_col, *own])
     lists = matched.at(k)
     places = spans(matched.start, lists.n_shown)
@@ -148,12 +164,18 @@ def _hit_rows(matched: Matched, k: int, frame: pd.DataFrame, item_col: str, carr
 @says_as(hit_table)
 @takes_options
 def position_table(
-    true: Any, pred: Any, k: int = 10, *, position_col: str | None = None, exclude: Any = None,
+    true: Any,
+    pred: Any,
+    k: int = 10,
+    *,
+    position_col: str | None = None,
+    exclude: Any = None,
     **options: Unpack[CallArguments],
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Hits and hit rate by rank, or by position on the page, with intervals.
 
-    Formula: hit_rate = hits / shown with the Wilson score interval of a share, at a confidence of 0.95.
+    Formula: hit_rate = hits / shown with the Wilson score interval of a share, at a confidence of
+    0.95.
 
     Parameters
     ----------
@@ -161,18 +183,18 @@ def position_table(
     k : int, default 10
         Ranks 1 to k.
     position_col : str, optional
-        Column of `pred` with the position on the page, such as `from_impressions` keeps: from 0 or 1, and with holes
-        for advertisements. The table then has a row for each position of an item among the first k, and not a row for
-        each rank.
+        Column of `pred` with the position on the page, such as `from_impressions` keeps: from 0 or
+        1, and with holes for advertisements. The table then has a row for each position of an item
+        among the first k, and not a row for each rank.
     {exclude}
     {options}
 
     Returns
     -------
     DataFrame
-        One row per `by` value and rank: `by` columns, `rank` (or `position_col`), `shown` (items of the lists of the
-        population at this rank), `hits` (int64), `hit_rate`, `ci_low`, `ci_high` (float64, null where nothing is
-        shown).
+        One row per `by` value and rank: `by` columns, `rank` (or `position_col`), `shown` (items of
+        the lists of the population at this rank), `hits` (int64), `hit_rate`, `ci_low`, `ci_high`
+        (float64, null where nothing is shown).
 
     {Raises}
 
@@ -183,7 +205,9 @@ def position_table(
     Examples
     --------
     >>> import recdf as rd
-    >>> table = rd.diagnostics.position_table({"u": ["a"], "v": ["b"]}, {"u": ["a", "x"], "v": ["y"]}, k=2)
+    >>> table = rd.diagnostics.position_table(
+    ...     {"u": ["a"], "v": ["b"]}, {"u": ["a", "x"], "v": ["y"]}, k=2
+    ... )
     >>> table[["rank", "shown", "hits"]]
        rank  shown  hits
     0     1      2     1
@@ -199,7 +223,8 @@ def position_table(
 
 
 def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -> pd.DataFrame:
-    """Count hits by the positions of the items among the first k; a row without a position is left out."""
+    """Count hits by the positions of the items among the first k; a row without a position is left
+    out."""
     lists, n_by = matched.at(k), len(matched.by)
     places = spans(matched.start, lists.n_shown)
     of_place = np.full(len(matched.item), np.nan)
@@ -211,8 +236,12 @@ def _position_rows(matched: Matched, k: int, positions: np.ndarray, name: str) -
     shown = np.bincount((by * n + code[places])[known], minlength=n_by * n)
     hits = lists.hits
     placed = ~np.isnan(of_place[hits.place])
-    n_hits = np.bincount((matched.list_by[hits.list] * n + code[hits.place])[placed], minlength=n_by * n)
-    labels = np.tile(values.astype(np.int64) if (values == np.floor(values)).all() else values, n_by)
+    n_hits = np.bincount(
+        (matched.list_by[hits.list] * n + code[hits.place])[placed], minlength=n_by * n
+    )
+    labels = np.tile(
+        values.astype(np.int64) if (values == np.floor(values)).all() else values, n_by
+    )
     return _with_rates(matched, name, labels, shown, n_hits)
 
 
@@ -227,8 +256,11 @@ def _rank_rows(matched: Matched, k: int) -> pd.DataFrame:
     return _with_rates(matched, "rank", np.tile(np.arange(1, k + 1), n_by), shown, n_hits)
 
 
-def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarray, n_hits: np.ndarray) -> pd.DataFrame:
-    """Make a row per `by` value and label (a rank or a position): items shown, hits, and the rate with its interval."""
+def _with_rates(
+    matched: Matched, name: str, labels: np.ndarray, shown: np.ndarray, n_hits: np.ndarray
+) -> pd.DataFrame:
+    """Make a row per `by` value and label (a rank or a position): items shown, hits, and the rate
+    with its interval."""
     _refuse_names(matched.by.columns, [name, "shown", "hits", "hit_rate", "ci_low", "ci_high"])
     by = np.repeat(np.arange(len(matched.by)), len(labels) // len(matched.by))
     table = matched.by.take(by).reset_index(drop=True)
@@ -236,17 +268,27 @@ def _with_rates(matched: Matched, name: str, labels: np.ndarray, shown: np.ndarr
     table["hit_rate"] = rate = ratio(n_hits, shown)
     z2 = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) ** 2
     middle = ratio(n_hits + z2 / 2, np.where(shown > 0, shown + z2, 0))
-    half = np.sqrt(z2) * ratio(np.sqrt(shown * rate * (1 - rate) + z2 / 4), np.where(shown > 0, shown + z2, 0))
-    table["ci_low"], table["ci_high"] = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+    half = np.sqrt(z2) * ratio(
+        np.sqrt(shown * rate * (1 - rate) + z2 / 4), np.where(shown > 0, shown + z2, 0)
+    )
+    table["ci_low"], table["ci_high"] = (
+        np.maximum(middle - half, 0.0),
+        np.minimum(middle + half, 1.0),
+    )
     return table
 
 
 @says_as(hit_table)
 @takes_options
 def exposure_table(
-    pred: Any, k: int | None = 10, *, items: Any = None, true: Any = None, exclude: Any = None,
+    pred: Any,
+    k: int | None = 10,
+    *,
+    items: Any = None,
+    true: Any = None,
+    exclude: Any = None,
     **options: Unpack[CallArguments],
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """How often and how high each item is shown: the table behind the metrics of exposure.
 
     Parameters
@@ -258,17 +300,18 @@ def exposure_table(
     items : DataFrame, list, Series or Index, optional
         Catalogue. Its items come first in the table, also those that are never shown.
     true : DataFrame, mapping or Arrow stream, optional
-        Count the lists of the population alone, as `gini` and the other metrics of exposure do in `evaluate`. Default:
-        every list of `pred`.
+        Count the lists of the population alone, as `gini` and the other metrics of exposure do in
+        `evaluate`. Default: every list of `pred`.
     {exclude}
     {options}
 
     Returns
     -------
     DataFrame
-        One row per `by` value and item, in the order of `items` and then of first appearance: `by` columns, item id,
-        `shown`, `first_shown` (times shown at all and at rank 1; int64), `share` (of all that is shown) and `exposure`
-        (Σ 1/log2(rank + 1)). All but `share` add up over parts of the lists.
+        One row per `by` value and item, in the order of `items` and then of first appearance: `by`
+        columns, item id, `shown`, `first_shown` (times shown at all and at rank 1; int64), `share`
+        (of all that is shown) and `exposure` (Σ 1/log2(rank + 1)). All but `share` add up over
+        parts of the lists.
 
     {Raises}
 
@@ -287,7 +330,9 @@ def exposure_table(
         return _exposure_rows(matched, k, frame, call.options.item_col)
 
 
-def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_col: str) -> pd.DataFrame:
+def _exposure_rows(
+    matched: Matched, k: int | None, frame: pd.DataFrame, item_col: str
+) -> pd.DataFrame:
     _refuse_names([*matched.by.columns, item_col], ["shown", "first_shown", "share", "exposure"])
     lists = matched.at(k)
     everywhere = matched.item[np.sort(spans(matched.start, lists.n_shown))]
@@ -302,7 +347,11 @@ def _exposure_rows(matched: Matched, k: int | None, frame: pd.DataFrame, item_co
         place = first_rows(matched.item, matched.n_items)
         labels.append(frame[item_col].take(matched.rows(place[others])))
     codes = np.concatenate([codes, others])
-    ids = pd.concat(labels, ignore_index=True) if len(labels) > 1 else labels[0].reset_index(drop=True)
+    ids = (
+        pd.concat(labels, ignore_index=True)
+        if len(labels) > 1
+        else labels[0].reset_index(drop=True)
+    )
     parts = []
     for by in range(len(matched.by)):
         counts = ListCounts(lists, by)
@@ -323,10 +372,12 @@ def user_gap(
     metrics: Sequence[str] | None = None,
     within: str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """How far apart groups of users are: largest minus smallest mean of each metric, and mean absolute difference.
+    """How far apart groups of users are: largest minus smallest mean of each metric, and mean
+    absolute difference.
 
-    Formula: gap = max_g x_g − min_g x_g, mad = mean over pairs of groups of |x_g − x_h|, x_g the mean of the metric
-    over the users of group g; groups without a defined value are left out, and both are null for fewer than two.
+    Formula: gap = max_g x_g − min_g x_g, mad = mean over pairs of groups of |x_g − x_h|, x_g the
+    mean of the metric over the users of group g; groups without a defined value are left out, and
+    both are null for fewer than two.
 
     Parameters
     ----------
@@ -336,15 +387,15 @@ def user_gap(
         Columns that tell the groups of users apart.
     {metrics}
     within : str or list of str, optional
-        Columns that tell recommenders apart, such as `model`; the groups are compared within each recommender; [] for
-        none. By default the `by` columns of the evaluation. A merge can lose which columns those are; if there may be
-        some, an error then asks for them.
+        Columns that tell recommenders apart, such as `model`; the groups are compared within each
+        recommender; [] for none. By default the `by` columns of the evaluation. A merge can lose
+        which columns those are; if there may be some, an error then asks for them.
 
     Returns
     -------
     DataFrame
-        One row per value of `within`, metric and k: those, `gap`, `mad`, `low`, `high` (smallest and
-        largest mean; float64), `n_groups` (int64).
+        One row per value of `within`, metric and k: those, `gap`, `mad`, `low`, `high` (smallest
+        and largest mean; float64), `n_groups` (int64).
 
     Raises
     ------
@@ -362,7 +413,9 @@ def user_gap(
     >>> import pandas as pd, recdf as rd
     >>> result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
     >>> users = pd.DataFrame({"user_id": ["u", "v"], "segment": ["new", "old"]})
-    >>> rd.diagnostics.user_gap(result.per_user.merge(users, on="user_id", validate="many_to_one"), by="segment")
+    >>> rd.diagnostics.user_gap(
+    ...     result.per_user.merge(users, on="user_id", validate="many_to_one"), by="segment"
+    ... )
       metric  k  gap  mad  low  high  n_groups
     0    mrr  1  1.0  1.0  0.0   1.0         2
     """
@@ -373,7 +426,9 @@ def user_gap(
     for labels, part in table.groupby([*recommenders, "metric", "k"], sort=False, dropna=False):
         values = part["value"].dropna().to_numpy()
         distances = [abs(one - two) for one, two in combinations(values, 2)]
-        gap, mad = (max(distances), sum(distances) / len(distances)) if distances else (np.nan, np.nan)
+        gap, mad = (
+            (max(distances), sum(distances) / len(distances)) if distances else (np.nan, np.nan)
+        )
         low, high = (values.min(), values.max()) if len(values) else (np.nan, np.nan)
         rows.append((*labels, gap, mad, low, high, len(values)))
     columns = [*recommenders, "metric", "k", "gap", "mad", "low", "high", "n_groups"]

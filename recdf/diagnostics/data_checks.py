@@ -39,15 +39,25 @@ MANY_SEEN = 0.05
 
 AGAIN = "they can be right only where users want again what they had"
 UNORDERED: Final[Mapping[str, Any]] = {"by": None, "score_col": False, "rank_col": None}
-LEAK = "train and test overlap, or users want again what they had: a model that leaves out seen items cannot hit them"
+LEAK = (
+    "train and test overlap, or users want again what they had: a model that leaves out seen "
+    "items cannot hit them"
+)
 
 
 @partial(takes_options, every_number=True)
 def check(
-    true: Any, pred: Any, k: int = 10, *, log: Any = None, items: Any = None, exclude: Any = None,
+    true: Any,
+    pred: Any,
+    k: int = 10,
+    *,
+    log: Any = None,
+    items: Any = None,
+    exclude: Any = None,
     **options: Unpack[CallArguments],
-) -> pd.DataFrame:  # fmt: skip
-    """Find what is unusual in the data, and how it affects the metrics: one row per finding, none for clean data.
+) -> pd.DataFrame:
+    """Find what is unusual in the data, and how it affects the metrics: one row per finding, none
+    for clean data.
 
     Parameters
     ----------
@@ -56,20 +66,23 @@ def check(
     k : int, default 10
         Cut-off that the findings refer to.
     log : DataFrame, optional
-        Past interactions (list key, item): recommendations of items that the user already had are reported.
+        Past interactions (list key, item): recommendations of items that the user already had are
+        reported.
     items : DataFrame, list, Series or Index, optional
         Catalogue: items outside it are reported.
     exclude : DataFrame, mapping or Arrow stream, optional
-        Rows of (user, item) to leave out of both frames, as for `evaluate`; findings are of the rows that are left.
+        Rows of (user, item) to leave out of both frames, as for `evaluate`; findings are of the
+        rows that are left.
     {options}
 
     Returns
     -------
     DataFrame
-        `finding`, `severity` ("error": `evaluate` refuses or scores nothing; "warning": numbers change; "info":
-        worth knowing), `count`, `share` (of the rows or lists that it concerns), `examples` (text), `effect` (what
-        it does to the metrics), `by` (whose lists it is about, where `by=` tells recommenders apart: one row for each),
-        `ranges` (of ties: JSON of each metric with its mean for the worst and the best order, else ""). Errors first.
+        `finding`, `severity` ("error": `evaluate` refuses or scores nothing; "warning": numbers
+        change; "info": worth knowing), `count`, `share` (of the rows or lists that it concerns),
+        `examples` (text), `effect` (what it does to the metrics), `by` (whose lists it is about,
+        where `by=` tells recommenders apart: one row for each), `ranges` (of ties: JSON of each
+        metric with its mean for the worst and the best order, else ""). Errors first.
 
     Raises
     ------
@@ -84,7 +97,9 @@ def check(
                              finding severity  count  share examples
     0  lists without recommendations  warning      1    0.5      'v'
     """
-    shared = Call.from_arguments(check, {**options, "ties": "item_desc", "undefined": "nan"}).options
+    shared = Call.from_arguments(
+        check, {**options, "ties": "item_desc", "undefined": "nan"}
+    ).options
     k = check_k(k)
     true_frame = as_frame(true, "true", shared.user_col, shared.item_col)
     pred_frame = as_frame(pred, "pred", shared.user_col, shared.item_col)
@@ -94,10 +109,22 @@ def check(
     found.add("true is empty", "error", not len(data.true), 1, "0 rows", effect)
     found.add("pred is empty", "error", not len(data.pred), 1, "0 rows", "every list scores 0")
     hints = hints_of(data.true, data.pred, shared)
-    effect = "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those of the same value"
+    effect = (
+        "each value is scored with all rows of true; ⟦+by_in_true=True⟧ scores it with those "
+        "of the same value"
+    )
     found.add("true has columns of by", "warning", len(hints.true_by), 0, hints.true_by, effect)
-    effect = "true comes first, then pred; ⟦+score_col=False⟧ says that the rows of pred are in order"
-    found.add("true and pred look swapped", "warning", hints.swapped and len(data.true), len(data.true), "", effect)
+    effect = (
+        "true comes first, then pred; ⟦+score_col=False⟧ says that the rows of pred are in order"
+    )
+    found.add(
+        "true and pred look swapped",
+        "warning",
+        hints.swapped and len(data.true),
+        len(data.true),
+        "",
+        effect,
+    )
     with Progress(4, "check") as progress:
         pred_ids = check_ids(found, data.true, data.pred, shared)
         _check_order_column(found, data)
@@ -115,7 +142,9 @@ def check(
         if not len(data.pred) + len(data.true):
             return found.table()
         given = {} if items is None else {"items": items}
-        with matched_quietly(Call(_forgiving(data.options), given=given), data.true, data.pred) as matched:
+        with matched_quietly(
+            Call(_forgiving(data.options), given=given), data.true, data.pred
+        ) as matched:
             progress.add()
             check_lists(found, data, matched)
             check_order(found, data, matched)
@@ -132,7 +161,8 @@ def check(
 
 
 def _forgiving(options: Options) -> Options:
-    """Return options that refuse no row, since each kind of row that would be refused is a finding."""
+    """Return options that refuse no row, since each kind of row that would be refused is a
+    finding."""
     plain = options.updated(propensity_col=None, propensity_floor=0.0, weight_col=None)
     return plain.updated(null_keys="drop", nan_score="last", duplicates="drop", users="all")
 
@@ -140,28 +170,40 @@ def _forgiving(options: Options) -> Options:
 def _of_pairs(options: Options) -> Options:
     """Return options that read users, items and their order alone."""
     plain = _forgiving(options)
-    return plain.updated(relevance_col=False, min_relevance=None, value_col=None, judged_only=False, by_in_true=None)
+    return plain.updated(
+        relevance_col=False, min_relevance=None, value_col=None, judged_only=False, by_in_true=None
+    )
 
 
-def _left_without(exclude: Any, found: ListFindings, data: Data, pred_ids: dict[str, IdColumn]) -> Data:
+def _left_without(
+    exclude: Any, found: ListFindings, data: Data, pred_ids: dict[str, IdColumn]
+) -> Data:
     """Return the rows that `evaluate` keeps, and those with null ids, which are a finding."""
     options = _of_pairs(data.options).updated(**UNORDERED, duplicates="keep")
     exclude = as_frame(exclude, "exclude", options.user_col, options.item_col)
     names = [name for name in data.pair if name in exclude.columns or name == options.item_col]
     if not check_side(found, "exclude", exclude, names, pred_ids):
         return data
-    kept = [frame[data.pair].isna().any(axis=1).to_numpy(copy=True) for frame in (data.true, data.pred)]
-    call, pairs = Call(options, given={"exclude": exclude}), (data.true[data.pair], data.pred[data.pair])
+    kept = [
+        frame[data.pair].isna().any(axis=1).to_numpy(copy=True) for frame in (data.true, data.pred)
+    ]
+    call, pairs = (
+        Call(options, given={"exclude": exclude}),
+        (data.true[data.pair], data.pred[data.pair]),
+    )
     with suppress(EmptyPopulationError), matched_quietly(call, *pairs) as left:
         kept[0][left.true_lists.rows(np.arange(len(left.true_lists.item)))] = True
         kept[1][left.rows(np.arange(len(left.item)))] = True
     for role, keep in zip(("true", "pred"), kept, strict=True):
         effect = "evaluate leaves them out before lists are ranked"
-        found.add(f"rows of {role} in exclude", "info", np.count_nonzero(~keep), len(keep), "", effect)
+        found.add(
+            f"rows of {role} in exclude", "info", np.count_nonzero(~keep), len(keep), "", effect
+        )
     return replace(data, true=data.true[kept[0]], pred=data.pred[kept[1]])
 
 
-# ---------------------------------------------------------------------------------------------- numbers
+# ----------------------------------------------------------------------------------------------
+# numbers
 
 
 def _check_order_column(found: ListFindings, data: Data) -> None:
@@ -174,12 +216,15 @@ def _check_order_column(found: ListFindings, data: Data) -> None:
     effect = 'evaluate raises; ⟦+nan_score="last"⟧ or "drop" decides'
     found.add(f"null {what}s", "error", null.sum(), len(data.pred), f"pred[{name!r}]", effect)
     effect = "they rank before or after all others"
-    found.add(f"infinite {what}s", "warning", infinite.sum(), len(data.pred), f"pred[{name!r}]", effect)
+    found.add(
+        f"infinite {what}s", "warning", infinite.sum(), len(data.pred), f"pred[{name!r}]", effect
+    )
     found.refused_numbers |= bool(null.all())
 
 
 def _check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[Any, int]) -> None:
-    """Report columns of numbers in `pred`, which may be scores, where the order of the rows decides."""
+    """Report columns of numbers in `pred`, which may be scores, where the order of the rows
+    decides."""
     used = {*data.pair, *data.by, data.options.value_col}
     for name in data.pred.columns:
         series, likely = data.pred[name], bool(disordered.get(name))
@@ -190,11 +235,14 @@ def _check_unused_numbers(found: ListFindings, data: Data, disordered: Mapping[A
         effect = f"the order of the rows decides; if this column ranks the items, pass {argument}"
         n = len(series)
         severity: Severity = "warning" if likely else "info"
-        found.add("a column of numbers in pred is not used", severity, n, n, f"pred[{name!r}]", effect)
+        found.add(
+            "a column of numbers in pred is not used", severity, n, n, f"pred[{name!r}]", effect
+        )
 
 
 def _check_relevance(found: ListFindings, data: Data) -> None:
-    """Report relevance that is constant, that cannot be a gain, or that is in a column which is not used."""
+    """Report relevance that is constant, that cannot be a gain, or that is in a column which is not
+    used."""
     name = relevance_source(data.true, data.options)
     if name is None:
         _check_unused_labels(found, data)
@@ -202,28 +250,50 @@ def _check_relevance(found: ListFindings, data: Data) -> None:
     gain = read_relevance(data.true, name, data.options)
     bad = ~np.isfinite(gain) | (gain < 0)
     some = gain[bad][:5].tolist()
-    found.add("negative, null or infinite relevance", "error", bad.sum(), len(gain), some, "evaluate raises")
+    found.add(
+        "negative, null or infinite relevance",
+        "error",
+        bad.sum(),
+        len(gain),
+        some,
+        "evaluate raises",
+    )
     found.refused_numbers |= bool(bad.any())
     if not bad.any() and len(gain) > 1 and gain.min() == gain.max():
-        effect = "relevance has no grades" if gain[0] > 0 else "nothing is relevant: recall and ndcg are undefined"
+        effect = (
+            "relevance has no grades"
+            if gain[0] > 0
+            else "nothing is relevant: recall and ndcg are undefined"
+        )
         severity: Severity = "info" if gain[0] > 0 else "warning"
         found.add("constant relevance", severity, len(gain), len(gain), [float(gain[0])], effect)
     elif not bad.any() and len(gain) > 1 and gain.min() > 0:
-        effect = "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and bpref is undefined or 0"
-        found.add("every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect)
+        effect = (
+            "no row is judged and not relevant: ⟦judged_only=True⟧ keeps hits alone, and "
+            "bpref is undefined or 0"
+        )
+        found.add(
+            "every judged row is relevant", "info", len(gain), len(gain), f"true[{name!r}]", effect
+        )
 
 
 def _check_weights(found: ListFindings, data: Data) -> None:
-    """Report propensities of `true` that are no probabilities above 0, and weights of lists that are none."""
+    """Report propensities of `true` that are no probabilities above 0, and weights of lists that
+    are none."""
     for broken in broken_of_true(data.true, data.options):
-        must = "probabilities, above 0 and at most 1" if broken.rule in OF_PROPENSITY else "finite numbers, at least 0"
+        must = (
+            "probabilities, above 0 and at most 1"
+            if broken.rule in OF_PROPENSITY
+            else "finite numbers, at least 0"
+        )
         effect = f"evaluate raises; {broken.where} must hold {must}"
         some = [] if broken.some is None else broken.some[:5].tolist()
         found.add(broken.rule.breaks, "error", broken.rows.sum(), len(data.true), some, effect)
 
 
 def _check_unused_labels(found: ListFindings, data: Data) -> None:
-    """Report columns of 0 and 1 in `true`, which look like relevance, where every row counts as relevant."""
+    """Report columns of 0 and 1 in `true`, which look like relevance, where every row counts as
+    relevant."""
     options = data.options
     used = {*data.pair, *data.by, options.value_col, options.propensity_col, options.weight_name}
     for name in data.true.columns:
@@ -231,19 +301,32 @@ def _check_unused_labels(found: ListFindings, data: Data) -> None:
         if name in used or not isinstance(series, pd.Series) or not _is_label(series):
             continue
         zero = int((series.fillna(0) == 0).sum())
-        effect = "every row of true counts as relevant; if this column says which are, pass ⟦+relevance_col=⟧"
-        found.add("a column of 0 and 1 in true is not used", "warning", zero, len(series), f"true[{name!r}]", effect)
+        effect = (
+            "every row of true counts as relevant; if this column says which are, pass "
+            "⟦+relevance_col=⟧"
+        )
+        found.add(
+            "a column of 0 and 1 in true is not used",
+            "warning",
+            zero,
+            len(series),
+            f"true[{name!r}]",
+            effect,
+        )
 
 
 def _is_label(series: pd.Series) -> bool:
     """Tell whether a column holds both 0 and 1, or both False and True, and nothing else."""
-    if not (pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype)):
+    if not (
+        pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype)
+    ):
         return False
     values = pd.unique(series.dropna())
     return len(values) == 2 and set(values.tolist()) == {0, 1}
 
 
-# ----------------------------------------------------------------------------------------- side tables
+# ----------------------------------------------------------------------------------------- side
+# tables
 
 
 def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
@@ -257,11 +340,19 @@ def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:
         if outside.any():
             some = examples(frame[data.options.item_col].take(rows(np.flatnonzero(outside)[:1000])))
             effect = "coverage counts them apart; confusion counts refuse them"
-            found.add(f"items of {role} outside the catalogue", "warning", outside.sum(), len(codes), some, effect)
+            found.add(
+                f"items of {role} outside the catalogue",
+                "warning",
+                outside.sum(),
+                len(codes),
+                some,
+                effect,
+            )
 
 
 def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
-    """Report items among the first k, and relevant items of `true`, that the log already has for the user."""
+    """Report items among the first k, and relevant items of `true`, that the log already has for
+    the user."""
     plain = _of_pairs(data.options).updated(users="both")
     name, true = relevance_source(data.true, data.options), data.true
     if name is not None:
@@ -271,9 +362,18 @@ def _check_seen(found: ListFindings, log: pd.DataFrame, data: Data) -> None:
         (true[data.pair], None, plain.updated(**UNORDERED), "relevant items", LEAK),
     ):
         # The log may have no user of these lists.
-        with suppress(EmptyPopulationError), matched_quietly(Call(options), log[data.pair], frame) as known:
+        with (
+            suppress(EmptyPopulationError),
+            matched_quietly(Call(options), log[data.pair], frame) as known,
+        ):
             seen, shown = known.at(k).n_hits, known.at(k).n_shown
             for name, own in parts_by(known):
-                n_rows, n_seen, some = int(shown[own].sum()), seen[own].sum(), labels_where(known, own & (seen > 0))
+                n_rows, n_seen, some = (
+                    int(shown[own].sum()),
+                    seen[own].sum(),
+                    labels_where(known, own & (seen > 0)),
+                )
                 severity: Severity = "warning" if n_rows and n_seen > MANY_SEEN * n_rows else "info"
-                found.add(f"{what} already in the log", severity, n_seen, n_rows, some, effect, name)
+                found.add(
+                    f"{what} already in the log", severity, n_seen, n_rows, some, effect, name
+                )

@@ -1,4 +1,5 @@
-"""What `gate` returns: a table of verdicts that is true where the candidate passed, as text, Markdown and JUnit."""
+"""What `gate` returns: a table of verdicts that is true where the candidate passed, as text,
+Markdown and JUnit."""
 
 from __future__ import annotations
 
@@ -23,11 +24,26 @@ FAIL: Final = "fail"
 UNDECIDED: Final = "undecided"
 PASS_BUT_WORSE, NOT_GATED = "pass, but worse", "not gated"  # verdicts of rows alone
 GateVerdict = Literal["pass", "fail", "undecided"]
-# What is shown of the table, and the columns of the checks, of which `found` is a word of `checks_table`.
+# What is shown of the table, and the columns of the checks, of which `found` is a word of
+# `checks_table`.
 GATE_COLUMNS = (
-    "metric", "segment", "segment_value", "budget", "verdict", "mean_baseline", "mean_candidate", "change",
-    "change_low", "change_high", "allowed", "relative", "n_users", "alpha", "bound", "reason",
-)  # fmt: skip
+    "metric",
+    "segment",
+    "segment_value",
+    "budget",
+    "verdict",
+    "mean_baseline",
+    "mean_candidate",
+    "change",
+    "change_low",
+    "change_high",
+    "allowed",
+    "relative",
+    "n_users",
+    "alpha",
+    "bound",
+    "reason",
+)
 CHECK_COLUMNS = ["check", "candidate", "baseline", "found"]
 DOUBTFUL = ("differs", "in doubt")  # what is found of the data where nothing is decided
 GATE_TITLES = {PASS: "Passed", FAIL: "Failed", UNDECIDED: "Undecided"}
@@ -40,17 +56,18 @@ class Gate(ShownResult):
     Parameters
     ----------
     table : DataFrame
-        One row per metric and segment: `metric`, `segment`, `segment_value` (empty for all lists), `budget` (text),
-        `verdict` ("pass", "pass, but worse", "fail", "undecided", "not gated"), `better`, `mean_baseline`,
-        `mean_candidate`, `diff`, `rel_diff`; `change`, `change_low`, `change_high` (of the mean, relative where
-        `relative` is True, with its bounds, each one-sided at 1 − α), `allowed`, `relative`, `provable` (the smallest
-        budget that would have passed), `n_users`, `n_lists`, `n_differ` (users with a difference), `n_only_candidate`,
-        `n_only_baseline` (lists of one side alone), `p_pass`, `p_fail`, `p_fail_adj`, `n_needed` (about how many users
-        would pass in 80 % of the runs if the change stays as it is), `alpha` (error rate of the bounds), `bound` ("t",
-        "betting", "anytime"), `warning`, `reason`.
+        One row per metric and segment: `metric`, `segment`, `segment_value` (empty for all lists),
+        `budget` (text), `verdict` ("pass", "pass, but worse", "fail", "undecided", "not gated"),
+        `better`, `mean_baseline`, `mean_candidate`, `diff`, `rel_diff`; `change`, `change_low`,
+        `change_high` (of the mean, relative where `relative` is True, with its bounds, each
+        one-sided at 1 − α), `allowed`, `relative`, `provable` (the smallest budget that would have
+        passed), `n_users`, `n_lists`, `n_differ` (users with a difference), `n_only_candidate`,
+        `n_only_baseline` (lists of one side alone), `p_pass`, `p_fail`, `p_fail_adj`, `n_needed`
+        (about how many users would pass in 80 % of the runs if the change stays as it is), `alpha`
+        (error rate of the bounds), `bound` ("t", "betting", "anytime"), `warning`, `reason`.
     checks : DataFrame
-        What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs", "not known";
-        of recommendations that were given, "in doubt" or "no doubt").
+        What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs",
+        "not known"; of recommendations that were given, "in doubt" or "no doubt").
     """
 
     table: pd.DataFrame
@@ -60,7 +77,13 @@ class Gate(ShownResult):
     def verdict(self) -> GateVerdict:
         """Fail if any row fails; else undecided if any is, or if no row is gated; else pass."""
         found = set(self.table["verdict"])
-        return FAIL if FAIL in found else UNDECIDED if UNDECIDED in found or found == {NOT_GATED} else PASS
+        return (
+            FAIL
+            if FAIL in found
+            else UNDECIDED
+            if UNDECIDED in found or found == {NOT_GATED}
+            else PASS
+        )
 
     @property
     def confidence(self) -> float:
@@ -79,9 +102,11 @@ class Gate(ShownResult):
 
     @property
     def reasons(self) -> list[str]:
-        """Why the candidate did not pass: what differs in the data, and one sentence for each such row."""
+        """Why the candidate did not pass: what differs in the data, and one sentence for each such
+        row."""
         data = [
-            f"{row['check']} {row['found']}: {row['candidate']} of the candidate, {row['baseline']} of the baseline"
+            f"{row['check']} {row['found']}: {row['candidate']} of the candidate, "
+            f"{row['baseline']} of the baseline"
             for row in self.checks[self.checks["found"].isin(DOUBTFUL)].to_dict("records")
         ]
         doubtful = [FAIL, UNDECIDED, *([] if self.passed else [NOT_GATED])]
@@ -95,7 +120,8 @@ class Gate(ShownResult):
         return self.passed
 
     def to_markdown(self) -> str:
-        """Return a summary that reads well as a comment on a change request: verdict, table, reasons.
+        """Return a summary that reads well as a comment on a change request: verdict, table,
+        reasons.
 
         Examples
         --------
@@ -123,7 +149,9 @@ class Gate(ShownResult):
         kinds = {FAIL: "failure", UNDECIDED: undecided, NOT_GATED: too_few}
         tags = [kinds.get(verdict, "") for verdict in self._asked["verdict"]]
         names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-        counts = {"tests": str(len(tags))} | {name: str(tags.count(tag)) for name, tag in names.items()}
+        counts = {"tests": str(len(tags))} | {
+            name: str(tags.count(tag)) for name, tag in names.items()
+        }
         suites = xml.Element("testsuites")
         suite = xml.SubElement(suites, "testsuite", {"name": "recdf gate", **counts})
         for row, tag in zip(self._asked.to_dict("records"), tags, strict=True):
@@ -136,16 +164,25 @@ class Gate(ShownResult):
             else:
                 xml.SubElement(case, "system-out").text = said
         xml.indent(suites)
-        Path(path).expanduser().write_bytes(xml.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n")
+        Path(path).expanduser().write_bytes(
+            xml.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
+        )
 
     @property
     def headline(self) -> str:
-        """The verdict and how many budgets are met, broken, undecided and not gated, as one line."""
+        """The verdict and how many budgets are met, broken, undecided and not gated, as one
+        line."""
         found = self._asked["verdict"].tolist()
         n = {word: found.count(word) for word in (FAIL, UNDECIDED, NOT_GATED)}
         held = len(found) - sum(n.values())
-        of = "1 budget is met" if held == len(found) == 1 else f"{held} of {len(found)} budgets are met"
-        more = [f"{count} {'broken' if word == FAIL else word}" for word, count in n.items() if count]
+        of = (
+            "1 budget is met"
+            if held == len(found) == 1
+            else f"{held} of {len(found)} budgets are met"
+        )
+        more = [
+            f"{count} {'broken' if word == FAIL else word}" for word, count in n.items() if count
+        ]
         return f"{GATE_TITLES[self.verdict]}: {', '.join([of, *more])}"
 
     def _shown(self) -> ReportTable:
@@ -158,35 +195,63 @@ class Gate(ShownResult):
         differs = self.reasons if self.checks["found"].isin(DOUBTFUL).any() else []
         unknown = self.checks["check"][self.checks["found"] == "not known"].tolist()
         looks = ", at all looks together" if "anytime" in set(self.table["bound"]) else ""
-        said = f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are the units."
-        lines = [*differs, *([f"Not compared, since nothing records them: {', '.join(unknown)}."] if unknown else [])]
+        said = (
+            f"Bounds of the change hold one-sided with {self.confidence:.0%}{looks}; users are "
+            "the units."
+        )
+        lines = [
+            *differs,
+            *(
+                [f"Not compared, since nothing records them: {', '.join(unknown)}."]
+                if unknown
+                else []
+            ),
+        ]
         return [*lines, *self._labels(), said]
 
     def _labels(self) -> list[str]:
         """Say which labels decided, if there were cheap ones."""
         if "labels" not in self.table.columns:
             return []
-        rows = self.table.assign(what=[f"{_where(row)}, candidate − baseline" for row in self.table.to_dict("records")])
-        alone = ", ".join(visible(_where(row)) for row in rows[rows["labels"] == "people"].to_dict("records"))
-        why = "the cheap ones tell too little, or one large loss more among these lists could decide"
+        rows = self.table.assign(
+            what=[f"{_where(row)}, candidate − baseline" for row in self.table.to_dict("records")]
+        )
+        alone = ", ".join(
+            visible(_where(row)) for row in rows[rows["labels"] == "people"].to_dict("records")
+        )
+        why = (
+            "the cheap ones tell too little, or one large loss more among these lists could decide"
+        )
         both = label_sentences(rows["n_users"], rows["n_cheap"], rows.to_dict("records"))
-        return [*both, *([f"The labels of people count alone for {alone}: {why}."] if alone else [])]
+        return [
+            *both,
+            *([f"The labels of people count alone for {alone}: {why}."] if alone else []),
+        ]
 
 
 def _where(row: Mapping[Any, Any]) -> str:
     """Return the metric of a row with its segment."""
-    return str(row["metric"]) + (f" [{row['segment']}={row['segment_value']}]" if row["segment"] else "")
+    return str(row["metric"]) + (
+        f" [{row['segment']}={row['segment_value']}]" if row["segment"] else ""
+    )
 
 
 def row_cells(row: Mapping[Any, Any]) -> dict[str, str]:
     """Return what a row of a gate says, cell by cell."""
-    change, low, high = (signed(row[name], row["relative"]) for name in ("change", "change_low", "change_high"))
+    change, low, high = (
+        signed(row[name], row["relative"]) for name in ("change", "change_low", "change_high")
+    )
     form = f".{digits_for(row['mean_baseline'], row['mean_candidate'])}f"
     return {
-        "verdict": row["verdict"], "metric": _where(row), "budget": row["budget"] or "–",
-        "change": f"{change} [{low}, {high}]", "baseline": number(row["mean_baseline"], form),
-        "candidate": number(row["mean_candidate"], form), "users": f"{row['n_users']:,}", "why": row["reason"],
-    }  # fmt: skip
+        "verdict": row["verdict"],
+        "metric": _where(row),
+        "budget": row["budget"] or "–",
+        "change": f"{change} [{low}, {high}]",
+        "baseline": number(row["mean_baseline"], form),
+        "candidate": number(row["mean_candidate"], form),
+        "users": f"{row['n_users']:,}",
+        "why": row["reason"],
+    }
 
 
 def row_sentence(row: Mapping[Any, Any]) -> str:

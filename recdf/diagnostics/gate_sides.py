@@ -1,4 +1,5 @@
-"""The two sides of a gate: what a caller hands over as a per-user table, and whether both come from the same data."""
+"""The two sides of a gate: what a caller hands over as a per-user table, and whether both come from
+the same data."""
 
 from __future__ import annotations
 
@@ -24,12 +25,15 @@ __all__: list[str] = []
 
 # Options that say how the rows of a model are written, so that two models may differ in them.
 OF_PRED = ("by", "by_in_true", "score_col", "rank_col", "item_col", "like")
-Pair = tuple[Any, ...]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
+Pair = tuple[
+    Any, ...
+]  # of the candidate and of the baseline, and for some whether it makes a verdict doubtful
 SEEN = "recommendations already in the log"
 
 
 class Side(NamedTuple):
-    """One side: its role, its table with one row per list, and what `evaluate` recorded (empty if that is lost)."""
+    """One side: its role, its table with one row per list, and what `evaluate` recorded (empty if
+    that is lost)."""
 
     role: str
     per_user: pd.DataFrame
@@ -53,7 +57,10 @@ def read_side(role: str, given: Any) -> Side:
     """Read a result, a folder with one, or a per-user table; one with several models raises."""
     if isinstance(given, str | os.PathLike):
         given = read_parquet(given)
-    per_user, spec = table_of_users(getattr(given, "per_user", given), role), getattr(given, "spec", None)
+    per_user, spec = (
+        table_of_users(getattr(given, "per_user", given), role),
+        getattr(given, "spec", None),
+    )
     if not isinstance(per_user, pd.DataFrame):
         expected = "a result of rd.evaluate, a folder with one, or its per_user"
         raise TypeError(f"{role} is {kind_of(given)}; expected {expected}")
@@ -63,9 +70,12 @@ def read_side(role: str, given: Any) -> Side:
             models = per_user[name].drop_duplicates().tolist()
             if len(models) > 1:
                 raise OptionError(
-                    f"{role} has {len(models)} values of {name!r} ({', '.join(map(repr, models[:5]))}); expected one "
-                    f"recommender: pass the rows of one, per_user[per_user[{name!r}] == {models[0]!r}]", argument=role,
-                )  # fmt: skip
+                    f"{role} has {len(models)} values of {name!r} "
+                    f"({', '.join(map(repr, models[:5]))}); expected one "
+                    f"recommender: pass the rows of one, per_user[per_user[{name!r}] == "
+                    f"{models[0]!r}]",
+                    argument=role,
+                )
             per_user = per_user.drop(columns=name)
     return Side(role, per_user, spec)
 
@@ -85,12 +95,18 @@ def check_metrics(sides: Sequence[Side], metrics: Iterable[str]) -> None:
 
 def _lacks(side: Side, metric: str) -> str:
     """Say that a side has no such metric, and what the caller may have meant."""
-    known = list(side.spec.get("metrics", {})) or list(map(str, side.per_user.select_dtypes("float")))
+    known = list(side.spec.get("metrics", {})) or list(
+        map(str, side.per_user.select_dtypes("float"))
+    )
     (word, at, _), words = metric.partition("@"), [name.split("@")[0] for name in known]
-    hint = "; it was evaluated at another k" if at and word in words else closest(word.lower(), words)
+    hint = (
+        "; it was evaluated at another k" if at and word in words else closest(word.lower(), words)
+    )
     if metric in known:
         hint = f"; {metric!r} is one number for all lists, which has no interval"
-    return f"{side.role} has no metric {metric!r} per list; it has {', '.join(known) or 'none'}{hint}"
+    return (
+        f"{side.role} has no metric {metric!r} per list; it has {', '.join(known) or 'none'}{hint}"
+    )
 
 
 def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> dict[str, Pair]:
@@ -102,22 +118,32 @@ def data_checks(sides: Sequence[Side], runs: Runs, metrics: Iterable[str]) -> di
             if name not in OF_PRED and (own != base or name == "users"):
                 pairs[f"option {name}"] = own, base
         for metric in metrics:
-            pairs[f"definition of {metric}"] = tuple(side.recorded(metric, "definition") for side in sides)
+            pairs[f"definition of {metric}"] = tuple(
+                side.recorded(metric, "definition") for side in sides
+            )
         tables = [side.spec.get("side_tables", {}) for side in sides]
         for name in {**tables[0], **tables[1]}:
-            if name == "exclude" or all(name in one for one in tables):  # other tables belong to metrics
-                pairs[f"{name}="] = tuple(one.get(name, {"digest": "nothing"})["digest"] for one in tables)
+            if name == "exclude" or all(
+                name in one for one in tables
+            ):  # other tables belong to metrics
+                pairs[f"{name}="] = tuple(
+                    one.get(name, {"digest": "nothing"})["digest"] for one in tables
+                )
     else:
-        pairs["options and definitions"] = tuple("recorded" if side.spec else None for side in sides)
+        pairs["options and definitions"] = tuple(
+            "recorded" if side.spec else None for side in sides
+        )
     return pairs | {"truth": _truth(sides, runs)}
 
 
 def _truth(sides: Sequence[Side], runs: Runs) -> Pair:
-    """Describe the truth of both sides: equal texts where it is the same, None where nothing tells."""
+    """Describe the truth of both sides: equal texts where it is the same, None where nothing
+    tells."""
     own, base = (side.spec.get("truth") for side in sides)
     if all("n_true" in side.per_user.columns for side in sides):
         both = runs.table("n_true")
-        # With users="true" the population is that of the truth, so that a list of one side alone is one too.
+        # With users="true" the population is that of the truth, so that a list of one side alone is
+        # one too.
         if all(side.options.get("users") in ("true", "all") for side in sides):
             both = np.nan_to_num(both)
         unlike = np.count_nonzero((both[0] != both[1]) & ~np.isnan(both).any(axis=0))
@@ -135,14 +161,17 @@ def pair_of(
     """Return the recommendations of each side, or their files; anything but two raises."""
     if not isinstance(pred, list | tuple) or len(pred) != len(roles):
         held = f"holds {len(pred)}" if isinstance(pred, list | tuple) else f"is {kind_of(pred)}"
-        raise OptionError(f"⟦{argument}=⟧ {held}; expected two, the {what} of {' and of '.join(roles)}")
+        raise OptionError(
+            f"⟦{argument}=⟧ {held}; expected two, the {what} of {' and of '.join(roles)}"
+        )
     return dict(zip(roles, pred, strict=True))
 
 
 def look_at_frames(
     sides: Sequence[Side], pred: Any, true: Any, log: Any, k: int, keys: Sequence[str]
 ) -> tuple[tuple[Side, Side], dict[str, Pair]]:
-    """Return the sides with the share of judged items of each list, and what `check` finds in the lists of both."""
+    """Return the sides with the share of judged items of each list, and what `check` finds in the
+    lists of both."""
     lists = pair_of(pred, [side.role for side in sides])
     if true is None:
         raise OptionError("⟦pred=⟧ needs ⟦+true=⟧, the truth that both sides were evaluated on")
@@ -153,23 +182,46 @@ def look_at_frames(
     shares: list[dict[str, float]] = []
     for side in sides:
         frame = as_frame(lists[side.role], f"pred of the {side.role}", **options)
-        own = {name: side.options[name] for name in ("score_col", "rank_col") if name in side.options}
+        own = {
+            name: side.options[name] for name in ("score_col", "rank_col") if name in side.options
+        }
         findings = check(true, frame, k, log=log, **options, **own)
         shares.append(dict(zip(findings["finding"], findings["share"], strict=True)))
-        of_list = frame[item_col].isin(judged).groupby([frame[name] for name in keys]).mean().rename("judged in true")
-        found.append(side._replace(per_user=side.per_user.merge(of_list.reset_index(), on=list(keys), how="left")))
+        of_list = (
+            frame[item_col]
+            .isin(judged)
+            .groupby([frame[name] for name in keys])
+            .mean()
+            .rename("judged in true")
+        )
+        found.append(
+            side._replace(
+                per_user=side.per_user.merge(of_list.reset_index(), on=list(keys), how="left")
+            )
+        )
     sampled = [f"sampled in {one.get(SAMPLED, 0):.0%} of the lists" for one in shares]
     pairs: dict[str, Pair] = {"candidates": (*sampled, any(SAMPLED in one for one in shares))}
     if log is not None:
         seen = [one.get(SEEN, 0.0) for one in shares]
-        pairs["seen items"] = *(f"{one:.1%} of the recommendations" for one in seen), abs(seen[0] - seen[1]) > MANY_SEEN
+        pairs["seen items"] = (
+            *(f"{one:.1%} of the recommendations" for one in seen),
+            abs(seen[0] - seen[1]) > MANY_SEEN,
+        )
     return (found[0], found[1]), pairs
 
 
 def checks_table(pairs: Mapping[str, Pair]) -> pd.DataFrame:
-    """Return one row per check: what it is of both sides, and whether that is the same or, where said, in doubt."""
+    """Return one row per check: what it is of both sides, and whether that is the same or, where
+    said, in doubt."""
     rows = []
     for name, (own, base, *doubt) in pairs.items():
         known = "not known" if None in (own, base) else "same" if own == base else "differs"
-        rows.append((name, str(own), str(base), ("in doubt" if doubt[0] else "no doubt") if doubt else known))
+        rows.append(
+            (
+                name,
+                str(own),
+                str(base),
+                ("in doubt" if doubt[0] else "no doubt") if doubt else known,
+            )
+        )
     return pd.DataFrame(rows, columns=CHECK_COLUMNS, dtype="str")

@@ -1,4 +1,5 @@
-"""`gate`: may the candidate replace the baseline? Budgets of what may be lost, and a verdict that its data bear out."""
+"""`gate`: may the candidate replace the baseline? Budgets of what may be lost, and a verdict that
+its data bear out."""
 
 from __future__ import annotations
 
@@ -47,35 +48,53 @@ class _Settings(NamedTuple):
 
 
 def gate(
-    candidate: Any, baseline: Any, budgets: Mapping[str, str | float], *, by: str | Sequence[str] | None = None,
-    alpha: Annotated[float, SHARE] = 0.05, correction: Correction = "holm", min_lists: Natural = FEW_LISTS,
-    looks: Looks | None = None, worst: Worst = "pass", user_col: str | Sequence[str] | None = None,
-    unit_col: str | Sequence[str] | None = None, weight_col: str | None = None, pred: Sequence[Any] | None = None,
-    true: Any = None, log: Any = None, smaller_is_better: str | Sequence[str] | None = None,
-    larger_is_better: str | Sequence[str] | None = None, cheap: Sequence[Any] | None = None,
-) -> Gate:  # fmt: skip
-    """Decide whether a candidate loses no more than its budgets against a baseline on the same lists.
+    candidate: Any,
+    baseline: Any,
+    budgets: Mapping[str, str | float],
+    *,
+    by: str | Sequence[str] | None = None,
+    alpha: Annotated[float, SHARE] = 0.05,
+    correction: Correction = "holm",
+    min_lists: Natural = FEW_LISTS,
+    looks: Looks | None = None,
+    worst: Worst = "pass",
+    user_col: str | Sequence[str] | None = None,
+    unit_col: str | Sequence[str] | None = None,
+    weight_col: str | None = None,
+    pred: Sequence[Any] | None = None,
+    true: Any = None,
+    log: Any = None,
+    smaller_is_better: str | Sequence[str] | None = None,
+    larger_is_better: str | Sequence[str] | None = None,
+    cheap: Sequence[Any] | None = None,
+) -> Gate:
+    """Decide whether a candidate loses no more than its budgets against a baseline on the same
+    lists.
 
-    With d = candidate − baseline per list and a budget of δ: pass if the lower bound of the mean of d, one-sided at
-    1 − α, is above −δ; fail if the upper bound is below −δ; else undecided. A relative budget is about
-    m_c − (1 − δ)·m_b. (Where smaller is better, the signs are turned.) All rows must pass, which needs no correction:
-    a bad candidate passes with probability α at most. That any row fails is corrected for the number of rows.
+    With d = candidate − baseline per list and a budget of δ: pass if the lower bound of the mean of
+    d, one-sided at 1 − α, is above −δ; fail if the upper bound is below −δ; else undecided. A
+    relative budget is about m_c − (1 − δ)·m_b. (Where smaller is better, the signs are turned.) All
+    rows must pass, which needs no correction: a bad candidate passes with probability α at most.
+    That any row fails is corrected for the number of rows.
 
-    The bound is that of Student's t with Johnson's correction for skewness where the values of the metric reach over at
-    most half of √Σ(d − mean of d)²: then a user who loses all, and is not in the sample, could not change much. Else it
-    is the betting bound of Waudby-Smith and Ramdas, which holds for every number of users, for metrics that have
-    bounds. For others, whose reach is that of the values seen, the row is undecided, with the warning "skewed".
+    The bound is that of Student's t with Johnson's correction for skewness where the values of the
+    metric reach over at most half of √Σ(d − mean of d)²: then a user who loses all, and is not in
+    the sample, could not change much. Else it is the betting bound of Waudby-Smith and Ramdas,
+    which holds for every number of users, for metrics that have bounds. For others, whose reach is
+    that of the values seen, the row is undecided, with the warning "skewed".
 
     Parameters
     ----------
     candidate, baseline : Evaluation, path or DataFrame
-        A result of `rd.evaluate`, the folder of one, or a per-user table (one row per list). Each has one recommender.
+        A result of `rd.evaluate`, the folder of one, or a per-user table (one row per list). Each
+        has one recommender.
     budgets : mapping
-        Metric → change that is still allowed: "-2%" of the baseline's mean, or -0.05 in units of the metric; "+2%"
-        where smaller is better. A budget of a segment is named "ndcg@10[country=DE]", or "ndcg@10[country]" for each.
+        Metric → change that is still allowed: "-2%" of the baseline's mean, or -0.05 in units of
+        the metric; "+2%" where smaller is better. A budget of a segment is named
+        "ndcg@10[country=DE]", or "ndcg@10[country]" for each.
     by : str or list of str, optional
-        Columns of the per-user tables, such as carried ones, whose values are shown as segments. A segment is gated
-        only if it has a budget of its own and `min_lists` users.
+        Columns of the per-user tables, such as carried ones, whose values are shown as segments. A
+        segment is gated only if it has a budget of its own and `min_lists` users.
     alpha : float, default 0.05
         Largest probability that a candidate passes which has lost just more than a budget.
     correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
@@ -83,48 +102,54 @@ def gate(
     min_lists : int, default 30
         With fewer users than that a row is undecided, and a segment is not gated.
     looks : {"once", "any"}, optional
-        With "any", the gate may be asked again whenever judged lists have arrived, and α holds for all looks
-        together. The bound is wider, and only metrics with bounds have it.
+        With "any", the gate may be asked again whenever judged lists have arrived, and α holds for
+        all looks together. The bound is wider, and only metrics with bounds have it.
     worst : {"pass", "undecided", "fail"}, default "pass"
-        What becomes of a row that is within its budget and shown to be worse than the baseline ("pass, but worse").
+        What becomes of a row that is within its budget and shown to be worse than the baseline
+        ("pass, but worse").
     user_col : str or list of str, optional
         Key of a list. Default: that of the evaluation, or "user_id".
     unit_col : str or list of str, optional
-        Columns that name who is independent of whom, such as the user of a session. Default: `user_id` if the key of a
-        list has it, else its first column. All numbers of users are of these units.
+        Columns that name who is independent of whom, such as the user of a session. Default:
+        `user_id` if the key of a list has it, else its first column. All numbers of users are of
+        these units.
     weight_col : str, optional
         Column of the weights of lists. Default: that of the evaluation.
     pred, true, log : pair of frames, frame, frame, optional
-        The recommendations of candidate and baseline, the truth they were evaluated on, and past interactions. With
-        them the gate looks at what no metric tells: if `rd.check` finds sampled candidates, or items that are in the
-        log already make up shares that differ by more than 5 %, all rows are undecided; and items that stand nowhere
-        in `true` count as unjudged. `pred` needs `true`, and `true` and `log` are read with `pred` only.
+        The recommendations of candidate and baseline, the truth they were evaluated on, and past
+        interactions. With them the gate looks at what no metric tells: if `rd.check` finds sampled
+        candidates, or items that are in the log already make up shares that differ by more than 5
+        %, all rows are undecided; and items that stand nowhere in `true` count as unjudged. `pred`
+        needs `true`, and `true` and `log` are read with `pred` only.
     smaller_is_better, larger_is_better : str or list of str, optional
-        Metrics whose direction recdf does not know. By default larger values of such a metric are better.
+        Metrics whose direction recdf does not know. By default larger values of such a metric are
+        better.
     cheap : pair of Evaluation, path or DataFrame, optional
-        Candidate and baseline on more lists under cheap labels (of a language model, of clicks), while `candidate` and
-        `baseline` have the lists that people judged, a random sample of them. The change is then that of
-        `rd.prediction_powered`, tested by t with n − 2 degrees of freedom. Where the weight of the cheap labels is 0,
-        and where one large loss more among the lists of people could decide, which cheap labels may not see, the labels
-        of people count alone.
+        Candidate and baseline on more lists under cheap labels (of a language model, of clicks),
+        while `candidate` and `baseline` have the lists that people judged, a random sample of them.
+        The change is then that of `rd.prediction_powered`, tested by t with n − 2 degrees of
+        freedom. Where the weight of the cheap labels is 0, and where one large loss more among the
+        lists of people could decide, which cheap labels may not see, the labels of people count
+        alone.
 
     Returns
     -------
     Gate
-        `.passed`, `.verdict` ("pass", "fail", "undecided"), `.reasons`, `.table` (one row per metric and segment),
-        `.checks` (what was compared of the data); it is true where it passed.
-        If the truth, the options, the definitions or the side tables of the two differ, all rows are undecided.
-        A list that one side lacks counts with the metric's worst value (`n_only_candidate`, `n_only_baseline`).
-        With `cheap=` all counts are of what people judged, and the table also has `labels` ("both", or "people" where
-        these count alone), `n_cheap` (lists with cheap labels alone), `bias` (of the difference under cheap labels,
-        with `bias_low` and `bias_high`), `weight` and `p_random`, as in `rd.prediction_powered`. Below 30 users
-        that people judged, and where their lists are no random sample, a row is undecided.
+        `.passed`, `.verdict` ("pass", "fail", "undecided"), `.reasons`, `.table` (one row per
+        metric and segment), `.checks` (what was compared of the data); it is true where it passed.
+        If the truth, the options, the definitions or the side tables of the two differ, all rows
+        are undecided. A list that one side lacks counts with the metric's worst value
+        (`n_only_candidate`, `n_only_baseline`). With `cheap=` all counts are of what people judged,
+        and the table also has `labels` ("both", or "people" where these count alone), `n_cheap`
+        (lists with cheap labels alone), `bias` (of the difference under cheap labels, with
+        `bias_low` and `bias_high`), `weight` and `p_random`, as in `rd.prediction_powered`. Below
+        30 users that people judged, and where their lists are no random sample, a row is undecided.
 
     Raises
     ------
     OptionError
-        A budget that is not written as one, that allows what is better or all that can be lost; several recommenders
-        in a table; a metric at another k; `cheap=` with `looks="any"`.
+        A budget that is not written as one, that allows what is better or all that can be lost;
+        several recommenders in a table; a metric at another k; `cheap=` with `looks="any"`.
     ColumnError
         A metric, key or segment that a side lacks.
     FileNotFoundError, DataError
@@ -134,26 +159,33 @@ def gate(
 
     References
     ----------
-    Waudby-Smith and Ramdas: Estimating means of bounded random variables by betting, JRSS B 2024. Berger 1982
-    (intersection-union tests). Fieller 1954.
+    Waudby-Smith and Ramdas: Estimating means of bounded random variables by betting, JRSS B 2024.
+    Berger 1982 (intersection-union tests). Fieller 1954.
 
     Examples
     --------
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
-    >>> old, new = (rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], "ndcg@10")
-    ...             for name in ("popularity", "knn"))
+    >>> old, new = (
+    ...     rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], "ndcg@10")
+    ...     for name in ("popularity", "knn")
+    ... )
     >>> gate = rd.gate(new, old, {"ndcg@10": "-2%"})
     >>> gate.passed, gate.verdict
     (True, 'pass')
-    >>> gate.table[["metric", "budget", "change", "change_low", "n_users", "bound", "verdict"]].round(3)
+    >>> gate.table[
+    ...     ["metric", "budget", "change", "change_low", "n_users", "bound", "verdict"]
+    ... ].round(3)
         metric budget  change  change_low  n_users bound verdict
     0  ndcg@10    −2%   0.334       0.236     1537     t    pass
     """
     for name, value, kind in (
-        ("alpha", alpha, Share), ("correction", correction, Correction), ("min_lists", min_lists, Natural),
-        ("looks", looks, Looks | None), ("worst", worst, Worst),
-    ):  # fmt: skip
+        ("alpha", alpha, Share),
+        ("correction", correction, Correction),
+        ("min_lists", min_lists, Natural),
+        ("looks", looks, Looks | None),
+        ("worst", worst, Worst),
+    ):
         check_value(name, value, kind)
     read = read_budgets(budgets)
     sides = read_side("candidate", candidate), read_side("baseline", baseline)
@@ -168,20 +200,28 @@ def gate(
     keys = _keys_of_lists(sides, user_col)
     pairs: dict[str, Any] = {}
     if pred is None and (true is not None or log is not None):
-        raise OptionError("⟦true=⟧ and ⟦log=⟧ are what ⟦+pred=⟧ is looked at with; pass it too, or none of them")
+        raise OptionError(
+            "⟦true=⟧ and ⟦log=⟧ are what ⟦+pred=⟧ is looked at with; pass it too, or none of them"
+        )
     if pred is not None:
         k = next((int(end) for name in metrics if (end := name.rpartition("@")[2]).isdigit()), 10)
         sides, pairs = look_at_frames(sides, pred, true, log, k, keys)
-    runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col))
+    runs = read_runs(
+        {side.role: side.per_user for side in sides}, keys, [], "model", as_columns(unit_col)
+    )
     weight = weight_col or sides[0].spec.get("weight") or sides[1].spec.get("weight")
     runs = runs if weight is None else runs.weighted(weight)
     checks = checks_table(data_checks(sides, runs, metrics) | pairs)
     settings = _Settings(alpha, min_lists, looks == "any", better, values)
     if cheap is not None:
         if settings.looks:
-            raise OptionError('⟦cheap=⟧ and ⟦looks="any"⟧ exclude each other: both labels are tested once, by t')
-        settings, runs, of_cheap = settings._replace(min_lists=max(min_lists, FEW_HUMAN)), *runs_of_both_labels(
-            cheap, sides, metrics, keys, as_columns(unit_col), weight)
+            raise OptionError(
+                '⟦cheap=⟧ and ⟦looks="any"⟧ exclude each other: both labels are tested once, by t'
+            )
+        settings, runs, of_cheap = (
+            settings._replace(min_lists=max(min_lists, FEW_HUMAN)),
+            *runs_of_both_labels(cheap, sides, metrics, keys, as_columns(unit_col), weight),
+        )
         checks = pd.concat([checks, of_cheap], ignore_index=True)
     rows = [_gate_row(*place, runs, settings) for place in _segments(read, runs, as_columns(by))]
     rows.sort(key=lambda row: metrics.index(row["metric"]))
@@ -192,7 +232,9 @@ def gate(
 def _metric_bounds(definition: str) -> tuple[float, float] | None:
     """Return the bounds of a metric, if it has both."""
     known = direction_of(definition)
-    return None if known is None or None in known.bounds else cast(tuple[float, float], known.bounds)
+    return (
+        None if known is None or None in known.bounds else cast(tuple[float, float], known.bounds)
+    )
 
 
 def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
@@ -200,16 +242,19 @@ def _keys_of_lists(sides: Sequence[Side], user_col: Any) -> list[str]:
     own = [list(side.spec.get("user_col", [])) for side in sides]
     if not user_col and all(own) and own[0] != own[1]:
         raise OptionError(
-            f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the same ⟦+user_col=⟧",
-            argument="user_col", value=own[0],
-        )  # fmt: skip
+            f"candidate has lists of {own[0]} and baseline of {own[1]}; evaluate both with the "
+            "same ⟦+user_col=⟧",
+            argument="user_col",
+            value=own[0],
+        )
     return as_columns(user_col) or own[0] or own[1] or ["user_id"]
 
 
 def _segments(
     budgets: Sequence[Budget], runs: Runs, by: Sequence[str]
 ) -> Iterator[tuple[Budget, str, str, Mask | bool]]:
-    """Yield each budget, or a place for one, with the segment column, its value and its lists; all lists first."""
+    """Yield each budget, or a place for one, with the segment column, its value and its lists; all
+    lists first."""
     for one in budgets:
         if one.segment is None:
             yield one, "", "", True
@@ -221,20 +266,27 @@ def _segments(
         unknown = [one.value for one in own if one.value is not None and one.value not in texts]
         if unknown:
             raise OptionError(
-                f"⟦budgets=⟧ names {name}={unknown[0]}, which no list has; {name!r} has {examples(pd.Series(texts))}",
+                f"⟦budgets=⟧ names {name}={unknown[0]}, which no list has; {name!r} has "
+                f"{examples(pd.Series(texts))}",
                 value=unknown[0],
-            )  # fmt: skip
+            )
         shown = {one.metric: one._replace(allowed=math.nan) for one in budgets[::-1]}
         for code, text in enumerate(texts):
-            of_each, of_this = ({one.metric: one for one in own if one.value == value} for value in (None, text))
+            of_each, of_this = (
+                {one.metric: one for one in own if one.value == value} for value in (None, text)
+            )
             for budget in (shown | of_each | of_this).values():
                 yield budget, name, text, of_cell == code
 
 
 def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
-    """Return the segment of each list, −1 where neither side names one, and the labels of the segments."""
+    """Return the segment of each list, −1 where neither side names one, and the labels of the
+    segments."""
     try:
-        read = [column(frame, name, str(role)) for role, (_, frame) in zip(runs.models, runs.parts, strict=True)]
+        read = [
+            column(frame, name, str(role))
+            for role, (_, frame) in zip(runs.models, runs.parts, strict=True)
+        ]
     except ColumnError as error:
         how = " (evaluate both with carry=, --carry in a shell, which copies it from pred)"
         raise error.within(after=how) from None
@@ -245,9 +297,12 @@ def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     unlike = distinct(cell[of_cell[cell] != codes])
     if len(unlike):
         raise DataError(
-            f"{name!r} differs between candidate and baseline in {len(unlike):,} lists ({runs.show(unlike)}); a list "
-            "is in one segment", argument="by", value=name,
-        )  # fmt: skip
+            f"{name!r} differs between candidate and baseline in {len(unlike):,} lists "
+            f"({runs.show(unlike)}); a list "
+            "is in one segment",
+            argument="by",
+            value=name,
+        )
     return of_cell, labels
 
 
@@ -266,30 +321,56 @@ def _gate_row(
     if all(cheap_column(budget.metric) in frame.columns for _, frame in runs.parts):
         of_cheap, _ = _both_sides(runs.table(cheap_column(budget.metric)), lists, worst)
         means, found = powered_pair([*both[::-1]], [*of_cheap[::-1]], runs, 1 - settings.alpha)
-        labelled = {name: found[name] for name in ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")}
+        labelled = {
+            name: found[name]
+            for name in ("n_cheap", "bias", "bias_low", "bias_high", "weight", "p_random")
+        }
         labelled["labels"] = "people"
-        if change.bound == "t" and found["weight"] > 0 and (more := powered_change(change, both, of_cheap, runs)).bound:
+        if (
+            change.bound == "t"
+            and found["weight"] > 0
+            and (more := powered_change(change, both, of_cheap, runs)).bound
+        ):
             change, (mean_baseline, mean_candidate), labelled["labels"] = more, means, "both"
     sign = -1 if change.smaller else 1
     low, high = sorted(sign * end for end in change.ends())
     row = {
-        "metric": budget.metric, "segment": segment, "segment_value": value, "budget": budget.text if gated else "",
-        "verdict": UNDECIDED if gated else NOT_GATED, "better": better, "mean_baseline": mean_baseline,
-        "mean_candidate": mean_candidate, "diff": mean_candidate - mean_baseline,
+        "metric": budget.metric,
+        "segment": segment,
+        "segment_value": value,
+        "budget": budget.text if gated else "",
+        "verdict": UNDECIDED if gated else NOT_GATED,
+        "better": better,
+        "mean_baseline": mean_baseline,
+        "mean_candidate": mean_candidate,
+        "diff": mean_candidate - mean_baseline,
         "rel_diff": mean_candidate / mean_baseline - 1 if mean_baseline > 0 else math.nan,
-        "change": sign * change.point, "change_low": low, "change_high": high, "allowed": budget.allowed,
-        "relative": budget.relative, "provable": high if change.smaller else low, "n_users": change.n,
+        "change": sign * change.point,
+        "change_low": low,
+        "change_high": high,
+        "allowed": budget.allowed,
+        "relative": budget.relative,
+        "provable": high if change.smaller else low,
+        "n_users": change.n,
         "n_lists": int(np.count_nonzero(~np.isnan(both[0]))),
-        "n_differ": int(np.count_nonzero(np.abs(change.gain) > NO_DIFFERENCE)), "n_only_candidate": n_only_candidate,
-        "n_only_baseline": n_only_baseline, "p_pass": math.nan, "p_fail": math.nan, "n_needed": math.nan,
-        "alpha": settings.alpha, "bound": change.bound, "warning": "" if change.bound else "skewed", "reason": "",
-    }  # fmt: skip
+        "n_differ": int(np.count_nonzero(np.abs(change.gain) > NO_DIFFERENCE)),
+        "n_only_candidate": n_only_candidate,
+        "n_only_baseline": n_only_baseline,
+        "p_pass": math.nan,
+        "p_fail": math.nan,
+        "n_needed": math.nan,
+        "alpha": settings.alpha,
+        "bound": change.bound,
+        "warning": "" if change.bound else "skewed",
+        "reason": "",
+    }
     few, no_share = change.n < settings.min_lists, budget.relative and not mean_baseline > 0
     reasons = {
         f"fewer than {settings.min_lists:,} users": few,
         "the mean of the baseline is not above 0, so that no share of it is a budget": no_share,
         f"{lacks.sum():,} lists have a value on one side only": math.isnan(worst) and lacks.any(),
-        "the lists that people judged are no random sample of all": labelled.get("p_random", 1.0) < NOT_RANDOM,
+        "the lists that people judged are no random sample of all": labelled.get("p_random", 1.0)
+        < NOT_RANDOM,
         "one large loss more could decide, and the metric has no bounds": not change.bound,
     }
     row |= labelled
@@ -297,13 +378,17 @@ def _gate_row(
     if few and segment:
         row["verdict"] = NOT_GATED
     if gated and not row["reason"]:
-        row |= {f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass") for name in (PASS, FAIL)}
+        row |= {
+            f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass")
+            for name in (PASS, FAIL)
+        }
         row["n_needed"] = change.needed() if row["p_pass"] > settings.alpha else math.nan
     return row
 
 
 def _both_sides(table: Floats, lists: Mask | bool, worst: float) -> tuple[Floats, Mask]:
-    """Return the values of some lists, the worst one where a side lacks a list, and where it does."""
+    """Return the values of some lists, the worst one where a side lacks a list, and where it
+    does."""
     both = np.where(lists, table, np.nan)
     lacks = np.isnan(both) & ~np.isnan(both[::-1])
     both[lacks[::-1] if math.isnan(worst) else lacks] = worst
@@ -318,7 +403,11 @@ def _worst_value(metric: str, better: str, values: tuple[float, float] | None) -
 
 
 def _change_of_units(
-    both: Floats, budget: Budget, values: tuple[float, float] | None, runs: Runs, settings: _Settings
+    both: Floats,
+    budget: Budget,
+    values: tuple[float, float] | None,
+    runs: Runs,
+    settings: _Settings,
 ) -> Change:
     """Return the units of both sides, ready to be tested."""
     (gain, weight), (of_base, _) = (runs.unit_sums(one) for one in (both[0] - both[1], both[1]))
@@ -330,37 +419,65 @@ def _change_of_units(
     low, high = values or seen
     allowed = 0.0 if math.isnan(budget.allowed) else budget.allowed * (-1 if smaller else 1)
     return Change(
-        (-gain if smaller else gain)[there], (of_base if budget.relative else weight)[there], weight[there], high - low,
-        values, smaller, budget.relative, allowed, settings.alpha, settings.looks,
-    )  # fmt: skip
+        (-gain if smaller else gain)[there],
+        (of_base if budget.relative else weight)[there],
+        weight[there],
+        high - low,
+        values,
+        smaller,
+        budget.relative,
+        allowed,
+        settings.alpha,
+        settings.looks,
+    )
 
 
 def _judged(runs: Runs, alpha: float) -> dict[str, str]:
     """Return which verdicts the unjudged items of the two could turn, and why.
 
-    Items that nobody judged count as not relevant: a side that shows more of them may be better than its number.
+    Items that nobody judged count as not relevant: a side that shows more of them may be better
+    than its number.
     """
     (_, own_frame), (_, base_frame) = runs.parts
     found: dict[str, str] = {}
-    for name in [one for one in own_frame.columns if str(one).startswith("judged") and one in base_frame.columns]:
+    for name in [
+        one
+        for one in own_frame.columns
+        if str(one).startswith("judged") and one in base_frame.columns
+    ]:
         own, base = both = runs.table(name)
         settings = _Settings(alpha, 0, False, {name: "larger"}, {})
-        change = _change_of_units(both, Budget(name, None, None, 0.0, False), (0.0, 1.0), runs, settings)
+        change = _change_of_units(
+            both, Budget(name, None, None, 0.0, False), (0.0, 1.0), runs, settings
+        )
         for better, verdict, less in ((False, FAIL, "candidate"), (True, PASS, "baseline")):
             if change.p_value(0.0, better=better) <= alpha:
-                shares = f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of the baseline"
-                found[verdict] = f"fewer items of the {less} are judged ({name}: {shares}), so that it is underrated"
+                shares = (
+                    f"{np.nanmean(own):.1%} of the candidate and {np.nanmean(base):.1%} of "
+                    "the baseline"
+                )
+                found[verdict] = (
+                    f"fewer items of the {less} are judged ({name}: {shares}), so that it is "
+                    "underrated"
+                )
     return found
 
 
 def _decided(
-    table: pd.DataFrame, alpha: float, correction: Correction, worst: Worst, differs: bool, judged: Mapping[str, str]
+    table: pd.DataFrame,
+    alpha: float,
+    correction: Correction,
+    worst: Worst,
+    differs: bool,
+    judged: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return the rows with their verdicts."""
     p_fail = table["p_fail"].where(table["verdict"] == UNDECIDED).to_numpy()
     table.insert(list(table.columns).index("p_fail") + 1, "p_fail_adj", adjust(p_fail, correction))
     decided = [_decide(row, alpha, worst, differs, judged) for row in table.to_dict("records")]
-    table["verdict"], table["reason"] = (pd.Series(one, dtype=str) for one in zip(*decided, strict=True))
+    table["verdict"], table["reason"] = (
+        pd.Series(one, dtype=str) for one in zip(*decided, strict=True)
+    )
     return table
 
 
@@ -384,7 +501,9 @@ def _decide(
     if doubt:
         return UNDECIDED, doubt
     if verdict == UNDECIDED and not reason:
-        reason = f"the smallest budget that passes here is {signed(row['provable'], row['relative'])}"
+        reason = (
+            f"the smallest budget that passes here is {signed(row['provable'], row['relative'])}"
+        )
         if not math.isnan(row["n_needed"]):
             reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"
     return verdict, reason

@@ -1,4 +1,5 @@
-"""Labels of people beside cheap ones: how well they agree, and which lists people should judge next."""
+"""Labels of people beside cheap ones: how well they agree, and which lists people should judge
+next."""
 
 from __future__ import annotations
 
@@ -27,25 +28,49 @@ from ..stats.student import interval_quantile
 LabelLevel = Literal["nominal", "ordinal", "interval"]
 Allocation = Literal["proportional", "neyman"]
 
-# Labels with more different values than this are numbers and not grades: hardly two of them are equal.
+# Labels with more different values than this are numbers and not grades: hardly two of them are
+# equal.
 MOST_GRADES = 20
 
 # Types of pandas that have nulls, by kind of type: the row for all is null in the columns of `by`.
 NULLABLE = {"i": "Int64", "u": "UInt64", "b": "boolean"}
 
 AGREEMENT = [
-    "n_pairs", "n_users", "n_not_paired", "equal", "kappa", "kappa_low", "kappa_high", "weighted_kappa",
-    "weighted_kappa_low", "weighted_kappa_high", "alpha", "alpha_low", "alpha_high", "bias", "ci_low", "ci_high",
-]  # fmt: skip
+    "n_pairs",
+    "n_users",
+    "n_not_paired",
+    "equal",
+    "kappa",
+    "kappa_low",
+    "kappa_high",
+    "weighted_kappa",
+    "weighted_kappa_low",
+    "weighted_kappa_high",
+    "alpha",
+    "alpha_low",
+    "alpha_high",
+    "bias",
+    "ci_low",
+    "ci_high",
+]
 
 
 @takes_columns("user_col", "item_col", "relevance_col")
 def label_agreement(
-    human: Any, cheap: Any, *, by: str | Sequence[str] | None = None, level: LabelLevel = "ordinal",
-    min_relevance: float | None = None, confidence: float = 0.95, user_col: str | Sequence[str] = "user_id",
-    item_col: str = "item_id", relevance_col: str = "relevance", options: Options | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Say how well cheap labels, as of a language model or a click model, agree with those of people on the same items.
+    human: Any,
+    cheap: Any,
+    *,
+    by: str | Sequence[str] | None = None,
+    level: LabelLevel = "ordinal",
+    min_relevance: float | None = None,
+    confidence: float = 0.95,
+    user_col: str | Sequence[str] = "user_id",
+    item_col: str = "item_id",
+    relevance_col: str = "relevance",
+    options: Options | None = None,
+) -> pd.DataFrame:
+    """Say how well cheap labels, as of a language model or a click model, agree with those of
+    people on the same items.
 
     Formula
     -------
@@ -53,16 +78,17 @@ def label_agreement(
 
     * equal = p_o = share of pairs with x = y.
     * kappa = (p_o − p_e)/(1 − p_e), p_e = Σ_g share(x = g)·share(y = g): Cohen's kappa.
-    * weighted_kappa = 1 − mean (x − y)² / mean over all n² combinations of (x_i − y_j)²: Cohen's kappa with quadratic
-      weights of the distance between the grades as numbers.
-    * alpha = 1 − D_o/D_e: Krippendorff's alpha of two observers, where D_o is the mean of δ² between x and y, and D_e
-      that between any two of the 2n labels. δ² is 1[x ≠ y] at the nominal level and (x − y)² at the interval level. At
-      the ordinal level it is (r(x) − r(y))², with r the mean rank of a label among all 2n.
+    * weighted_kappa = 1 − mean (x − y)² / mean over all n² combinations of (x_i − y_j)²: Cohen's
+      kappa with quadratic weights of the distance between the grades as numbers.
+    * alpha = 1 − D_o/D_e: Krippendorff's alpha of two observers, where D_o is the mean of δ²
+      between x and y, and D_e that between any two of the 2n labels. δ² is 1[x ≠ y] at the nominal
+      level and (x − y)² at the interval level. At the ordinal level it is (r(x) − r(y))², with r
+      the mean rank of a label among all 2n.
     * bias = mean of y − x.
-    * Intervals by the delta method: users are independent, and not their items; Student's t with n_users − 1 degrees of
-      freedom. That of the ordinal alpha takes the mean ranks as known.
-    * recall of grade g = share of the pairs with x = g that have y = g; precision = share of those with y = g that have
-      x = g.
+    * Intervals by the delta method: users are independent, and not their items; Student's t with
+      n_users − 1 degrees of freedom. That of the ordinal alpha takes the mean ranks as known.
+    * recall of grade g = share of the pairs with x = g that have y = g; precision = share of those
+      with y = g that have x = g.
 
     Parameters
     ----------
@@ -71,10 +97,11 @@ def label_agreement(
     by : str or list of str, optional
         Columns of `human`, such as a segment of users, each value of which gets a row of its own.
     level : {"nominal", "ordinal", "interval"}, default "ordinal"
-        How alpha reads labels: as names, as grades in an order, or as numbers whose distances count.
+        How alpha reads labels: as names, as grades in an order, or as numbers whose distances
+        count.
     min_relevance : float, optional
-        Compare whether labels are at least this, as 1 and 0, and not the labels themselves. A judge that gives
-        probabilities or many scores needs it.
+        Compare whether labels are at least this, as 1 and 0, and not the labels themselves. A judge
+        that gives probabilities or many scores needs it.
     confidence : float, default 0.95
         Of the intervals.
     user_col : str or list of str, default "user_id"
@@ -87,16 +114,18 @@ def label_agreement(
     Returns
     -------
     DataFrame
-        One row for all pairs, with null in the columns of `by`, and one per value of `by`: these columns, `n_pairs`,
-        `n_users`, `n_not_paired` (labels of people that the judge lacks), `equal`, `kappa`, `weighted_kappa`, `alpha`,
-        each of them with an interval (`kappa_low`, `kappa_high`), `bias` with `ci_low` and `ci_high`, and for every
-        grade g of people `recall_g` and `precision_g`. A share of nothing is null; so are kappa and alpha where all
+        One row for all pairs, with null in the columns of `by`, and one per value of `by`: these
+        columns, `n_pairs`, `n_users`, `n_not_paired` (labels of people that the judge lacks),
+        `equal`, `kappa`, `weighted_kappa`, `alpha`, each of them with an interval (`kappa_low`,
+        `kappa_high`), `bias` with `ci_low` and `ci_high`, and for every grade g of people
+        `recall_g` and `precision_g`. A share of nothing is null; so are kappa and alpha where all
         labels are equal, and intervals with one user.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError
-        A column is missing; ids or values of `by` are null, or ids are of kinds that can never match.
+        A column is missing; ids or values of `by` are null, or ids are of kinds that can never
+        match.
     DuplicateError
         A frame has two labels for the same list and item.
     DataError
@@ -108,15 +137,16 @@ def label_agreement(
 
     Notes
     -----
-    Use it before cheap labels replace or join those of people: a judge of little agreement helps little, and one with a
-    bias must not be averaged as it is. Agreement does not say that two models would be ordered alike, and kappa is low
-    where nearly all labels are equal, however good the judge is. The people must have judged a random sample of what
-    the judge labels (`sample_to_judge`); items that only one of the two labelled count nowhere.
+    Use it before cheap labels replace or join those of people: a judge of little agreement helps
+    little, and one with a bias must not be averaged as it is. Agreement does not say that two
+    models would be ordered alike, and kappa is low where nearly all labels are equal, however good
+    the judge is. The people must have judged a random sample of what the judge labels
+    (`sample_to_judge`); items that only one of the two labelled count nowhere.
 
     References
     ----------
-    Cohen (1960), Educational and Psychological Measurement 20; Cohen (1968), Psychological Bulletin 70; Krippendorff
-    (2004), Content Analysis.
+    Cohen (1960), Educational and Psychological Measurement 20; Cohen (1968), Psychological Bulletin
+    70; Krippendorff (2004), Content Analysis.
 
     Examples
     --------
@@ -134,13 +164,17 @@ def label_agreement(
     pair = [*as_columns(user_col), item_col]
     frames = {
         role: from_dict(data, user_col=pair[0], item_col=item_col, value_name=relevance_col)
-        if isinstance(data, Mapping) else as_frame(data, role) for role, data in (("human", human), ("cheap", cheap))
-    }  # fmt: skip
+        if isinstance(data, Mapping)
+        else as_frame(data, role)
+        for role, data in (("human", human), ("cheap", cheap))
+    }
     codes, n = key_codes(list(frames.items()), pair)
     first = [only_rows(*one, own, n, pair) for one, own in zip(frames.items(), codes, strict=True)]
     rows = [own[(first[0] >= 0) & (first[1] >= 0)] for own in first]
     if not len(rows[0]):
-        raise EmptyPopulationError(f"human and cheap have no {pair} in common; the labels of both are needed")
+        raise EmptyPopulationError(
+            f"human and cheap have no {pair} in common; the labels of both are needed"
+        )
     labels = [_labels(frame, role, relevance_col, min_relevance) for role, frame in frames.items()]
     x, y = (values[own] for values, own in zip(labels, rows, strict=True))
     people = frames["human"]
@@ -157,7 +191,9 @@ def label_agreement(
             for name, of in (("recall", is_x), ("precision", is_y)):
                 row[f"{name}_{grade:.12g}"] = float(ratio((is_x & is_y).sum(), of.sum()))
         found.append(row)
-    groups = groups.astype({name: NULLABLE[of.kind] for name, of in groups.dtypes.items() if of.kind in NULLABLE})
+    groups = groups.astype(
+        {name: NULLABLE[of.kind] for name, of in groups.dtypes.items() if of.kind in NULLABLE}
+    )
     groups = groups.reindex(range(-1, len(found) - 1)).reset_index(drop=True)
     return pd.concat([groups, pd.DataFrame(found)], axis=1)
 
@@ -168,9 +204,12 @@ def only_rows(role: str, frame: pd.DataFrame, codes: Codes, n: int, keys: list[s
     again = first[codes] != np.arange(len(codes))
     if again.any():
         raise DuplicateError(
-            f"{role} has {int(again.sum()):,} repeated rows of {keys} ({some_keys(frame, again, keys)}); expected one "
-            "each", argument=role, count=int(again.sum()),
-        )  # fmt: skip
+            f"{role} has {int(again.sum()):,} repeated rows of {keys} "
+            f"({some_keys(frame, again, keys)}); expected one "
+            "each",
+            argument=role,
+            count=int(again.sum()),
+        )
     return first
 
 
@@ -181,9 +220,12 @@ def _labels(frame: pd.DataFrame, role: str, name: str, min_relevance: float | No
         return np.asarray(values >= min_relevance, np.float64)
     if (grades := len(np.unique(values))) > MOST_GRADES:
         raise DataError(
-            f"{role}[{name!r}] has {grades:,} different labels, such as {values[0]}; round them to at most "
-            f"{MOST_GRADES} grades, or pass ⟦+min_relevance=⟧", column=f"{role}[{name!r}]", count=grades,
-        )  # fmt: skip
+            f"{role}[{name!r}] has {grades:,} different labels, such as {values[0]}; round them to "
+            "at most "
+            f"{MOST_GRADES} grades, or pass ⟦+min_relevance=⟧",
+            column=f"{role}[{name!r}]",
+            count=grades,
+        )
     return values
 
 
@@ -196,13 +238,23 @@ def _agreement(
     row |= {"n_pairs": n, "n_users": n_users, "n_not_paired": n_not_paired}
     if not n:
         return row
-    reach = interval_quantile(n_users - 1, confidence) * np.sqrt(n_users / (n_users - 1)) / n if n_users > 1 else np.nan
+    reach = (
+        interval_quantile(n_users - 1, confidence) * np.sqrt(n_users / (n_users - 1)) / n
+        if n_users > 1
+        else np.nan
+    )
 
     def say(name: str, low: str, high: str, value: float, off: Floats) -> None:
         """Write a value and its interval, from what each pair adds to it."""
         of_user = np.bincount(user, weights=off)
         half = reach * np.sqrt(of_user @ of_user)
-        row.update({name: value, low: value - half, high: value + half if name == "bias" else min(value + half, 1.0)})
+        row.update(
+            {
+                name: value,
+                low: value - half,
+                high: value + half if name == "bias" else min(value + half, 1.0),
+            }
+        )
 
     together = np.concatenate([x, y])
     _, of_grade, counts = np.unique(together, return_inverse=True, return_counts=True)
@@ -212,12 +264,19 @@ def _agreement(
         of_x, of_y = (np.bincount(own, minlength=len(counts)) / n for own in np.split(of_grade, 2))
         place = (np.cumsum(counts) - counts / 2)[of_grade] if level == "ordinal" else together
         grades = np.split(of_grade, 2)
-        pooled = (1 - (of_x + of_y)[of_grade] / 2, unequal) if level == "nominal" else (
-            (place - place.mean()) ** 2 + place.var(), np.subtract(*np.split(place, 2)) ** 2)  # fmt: skip
+        pooled = (
+            (1 - (of_x + of_y)[of_grade] / 2, unequal)
+            if level == "nominal"
+            else ((place - place.mean()) ** 2 + place.var(), np.subtract(*np.split(place, 2)) ** 2)
+        )
         # What a label is apart from those that it might have met, of both labels of each pair.
         for name, found, chance in (
             ("kappa", unequal, 2 - of_y[grades[0]] - of_x[grades[1]]),
-            ("weighted_kappa", (x - y) ** 2, (x - y.mean()) ** 2 + y.var() + (y - x.mean()) ** 2 + x.var()),
+            (
+                "weighted_kappa",
+                (x - y) ** 2,
+                (x - y.mean()) ** 2 + y.var() + (y - x.mean()) ** 2 + x.var(),
+            ),
             ("alpha", pooled[1], np.add(*np.split(pooled[0], 2)) * 2 * n / (2 * n - 1)),
         ):
             by_chance = chance.mean() / 2
@@ -231,20 +290,31 @@ def _agreement(
 
 @takes_options
 def sample_to_judge(
-    pred: Any, n: int, *, k: int = 10, strata: Any = None, spread: Any = None,
-    allocation: Allocation = "proportional", judged: Any = None, seed: int = 0, **options: Unpack[CallArguments],
-) -> pd.DataFrame:  # fmt: skip
-    """Choose at random which lists people should judge next, and return their items with the chance of being chosen.
+    pred: Any,
+    n: int,
+    *,
+    k: int = 10,
+    strata: Any = None,
+    spread: Any = None,
+    allocation: Allocation = "proportional",
+    judged: Any = None,
+    seed: int = 0,
+    **options: Unpack[CallArguments],
+) -> pd.DataFrame:
+    """Choose at random which lists people should judge next, and return their items with the chance
+    of being chosen.
 
-    The items of a list are pooled: whoever judges them has judged the first k of every recommender of `by`.
+    The items of a list are pooled: whoever judges them has judged the first k of every recommender
+    of `by`.
 
     Formula
     -------
-    Of the N_h lists of stratum h, n_h are drawn without replacement, each with probability n_h/N_h. The estimate of a
-    mean weighs them by 1/probability (Horvitz & Thompson). "proportional" takes n_h ∝ N_h, and "neyman" n_h ∝ N_h·S_h
-    with S_h the standard deviation (n − 1) of `spread` in the stratum, which makes the variance of the mean least. Both
-    in whole numbers: every stratum gets two lists (or its only one), and each further list goes to the stratum with the
-    largest N_h·S_h/√(n_h(n_h + 1)) that has lists left (Wright 2012).
+    Of the N_h lists of stratum h, n_h are drawn without replacement, each with probability n_h/N_h.
+    The estimate of a mean weighs them by 1/probability (Horvitz & Thompson). "proportional" takes
+    n_h ∝ N_h, and "neyman" n_h ∝ N_h·S_h with S_h the standard deviation (n − 1) of `spread` in the
+    stratum, which makes the variance of the mean least. Both in whole numbers: every stratum gets
+    two lists (or its only one), and each further list goes to the stratum with the largest
+    N_h·S_h/√(n_h(n_h + 1)) that has lists left (Wright 2012).
 
     Parameters
     ----------
@@ -255,50 +325,56 @@ def sample_to_judge(
     k : int, default 10
         Depth of the pool: ranks 1 to k.
     strata : str or DataFrame, optional
-        Column of `pred`, or a frame of the list key and one more column: the stratum of every list. Default: one.
+        Column of `pred`, or a frame of the list key and one more column: the stratum of every list.
+        Default: one.
     spread : DataFrame, optional
-        For "neyman": a frame of the list key and one column of numbers that vary as the value to be judged is expected
-        to, such as the difference between two models under cheap labels, or between cheap and human values of before.
+        For "neyman": a frame of the list key and one column of numbers that vary as the value to be
+        judged is expected to, such as the difference between two models under cheap labels, or
+        between cheap and human values of before.
     allocation : {"proportional", "neyman"}, default "proportional"
         How many lists each stratum gets.
     judged : DataFrame, mapping or Arrow stream, optional
-        Rows of (list key, item) that people have judged. They are left out, and so are lists with nothing else: their
-        value is known, so that they are a stratum of their own with probability 1 in an estimate. Add the labels of
-        before to those of the rows that are returned.
+        Rows of (list key, item) that people have judged. They are left out, and so are lists with
+        nothing else: their value is known, so that they are a stratum of their own with probability
+        1 in an estimate. Add the labels of before to those of the rows that are returned.
     seed : int, default 0
-        Of the draw. The chance of a list depends on the seed and its key alone: the order of rows does not matter, and
-        a larger n with the same strata draws the same lists and more.
+        Of the draw. The chance of a list depends on the seed and its key alone: the order of rows
+        does not matter, and a larger n with the same strata draws the same lists and more.
     {options}
 
     Returns
     -------
     DataFrame
-        One row per list and item to judge, ordered by key and item, which tells judges nothing of ranks and models:
-        columns of the list key, item, `stratum` ("all" without `strata`) and `probability`.
+        One row per list and item to judge, ordered by key and item, which tells judges nothing of
+        ranks and models: columns of the list key, item, `stratum` ("all" without `strata`) and
+        `probability`.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError
-        As `evaluate` does. OptionError also if n is above the number of lists or below two per stratum, or if
-        `spread` is not given with "neyman" alone; DataError if a list has no stratum or no number.
+        As `evaluate` does. OptionError also if n is above the number of lists or below two per
+        stratum, or if `spread` is not given with "neyman" alone; DataError if a list has no stratum
+        or no number.
     DuplicateError
         A list has two strata or two numbers.
 
     Notes
     -----
-    Use it where people can judge few lists, and the estimate shall hold for all of them. Lists that were picked because
-    they look odd or because models differ most give no mean of anything; a stratum of such lists does. Neyman's
-    allocation is best for the value that `spread` describes, and may be worse than the proportional one for another.
+    Use it where people can judge few lists, and the estimate shall hold for all of them. Lists that
+    were picked because they look odd or because models differ most give no mean of anything; a
+    stratum of such lists does. Neyman's allocation is best for the value that `spread` describes,
+    and may be worse than the proportional one for another.
 
-    The probability is that of a list, so that it serves metrics of whole lists. With all its rows judged, a list has
-    the values of metrics that read the first k alone, as precision, hitrate, mrr and dcg at k or less do. Recall, ndcg
-    and map also ask for relevant items that no recommender showed; in the pool alone they come out too high. Leave out
-    lists that were not drawn and of which people have judged a part: their unjudged items count as irrelevant.
+    The probability is that of a list, so that it serves metrics of whole lists. With all its rows
+    judged, a list has the values of metrics that read the first k alone, as precision, hitrate, mrr
+    and dcg at k or less do. Recall, ndcg and map also ask for relevant items that no recommender
+    showed; in the pool alone they come out too high. Leave out lists that were not drawn and of
+    which people have judged a part: their unjudged items count as irrelevant.
 
     References
     ----------
-    Neyman (1934), Journal of the Royal Statistical Society 97; Horvitz & Thompson (1952), Journal of the American
-    Statistical Association 47; Wright (2012), The American Statistician 66.
+    Neyman (1934), Journal of the Royal Statistical Society 97; Horvitz & Thompson (1952), Journal
+    of the American Statistical Association 47; Wright (2012), The American Statistician 66.
 
     Examples
     --------
@@ -313,21 +389,34 @@ def sample_to_judge(
     2     tea    paid          1.0
     3     tea    paid          1.0
     """
-    for name, value, hint in (("n", n, POSITIVE), ("seed", seed, NATURAL), ("allocation", allocation, Allocation)):
+    for name, value, hint in (
+        ("n", n, POSITIVE),
+        ("seed", seed, NATURAL),
+        ("allocation", allocation, Allocation),
+    ):
         check_value(name, value, hint)
     if (allocation == "neyman") != (spread is not None):
-        raise OptionError('⟦allocation="neyman"⟧ and ⟦spread=⟧ go together; pass both, or neither', argument="spread")
+        raise OptionError(
+            '⟦allocation="neyman"⟧ and ⟦spread=⟧ go together; pass both, or neither',
+            argument="spread",
+        )
     call = Call.from_arguments(sample_to_judge, options)
     keys, item_col = as_columns(call.options.user_col), call.options.item_col
     frame = as_frame(pred, "pred", call.options.user_col, item_col)
     if clash := [name for name in (*keys, item_col) if name in ("stratum", "probability")]:
-        raise OptionError(f"the column {clash[0]!r} has the name of a column of the result; rename it")
+        raise OptionError(
+            f"the column {clash[0]!r} has the name of a column of the result; rename it"
+        )
     pool = _pool(call, frame, check_k(k), judged)
     (code,), n_lists = key_codes([("pred", pool)], keys)
     lists = pool[keys].iloc[first_rows(code, n_lists)].reset_index(drop=True)
     if isinstance(strata, str):
         strata = frame[require(frame, "pred", [*keys, strata])].drop_duplicates()
-    label = pd.Series("all", index=lists.index, dtype=str) if strata is None else _said_of(lists, strata, "strata")
+    label = (
+        pd.Series("all", index=lists.index, dtype=str)
+        if strata is None
+        else _said_of(lists, strata, "strata")
+    )
     stratum, names = group_codes(label.to_frame("stratum"), "strata", ["stratum"])
     size = np.bincount(stratum)
     weight = size.astype(np.float64)
@@ -346,11 +435,16 @@ def sample_to_judge(
 
 
 def _pool(call: Call, frame: pd.DataFrame, k: int, judged: Any) -> pd.DataFrame:
-    """Return the items of each list in the first k of any recommender that are not judged, in the order of ids."""
+    """Return the items of each list in the first k of any recommender that are not judged, in the
+    order of ids."""
     pair = [*as_columns(call.options.user_col), call.options.item_col]
     with call.match(None, frame) as matched:
         lists = matched.at(k)
-        pool = label_frame(matched).take(np.repeat(np.arange(len(lists)), lists.n_shown)).reset_index(drop=True)
+        pool = (
+            label_frame(matched)
+            .take(np.repeat(np.arange(len(lists)), lists.n_shown))
+            .reset_index(drop=True)
+        )
         rows = matched.rows(spans(matched.start, lists.n_shown))
         tables = [("pred", pool.assign(**{pair[-1]: frame[pair[-1]].take(rows).array})[pair])]
     if judged is not None:
@@ -360,7 +454,9 @@ def _pool(call: Call, frame: pd.DataFrame, k: int, judged: Any) -> pd.DataFrame:
     for known in codes[1:]:
         first[known] = -1
     if not (first >= 0).any():
-        raise EmptyPopulationError("pred has no item to judge: it is empty, or judged has all of its first items")
+        raise EmptyPopulationError(
+            "pred has no item to judge: it is empty, or judged has all of its first items"
+        )
     return tables[0][1].iloc[first[first >= 0]].reset_index(drop=True)
 
 
@@ -370,26 +466,38 @@ def _said_of(lists: pd.DataFrame, given: Any, role: str) -> pd.Series:
     frame = as_frame(given, role)
     names = [name for name in frame.columns if name not in require(frame, role, keys)]
     if len(names) != 1:
-        raise OptionError(f"{role} has the columns {names} beside the key {keys}; expected one", argument=role)
+        raise OptionError(
+            f"{role} has the columns {names} beside the key {keys}; expected one", argument=role
+        )
     codes, n = key_codes([("pred", lists), (role, frame)], keys)
     rows = only_rows(role, frame, codes[1], n, keys)[codes[0]]
-    null = (rows < 0) | frame[names[0]].isna().to_numpy()[rows] if len(frame) else np.ones(len(lists), bool)
+    null = (
+        (rows < 0) | frame[names[0]].isna().to_numpy()[rows]
+        if len(frame)
+        else np.ones(len(lists), bool)
+    )
     if null.any():
         raise DataError(
             f"{role} has no {names[0]!r} for {int(null.sum()):,} of {len(lists):,} lists "
-            f"({some_keys(lists, null, keys)})", column=f"{role}[{names[0]!r}]", count=int(null.sum()),
-        )  # fmt: skip
+            f"({some_keys(lists, null, keys)})",
+            column=f"{role}[{names[0]!r}]",
+            count=int(null.sum()),
+        )
     return frame[names[0]].take(rows).reset_index(drop=True)
 
 
 def _allocate(n: int, size: Codes, weight: Floats) -> Codes:
-    """Return how many lists each stratum gets; strata of equal weight, such as 0, get further lists by their size."""
+    """Return how many lists each stratum gets; strata of equal weight, such as 0, get further lists
+    by their size."""
     least = np.minimum(size, 2)
     if not least.sum() <= n <= size.sum():
         raise OptionError(
-            f"⟦n={n}⟧ of {size.sum():,} lists in {len(size):,} strata; expected at least two of each stratum that has "
-            f"them, and no more than there are: from {least.sum():,} to {size.sum():,}", argument="n", value=n,
-        )  # fmt: skip
+            f"⟦n={n}⟧ of {size.sum():,} lists in {len(size):,} strata; expected at least two of "
+            "each stratum that has "
+            f"them, and no more than there are: from {least.sum():,} to {size.sum():,}",
+            argument="n",
+            value=n,
+        )
     more = size - least
     stratum = np.repeat(np.arange(len(size)), more)
     rank = np.arange(len(stratum)) - np.repeat(np.cumsum(more) - more, more) + least[stratum]

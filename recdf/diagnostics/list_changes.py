@@ -1,4 +1,5 @@
-"""`diff`: what changed from one version to another: which lists gained and lost, which items came, went and moved."""
+"""`diff`: what changed from one version to another: which lists gained and lost, which items came,
+went and moved."""
 
 from __future__ import annotations
 
@@ -23,7 +24,16 @@ from .gate_sides import Side, pair_of, read_side
 
 __all__ = ["Diff", "diff"]
 
-SUMMARY_COLUMNS = ["metric", "mean_before", "mean_after", "diff", "n_lists", "n_gained", "n_lost", "n_same"]
+SUMMARY_COLUMNS = [
+    "metric",
+    "mean_before",
+    "mean_after",
+    "diff",
+    "n_lists",
+    "n_gained",
+    "n_lost",
+    "n_same",
+]
 CHURN_TYPES = {"n_before": "int64", "n_after": "int64", "n_common": "int64", "changed": "bool"}
 
 
@@ -34,18 +44,19 @@ class Diff(ShownResult):
     Parameters
     ----------
     summary : DataFrame
-        One row per metric: `metric`, `mean_before`, `mean_after`, `diff` (over the lists of both), `n_lists`,
-        `n_gained`, `n_lost` (lists that became better and worse), `n_same`; and one per measure of churn, such as
-        `overlap@10` and `rbo@10`, with its mean in `mean_after`. Empty where there are no lists in both.
+        One row per metric: `metric`, `mean_before`, `mean_after`, `diff` (over the lists of both),
+        `n_lists`, `n_gained`, `n_lost` (lists that became better and worse), `n_same`; and one per
+        measure of churn, such as `overlap@10` and `rbo@10`, with its mean in `mean_after`. Empty
+        where there are no lists in both.
     per_list : DataFrame
-        One row per list: its key, `status` ("both", "entered", "left"); of each metric `ndcg@10_before`,
-        `ndcg@10_after`, `ndcg@10_diff`; of recommendations `n_before`, `n_after`, `n_common` (items of the first k),
-        `changed` (other items, or in another order), `overlap@10`, `rbo@10`. The last two are null for lists of one
-        side alone.
+        One row per list: its key, `status` ("both", "entered", "left"); of each metric
+        `ndcg@10_before`, `ndcg@10_after`, `ndcg@10_diff`; of recommendations `n_before`, `n_after`,
+        `n_common` (items of the first k), `changed` (other items, or in another order),
+        `overlap@10`, `rbo@10`. The last two are null for lists of one side alone.
     items : DataFrame or None
-        One row per list and item of the first k on either side: key, item, `rank_before`, `rank_after` (null where it
-        is not there), `status` ("entered", "left", "moved", "stayed"), `moved` (ranks up; down is below 0). None
-        without recommendations.
+        One row per list and item of the first k on either side: key, item, `rank_before`,
+        `rank_after` (null where it is not there), `status` ("entered", "left", "moved", "stayed"),
+        `moved` (ranks up; down is below 0). None without recommendations.
     """
 
     summary: pd.DataFrame
@@ -66,12 +77,16 @@ class Diff(ShownResult):
         changes = f"{metric}_diff" in self.per_list.columns
         name = f"{metric}_diff" if changes else str(column(self.per_list, metric, "per_list").name)
         falling = changes and better_of(metric) != "smaller"
-        rows = self.per_list[self.per_list[name].notna()].sort_values(name, ascending=not falling, kind="stable")
+        rows = self.per_list[self.per_list[name].notna()].sort_values(
+            name, ascending=not falling, kind="stable"
+        )
         both = pd.concat([rows.head(n), rows.iloc[n:].tail(n if changes else 0)], ignore_index=True)
         return both[both[name] != 0 if changes else both["changed"]].reset_index(drop=True)
 
     def _shown(self) -> ReportTable:
-        return ReportTable(pd.DataFrame({name: self.summary[name].map(_cell) for name in self.summary}))
+        return ReportTable(
+            pd.DataFrame({name: self.summary[name].map(_cell) for name in self.summary})
+        )
 
     @property
     def headline(self) -> str:
@@ -89,21 +104,30 @@ def _cell(value: Any) -> str:
 
 
 def diff(
-    before: Any, after: Any, *, pred: Sequence[Any] | None = None, k: int = 10, p: Annotated[float, SHARE] = 0.9,
-    user_col: str | Sequence[str] | None = None, item_col: str | None = None, rank_col: str | None = None,
+    before: Any,
+    after: Any,
+    *,
+    pred: Sequence[Any] | None = None,
+    k: int = 10,
+    p: Annotated[float, SHARE] = 0.9,
+    user_col: str | Sequence[str] | None = None,
+    item_col: str | None = None,
+    rank_col: str | None = None,
     score_col: str | None = None,
-) -> Diff:  # fmt: skip
+) -> Diff:
     """Say what changed from one version of a recommender to another.
 
-    Of two results: which lists gained and lost. Of two frames of recommendations, without any truth: which items
-    entered, left and moved in the first k, and how much of each list stayed. overlap is |A ∩ B|/max(|A|, |B|), and
-    rbo = Σ_{d ≤ k} p^(d−1)·|A_d ∩ B_d|/d over Σ_{d ≤ k} p^(d−1), where A_d and B_d are the first d items.
+    Of two results: which lists gained and lost. Of two frames of recommendations, without any
+    truth: which items entered, left and moved in the first k, and how much of each list stayed.
+    overlap is |A ∩ B|/max(|A|, |B|), and rbo = Σ_{d ≤ k} p^(d−1)·|A_d ∩ B_d|/d over Σ_{d ≤ k}
+    p^(d−1), where A_d and B_d are the first d items.
 
     Parameters
     ----------
     before, after : Evaluation, path, DataFrame, mapping or Arrow stream
-        Results of `rd.evaluate`, their folders or per-user tables, with one recommender each; or recommendations: what
-        `rd.evaluate` takes as `pred`. A frame with the column of items holds recommendations.
+        Results of `rd.evaluate`, their folders or per-user tables, with one recommender each; or
+        recommendations: what `rd.evaluate` takes as `pred`. A frame with the column of items holds
+        recommendations.
     pred : pair of frames, optional
         The recommendations beside two results, before and after.
     k : int, default 10
@@ -113,12 +137,14 @@ def diff(
     user_col : str or list of str, optional
         Key of a list. Default: that of the results, or "user_id".
     item_col, rank_col, score_col : str, optional
-        Columns of the recommendations, as in `rd.evaluate`. Default of the items: that of the results, or "item_id".
+        Columns of the recommendations, as in `rd.evaluate`. Default of the items: that of the
+        results, or "item_id".
 
     Returns
     -------
     Diff
-        `.summary` (one row per metric), `.per_list`, `.items`, and `.most()`, the lists that gained and lost most.
+        `.summary` (one row per metric), `.per_list`, `.items`, and `.most()`, the lists that gained
+        and lost most.
 
     Raises
     ------
@@ -129,7 +155,8 @@ def diff(
 
     References
     ----------
-    Webber, Moffat and Zobel: A similarity measure for indefinite rankings, TOIS 2010; truncated at k.
+    Webber, Moffat and Zobel: A similarity measure for indefinite rankings, TOIS 2010; truncated at
+    k.
 
     Examples
     --------
@@ -150,12 +177,20 @@ def diff(
     is_pred = pred is None and item_col is not None
     results = [_is_result(one, item_col or "item_id", is_pred) for one in (before, after)]
     if results[0] != results[1]:
-        raise OptionError("before and after are to be two results, or two frames of recommendations", argument="after")
+        raise OptionError(
+            "before and after are to be two results, or two frames of recommendations",
+            argument="after",
+        )
     if pred is not None and not all(results):
-        raise OptionError("⟦pred=⟧ stands beside two results; before and after are recommendations themselves")
+        raise OptionError(
+            "⟦pred=⟧ stands beside two results; before and after are recommendations themselves"
+        )
     if all(results):
         sides = read_side("before", before), read_side("after", after)
-        keys, item_col = keys or list(sides[0].spec.get("user_col", [])), item_col or sides[0].options.get("item_col")
+        keys, item_col = (
+            keys or list(sides[0].spec.get("user_col", [])),
+            item_col or sides[0].options.get("item_col"),
+        )
     keys, item_col = keys or ["user_id"], item_col or "item_id"
     per_list = _metrics_of_both(sides, keys) if all(results) else None
     items: pd.DataFrame | None = None
@@ -173,7 +208,8 @@ def diff(
 
 
 def _is_result(one: Any, item_col: str, is_pred: bool) -> bool:
-    """Tell a result from recommendations; who names the column of items alone means that a frame `is_pred`."""
+    """Tell a result from recommendations; who names the column of items alone means that a frame
+    `is_pred`."""
     if isinstance(one, pd.DataFrame):
         return not is_pred and item_col not in one.columns
     return isinstance(one, str | os.PathLike) or hasattr(one, "per_user")
@@ -182,13 +218,19 @@ def _is_result(one: Any, item_col: str, is_pred: bool) -> bool:
 def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> pd.DataFrame:
     """Return one row per list with the metrics of both sides, and their differences."""
     tables = [side.per_user for side in sides]
-    read_runs({side.role: side.per_user for side in sides}, keys, [], "model")  # says what is wrong with keys
+    read_runs(
+        {side.role: side.per_user for side in sides}, keys, [], "model"
+    )  # says what is wrong with keys
     floats = [[str(name) for name in table.select_dtypes("float")] for table in tables]
     metrics = [name for name in floats[0] if name in floats[1] and name not in keys]
     if not metrics:
-        raise OptionError(f"before has {', '.join(floats[0])} and after {', '.join(floats[1])}: no metric of both")
+        raise OptionError(
+            f"before has {', '.join(floats[0])} and after {', '.join(floats[1])}: no metric of both"
+        )
     own, other = (table[[*keys, *metrics]] for table in tables)
-    rows = own.merge(other, on=keys, how="outer", suffixes=("_before", "_after"), indicator="status")
+    rows = own.merge(
+        other, on=keys, how="outer", suffixes=("_before", "_after"), indicator="status"
+    )
     words = rows["status"].cat.rename_categories({"left_only": "left", "right_only": "entered"})
     parts = [rows[keys].assign(status=words.astype("str"))]
     for name in metrics:
@@ -200,19 +242,47 @@ def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> pd.DataFrame:
 def _summary(per_list: pd.DataFrame, churn: Sequence[str]) -> pd.DataFrame:
     """Return one row per metric over the lists of both sides, and one per measure of churn."""
     rows: list[tuple[Any, ...]] = []
-    for name in [str(name).removesuffix("_diff") for name in per_list if str(name).endswith("_diff")]:
+    for name in [
+        str(name).removesuffix("_diff") for name in per_list if str(name).endswith("_diff")
+    ]:
         both = per_list[per_list[f"{name}_diff"].notna()]
         gain = both[f"{name}_diff"] * (-1 if better_of(name) == "smaller" else 1)
         old, new = both[f"{name}_before"].mean(), both[f"{name}_after"].mean()
-        rows.append((name, old, new, new - old, len(gain), (gain > 0).sum(), (gain < 0).sum(), (gain == 0).sum()))
+        rows.append(
+            (
+                name,
+                old,
+                new,
+                new - old,
+                len(gain),
+                (gain > 0).sum(),
+                (gain < 0).sum(),
+                (gain == 0).sum(),
+            )
+        )
     for name in [name for name in churn if name in per_list]:
-        rows.append((name, np.nan, per_list[name].mean(), np.nan, per_list[name].count(), pd.NA, pd.NA, pd.NA))
+        rows.append(
+            (
+                name,
+                np.nan,
+                per_list[name].mean(),
+                np.nan,
+                per_list[name].count(),
+                pd.NA,
+                pd.NA,
+                pd.NA,
+            )
+        )
     table = pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
     return table.astype(dict.fromkeys(SUMMARY_COLUMNS[4:], "Int64"))
 
 
 def _items_of_both(
-    pred: Mapping[str, Any], k: int, options: dict[str, Any], rank_col: str | None, score_col: str | None
+    pred: Mapping[str, Any],
+    k: int,
+    options: dict[str, Any],
+    rank_col: str | None,
+    score_col: str | None,
 ) -> pd.DataFrame:
     """Return one row per list and item of the first k of either side."""
     frames = [as_frame(one, role, **options) for role, one in pred.items()]
@@ -221,18 +291,23 @@ def _items_of_both(
         for name in key:
             column(frame, name, role)
     ranked = [
-        hit_table(other[key], own, k, users="pred", rank_col=rank_col, score_col=score_col, **options)[[*key, "rank"]]
+        hit_table(
+            other[key], own, k, users="pred", rank_col=rank_col, score_col=score_col, **options
+        )[[*key, "rank"]]
         for own, other in (frames, frames[::-1])
     ]
     rows = ranked[0].merge(ranked[1], on=key, how="outer", suffixes=("_before", "_after"))
     rows = rows.astype({"rank_before": "Int64", "rank_after": "Int64"})
     old, new = rows["rank_before"], rows["rank_after"]
-    words = np.select([old.isna(), new.isna(), (old == new).fillna(False)], ["entered", "left", "stayed"], "moved")
+    words = np.select(
+        [old.isna(), new.isna(), (old == new).fillna(False)], ["entered", "left", "stayed"], "moved"
+    )
     return rows.assign(status=pd.Series(words, dtype="str"), moved=old - new)
 
 
 def _churn(items: pd.DataFrame, k: int, p: float, keys: list[str]) -> pd.DataFrame:
-    """Return one row per list: how many items stayed, overlap and rbo; these are null for lists of one side alone.
+    """Return one row per list: how many items stayed, overlap and rbo; these are null for lists of
+    one side alone.
 
     An item of both lists, whose larger rank is m, is common to the first d items for each d ≥ m.
     """
@@ -244,9 +319,12 @@ def _churn(items: pd.DataFrame, k: int, p: float, keys: list[str]) -> pd.DataFra
     parts = np.where(both, later[deepest - 1], 0.0)
     of_items = items.assign(n_common=both, changed=items["status"] != "stayed", rbo=parts)
     lists = of_items.groupby(keys, as_index=False).agg(
-        n_before=("rank_before", "count"), n_after=("rank_after", "count"), n_common=("n_common", "sum"),
-        changed=("changed", "any"), rbo=("rbo", "sum"),
-    )  # fmt: skip
+        n_before=("rank_before", "count"),
+        n_after=("rank_after", "count"),
+        n_common=("n_common", "sum"),
+        changed=("changed", "any"),
+        rbo=("rbo", "sum"),
+    )
     lists = lists.astype(CHURN_TYPES)
     sizes = lists[["n_before", "n_after"]]
     there = (sizes > 0).all(axis=1)

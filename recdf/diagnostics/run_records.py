@@ -1,4 +1,5 @@
-"""What folders of results say of the past: every run of the command, and what became of offline differences online."""
+"""What folders of results say of the past: every run of the command, and what became of offline
+differences online."""
 
 from __future__ import annotations
 
@@ -15,16 +16,29 @@ from ..errors import DataError, DuplicateError, kind_of
 from ..evaluation.storage import local_path
 from ..inputs.options import Options
 
-COMPARED, HEALTH_FILE, DECIDED, GATED = "comparison.parquet", "health.parquet", "decision.parquet", "gate.parquet"
+COMPARED, HEALTH_FILE, DECIDED, GATED = (
+    "comparison.parquet",
+    "health.parquet",
+    "decision.parquet",
+    "gate.parquet",
+)
 RUN_COLUMNS = ["folder", "command", "started", "seconds", "exit", "recdf", "decided"]
 OF_MEANING = (
-    "min_relevance", "judged_only", "users", "duplicates", "nan_score", "ties", "undefined", "propensity_floor",
-)  # fmt: skip
+    "min_relevance",
+    "judged_only",
+    "users",
+    "duplicates",
+    "nan_score",
+    "ties",
+    "undefined",
+    "propensity_floor",
+)
 KINDS_OF_COMPARISON = {"model": ("baseline", "model"), "treatment": ("control", "treatment")}
 
 
 def past_runs(folder: Any) -> pd.DataFrame:
-    """List every run of the command `recdf` whose record is below a folder, the oldest first, and what it decided.
+    """List every run of the command `recdf` whose record is below a folder, the oldest first, and
+    what it decided.
 
     Parameters
     ----------
@@ -34,8 +48,9 @@ def past_runs(folder: Any) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per run record: `folder` (below `folder`), `command`, `started` (UTC), `seconds`, `exit`, `recdf`
-        (version) and `decided`: decisions, verdict of the gate, or verdicts of the comparison, "" for others.
+        One row per run record: `folder` (below `folder`), `command`, `started` (UTC), `seconds`,
+        `exit`, `recdf` (version) and `decided`: decisions, verdict of the gate, or verdicts of the
+        comparison, "" for others.
 
     Raises
     ------
@@ -53,38 +68,51 @@ def past_runs(folder: Any) -> pd.DataFrame:
     root, rows = existing_folder(folder), []
     for path in sorted(root.rglob("run*.json")):
         record = _record(path)
-        command, own = str(record["command"][1]), {name: record[name] for name in ("seconds", "exit", "recdf")}
-        rows.append({
-            "folder": path.parent.relative_to(root).as_posix(), "command": command,
-            "started": pd.to_datetime(record["started"], utc=True), **own,
-            "decided": _words_of_decision(path.parent, command),
-        })  # fmt: skip
-    return pd.DataFrame(rows, columns=RUN_COLUMNS).sort_values("started", kind="stable", ignore_index=True)
+        command, own = (
+            str(record["command"][1]),
+            {name: record[name] for name in ("seconds", "exit", "recdf")},
+        )
+        rows.append(
+            {
+                "folder": path.parent.relative_to(root).as_posix(),
+                "command": command,
+                "started": pd.to_datetime(record["started"], utc=True),
+                **own,
+                "decided": _words_of_decision(path.parent, command),
+            }
+        )
+    return pd.DataFrame(rows, columns=RUN_COLUMNS).sort_values(
+        "started", kind="stable", ignore_index=True
+    )
 
 
 def past_tests(folder: Any) -> pd.DataFrame:
-    """Put what was found offline beside what was found online, one row per experiment, for `proxy_metrics`.
+    """Put what was found offline beside what was found online, one row per experiment, for
+    `proxy_metrics`.
 
     Parameters
     ----------
     folder : path
-        Each folder directly in it is one experiment. Anywhere below that stand the comparison of models that
-        `recdf compare --out` wrote, and the one of variants that `recdf experiment --out` wrote.
+        Each folder directly in it is one experiment. Anywhere below that stand the comparison of
+        models that `recdf compare --out` wrote, and the one of variants that `recdf experiment
+        --out` wrote.
 
     Returns
     -------
     DataFrame
-        `experiment` (name of the folder), `baseline`, `model`, `control`, `treatment`, `decision`; for every metric
-        offline_<metric>, offline_<metric>_se, online_<metric>, online_<metric>_se, null where it was not measured.
-        A treatment belongs to the model of the same name, or to the only one that was compared.
+        `experiment` (name of the folder), `baseline`, `model`, `control`, `treatment`, `decision`;
+        for every metric offline_<metric>, offline_<metric>_se, online_<metric>, online_<metric>_se,
+        null where it was not measured. A treatment belongs to the model of the same name, or to the
+        only one that was compared.
 
     Raises
     ------
     DataError
-        Several comparisons of one kind in an experiment; a treatment of no model; a metric whose definition changed.
+        Several comparisons of one kind in an experiment; a treatment of no model; a metric whose
+        definition changed.
     DuplicateError
-        Two experiments with the same users in their control, or one with several treatments: their errors are not
-        independent. Keep one of them.
+        Two experiments with the same users in their control, or one with several treatments: their
+        errors are not independent. Keep one of them.
     OSError
         The folder does not exist.
 
@@ -114,18 +142,29 @@ def past_tests(folder: Any) -> pd.DataFrame:
 
 def existing_folder(folder: Any) -> Path:
     if not isinstance(folder, str | os.PathLike):
-        raise TypeError(f"folder is {kind_of(folder)}; expected the path of one that holds folders of results")
+        raise TypeError(
+            f"folder is {kind_of(folder)}; expected the path of one that holds folders of results"
+        )
     root = local_path(folder)
     if not root.is_dir():
-        raise FileNotFoundError(f"{folder} is no folder; expected one that holds folders of results")
+        raise FileNotFoundError(
+            f"{folder} is no folder; expected one that holds folders of results"
+        )
     return root
 
 
 def definitions_of(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return what each metric of a result means: its definition, and the options of the call that are not the usual."""
+    """Return what each metric of a result means: its definition, and the options of the call that
+    are not the usual."""
     options, usual = spec.get("options", {}), Options().spec()
-    said = [f"; {name}={options[name]}" for name in OF_MEANING if name in options and options[name] != usual[name]]
-    words = re.sub(r"[\d,]+ given", "given", "".join(said))  # the number of given users may change every night
+    said = [
+        f"; {name}={options[name]}"
+        for name in OF_MEANING
+        if name in options and options[name] != usual[name]
+    ]
+    words = re.sub(
+        r"[\d,]+ given", "given", "".join(said)
+    )  # the number of given users may change every night
     return {metric: one["definition"] + words for metric, one in spec.get("metrics", {}).items()}
 
 
@@ -134,21 +173,27 @@ def _record(path: Path) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8"))
         return {name: record[name] for name in ("command", "started", "seconds", "exit", "recdf")}
     except (ValueError, LookupError, TypeError) as error:
-        raise DataError(f"{path} is no record of a run of recdf ({error}); move it elsewhere") from error
+        raise DataError(
+            f"{path} is no record of a run of recdf ({error}); move it elsewhere"
+        ) from error
 
 
 def _words_of_decision(place: Path, command: str) -> str:
     """What a run decided, from the tables beside its record."""
     if command == "experiment" and (place / DECIDED).exists():
         found = pd.read_parquet(place / DECIDED)
-        return "; ".join(f"{a}: {b}" for a, b in zip(found["treatment"], found["decision"], strict=True))
+        return "; ".join(
+            f"{a}: {b}" for a, b in zip(found["treatment"], found["decision"], strict=True)
+        )
     if command == "gate" and (place / GATED).exists():
         counts = pd.read_parquet(place / GATED)["verdict"].value_counts()
         return ", ".join(f"{n} {word}" for word, n in counts.items())
     if command in ("compare", "experiment") and (place / COMPARED).exists():
         found = pd.read_parquet(place / COMPARED)
         new = "model" if "model" in found.columns else "treatment"
-        return "; ".join(f"{row[new]}: {row['metric']} {row['verdict']}" for row in found.to_dict("records"))
+        return "; ".join(
+            f"{row[new]}: {row['metric']} {row['verdict']}" for row in found.to_dict("records")
+        )
     return ""
 
 
@@ -163,27 +208,37 @@ def _comparisons(place: Path) -> Iterator[tuple[str, pd.DataFrame]]:
         for kind in KINDS_OF_COMPARISON:
             if kind in table.columns:
                 if kind in seen:
-                    raise DataError(f"{seen[kind]} and {path} both compare {kind}s; expected one in {place.name}")
+                    raise DataError(
+                        f"{seen[kind]} and {path} both compare {kind}s; expected one in "
+                        f"{place.name}"
+                    )
                 seen[kind] = path
                 table.attrs["folder"] = path.parent
                 yield kind, table
 
 
 def _test(name: str, models: pd.DataFrame, variants: pd.DataFrame) -> dict[str, Any]:
-    """One experiment: its treatment, the model that this was, and the differences of both tables."""
+    """One experiment: its treatment, the model that this was, and the differences of both
+    tables."""
     arms = variants[["control", "treatment"]].drop_duplicates()
     if len(arms) > 1:
         raise DuplicateError(
-            f"{name} has several treatments ({', '.join(map(str, arms['treatment']))}), which share the users of "
-            "their control; keep the one that was to be launched in a folder of its own", count=len(arms),
-        )  # fmt: skip
+            f"{name} has several treatments ({', '.join(map(str, arms['treatment']))}), which "
+            "share the users of "
+            "their control; keep the one that was to be launched in a folder of its own",
+            count=len(arms),
+        )
     pairs = models[["baseline", "model"]].drop_duplicates()
     treatment = arms["treatment"].iloc[0]
     if len(pairs) > 1:
-        pairs = pairs[(pairs["model"] == treatment) & (pairs["baseline"] == arms["control"].iloc[0])]
+        pairs = pairs[
+            (pairs["model"] == treatment) & (pairs["baseline"] == arms["control"].iloc[0])
+        ]
     if len(pairs) != 1:
-        raise DataError(f"{name}: no model was compared under the names of the variants ({treatment} against "
-                        f"{arms['control'].iloc[0]}); compare one pair of models, or name the models so")  # fmt: skip
+        raise DataError(
+            f"{name}: no model was compared under the names of the variants ({treatment} against "
+            f"{arms['control'].iloc[0]}); compare one pair of models, or name the models so"
+        )
     chosen = models.merge(pairs, on=["baseline", "model"])
     row = {"experiment": name, **pairs.iloc[0], **arms.iloc[0], "decision": _decided_on(variants)}
     for kind, table in (("offline", chosen), ("online", variants)):
@@ -202,8 +257,11 @@ def _same_definitions(table: pd.DataFrame, name: str, known: dict[str, tuple[str
     for metric, own in definitions_of(table.attrs.get("recdf", {})).items():
         before, where = known.setdefault(metric, (own, name))
         if before != own:
-            raise DataError(f"{metric} is {before} in {where} and {own} in {name}, so that its differences do not "
-                            "compare; evaluate one of them again")  # fmt: skip
+            raise DataError(
+                f"{metric} is {before} in {where} and {own} in {name}, so that its differences do "
+                "not "
+                "compare; evaluate one of them again"
+            )
 
 
 def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> None:
@@ -216,5 +274,8 @@ def _own_control(variants: pd.DataFrame, name: str, known: dict[str, str]) -> No
     for digest in own.iloc[:1]:
         other = known.setdefault(digest, name)
         if other != name:
-            raise DuplicateError(f"{other} and {name} have the same users in their control, so that their errors are "
-                                 "not independent; keep one of them")  # fmt: skip
+            raise DuplicateError(
+                f"{other} and {name} have the same users in their control, so that their errors "
+                "are "
+                "not independent; keep one of them"
+            )

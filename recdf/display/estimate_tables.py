@@ -1,7 +1,8 @@
-"""Tables around an experiment that are no comparison (A/A test, sample ratio, roles, plans), as one frame of estimates.
+"""Tables around an experiment that are no comparison (A/A test, sample ratio, roles, plans), as one
+frame of estimates.
 
-Contract: a table is known by its columns. `plot.forest` draws the frame and the report shows it, so that both have the
-numbers and the verdicts of the table.
+Contract: a table is known by its columns. `plot.forest` draws the frame and the report shows it, so
+that both have the numbers and the verdicts of the table.
 """
 
 from __future__ import annotations
@@ -22,17 +23,25 @@ __all__: list[str] = []
 EstimateRow = Mapping[Any, Any]
 # Look of a verdict that begins with neither "better" nor "worse".
 LOOKS = {
-    SAFE: "better", HARMED: "worse", "holds": "better", "rejects too often": "worse", "rejects too rarely": "worse",
-    "fits": "better", "predicts": "better", "predicts the opposite": "worse", "drifted": "worse",
+    SAFE: "better",
+    HARMED: "worse",
+    "holds": "better",
+    "rejects too often": "worse",
+    "rejects too rarely": "worse",
+    "fits": "better",
+    "predicts": "better",
+    "predicts the opposite": "worse",
+    "drifted": "worse",
     WITHHELD["sample_ratio"]: "worse",
-}  # fmt: skip
+}
 
 
 DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]
 
 
 class EstimateKind(NamedTuple):
-    """How a table is known, named and read: `read` makes a row of `metric` (the panel), `label`, `diff` and so on."""
+    """How a table is known, named and read: `read` makes a row of `metric` (the panel), `label`,
+    `diff` and so on."""
 
     columns: tuple[str, ...]
     title: str
@@ -45,31 +54,48 @@ def _of_splits(row: EstimateRow) -> dict[str, Any]:
     return {
         "metric": f"A/A splits rejected, {row['metric']}; recommended: {row['recommended']}",
         "label": "no cap" if pd.isna(row["cap"]) else f"cap={row['cap']:g}",
-        "diff": row["rejected"], "ci_low": row["rejected_low"], "ci_high": row["rejected_high"],
-        "allowed": row["alpha"], "percent": True, "from_zero": True, "verdict": row["verdict"],
-        "numbers": f"{number(row['rejected'], '.1%')} {interval(row['rejected_low'], row['rejected_high'], '.1%')}",
-    }  # fmt: skip
+        "diff": row["rejected"],
+        "ci_low": row["rejected_low"],
+        "ci_high": row["rejected_high"],
+        "allowed": row["alpha"],
+        "percent": True,
+        "from_zero": True,
+        "verdict": row["verdict"],
+        "numbers": f"{number(row['rejected'], '.1%')} "
+        f"{interval(row['rejected_low'], row['rejected_high'], '.1%')}",
+    }
 
 
 def _of_level(row: EstimateRow) -> dict[str, Any]:
     explains = ", explains the whole" if row["explains"] else ""
     return {
-        "metric": "Users of a variant, beside the plan", "label": f"{row['column']} = {row['level']}: {row['variant']}",
-        "diff": row["n_variant"] / row["n_expected"] - 1, "percent": True, "verdict": row["verdict"],
-        "numbers": f"{number(row['n_variant'], ',d')} users, planned {number(row['n_expected'], ',.0f')}; "
-                   f"p {p_value(row['p_adj'])}{explains}",
-    }  # fmt: skip
+        "metric": "Users of a variant, beside the plan",
+        "label": f"{row['column']} = {row['level']}: {row['variant']}",
+        "diff": row["n_variant"] / row["n_expected"] - 1,
+        "percent": True,
+        "verdict": row["verdict"],
+        "numbers": f"{number(row['n_variant'], ',d')} users, planned "
+        f"{number(row['n_expected'], ',.0f')}; "
+        f"p {p_value(row['p_adj'])}{explains}",
+    }
 
 
 def _of_role(row: EstimateRow) -> dict[str, Any]:
     allowed, relative = allowed_of(row)
-    numbers = f"{row['role']}: {' '.join(change_texts(row))}" + (f", margin {row['margin']}" if row["margin"] else "")
+    numbers = f"{row['role']}: {' '.join(change_texts(row))}" + (
+        f", margin {row['margin']}" if row["margin"] else ""
+    )
     return {
         "metric": "Change in per cent of the control" if relative else f"Change of {row['metric']}",
-        "label": f"{row['metric']}, {row['treatment']}", "diff": row["change"],
-        "ci_low": row["change_low"], "ci_high": row["change_high"], "allowed": allowed, "percent": relative,
-        "verdict": row["verdict"], "numbers": numbers,
-    }  # fmt: skip
+        "label": f"{row['metric']}, {row['treatment']}",
+        "diff": row["change"],
+        "ci_low": row["change_low"],
+        "ci_high": row["change_high"],
+        "allowed": allowed,
+        "percent": relative,
+        "verdict": row["verdict"],
+        "numbers": numbers,
+    }
 
 
 def _of_plan(row: EstimateRow) -> dict[str, Any]:
@@ -84,12 +110,25 @@ def _of_plan(row: EstimateRow) -> dict[str, Any]:
     numbers = f"{number(n, ',d')} {unit} {interval(row['n_low'], row['n_high'], ',.0f')}".rstrip()
     guards = not models and row["role"] == "guardrail"
     verb = "shows a loss below" if guards else "finds"
-    chance = f"; its margin with power {number(row['power'], '.0%')}" if guards and pd.isna(row["n_low"]) else ""
-    drawn = {"metric": f"{unit.capitalize()} that are needed{beside}", "diff": n, "ci_low": row["n_low"],
-             "ci_high": row["n_high"], "words": f"{number(n, ',d')} {unit}{days}"}  # fmt: skip
+    chance = (
+        f"; its margin with power {number(row['power'], '.0%')}"
+        if guards and pd.isna(row["n_low"])
+        else ""
+    )
+    drawn = {
+        "metric": f"{unit.capitalize()} that are needed{beside}",
+        "diff": n,
+        "ci_low": row["n_low"],
+        "ci_high": row["n_high"],
+        "words": f"{number(n, ',d')} {unit}{days}",
+    }
     if pd.isna(row["n_low"]):
-        drawn = {"metric": f"Smallest change that is found{beside}", "diff": row["mde_rel"], "percent": True,
-                 "words": found}  # fmt: skip
+        drawn = {
+            "metric": f"Smallest change that is found{beside}",
+            "diff": row["mde_rel"],
+            "percent": True,
+            "words": found,
+        }
     numbers += f"{days}; {verb} {found}{chance}"
     return {"label": label, "from_zero": True, "verdict": "", "numbers": numbers} | drawn
 
@@ -98,47 +137,80 @@ def _of_proxy(row: EstimateRow) -> dict[str, Any]:
     form = f".{digits_for(row['slope'], row['slope_low'], row['slope_high'])}f"
     slope = f"{number(row['slope'], form)} {interval(row['slope_low'], row['slope_high'], form)}".rstrip()
     return {
-        "metric": f"{row['online']} per unit of the offline metric", "label": row["offline"], "diff": row["slope"],
-        "ci_low": row["slope_low"], "ci_high": row["slope_high"], "verdict": row["verdict"],
-        "numbers": f"{slope}; {row['n_tests']} experiments, {number(row['called_right'], '.0%')} called right",
-    }  # fmt: skip
+        "metric": f"{row['online']} per unit of the offline metric",
+        "label": row["offline"],
+        "diff": row["slope"],
+        "ci_low": row["slope_low"],
+        "ci_high": row["slope_high"],
+        "verdict": row["verdict"],
+        "numbers": f"{slope}; {row['n_tests']} experiments, {number(row['called_right'], '.0%')} "
+        "called right",
+    }
 
 
 def _of_change(row: EstimateRow) -> dict[str, Any]:
-    what = [str(row[name]) for name in row if name not in CHANGE_COLUMNS and row[name] not in ("", None)]
+    what = [
+        str(row[name]) for name in row if name not in CHANGE_COLUMNS and row[name] not in ("", None)
+    ]
     if pd.isna(row["diff"]):
         numbers = f"{number(row['level'], '.4g')} in {row['n_runs']} runs"
     else:
-        numbers = f"{number(row['before'], '.4g')} to {number(row['after'], '.4g')} from {row['changed']:%Y-%m-%d}"
-    return {"metric": "Changes of level", "label": ", ".join(what), "diff": row["diff"], "verdict": row["verdict"],
-            "numbers": numbers}  # fmt: skip
+        numbers = (
+            f"{number(row['before'], '.4g')} to {number(row['after'], '.4g')} from "
+            f"{row['changed']:%Y-%m-%d}"
+        )
+    return {
+        "metric": "Changes of level",
+        "label": ", ".join(what),
+        "diff": row["diff"],
+        "verdict": row["verdict"],
+        "numbers": numbers,
+    }
 
 
 _PLAN = "a line is the 95 % interval of a number of users or lists"
 ESTIMATE_KINDS = (
     EstimateKind(
-        ("rejected", "recommended", "cap"), "A/A test", _of_splits, "share of splits",
-        "99 % intervals; upright line: the level of the test; filled: holds (blue) or does not hold (orange)",
+        ("rejected", "recommended", "cap"),
+        "A/A test",
+        _of_splits,
+        "share of splits",
+        "99 % intervals; upright line: the level of the test; filled: holds (blue) or does not "
+        "hold (orange)",
     ),
     EstimateKind(
-        ("column", "level", "n_expected", "p_without"), "Sample ratio by level", _of_level, "users more than planned",
-        "the variant of each level that is farthest from its plan; filled: fits (blue) or does not fit (orange)",
+        ("column", "level", "n_expected", "p_without"),
+        "Sample ratio by level",
+        _of_level,
+        "users more than planned",
+        "the variant of each level that is farthest from its plan; filled: fits (blue) or does not "
+        "fit (orange)",
     ),
     EstimateKind(
-        ("role", "margin", "change", "change_low"), "Roles", _of_role, "change, zero in the middle",
-        "bounds of a guardrail are one-sided; upright line: the margin; filled: shown (blue: good, orange: bad)",
+        ("role", "margin", "change", "change_low"),
+        "Roles",
+        _of_role,
+        "change, zero in the middle",
+        "bounds of a guardrail are one-sided; upright line: the margin; filled: shown (blue: good, "
+        "orange: bad)",
     ),
     EstimateKind(
-        ("offline", "slope", "naive_slope"), "Which offline metric predicts", _of_proxy, "slope of the true effects",
+        ("offline", "slope", "naive_slope"),
+        "Which offline metric predicts",
+        _of_proxy,
+        "slope of the true effects",
         "intervals over the experiments; filled: predicts (blue) or predicts the opposite (orange)",
     ),
     EstimateKind(
-        ("changed", "found", "e_value"), "Changes of level", _of_change, "difference of level",
+        ("changed", "found", "e_value"),
+        "Changes of level",
+        _of_change,
+        "difference of level",
         "one row per change, or per series without one; filled: better (blue) or worse (orange)",
     ),
     EstimateKind(("mde_abs", "n_low", "design_effect", "role"), "Plan", _of_plan, "", _PLAN),
     EstimateKind(("mde_abs", "n_low", "design_effect", "n_lists"), "Plan", _of_plan, "", _PLAN),
-)  # fmt: skip
+)
 
 
 def kind_of_estimates(table: Any) -> EstimateKind | None:

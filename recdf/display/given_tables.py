@@ -1,7 +1,9 @@
-"""What pictures and the report read from a result: one row per model and metric, or one column per model.
+"""What pictures and the report read from a result: one row per model and metric, or one column per
+model.
 
-Contract: a function here takes an evaluation or one of its tables and returns a plain frame in fixed columns. The
-`by` columns of an evaluation become one text column, `model`, so that nothing behind this door asks how many there are.
+Contract: a function here takes an evaluation or one of its tables and returns a plain frame in
+fixed columns. The `by` columns of an evaluation become one text column, `model`, so that nothing
+behind this door asks how many there are.
 """
 
 from __future__ import annotations
@@ -35,24 +37,50 @@ SUMMARY_VALUES = ("metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined
 
 
 class ModelValues(NamedTuple):
-    """The values of one metric for every model: one number per list, NaN where the metric is undefined."""
+    """The values of one metric for every model: one number per list, NaN where the metric is
+    undefined."""
 
     metric: str
     by_model: dict[str, FloatArray]
 
 
-# Columns of the tables that recdf makes which hold numbers; a file that was made or changed elsewhere may hold text.
+# Columns of the tables that recdf makes which hold numbers; a file that was made or changed
+# elsewhere may hold text.
 NUMBER_COLUMNS = {
-    "count", "share", "diff", "rel_diff", "ci_low", "ci_high", "p_adj", "value", "confidence", "n_users", "n_control",
-    "n_treatment", "wins", "change", "change_low", "change_high", "mean_baseline", "mean_candidate", "alpha", "ties",
-    "losses", "n_assigned", "expected_share", "missing_rate", "srm_p", "missing_p",
-}  # fmt: skip
+    "count",
+    "share",
+    "diff",
+    "rel_diff",
+    "ci_low",
+    "ci_high",
+    "p_adj",
+    "value",
+    "confidence",
+    "n_users",
+    "n_control",
+    "n_treatment",
+    "wins",
+    "change",
+    "change_low",
+    "change_high",
+    "mean_baseline",
+    "mean_candidate",
+    "alpha",
+    "ties",
+    "losses",
+    "n_assigned",
+    "expected_share",
+    "missing_rate",
+    "srm_p",
+    "missing_p",
+}
 
 
 def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFrame:
     """Return the frame if it has these columns, and numbers where recdf writes numbers.
 
-    The error names the first column that is missing, or holds no numbers, and where the table should come from.
+    The error names the first column that is missing, or holds no numbers, and where the table
+    should come from.
     """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"{role} is {kind_of(frame)}; expected {source}")
@@ -60,11 +88,18 @@ def need(frame: Any, role: str, names: Iterable[str], source: str) -> pd.DataFra
         if name not in frame.columns:
             have = ", ".join(map(repr, frame.columns))
             raise ColumnError(
-                f"{role} has no column {name!r}; it has {have}; expected {source}{closest(name, frame.columns)}"
+                f"{role} has no column {name!r}; it has {have}; expected "
+                f"{source}{closest(name, frame.columns)}"
             )
     for name in frame.columns:
-        if name in NUMBER_COLUMNS and not pd.api.types.is_numeric_dtype(frame[name].dtype) and len(frame):
-            raise DataError(f"{role}[{name!r}] is {frame[name].dtype}; expected numbers: pass {source}")
+        if (
+            name in NUMBER_COLUMNS
+            and not pd.api.types.is_numeric_dtype(frame[name].dtype)
+            and len(frame)
+        ):
+            raise DataError(
+                f"{role}[{name!r}] is {frame[name].dtype}; expected numbers: pass {source}"
+            )
     return frame
 
 
@@ -91,8 +126,13 @@ def labels(frame: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """Return the text of the `by` values of every row, several columns joined by a dot."""
     if not by:
         return [ONLY] * len(frame)
-    parts = [frame[name].astype(object).where(frame[name].notna(), "(null)").map(str).tolist() for name in by]
-    return parts[0] if len(parts) == 1 else [JOINED_BY.join(row) for row in zip(*parts, strict=True)]
+    parts = [
+        frame[name].astype(object).where(frame[name].notna(), "(null)").map(str).tolist()
+        for name in by
+    ]
+    return (
+        parts[0] if len(parts) == 1 else [JOINED_BY.join(row) for row in zip(*parts, strict=True)]
+    )
 
 
 def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
@@ -101,9 +141,14 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
         return {ONLY: np.arange(len(frame))}
     starts = _starts(frame, by)
     names = labels(frame.take(starts), by) if len(starts) <= MANY_RUNS else []
-    if names and len(set(names)) == len(names):  # the rows of each value stand together, as evaluate leaves them
+    if names and len(set(names)) == len(
+        names
+    ):  # the rows of each value stand together, as evaluate leaves them
         ends = [*starts[1:], len(frame)]
-        return {name: np.arange(first, end) for name, first, end in zip(names, starts, ends, strict=True)}
+        return {
+            name: np.arange(first, end)
+            for name, first, end in zip(names, starts, ends, strict=True)
+        }
     codes = frame.groupby(list(by), sort=False, dropna=False, observed=True).ngroup().to_numpy()
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(codes.max(initial=-1) + 1))
@@ -112,20 +157,25 @@ def rows_by(frame: pd.DataFrame, by: Sequence[str]) -> dict[str, npt.NDArray[np.
 
 
 def _starts(frame: pd.DataFrame, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the first row of each run of rows with equal `by` values; a null is unequal to everything."""
+    """Return the first row of each run of rows with equal `by` values; a null is unequal to
+    everything."""
     changes = np.zeros(len(frame), dtype=bool)
     changes[:1] = True
     for name in by:
         column = frame[name]
-        values = column.array.codes if isinstance(column.dtype, pd.CategoricalDtype) else column.array
+        values = (
+            column.array.codes if isinstance(column.dtype, pd.CategoricalDtype) else column.array
+        )
         changes[1:] |= np.asarray(pd.Series(values[1:] != values[:-1]).fillna(True), dtype=bool)
     return np.flatnonzero(changes)
 
 
 def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) -> Evaluation:
-    """Return the result with intervals that hold where a unit has several lists; its spec then has `unit_col`.
+    """Return the result with intervals that hold where a unit has several lists; its spec then has
+    `unit_col`.
 
-    The unit is `user_id`, or else the first column of the list key, unless the caller names another.
+    The unit is `user_id`, or else the first column of the list key, unless the caller names
+    another.
     """
     key, by, per_user = list(result.spec["user_col"]), list(result.spec["by"]), result.per_user
     units = [unit_col] if isinstance(unit_col, str) else list(unit_col or unit_of(key))
@@ -141,15 +191,27 @@ def with_units(result: Evaluation, unit_col: str | Sequence[str] | None = None) 
     spec["unit_col"] = units
     plain = need(per_user, "per_user", units, "the column of unit_col=").copy(deep=False)
     plain.attrs = {"recdf": spec}
-    own = summarize(plain, by, metrics=names, unit_col=units, weight_col=spec.get("weight"),
-                    confidence=spec.get("confidence", CONFIDENCE))  # fmt: skip
+    own = summarize(
+        plain,
+        by,
+        metrics=names,
+        unit_col=units,
+        weight_col=spec.get("weight"),
+        confidence=spec.get("confidence", CONFIDENCE),
+    )
     return Evaluation(per_user, _restated(result, own, ["se", "ci_low", "ci_high"]), spec)
 
 
 def _restated(result: Evaluation, own: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Return the summary with some columns of `own` in the rows of metrics over all lists."""
-    summary, keys, spec = result.summary.copy(deep=False), [*result.spec["by"], "metric", "k"], result.spec
-    found = summary[keys].merge(own[[*keys, *columns]], on=keys, how="left", validate="m:1", indicator="_found")
+    summary, keys, spec = (
+        result.summary.copy(deep=False),
+        [*result.spec["by"], "metric", "k"],
+        result.spec,
+    )
+    found = summary[keys].merge(
+        own[[*keys, *columns]], on=keys, how="left", validate="m:1", indicator="_found"
+    )
     whole = summary[spec["item_by"]].isna().to_numpy() if "item_by" in spec else True
     whole &= found["_found"].eq("both").to_numpy()
     for name in columns:
@@ -158,22 +220,32 @@ def _restated(result: Evaluation, own: pd.DataFrame, columns: list[str]) -> pd.D
 
 
 def with_stat(result: Evaluation, stat: Stat) -> Evaluation:
-    """Return the result with another statistic of the lists than their mean in the summary, named in its spec."""
+    """Return the result with another statistic of the lists than their mean in the summary, named
+    in its spec."""
     own = summarize(result, stat=stat, unit_col=result.spec.get("unit_col"))
     words = {"gmean": "geometric mean", "min": "minimum", "max": "maximum"}
-    spec = dict(result.spec) | {"stat": words.get(stat, stat) if isinstance(stat, str) else f"quantile {stat:g}"}
-    return Evaluation(result.per_user, _restated(result, own, ["value", "se", "ci_low", "ci_high"]), spec)
+    spec = dict(result.spec) | {
+        "stat": words.get(stat, stat) if isinstance(stat, str) else f"quantile {stat:g}"
+    }
+    return Evaluation(
+        result.per_user, _restated(result, own, ["value", "se", "ci_low", "ci_high"]), spec
+    )
 
 
 def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
-    """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`, interval, counts.
+    """Return the summary as `model`, `column` (such as ndcg@10), `better`, `metric`, `k`, `value`,
+    interval, counts.
 
-    `apart` is a column of `by` that tells no models apart, such as a week; its values are in a column `x` then.
-    `better` is "larger", "smaller" or an empty text. Rows of single item groups (`item_by=`) are left out: they are
-    another population.
+    `apart` is a column of `by` that tells no models apart, such as a week; its values are in a
+    column `x` then. `better` is "larger", "smaller" or an empty text. Rows of single item groups
+    (`item_by=`) are left out: they are another population.
     """
     if isinstance(result, Evaluation):
-        frame, by, item_by = with_units(result).summary, list(result.spec["by"]), result.spec.get("item_by")
+        frame, by, item_by = (
+            with_units(result).summary,
+            list(result.spec["by"]),
+            result.spec.get("item_by"),
+        )
         if item_by is not None:
             frame = frame[frame[item_by].isna()]
     else:
@@ -193,13 +265,16 @@ def summary_of(result: Any, apart: str | None = None) -> pd.DataFrame:
 def _directions(result: Any, columns: Sequence[str]) -> list[str]:
     """Return the direction of every column.
 
-    It is that of the metric's definition, since a name of the caller's own says nothing; without one, that of the name.
+    It is that of the metric's definition, since a name of the caller's own says nothing; without
+    one, that of the name.
     """
     known = result.spec["metrics"] if isinstance(result, Evaluation) else {}
     found = {}
     for column in dict.fromkeys(columns):
         own = known.get(column, {})
-        found[column] = better_of(own.get("name", column)) or better_of(own.get("definition", column)) or ""
+        found[column] = (
+            better_of(own.get("name", column)) or better_of(own.get("definition", column)) or ""
+        )
     return [found[column] for column in columns]
 
 
@@ -209,17 +284,23 @@ def direction_word(result: Any, column: str) -> str:
 
 
 def column_names(summary: pd.DataFrame, result: Any = None) -> list[str]:
-    """Return the name of the per-user column of every row: `ndcg@10`, `mae` where k is ignored, or an own name."""
+    """Return the name of the per-user column of every row: `ndcg@10`, `mae` where k is ignored, or
+    an own name."""
     spec = result.spec["metrics"] if isinstance(result, Evaluation) else {}
     known = {(found["name"], found["k"]): column for column, found in spec.items()}
     pairs = [
         (str(metric), None if pd.isna(k) else int(k))
         for metric, k in zip(summary["metric"].tolist(), summary["k"].tolist(), strict=True)
     ]
-    return [known.get(pair) or (pair[0] if pair[1] is None else f"{pair[0]}@{pair[1]}") for pair in pairs]
+    return [
+        known.get(pair) or (pair[0] if pair[1] is None else f"{pair[0]}@{pair[1]}")
+        for pair in pairs
+    ]
 
 
-def model_values(result: Any, metric: str, model_col: str | Sequence[str] | None = None) -> ModelValues:
+def model_values(
+    result: Any, metric: str, model_col: str | Sequence[str] | None = None
+) -> ModelValues:
     """Return the per-list values of one metric for every model."""
     if isinstance(result, Evaluation):
         per_user, by = result.per_user, list(result.spec["by"])
@@ -227,15 +308,27 @@ def model_values(result: Any, metric: str, model_col: str | Sequence[str] | None
         per_user, by = result, []
     if model_col is not None:
         by = [model_col] if isinstance(model_col, str) else list(model_col)
-    need(per_user, "per_user", [*by, metric], "an Evaluation or its per_user, and a metric column of it")
+    need(
+        per_user,
+        "per_user",
+        [*by, metric],
+        "an Evaluation or its per_user, and a metric column of it",
+    )
     values = per_user[metric].to_numpy(dtype=np.float64, na_value=np.nan)
-    return ModelValues(metric, {label: values[rows] for label, rows in rows_by(per_user, by).items()})
+    return ModelValues(
+        metric, {label: values[rows] for label, rows in rows_by(per_user, by).items()}
+    )
 
 
 def confidence_of(comparison: pd.DataFrame) -> float | None:
-    """Return the confidence of a comparison, from its column where it has it; None where that is not one number."""
+    """Return the confidence of a comparison, from its column where it has it; None where that is
+    not one number."""
     known = comparison.attrs.get("recdf_comparison", {}).get("confidence")
-    found = comparison["confidence"].unique().tolist() if "confidence" in comparison.columns else [known]
+    found = (
+        comparison["confidence"].unique().tolist()
+        if "confidence" in comparison.columns
+        else [known]
+    )
     return found[0] if len(found) == 1 else None
 
 
@@ -243,12 +336,16 @@ def check_model(argument: str, wanted: Any, models: Sequence[str]) -> str:
     """Return the label of a model that a caller named, or raise an error that lists the models."""
     text = JOINED_BY.join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
     if text not in models:
-        raise OptionError(f"⟦{argument}={wanted!r}⟧ is not a model; models are {list(models)}{closest(text, models)}")
+        raise OptionError(
+            f"⟦{argument}={wanted!r}⟧ is not a model; models are "
+            f"{list(models)}{closest(text, models)}"
+        )
     return text
 
 
 def interval_percent(result: Any) -> str:
-    """Return the confidence of the intervals of a result for a caption, such as '95 % intervals'."""
+    """Return the confidence of the intervals of a result for a caption, such as '95 %
+    intervals'."""
     known = isinstance(result, Evaluation)
     return f"{100 * result.spec.get('confidence', 0.95):g} % intervals" if known else "intervals"
 

@@ -1,7 +1,8 @@
 """One result from few labels of people and many cheap ones, for the leaderboard and the report.
 
-Contract: its rows are the lists of the cheap result, with the values of people in the columns of the metrics, null
-where nobody judged, and the cheap ones beside them, which `compare_models` knows. Means and intervals are of both.
+Contract: its rows are the lists of the cheap result, with the values of people in the columns of
+the metrics, null where nobody judged, and the cheap ones beside them, which `compare_models` knows.
+Means and intervals are of both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import pandas as pd
 from ..errors import OptionError, kind_of
 from ..evaluation.mean_tables import unit_codes
 from ..evaluation.result import Evaluation
-from ..experiments.compare.cheap_labels import JUDGED, join_labels, label_sentences, labelled_row, labelled_values
+from ..experiments.compare.cheap_labels import (
+    JUDGED,
+    join_labels,
+    label_sentences,
+    labelled_row,
+    labelled_values,
+)
 from ..experiments.decide.verdict import PAIR_WARNINGS
 from .given_tables import column_names, labels
 from .pairs import model_rows
@@ -29,13 +36,18 @@ RESTATED = ["value", "se", "ci_low", "ci_high", "n", "n_undefined"]
 def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     """Return the result of both; `people` has its units already."""
     if not isinstance(cheap, Evaluation):
-        raise TypeError(f"cheap is {kind_of(cheap)}; expected an Evaluation, as rd.evaluate returns")
+        raise TypeError(
+            f"cheap is {kind_of(cheap)}; expected an Evaluation, as rd.evaluate returns"
+        )
     for name in ("user_col", "by", "weight"):
         if (own := people.spec.get(name)) != (other := cheap.spec.get(name)):
             raise OptionError(f"result and cheap differ in {name}: {own} and {other}")
     by, metrics, known = list(cheap.spec["by"]), people.spec["metrics"], cheap.spec["metrics"]
     if unlike := [name for name in metrics if metrics[name] != known.get(name)]:
-        raise OptionError(f"result and cheap differ in metrics: cheap lacks {unlike}, or defines them in another way")
+        raise OptionError(
+            f"result and cheap differ in metrics: cheap lacks {unlike}, or defines them in another "
+            "way"
+        )
     names = [name for name in metrics if name in people.per_user.columns]
     keys = [*by, *cheap.spec["user_col"]]
     rows = join_labels(people.per_user, cheap.per_user, names, keys, "result")
@@ -45,7 +57,9 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     same = [*by, "metric", "k", *([cheap.spec["item_by"]] if "item_by" in cheap.spec else [])]
     summary = people.summary[same].merge(cheap.summary, on=same)  # in the order of `people`
     spec = {**cheap.spec, "metrics": metrics, "labels of people": people.spec}
-    spec |= {name: people.spec[name] for name in ("unit_col", "repeated_units") if name in people.spec}
+    spec |= {
+        name: people.spec[name] for name in ("unit_col", "repeated_units") if name in people.spec
+    }
     found = Evaluation(rows, summary.assign(std=np.nan), spec)
     places, models = model_rows(found), labels(summary, by)
     whole = summary[spec["item_by"]].isna() if "item_by" in spec else [True] * len(summary)
@@ -57,21 +71,37 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     numbers["what"] = [f"{column} of {model}" if by else column for _, model, column in at]
     first = numbers[[column == names[0] for *_, column in at]]
     said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))
-    doubts = [text for word, text in PAIR_WARNINGS.items() if numbers["warning"].str.contains(word).any()]
-    spec[LABELS] = [*said, *(f"{text[0].upper()}{text[1:]}.".replace("verdict", "interval") for text in doubts)]
+    doubts = [
+        text for word, text in PAIR_WARNINGS.items() if numbers["warning"].str.contains(word).any()
+    ]
+    spec[LABELS] = [
+        *said,
+        *(f"{text[0].upper()}{text[1:]}.".replace("verdict", "interval") for text in doubts),
+    ]
     return found
 
 
 def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -> pd.DataFrame:
-    """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it has no interval."""
+    """Return the numbers of each mean, which is a column and the rows of some lists; in doubt it
+    has no interval."""
     spec, found = result.spec, []
     for column, at in means:
         own = result.per_user.take(at)
         y, f = labelled_values(own, column)
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
         unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
-        row = labelled_row(y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95))
+        row = labelled_row(
+            y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95)
+        )
         n_undefined = int(np.isnan(f).sum())
         doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["warning"] else {}
-        found.append({**row, "value": row["mean"], "n": len(f) - n_undefined, "n_undefined": n_undefined, **doubtful})
+        found.append(
+            {
+                **row,
+                "value": row["mean"],
+                "n": len(f) - n_undefined,
+                "n_undefined": n_undefined,
+                **doubtful,
+            }
+        )
     return pd.DataFrame(found)

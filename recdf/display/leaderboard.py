@@ -1,4 +1,5 @@
-"""`leaderboard`: models by metrics with intervals, directions and tests, for a notebook or a paper."""
+"""`leaderboard`: models by metrics with intervals, directions and tests, for a notebook or a
+paper."""
 
 from __future__ import annotations
 
@@ -42,7 +43,18 @@ __all__ = ["Leaderboard", "leaderboard"]
 
 HEAD_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
 LEADERBOARD_KEYS = ["segment", "group", "model", "metric"]
-TIDY = [*LEADERBOARD_KEYS, "better", "value", "ci_low", "ci_high", "half_width", "n", "n_undefined", "place", "marks"]
+TIDY = [
+    *LEADERBOARD_KEYS,
+    "better",
+    "value",
+    "ci_low",
+    "ci_high",
+    "half_width",
+    "n",
+    "n_undefined",
+    "place",
+    "marks",
+]
 # How each form marks the best and the second best value.
 MARK_WEIGHTS = {
     "html": "The best value of a metric is bold, the second best is underlined.",
@@ -52,7 +64,8 @@ MARK_WEIGHTS = {
 # Comparisons by (segment, group); all lists are (EVERYONE, "").
 Compared = dict[tuple[str, str], pd.DataFrame]
 FLOORS_NOTE = (
-    "Chance is a random order of the catalogue, popularity the most popular items of train less the seen ones, and the "
+    "Chance is a random order of the catalogue, popularity the most popular items of train less "
+    "the seen ones, and the "
     "ceiling of a model the best order of the items in its lists."
 )
 CUT = 60  # rows that a notebook or a terminal shows
@@ -65,16 +78,17 @@ class Leaderboard:
     Attributes
     ----------
     frame : DataFrame
-        One row per model and metric (and segment): `segment`, `group`, `model`, `metric`, `better`, `value`, `ci_low`,
-        `ci_high`, `half_width`, `n`, `n_undefined`, `place` (1 for the best, null without a direction, or where models
-        have values for different lists), `marks`.
+        One row per model and metric (and segment): `segment`, `group`, `model`, `metric`, `better`,
+        `value`, `ci_low`, `ci_high`, `half_width`, `n`, `n_undefined`, `place` (1 for the best,
+        null without a direction, or where models have values for different lists), `marks`.
     notes : tuple of str
         What the marks, weights and intervals mean, one sentence each.
     digits : int
         Decimals of the values.
     comparisons : DataFrame
-        The tests behind the marks: the columns of `rd.compare_models`, such as `diff`, `p_value`, `p_adj`, `wins`,
-        `ties` and `losses`, after `segment` and `group`. It has no rows if no test was made.
+        The tests behind the marks: the columns of `rd.compare_models`, such as `diff`, `p_value`,
+        `p_adj`, `wins`, `ties` and `losses`, after `segment` and `group`. It has no rows if no test
+        was made.
     """
 
     frame: pd.DataFrame
@@ -84,12 +98,15 @@ class Leaderboard:
 
     def to_markdown(self) -> str:
         """Return a Markdown table with its notes below."""
-        return to_markdown(*self.head_and_cells()) + "\n\n" + "\n".join(
-            f"* {markdown_text(note)}" for note in self._notes("markdown")
+        return (
+            to_markdown(*self.head_and_cells())
+            + "\n\n"
+            + "\n".join(f"* {markdown_text(note)}" for note in self._notes("markdown"))
         )
 
     def to_latex(self, *, caption: str | None = None, label: str | None = None) -> str:
-        r"""Return a LaTeX tabular with the rules of booktabs, inside a `table` if a caption or label is given.
+        r"""Return a LaTeX tabular with the rules of booktabs, inside a `table` if a caption or
+        label is given.
 
         Parameters
         ----------
@@ -99,8 +116,8 @@ class Leaderboard:
         Returns
         -------
         str
-            Needs `\usepackage{booktabs}`. The notes stand below it in small type. Names in scripts other than Latin
-            need XeLaTeX or LuaLaTeX with a font that has them.
+            Needs `\usepackage{booktabs}`. The notes stand below it in small type. Names in scripts
+            other than Latin need XeLaTeX or LuaLaTeX with a font that has them.
         """
         table = to_latex(*self.head_and_cells(), booktabs=True)
         notes = rf"\par\smallskip{{\footnotesize {' '.join(map(latex_text, self.notes))}\par}}"
@@ -119,9 +136,14 @@ class Leaderboard:
         head, body, align = self.head_and_cells()
         notes = list(self.notes)
         if rows is not None and len(body) > rows:
-            notes.append(f"{len(body) - rows:,} more rows are not shown; .frame and .to_html() have all of them.")
+            notes.append(
+                f"{len(body) - rows:,} more rows are not shown; .frame and .to_html() have all of "
+                "them."
+            )
             body = body[:rows]
-        return to_html(head, body, align) + "".join(f"<p><small>{html_text(note)}</small></p>" for note in notes)
+        return to_html(head, body, align) + "".join(
+            f"<p><small>{html_text(note)}</small></p>" for note in notes
+        )
 
     def head_and_cells(self) -> tuple[list[str], list[list[Cell]], list[Align]]:
         """Return the names of the columns, the rows of cells and the side of every column."""
@@ -129,23 +151,48 @@ class Leaderboard:
         frame = frame.assign(n_differs=n_differs(frame))
         metrics = frame.drop_duplicates("metric")
         head = [*(["segment"] if in_parts else []), "model"]
-        head += [name + HEAD_ARROWS[better] for name, better in zip(metrics["metric"], metrics["better"], strict=True)]
-        letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False)) if self._by_letter() else {}
-        tested = set(frame.loc[frame["half_width"].notna(), "model"])  # levels have no interval and no letter
+        head += [
+            name + HEAD_ARROWS[better]
+            for name, better in zip(metrics["metric"], metrics["better"], strict=True)
+        ]
+        letters = (
+            dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False))
+            if self._by_letter()
+            else {}
+        )
+        tested = set(
+            frame.loc[frame["half_width"].notna(), "model"]
+        )  # levels have no interval and no letter
         body = []
-        for (segment, group, model), rows in frame.groupby(["segment", "group", "model"], sort=False):
-            first = [Cell("all lists" if segment == EVERYONE else f"{segment} = {group}")] if in_parts else []
+        for (segment, group, model), rows in frame.groupby(
+            ["segment", "group", "model"], sort=False
+        ):
+            first = (
+                [Cell("all lists" if segment == EVERYONE else f"{segment} = {group}")]
+                if in_parts
+                else []
+            )
             own = rows.set_index("metric").reindex(metrics["metric"])
             cells = [self._cell(row) for row in own.itertuples()]
-            body.append([*first, Cell(str(model), mark=letters.get(model, "") if model in tested else ""), *cells])
+            body.append(
+                [
+                    *first,
+                    Cell(str(model), mark=letters.get(model, "") if model in tested else ""),
+                    *cells,
+                ]
+            )
         sides: list[Align] = ["left"] * (len(head) - len(metrics))
         return head, body, [*sides, *(["right"] * len(metrics))]  # type: ignore[list-item] # of the literal "right"
 
     def _cell(self, row: Any) -> Cell:
-        n = [f"n = {int(row.n):,}"] if row.n_differs == 1 else []  # it is null for a metric that a segment lacks
+        n = (
+            [f"n = {int(row.n):,}"] if row.n_differs == 1 else []
+        )  # it is null for a metric that a segment lacks
         if pd.isna(row.value):
             return Cell(NULL, small="".join(n))
-        small = ", ".join([*([] if pd.isna(row.half_width) else [f"± {row.half_width:.{self.digits}f}"]), *n])
+        small = ", ".join(
+            [*([] if pd.isna(row.half_width) else [f"± {row.half_width:.{self.digits}f}"]), *n]
+        )
         place = 0 if pd.isna(row.place) else int(row.place)
         return Cell(number(row.value, f".{self.digits}f"), place == 1, place == 2, row.marks, small)
 
@@ -160,62 +207,86 @@ class Leaderboard:
 
     def __str__(self) -> str:
         head, body, align = self.head_and_cells()
-        more = [] if len(body) <= CUT else [f"... and {len(body) - CUT:,} more rows; .frame has all of them"]
+        more = (
+            []
+            if len(body) <= CUT
+            else [f"... and {len(body) - CUT:,} more rows; .frame has all of them"]
+        )
         # A terminal has neither bold nor underline: the best value has a star.
-        starred = [[cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row] for row in body[:CUT]]
-        return "\n".join([to_text(head, starred, align), *more, "", *map(visible, self._notes("text"))])
+        starred = [
+            [cell._replace(text=f"*{cell.text}") if cell.bold else cell for cell in row]
+            for row in body[:CUT]
+        ]
+        return "\n".join(
+            [to_text(head, starred, align), *more, "", *map(visible, self._notes("text"))]
+        )
 
     __repr__ = __str__
 
 
 def leaderboard(
-    result: Evaluation, *, baseline: Any = None, k: int | None = None, metrics: str | Sequence[str] | None = None,
-    correction: Correction | None = "holm", segments: pd.DataFrame | None = None, digits: int = 3,
-    unit_col: str | Sequence[str] | None = None, floors: pd.DataFrame | bool | None = None, stat: Stat = "mean",
+    result: Evaluation,
+    *,
+    baseline: Any = None,
+    k: int | None = None,
+    metrics: str | Sequence[str] | None = None,
+    correction: Correction | None = "holm",
+    segments: pd.DataFrame | None = None,
+    digits: int = 3,
+    unit_col: str | Sequence[str] | None = None,
+    floors: pd.DataFrame | bool | None = None,
+    stat: Stat = "mean",
     cheap: Evaluation | None = None,
-) -> Leaderboard:  # fmt: skip
-    """Make a table of models by metrics: values with intervals, the best and second, and which differences hold.
+) -> Leaderboard:
+    """Make a table of models by metrics: values with intervals, the best and second, and which
+    differences hold.
 
     Parameters
     ----------
     result : Evaluation
         An evaluation of one model or several (`by=`).
     baseline : label, optional
-        The model that the others are compared with: "+" is better than the baseline, "−" is worse. Default: every pair
-        is compared, and the letters behind a value name the models that it is better than.
+        The model that the others are compared with: "+" is better than the baseline, "−" is worse.
+        Default: every pair is compared, and the letters behind a value name the models that it is
+        better than.
     k : int, optional
         Show the metrics at this cut-off, and those without one. Default: all.
     metrics : str or list of str, optional
-        Names such as "ndcg" or "ndcg@10", in the order of the columns. Default: all metrics of the result. The first
-        one decides the order of the models, the best first.
+        Names such as "ndcg" or "ndcg@10", in the order of the columns. Default: all metrics of the
+        result. The first one decides the order of the models, the best first.
     correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"} or None, default "holm"
-        Adjustment of the p-values over all tests of the table. None makes no tests and needs no SciPy.
+        Adjustment of the p-values over all tests of the table. None makes no tests and needs no
+        SciPy.
     segments : DataFrame, optional
-        One row per user: the list key (or some of its columns) and one column or more of segments. The table then has
-        rows for all lists and for every value of every segment; all their tests are one family.
+        One row per user: the list key (or some of its columns) and one column or more of segments.
+        The table then has rows for all lists and for every value of every segment; all their tests
+        are one family.
     digits : int, default 3
         Decimals of the values.
     unit_col : str or list of str, optional
-        Columns that name who is independent of whom, for intervals and tests. Default: `user_id`, or else
-        the first of the list key.
+        Columns that name who is independent of whom, for intervals and tests. Default: `user_id`,
+        or else the first of the list key.
     floors : DataFrame, optional
-        What `rd.audit` returned, or its table `floors`, of the same recommendations: chance, popularity and the ceiling
-        of each model become rows below the models. They have no place and no tests. A result holds no frames, so that
-        True is an error that names the call of `rd.audit` to pass.
+        What `rd.audit` returned, or its table `floors`, of the same recommendations: chance,
+        popularity and the ceiling of each model become rows below the models. They have no place
+        and no tests. A result holds no frames, so that True is an error that names the call of
+        `rd.audit` to pass.
     stat : {"mean", "sum", "median", "min", "max", "gmean"} or float, default "mean"
-        What the values are of the lists, as in `rd.summarize`; a number between 0 and 1 is a quantile. Tests are of
-        means, so that any other has none and no marks, and neither segments nor floors.
+        What the values are of the lists, as in `rd.summarize`; a number between 0 and 1 is a
+        quantile. Tests are of means, so that any other has none and no marks, and neither segments
+        nor floors.
     cheap : Evaluation, optional
-        The same models on more lists under cheap labels, where people judged those of `result`, a random sample of
-        them. Means, intervals and tests are then those of `rd.prediction_powered`, and metrics that are one number for
-        all lists are those of `cheap`. Where fewer than 30 lists have labels of people, or these are no random sample,
-        there is no interval and no mark.
+        The same models on more lists under cheap labels, where people judged those of `result`, a
+        random sample of them. Means, intervals and tests are then those of `rd.prediction_powered`,
+        and metrics that are one number for all lists are those of `cheap`. Where fewer than 30
+        lists have labels of people, or these are no random sample, there is no interval and no
+        mark.
 
     Returns
     -------
     Leaderboard
-        Shows itself in a notebook and a terminal; `.to_markdown()`, `.to_latex()`, `.to_html()`, the numbers in
-        `.frame`, and the tests behind the marks in `.comparisons`.
+        Shows itself in a notebook and a terminal; `.to_markdown()`, `.to_latex()`, `.to_html()`,
+        the numbers in `.frame`, and the tests behind the marks in `.comparisons`.
 
     Raises
     ------
@@ -226,9 +297,9 @@ def leaderboard(
 
     Notes
     -----
-    Tests are those of `rd.compare_models`: paired t tests on the lists that both models have a value for. Metrics of
-    exposure are one number for all lists; they have no interval and no test. Metrics without a direction have neither
-    a best value nor marks.
+    Tests are those of `rd.compare_models`: paired t tests on the lists that both models have a
+    value for. Metrics of exposure are one number for all lists; they have no interval and no test.
+    Metrics without a direction have neither a best value nor marks.
 
     Examples
     --------
@@ -243,7 +314,9 @@ def leaderboard(
     2  popularity    ndcg@10        0.139       0.012      2
     """
     if not isinstance(result, Evaluation):
-        raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
+        raise TypeError(
+            f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns"
+        )
     check_value("correction", correction, Correction | None)
     check_value("digits", digits, NATURAL)
     STAT_OF_MODELS.check("stat", stat)
@@ -252,20 +325,29 @@ def leaderboard(
         result = with_both_labels(result, cheap)
     if stat != "mean":
         if cheap is not None:
-            raise OptionError(f"⟦cheap=⟧ and ⟦stat={stat!r}⟧ exclude each other: both labels tell means alone")
+            raise OptionError(
+                f"⟦cheap=⟧ and ⟦stat={stat!r}⟧ exclude each other: both labels tell means alone"
+            )
         if segments is not None or isinstance(floors, pd.DataFrame):
             what = "floors" if segments is None else "segments"
-            raise OptionError(f"⟦{what}=⟧ have means, not ⟦stat={stat!r}⟧; ⟦rd.summarize⟧ takes ⟦+stat=⟧ and ⟦+by=⟧")
+            raise OptionError(
+                f"⟦{what}=⟧ have means, not ⟦stat={stat!r}⟧; ⟦rd.summarize⟧ takes ⟦+stat=⟧ and "
+                "⟦+by=⟧"
+            )
         result, correction = with_stat(result, stat), None
     table = summary_of(result)
     columns = columns_of(table, metrics, k)
     models = list(dict.fromkeys(table["model"]))
     base = None if baseline is None else check_model("baseline", baseline, models)
     groups = {} if segments is None else segment_groups(result, segments)
-    tested = [name for name in columns if name in result.per_user.columns and direction_word(result, name)]
+    tested = [
+        name for name in columns if name in result.per_user.columns and direction_word(result, name)
+    ]
     compared: Compared = {}
     if correction is not None and tested and len(models) > 1:
-        compared = _compared_models(result, tested, base, correction, _stacked_groups(result, groups))
+        compared = _compared_models(
+            result, tested, base, correction, _stacked_groups(result, groups)
+        )
     frame = values_frame(result, table, columns, groups)
     tests = _stacked_tables(compared)
     tests.attrs["recdf_comparison"] = {"correction": correction}
@@ -273,13 +355,23 @@ def leaderboard(
     if floors is None or floors is False:
         return board
     rows = floor_rows(board.frame, floors)
-    return replace(board, frame=pd.concat([board.frame, rows], ignore_index=True), notes=(*board.notes, FLOORS_NOTE))
+    return replace(
+        board,
+        frame=pd.concat([board.frame, rows], ignore_index=True),
+        notes=(*board.notes, FLOORS_NOTE),
+    )
 
 
 def board_of(
-    result: Evaluation, frame: pd.DataFrame, baseline: str | None, compared: Compared, tests: pd.DataFrame, digits: int
+    result: Evaluation,
+    frame: pd.DataFrame,
+    baseline: str | None,
+    compared: Compared,
+    tests: pd.DataFrame,
+    digits: int,
 ) -> Leaderboard:
-    """Return the leaderboard of some values, with the marks of comparisons and the notes that follow from both."""
+    """Return the leaderboard of some values, with the marks of comparisons and the notes that
+    follow from both."""
     frame["marks"] = marks(frame, baseline, compared)
     said = notes(result, frame, baseline, tests) + cautions(result, tests)
     return Leaderboard(frame[TIDY], said, digits, tests)
@@ -301,7 +393,8 @@ def _stacked_tables(compared: Compared) -> pd.DataFrame:
 
 
 def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list[str]:
-    """Return the mark of every row: letters of the models that it is better than, or + and − against the baseline."""
+    """Return the mark of every row: letters of the models that it is better than, or + and −
+    against the baseline."""
     found: dict[tuple[str, str, str, str], str] = {}
     letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False))
     for (segment, group), table in compared.items():
@@ -310,15 +403,21 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
             if not row.reject or sign not in ("better", "worse") or BUT in str(row.verdict):
                 continue
             if baseline is not None:
-                found[segment, group, str(row.model), str(row.metric)] = "+" if sign == "better" else "−"
+                found[segment, group, str(row.model), str(row.metric)] = (
+                    "+" if sign == "better" else "−"
+                )
                 continue
-            winner, loser = (row.model, row.baseline) if sign == "better" else (row.baseline, row.model)
+            winner, loser = (
+                (row.model, row.baseline) if sign == "better" else (row.baseline, row.model)
+            )
             place = (segment, group, str(winner), str(row.metric))
             found[place] = "".join(sorted(found.get(place, "") + letters.get(str(loser), "")))
     return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
 
 
-def _stacked_groups(result: Evaluation, groups: dict[str, SegmentGroups]) -> dict[tuple[str, str], np.ndarray]:
+def _stacked_groups(
+    result: Evaluation, groups: dict[str, SegmentGroups]
+) -> dict[tuple[str, str], np.ndarray]:
     """Return the rows of `per_user` of every (segment, group); all lists come first."""
     found = {(EVERYONE, ""): np.arange(len(result.per_user))}
     for segment, of_segment in groups.items():
@@ -327,9 +426,12 @@ def _stacked_groups(result: Evaluation, groups: dict[str, SegmentGroups]) -> dic
 
 
 def _compared_models(
-    result: Evaluation, tested: list[str], baseline: str | None, correction: Correction,
+    result: Evaluation,
+    tested: list[str],
+    baseline: str | None,
+    correction: Correction,
     within: dict[tuple[str, str], np.ndarray],
-) -> Compared:  # fmt: skip
+) -> Compared:
     """Compare models within every (segment, group); all tests are corrected as one family."""
     if len(within) == 1:
         return {(EVERYONE, ""): compare(result, tested, baseline=baseline, correction=correction)}
@@ -339,7 +441,8 @@ def _compared_models(
 
 
 def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
-    """Return sentences that say what the intervals rest on, and where the tests are not to be trusted."""
+    """Return sentences that say what the intervals rest on, and where the tests are not to be
+    trusted."""
     found = []
     if "repeated_units" in result.spec:
         found.append(f"± takes all lists for independent: {PAIR_WARNINGS['repeated_units']}.")
@@ -352,30 +455,57 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
         return tuple(found)
     withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
     whole = tests[tests["segment"] == EVERYONE] if "segment" in tests.columns else tests
-    found += [text for row in whole.to_dict("records") if BUT in row["verdict"] and (text := sentence_of_both(row))]
+    found += [
+        text
+        for row in whole.to_dict("records")
+        if BUT in row["verdict"] and (text := sentence_of_both(row))
+    ]
     if len(withheld):
-        why = ", ".join(f"{n} {str(text).removeprefix('check: ')}" for text, n in withheld.value_counts().items())
+        why = ", ".join(
+            f"{n} {str(text).removeprefix('check: ')}"
+            for text, n in withheld.value_counts().items()
+        )
         of_all = f"{len(withheld)} of {len(tests)} comparisons"
         found.append(f"Where a verdict is withheld there is no mark, in {of_all} ({why}).")
     return (*found, *warning_sentences(tests))
 
 
-def notes(result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame) -> tuple[str, ...]:
-    """Return sentences that say what the table shows, each only where the table has what it speaks of."""
+def notes(
+    result: Evaluation, frame: pd.DataFrame, baseline: str | None, tests: pd.DataFrame
+) -> tuple[str, ...]:
+    """Return sentences that say what the table shows, each only where the table has what it speaks
+    of."""
     level = f"{100 * result.spec.get('confidence', 0.95):g} %"
     mean = result.spec.get("stat", "mean")
-    said = [] if mean == "mean" else [f"Values are the {mean} over lists, not means; no difference is tested."]
+    said = (
+        []
+        if mean == "mean"
+        else [f"Values are the {mean} over lists, not means; no difference is tested."]
+    )
     mean = f"weighted {mean}" if "weight" in result.spec else mean
     said += result.spec.get(LABELS, [])
     directed, placed = frame["better"] != "", frame["place"].notna()
-    said += [f"± is half of the {level} interval of the {mean}."] if frame["half_width"].notna().any() else []
+    said += (
+        [f"± is half of the {level} interval of the {mean}."]
+        if frame["half_width"].notna().any()
+        else []
+    )
     said += ["Arrows say whether higher or lower values are better."] if directed.any() else []
     said += [MARK_WEIGHTS["html"]] if placed.any() else []
     apart = frame.loc[directed & ~placed & frame["value"].notna(), "metric"].unique().tolist()
     if apart and frame["model"].nunique() > 1:
-        said.append(f"Models have values of {', '.join(apart)} for different lists, so that none is marked as best.")
+        said.append(
+            f"Models have values of {', '.join(apart)} for different lists, so that none is marked "
+            "as best."
+        )
     if len(tests):
-        how = f"paired t tests, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values {adjustment(tests).words}"
+        how = (
+            f"paired t tests, p ≤ {1 - tests['confidence'].iloc[0]:.2g}, p-values "
+            f"{adjustment(tests).words}"
+        )
         marks = "A letter behind a value names a model that it is better than"
-        said.append(f"{marks if baseline is None else f'+ is better and − is worse than {baseline}'} ({how}).")
+        said.append(
+            f"{marks if baseline is None else f'+ is better and − is worse than {baseline}'} "
+            f"({how})."
+        )
     return tuple(said)

@@ -1,7 +1,8 @@
 """Comparisons of the models of a result, for the leaderboard and the report.
 
-Contract: the tests of one call are one family. Where all models were evaluated on the same lists in the same order,
-lists are paired by their place, so that their ids need not be coded again. Otherwise they are paired by their keys.
+Contract: the tests of one call are one family. Where all models were evaluated on the same lists in
+the same order, lists are paired by their place, so that their ids need not be coded again.
+Otherwise they are paired by their keys.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ MODEL, LIST, WEIGHT, UNIT = "model", "list", "weight of list", "unit of list"
 
 
 def model_rows(result: Evaluation) -> dict[str, np.ndarray]:
-    """Return the rows of `per_user` of every model, by its label, in the order of first appearance."""
+    """Return the rows of `per_user` of every model, by its label, in the order of first
+    appearance."""
     return rows_by(result.per_user, list(result.spec["by"]))
 
 
 class Places(NamedTuple):
-    """One integer per row of `per_user`, the same for the same list of every model, and the first row of each list."""
+    """One integer per row of `per_user`, the same for the same list of every model, and the first
+    row of each list."""
 
     of_row: np.ndarray
     first_row: np.ndarray
@@ -49,18 +52,28 @@ def list_places(result: Evaluation, rows: Mapping[str, np.ndarray]) -> Places:
             for own in rows.values():
                 places[own] = np.arange(len(own))
             return Places(places, next(iter(rows.values())))
-    groups = keys.groupby(list(keys.columns), sort=False, dropna=False, observed=True).ngroup().to_numpy()
+    groups = (
+        keys.groupby(list(keys.columns), sort=False, dropna=False, observed=True)
+        .ngroup()
+        .to_numpy()
+    )
     return Places(groups, np.unique(groups, return_index=True)[1])
 
 
 def compare(
-    result: Evaluation, columns: Sequence[str], *, baseline: str | None, correction: Correction,
+    result: Evaluation,
+    columns: Sequence[str],
+    *,
+    baseline: str | None,
+    correction: Correction,
     within: Mapping[Any, np.ndarray] | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Compare models on their common lists, all pairs or each with a baseline, over all lists or within groups.
+) -> pd.DataFrame:
+    """Compare models on their common lists, all pairs or each with a baseline, over all lists or
+    within groups.
 
-    `within` holds the rows of `per_user` of every group, and a row may be in several; the tests of all groups are one
-    family. Returns the columns of `compare_models`, with `group` before them where groups are given.
+    `within` holds the rows of `per_user` of every group, and a row may be in several; the tests of
+    all groups are one family. Returns the columns of `compare_models`, with `group` before them
+    where groups are given.
     """
     rows = model_rows(result)
     if len(rows) < 2:
@@ -70,9 +83,12 @@ def compare(
     for code, own in enumerate(rows.values()):
         codes[own] = code
     columns = list(columns)
-    # Integers stand for models and lists: coding millions of labels again would take longer than the tests.
+    # Integers stand for models and lists: coding millions of labels again would take longer than
+    # the tests.
     named = [*columns, JUDGED, *(cheap_column(name) for name in columns)]
-    values = {name: result.per_user[name].array for name in named if name in result.per_user.columns}
+    values = {
+        name: result.per_user[name].array for name in named if name in result.per_user.columns
+    }
     labelled = {MODEL: codes, LIST: list_places(result, rows).of_row, **values}
     if "n_pred" in result.per_user.columns:
         labelled["n_pred"] = result.per_user["n_pred"].array
@@ -94,17 +110,31 @@ def compare(
 
 
 def _compare_codes(
-    result: Evaluation, frame: pd.DataFrame, columns: list[str], baseline: int | None, correction: Correction,
-    models: Sequence[str], by: str | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Make paired t tests of models that stand as codes, tell the direction of each metric, and name the models."""
+    result: Evaluation,
+    frame: pd.DataFrame,
+    columns: list[str],
+    baseline: int | None,
+    correction: Correction,
+    models: Sequence[str],
+    by: str | None = None,
+) -> pd.DataFrame:
+    """Make paired t tests of models that stand as codes, tell the direction of each metric, and
+    name the models."""
     better = {name: direction_word(result, name) for name in columns}
     table = compare_models(
-        frame, columns, baseline=baseline, user_col=LIST, model_col=MODEL, missing="drop", correction=correction, by=by,
-        weight_col=WEIGHT if WEIGHT in frame.columns else None, unit_col=UNIT if UNIT in frame.columns else None,
+        frame,
+        columns,
+        baseline=baseline,
+        user_col=LIST,
+        model_col=MODEL,
+        missing="drop",
+        correction=correction,
+        by=by,
+        weight_col=WEIGHT if WEIGHT in frame.columns else None,
+        unit_col=UNIT if UNIT in frame.columns else None,
         smaller_is_better=[name for name in columns if better[name] == "smaller"],
         larger_is_better=[name for name in columns if better[name] == "larger"],
-    )  # fmt: skip
+    )
     if "repeated_units" in result.spec:
         table["warning"] = ("repeated_units; " + table["warning"]).str.removesuffix("; ")
     for column in ("baseline", "model"):

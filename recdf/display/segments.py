@@ -1,4 +1,5 @@
-"""Groups of lists, such as the segments of users: read once per list, and kept as one code per row of a result."""
+"""Groups of lists, such as the segments of users: read once per list, and kept as one code per row
+of a result."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ GROUP = "recdf: group"  # a column beside those of a summary
 
 
 class SegmentGroups(NamedTuple):
-    """The groups of one column of segments: their names, and a code for every row of `per_user`, −1 for no group."""
+    """The groups of one column of segments: their names, and a code for every row of `per_user`, −1
+    for no group."""
 
     names: list[str]
     codes: np.ndarray
@@ -44,28 +46,40 @@ def segment_groups(result: Evaluation, segments: pd.DataFrame) -> dict[str, Segm
         codes, values = pd.factorize(joined[name])
         # Numbers of 16 bits are sorted many times faster than longer ones.
         codes = codes.astype(np.int16 if len(values) <= np.iinfo(np.int16).max else np.int64)
-        found[str(name)] = SegmentGroups(labels(pd.DataFrame({GROUP: values}), [GROUP]), codes[places.of_row])
+        found[str(name)] = SegmentGroups(
+            labels(pd.DataFrame({GROUP: values}), [GROUP]), codes[places.of_row]
+        )
     return found
 
 
-def group_means(result: Evaluation, groups: SegmentGroups, columns: list[str], segment: str) -> pd.DataFrame:
+def group_means(
+    result: Evaluation, groups: SegmentGroups, columns: list[str], segment: str
+) -> pd.DataFrame:
     """Return means of every model within every group, in the columns of the leaderboard."""
-    values = {name: result.per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns}
+    values = {
+        name: result.per_user[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in columns
+    }
     codes, parts = groups.codes, []
     weight = None
     if "weight" in result.spec:
         weight = result.per_user[result.spec["weight"]].to_numpy(np.float64)
-    units = unit_codes(result.per_user, result.spec["unit_col"]) if "unit_col" in result.spec else None
+    units = (
+        unit_codes(result.per_user, result.spec["unit_col"]) if "unit_col" in result.spec else None
+    )
     for model, own in model_rows(result).items():
         kept = own[codes[own] >= 0]
         of_lists = None if weight is None else weight[kept]
-        moments = GroupMoments.of((values[name][kept] for name in columns), codes[kept], len(groups.names), of_lists)
+        moments = GroupMoments.of(
+            (values[name][kept] for name in columns), codes[kept], len(groups.names), of_lists
+        )
         if units is not None:
             of_columns = (values[name][kept] for name in columns)
             moments = clustered(of_columns, codes[kept], units[kept], moments, of_lists)[0]
         present = np.flatnonzero(moments.rows)
         names = pd.DataFrame({GROUP: [groups.names[g] for g in present]})
-        table = mean_table(names, columns, moments.take(present), {}, result.spec.get("confidence", 0.95))
+        table = mean_table(
+            names, columns, moments.take(present), {}, result.spec.get("confidence", 0.95)
+        )
         table = table.assign(model=model, column=columns * len(present))
         if LABELS in result.spec:
             of_group = [own[codes[own] == g] for g in present]

@@ -1,7 +1,8 @@
-"""Columns of `pred` that are carried into the per-user table: the time of a visit, the variant, the device.
+"""Columns of `pred` that are carried into the per-user table: the time of a visit, the variant, the
+device.
 
-Contract: a carried column has one value per list, in the dtype that it has in `pred`, and is null for a list that
-`pred` does not have. It is a label and not a metric, so it stands before `n_true`.
+Contract: a carried column has one value per list, in the dtype that it has in `pred`, and is null
+for a list that `pred` does not have. It is a label and not a metric, so it stands before `n_true`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from ..metrics.call import CarryRule
 from ..metrics.compute import label_frame
 
 
-def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, CarryRule]) -> dict[str, pd.Series]:
+def carried_columns(
+    matched: Matched, pred: pd.DataFrame, rules: Mapping[str, CarryRule]
+) -> dict[str, pd.Series]:
     """Return each carried column with one value per list, reduced by its rule."""
     if not rules:
         return {}
@@ -45,17 +48,21 @@ def carried_columns(matched: Matched, pred: pd.DataFrame, rules: Mapping[str, Ca
 
 
 def check_carried(values: pd.Series, rule: CarryRule) -> None:
-    """Raise if the dtype of a column tells that its values cannot be compared, as the rule asks for."""
+    """Raise if the dtype of a column tells that its values cannot be compared, as the rule asks
+    for."""
     values, where = _as_pandas(values.head(0)), f"pred[{values.name!r}]"
     if rule == "constant":
         label_codes(values, where)
     elif rule in ("min", "max") and is_nested(values.dtype):
         what = f"{where} is {values.dtype}"
-        raise DataError(f'carry[{values.name!r}]={rule!r}: {what}, which has no order; take "first" or "last"')
+        raise DataError(
+            f'carry[{values.name!r}]={rule!r}: {what}, which has no order; take "first" or "last"'
+        )
 
 
 def _as_pandas(values: pd.Series) -> pd.Series:
-    """Return periods, UUIDs and other types that Arrow only stores in the dtype that pandas has for them."""
+    """Return periods, UUIDs and other types that Arrow only stores in the dtype that pandas has for
+    them."""
     kind = values.dtype.pyarrow_dtype if isinstance(values.dtype, pd.ArrowDtype) else None
     if not isinstance(kind, pa.BaseExtensionType):
         return values
@@ -63,8 +70,11 @@ def _as_pandas(values: pd.Series) -> pd.Series:
     return natural.iloc[:, 0]
 
 
-def _reduced(values: pd.Series, rule: CarryRule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray) -> pd.Series:
-    """Reduce a column to one value for each list of `pred`; "first" is the value at the best rank."""
+def _reduced(
+    values: pd.Series, rule: CarryRule, rows: np.ndarray, heads: np.ndarray, length: np.ndarray
+) -> pd.Series:
+    """Reduce a column to one value for each list of `pred`; "first" is the value at the best
+    rank."""
     if rule in ("constant", "first", "last"):
         chosen = rows[heads + length - 1] if rule == "last" else rows[heads]
         return values.take(chosen).reset_index(drop=True)
@@ -72,16 +82,21 @@ def _reduced(values: pd.Series, rule: CarryRule, rows: np.ndarray, heads: np.nda
     try:
         reduced: Any = of_row.min() if rule == "min" else of_row.max()
     except TypeError as error:
-        raise DataError(f"carry[{values.name!r}]={rule!r}: pred[{values.name!r}] has no order ({error})") from error
+        raise DataError(
+            f"carry[{values.name!r}]={rule!r}: pred[{values.name!r}] has no order ({error})"
+        ) from error
     of_list: pd.Series = reduced.reset_index(drop=True)
     return of_list
 
 
 def nullable(values: pd.Series) -> pd.Series:
-    """Convert integers and bools to the pandas dtypes that have a null; other dtypes have one already."""
+    """Convert integers and bools to the pandas dtypes that have a null; other dtypes have one
+    already."""
     dtype = values.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":
-        nullable: Any = "boolean" if dtype.kind == "b" else dtype.name.replace("u", "U").replace("int", "Int")
+        nullable: Any = (
+            "boolean" if dtype.kind == "b" else dtype.name.replace("u", "U").replace("int", "Int")
+        )
         return values.astype(nullable)
     return values
 
@@ -99,9 +114,13 @@ def _refuse_changes(
     at = np.searchsorted(heads, np.flatnonzero(change), side="right") - 1
     lists = distinct(at)
     label = label_frame(matched).iloc[[known[lists[0]]]].to_dict("records")[0]
-    here = values.take(rows[heads[lists[0]] : heads[lists[0]] + int(matched.n_pred[known[lists[0]]])])
+    here = values.take(
+        rows[heads[lists[0]] : heads[lists[0]] + int(matched.n_pred[known[lists[0]]])]
+    )
     some = ", ".join(map(repr, here.drop_duplicates().head(3).tolist()))
     raise DataError(
-        f"pred[{values.name!r}] is not constant within {len(lists):,} lists; {label} has {some}. Carry one of its "
-        f'values, e.g. ⟦+carry=⟧{{{values.name!r}: "first"}} (or "last", "min", "max"), or make it part of the list key'
+        f"pred[{values.name!r}] is not constant within {len(lists):,} lists; {label} has {some}. "
+        "Carry one of its "
+        f'values, e.g. ⟦+carry=⟧{{{values.name!r}: "first"}} (or "last", "min", "max"), or make it '
+        "part of the list key"
     )

@@ -1,8 +1,10 @@
-"""Columns of a result in parquet: every dtype is the same after reading, or is refused before anything is written.
+"""Columns of a result in parquet: every dtype is the same after reading, or is refused before
+anything is written.
 
-Parquet has fewer types than pandas. The file stores values in the nearest type that every reader knows. The metadata
-describes what pandas needs to restore the dtype of a column. The categories of categorical columns, of which there may
-be as many as users, are stored beside the table as an Arrow stream.
+Parquet has fewer types than pandas. The file stores values in the nearest type that every reader
+knows. The metadata describes what pandas needs to restore the dtype of a column. The categories of
+categorical columns, of which there may be as many as users, are stored beside the table as an Arrow
+stream.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class DescribedDtype(TypedDict):
     ordered: NotRequired[bool]
 
 
-# ------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------
+# writing
 
 
 def to_table(frame: pd.DataFrame) -> pa.Table:
@@ -53,7 +56,9 @@ def _values_to_arrow(column: pd.Series, name: str) -> Any:
     dtype = column.dtype
     if isinstance(dtype, pd.SparseDtype):
         return _column_to_arrow(column.astype(dtype.subtype), name, dtype)
-    if isinstance(dtype, pd.CategoricalDtype) and not pd.api.types.is_string_dtype(dtype.categories.dtype):
+    if isinstance(dtype, pd.CategoricalDtype) and not pd.api.types.is_string_dtype(
+        dtype.categories.dtype
+    ):
         # Parquet keeps only dictionaries of strings.
         codes = column.cat.codes.to_numpy()
         values = _column_to_arrow(pd.Series(dtype.categories), name, dtype)
@@ -62,14 +67,20 @@ def _values_to_arrow(column: pd.Series, name: str) -> Any:
 
 
 def _for_pandas(frame: pd.DataFrame) -> dict[bytes, bytes] | None:
-    """Return the metadata from which `pandas.read_parquet` restores its own dtypes, such as Int64."""
+    """Return the metadata from which `pandas.read_parquet` restores its own dtypes, such as
+    Int64."""
     columns = {}
     for name in frame.columns:
         empty = frame[name].head(0)
         try:
             pd.api.types.pandas_dtype(str(empty.dtype))
             pa.Array.from_pandas(empty)
-        except (TypeError, ValueError, NotImplementedError, pa.ArrowException):  # pandas could not read this back
+        except (
+            TypeError,
+            ValueError,
+            NotImplementedError,
+            pa.ArrowException,
+        ):  # pandas could not read this back
             empty = empty.astype(object)
         columns[name] = empty
     return dict(pa.Schema.from_pandas(pd.DataFrame(columns), preserve_index=False).metadata)
@@ -83,16 +94,21 @@ def _column_to_arrow(column: pd.Series, name: str, dtype: Any) -> Any:
 
 
 def categories_of(frame: pd.DataFrame) -> bytes:
-    """Return the categories of all categorical columns in their order, as an Arrow stream; empty if there are none."""
+    """Return the categories of all categorical columns in their order, as an Arrow stream; empty if
+    there are none."""
     found = {}
     for name in frame.columns:
         if isinstance(frame[name].dtype, pd.CategoricalDtype):
             values = pd.Series(frame[name].cat.categories)
             if pd.api.types.infer_dtype(values) == "decimal":
-                values = values.astype(str)  # parquet gives all Decimals of a column the same number of digits
+                values = values.astype(
+                    str
+                )  # parquet gives all Decimals of a column the same number of digits
             array = _column_to_arrow(values, name, frame[name].dtype)
             # One list, so that columns of different lengths fit into one table.
-            found[name] = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
+            found[name] = pa.LargeListArray.from_arrays(
+                pa.array([0, len(array)], pa.int64()), array
+            )
     return to_stream(pa.table(found)) if found else b""
 
 
@@ -112,10 +128,13 @@ def read_categories(stream: bytes) -> dict[str, pa.Array]:
     return {name: table[name].combine_chunks().flatten() for name in table.column_names}
 
 
-def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, DescribedDtype], categories: bytes) -> None:
+def refuse_lossy(
+    frame: pd.DataFrame, table: pa.Table, described: dict[str, DescribedDtype], categories: bytes
+) -> None:
     """Raise DataError unless parquet returns the labels of each column unchanged.
 
-    For numbers and strings it always does. The distinct values of any other column are written to memory and read back.
+    For numbers and strings it always does. The distinct values of any other column are written to
+    memory and read back.
     """
     import pyarrow.parquet as pq  # costs import time that only reading and writing need
 
@@ -136,7 +155,11 @@ def refuse_lossy(frame: pd.DataFrame, table: pa.Table, described: dict[str, Desc
             raise _refused(name, column.dtype, " ".join(str(error).split())) from None
         distinct = column[first].reset_index(drop=True)
         if again.dtype != distinct.dtype or not again.equals(distinct):
-            examples = f"{distinct.iloc[0]!r} would come back as {again.iloc[0]!r}" if len(again) else "no rows"
+            examples = (
+                f"{distinct.iloc[0]!r} would come back as {again.iloc[0]!r}"
+                if len(again)
+                else "no rows"
+            )
             raise _refused(name, column.dtype, examples)
 
 
@@ -151,7 +174,8 @@ def _always_returns(column: pd.Series) -> bool:
 
 def _refused(name: str, dtype: Any, why: str) -> DataError:
     return DataError(
-        f"column {name!r} ({dtype}) cannot be stored in parquet without change: {why}; convert it before evaluating, "
+        f"column {name!r} ({dtype}) cannot be stored in parquet without change: {why}; convert it "
+        "before evaluating, "
         "e.g. ⟦with .astype(str)⟧"
     )
 
@@ -167,30 +191,45 @@ def describe(column: pd.Series) -> DescribedDtype:
         return {"kind": "string", "name": str(dtype), "storage": dtype.storage, "nan": nan}
     if isinstance(dtype, pd.ArrowDtype):
         schema = pa.schema([("values", dtype.pyarrow_dtype)])
-        return {"kind": "arrow", "name": str(dtype), "arrow": base64.b64encode(schema.serialize()).decode()}
+        return {
+            "kind": "arrow",
+            "name": str(dtype),
+            "arrow": base64.b64encode(schema.serialize()).decode(),
+        }
     return {"kind": "plain", "name": str(dtype)}
 
 
-# ------------------------------------------------------------------------------------------- reading
+# -------------------------------------------------------------------------------------------
+# reading
 
 
 def restore(column: Any, described: DescribedDtype, categories: Any = None) -> pd.Series:
-    """Restore the dtype of a column read from parquet (an Arrow array); a categorical one needs its `categories`."""
+    """Restore the dtype of a column read from parquet (an Arrow array); a categorical one needs its
+    `categories`."""
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if described["kind"] == "category":
         return _restore_category(column, described, categories)
     if described["kind"] == "arrow":
         kind = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["arrow"]))).field(0).type
-        return pd.Series(pd.arrays.ArrowExtensionArray(column if column.type == kind else column.cast(kind)))
+        return pd.Series(
+            pd.arrays.ArrowExtensionArray(column if column.type == kind else column.cast(kind))
+        )
     values: pd.Series = without_dictionary(column).to_pandas()
     dtype: Any = described["name"]
-    if described["kind"] == "string":  # where the installed pandas has none for strings with NaN, they are objects
-        dtype = ("str" if HAS_STR else "object") if described["nan"] else pd.StringDtype(described["storage"])
+    if (
+        described["kind"] == "string"
+    ):  # where the installed pandas has none for strings with NaN, they are objects
+        dtype = (
+            ("str" if HAS_STR else "object")
+            if described["nan"]
+            else pd.StringDtype(described["storage"])
+        )
     return values.astype(dtype)
 
 
 def _restore_category(column: pa.ChunkedArray, described: DescribedDtype, packed: Any) -> pd.Series:
-    """Restore a categorical column by looking up its values, since parquet keeps the values but not the codes."""
+    """Restore a categorical column by looking up its values, since parquet keeps the values but not
+    the codes."""
     values = without_dictionary(column)
     categories = restore(packed, described["of"])
     if pa.types.is_decimal(values.type):
@@ -213,10 +252,13 @@ def without_dictionary(column: Any) -> Any:
         return column
     if isinstance(column, pa.Array):
         return column.dictionary_decode()
-    return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
+    return pa.chunked_array(
+        [chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type
+    )
 
 
 def know_extension_types() -> None:
-    """Make pandas register the Arrow types of its periods and intervals, which it does when it first writes one."""
+    """Make pandas register the Arrow types of its periods and intervals, which it does when it
+    first writes one."""
     pa.array(pd.period_range("2000", periods=1, freq="D").array)
     pa.array(pd.interval_range(0, 1).array)

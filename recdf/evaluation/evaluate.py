@@ -1,8 +1,7 @@
 """`evaluate`: from two frames and the names of metrics to an `Evaluation` with two tidy tables.
 
-Files and engines take the same arguments beside frames, metrics and k. The signature and the docstring of each of
-these functions follow from the records of the side tables and of
-the options.
+Files and engines take the same arguments beside frames, metrics and k. The signature and the
+docstring of each of these functions follow from the records of the side tables and of the options.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from .result import Evaluation
 
 
 class EvaluateArguments(CallArguments, SideTableArguments, total=False):
-    """Side tables, `item_by`, `carry` and the shared options as keyword arguments. Side tables may be engine frames."""
+    """Side tables, `item_by`, `carry` and the shared options as keyword arguments. Side tables may
+    be engine frames."""
 
     item_by: str | None
     carry: Carry
@@ -51,15 +51,26 @@ carry : str, list of str or mapping, optional
 EngineFunction = TypeVar("EngineFunction", bound=Callable[..., Any])
 
 
-def takes_evaluate_arguments(function: EngineFunction, engine: str = "", **texts: str) -> EngineFunction:
-    """Show the arguments in the signature and the docstring of a function that takes them as `**arguments`.
+def takes_evaluate_arguments(
+    function: EngineFunction, engine: str = "", **texts: str
+) -> EngineFunction:
+    """Show the arguments in the signature and the docstring of a function that takes them as
+    `**arguments`.
 
-    `engine` is the name of an engine, whose frames may be side tables too. `texts` replace further words in braces.
+    `engine` is the name of an engine, whose frames may be side tables too. `texts` replace further
+    words in braces.
     """
     signature, by_name = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    hints: dict[str, Any] = {**dict.fromkeys(SIDE_TABLES, "Any"), "item_by": "str | None", "carry": "Carry"}
-    more = [inspect.Parameter(name, by_name, default=None, annotation=hint) for name, hint in hints.items()]
+    hints: dict[str, Any] = {
+        **dict.fromkeys(SIDE_TABLES, "Any"),
+        "item_by": "str | None",
+        "carry": "Carry",
+    }
+    more = [
+        inspect.Parameter(name, by_name, default=None, annotation=hint)
+        for name, hint in hints.items()
+    ]
     function = through_the_door(function)
     function.__signature__ = signature.replace(parameters=[*own, *more, *parameters()])  # type: ignore[attr-defined]
     frame = f"DataFrame (of pandas or {engine})" if engine else "DataFrame"
@@ -67,7 +78,12 @@ def takes_evaluate_arguments(function: EngineFunction, engine: str = "", **texts
         f"{name} : {one.kind.replace('DataFrame', frame)}, optional\n    {one.meaning}\n"
         for name, one in SIDE_TABLES.items()
     )
-    words = {"metrics": METRIC_ARGUMENTS, "side_tables": sides + OTHER_ARGUMENTS, "options": DESCRIPTION, **texts}
+    words = {
+        "metrics": METRIC_ARGUMENTS,
+        "side_tables": sides + OTHER_ARGUMENTS,
+        "options": DESCRIPTION,
+        **texts,
+    }
     text = inspect.getdoc(function) or ""
     for word, meaning in words.items():
         text = text.replace(f"{{{word}}}", meaning)
@@ -82,15 +98,19 @@ def call_of(function: Callable[..., Any], metrics: Any, k: Any, arguments: Any, 
 
 @takes_evaluate_arguments
 def evaluate(
-    true: Any, pred: Any, metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int] = 10, **arguments: Unpack[EvaluateArguments],
-) -> Evaluation:  # fmt: skip
+    true: Any,
+    pred: Any,
+    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int] = 10,
+    **arguments: Unpack[EvaluateArguments],
+) -> Evaluation:
     """Evaluate recommendations: one row per list and one row per metric.
 
     Parameters
     ----------
     true : DataFrame, mapping or Arrow stream
-        One row per (list key, item) that is relevant or judged. It may be None if no metric needs it.
+        One row per (list key, item) that is relevant or judged. It may be None if no metric needs
+        it.
     pred : DataFrame, mapping or Arrow stream
         One row per (list key, item) that was recommended, with a score, a rank, or in row order.
     {metrics}
@@ -100,14 +120,15 @@ def evaluate(
     Returns
     -------
     Evaluation
-        `.per_user` (one row per list of the population and `by` value), `.summary` (one row per `by` value,
-        metric and k; metrics of exposure stand here alone), `.spec`.
+        `.per_user` (one row per list of the population and `by` value), `.summary` (one row per
+        `by` value, metric and k; metrics of exposure stand here alone), `.spec`.
 
     Raises
     ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
-        If no correct number can be computed from the input; the message names the argument, the column, what was
-        found and what was expected.
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError,
+    UndefinedMetricError
+        If no correct number can be computed from the input; the message names the argument, the
+        column, what was found and what was expected.
 
     Examples
     --------

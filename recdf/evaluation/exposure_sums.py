@@ -1,7 +1,7 @@
 """Metrics of exposure over parts: the counts of the parts are added item by item.
 
-Contract: item codes differ between parts. So sums are stored by the labels of `pred` and of `true`, or by the rows of
-the log. At the end each metric is computed once, from the sums.
+Contract: item codes differ between parts. So sums are stored by the labels of `pred` and of `true`,
+or by the rows of the log. At the end each metric is computed once, from the sums.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
 
 
 def _joint(one: pa.Array, two: pa.Array) -> tuple[pa.Array, tuple[np.ndarray, np.ndarray]]:
-    """Return the distinct values of both arrays in order of first appearance, and where those of each stand there."""
+    """Return the distinct values of both arrays in order of first appearance, and where those of
+    each stand there."""
     kind = (one.type if one.type == two.type else common_type([one.type, two.type])) or one.type
     both = pa.concat_arrays([one.cast(kind), two.cast(kind)]).dictionary_encode()
     places = both.indices.to_numpy()
@@ -57,14 +58,17 @@ def label_array(series: pd.Series) -> pa.Array:
     """Return labels as Arrow values, without dictionaries and with -0.0 as 0.0."""
     array = pa.Array.from_pandas(series)
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    if isinstance(array.type, pa.BaseExtensionType):  # UUIDs and periods: Arrow compares only what they are stored as
+    if isinstance(
+        array.type, pa.BaseExtensionType
+    ):  # UUIDs and periods: Arrow compares only what they are stored as
         array = array.storage
     array = without_dictionary(array)
     return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
 
 
 class SumKey(NamedTuple):
-    """The lists that a sum is over (the cut-off k, and the position of their `by` value), and the name of the sum."""
+    """The lists that a sum is over (the cut-off k, and the position of their `by` value), and the
+    name of the sum."""
 
     k: int | None
     by: int
@@ -75,8 +79,9 @@ class SumKey(NamedTuple):
 class ExposureSums:
     """Sums over lists of some parts, for the metrics of exposure.
 
-    labels : distinct items of each frame · over : the items that each sum is about · sums : arrays with one number per
-    label of `pred` or `true`, or per row of the log; a sum about lists counts as filled up with zeros.
+    labels : distinct items of each frame · over : the items that each sum is about · sums : arrays
+    with one number per label of `pred` or `true`, or per row of the log; a sum about lists counts
+    as filled up with zeros.
     """
 
     labels: Mapping[Role, pa.Array]
@@ -105,9 +110,13 @@ class ExposureSums:
 def exposure_sums(
     matched: Matched, requests: Sequence[Request], true_item: pd.Series, pred_item: pd.Series
 ) -> ExposureSums:
-    """Count the sums that some metrics of exposure name; the item columns of both frames give the labels."""
+    """Count the sums that some metrics of exposure name; the item columns of both frames give the
+    labels."""
     true = matched.true_lists
-    codes = {"pred": distinct_items(matched.item, matched.n_items), "true": distinct_items(true.item, matched.n_items)}
+    codes = {
+        "pred": distinct_items(matched.item, matched.n_items),
+        "true": distinct_items(true.item, matched.n_items),
+    }
     labels: dict[Role, pa.Array] = {
         "true": label_array(true_item.take(true.rows(codes["true"][1]))),
         "pred": label_array(pred_item.take(matched.rows(codes["pred"][1]))),
@@ -124,7 +133,8 @@ def exposure_sums(
             for one, request in needed.values():
                 with naming(request):
                     values = counts.summed(*one)
-                # A sum for each group of users is one sum per group, since other parts may have other groups.
+                # A sum for each group of users is one sum per group, since other parts may have
+                # other groups.
                 parts = values if isinstance(values, dict) else {None: values}
                 for group, part in parts.items():
                     name = one.name if group is None else f"{one.name}:{group}"
@@ -145,12 +155,20 @@ def distinct_items(item: np.ndarray, n_items: int) -> tuple[np.ndarray, np.ndarr
     return codes, place[codes]
 
 
-def counts_of(sums: ExposureSums, options: Options, given: Mapping[str, Any]) -> Callable[[int | None, int], Counts]:
-    """Return the counts of all parts by k and `by` value; labels are coded together with the side tables' items."""
+def counts_of(
+    sums: ExposureSums, options: Options, given: Mapping[str, Any]
+) -> Callable[[int | None, int], Counts]:
+    """Return the counts of all parts by k and `by` value; labels are coded together with the side
+    tables' items."""
     # No metric of exposure reads a baseline, or what was left out of the lists.
-    doors = read_sides({name: table for name, table in given.items() if name not in IN_LISTS}, options)
+    doors = read_sides(
+        {name: table for name, table in given.items() if name not in IN_LISTS}, options
+    )
     roles: tuple[Role, ...] = ("true", "pred")
-    ids = [read_ids(series_of_arrow(sums.labels[role]), f"{role}[{options.item_col!r}]") for role in roles]
+    ids = [
+        read_ids(series_of_arrow(sums.labels[role]), f"{role}[{options.item_col!r}]")
+        for role in roles
+    ]
     items = encode([*ids, *doors.item_ids.values()])
     coded = [column.all() for column in items.columns]
     side_codes = dict(zip(doors.item_ids, coded[2:], strict=True))

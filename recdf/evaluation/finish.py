@@ -1,6 +1,8 @@
-"""Make an `Evaluation` from the sum of all parts: raise errors, give warnings, and make both tables once.
+"""Make an `Evaluation` from the sum of all parts: raise errors, give warnings, and make both tables
+once.
 
-One warning is about a `by` column that tells lists apart and not recommenders: a day, or the variant of a user.
+One warning is about a `by` column that tells lists apart and not recommenders: a day, or the
+variant of a user.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ from .result import Evaluation
 from .spec import Spec, spec_of
 from .summary_rows import exposure_rows, summary_table
 
-# A date in `by` can name a model by the day of its training; such models have lists for nearly every user. If more than
-# this share of the lists is missing, the dates are taken to be those of the lists.
+# A date in `by` can name a model by the day of its training; such models have lists for nearly
+# every user. If more than this share of the lists is missing, the dates are taken to be those of
+# the lists.
 MANY_MISSING = 0.1
 # With fewer lists, as in an example, no key may have lists of two recommenders by chance.
 ENOUGH_LISTS = 10
@@ -46,8 +49,17 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
     `by` are the labels of the `by` values, and `n_lists` is the number of lists of each.
     """
     columns = as_columns(options.by)
-    missing, n_values = overlap.n_without_pred / max(int(n_lists.sum()), 1), int(np.count_nonzero(n_lists))
-    if not columns or n_values < 2 or missing <= MANY_MISSING or options.by_in_true or overlap.true_by:
+    missing, n_values = (
+        overlap.n_without_pred / max(int(n_lists.sum()), 1),
+        int(np.count_nonzero(n_lists)),
+    )
+    if (
+        not columns
+        or n_values < 2
+        or missing <= MANY_MISSING
+        or options.by_in_true
+        or overlap.true_by
+    ):
         return
     times = [place for place in range(len(columns)) if _is_time(by.iloc[:, place])]
     if times:
@@ -55,17 +67,23 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
         keys = [*as_columns(options.user_col), *(columns[place] for place in times)]
         if n_times > 1:
             warn_user(
-                f"⟦by={time!r}⟧ is a time, and each of its {n_times:,} values is scored over the users of all of "
-                f"them: {missing:.0%} of the lists are missing and score 0. To score each time over its own users, "
-                f"make it part of the list key, ⟦user_col={keys}⟧, in true and in pred, and group with "
+                f"⟦by={time!r}⟧ is a time, and each of its {n_times:,} values is scored over the "
+                "users of all of "
+                f"them: {missing:.0%} of the lists are missing and score 0. To score each time "
+                "over its own users, "
+                f"make it part of the list key, ⟦user_col={keys}⟧, in true and in pred, and group "
+                "with "
                 f"rd.summarize(per_user, by={time!r})",
                 TimeByWarning,
             )
     elif overlap.alone and int(n_lists.sum()) - overlap.n_without_pred >= ENOUGH_LISTS:
         warn_user(
-            f"every list of pred has one value of ⟦by={columns}⟧, and each of the {n_values:,} values is scored over "
-            f"the users of all of them: {missing:.0%} of the lists are missing and score 0. Where {columns[0]!r} tells "
-            f"users or lists apart and not recommenders, take it along instead, ⟦+carry={columns}⟧, and group with "
+            f"every list of pred has one value of ⟦by={columns}⟧, and each of the {n_values:,} "
+            "values is scored over "
+            f"the users of all of them: {missing:.0%} of the lists are missing and score 0. Where "
+            f"{columns[0]!r} tells "
+            "users or lists apart and not recommenders, take it along instead, "
+            f"⟦+carry={columns}⟧, and group with "
             f"rd.summarize(result, by={columns})",
             ByWarning,
         )
@@ -73,7 +91,8 @@ def warn_of_by(by: pd.DataFrame, n_lists: np.ndarray, overlap: Overlap, options:
 
 def _is_time(values: pd.Series) -> bool:
     return pd.api.types.is_datetime64_any_dtype(values.dtype) or (
-        pd.api.types.infer_dtype(values, skipna=True) in ("date", "datetime", "datetime64", "period")
+        pd.api.types.infer_dtype(values, skipna=True)
+        in ("date", "datetime", "datetime64", "period")
     )
 
 
@@ -90,7 +109,8 @@ class Finished(NamedTuple):
 def finish(call: Call, result: PartResult) -> Evaluation:
     """Return the evaluation of a population whose parts, with their rows, were measured and added.
 
-    Rows are sorted by `by` value. Within one `by` value the rows of several parts are in the order of their buckets.
+    Rows are sorted by `by` value. Within one `by` value the rows of several parts are in the order
+    of their buckets.
     """
     summary, spec = finish_summary(call, result)
     rows = _joined_rows(result.rows)
@@ -106,7 +126,8 @@ def finish_summary(call: Call, result: PartResult) -> Finished:
         raise no_lists(measured.overlap, call.options)
     if measured.moments is not None and not measured.moments.rows.any():
         raise DataError(
-            f"all {measured.n_lists.sum():,} lists have the weight 0, so there is no mean: weight_col must be above 0 "
+            f"all {measured.n_lists.sum():,} lists have the weight 0, so there is no mean: "
+            "weight_col must be above 0 "
             "for some lists"
         )
     described, side_counts = measured.side_tables, measured.side_counts
@@ -148,10 +169,14 @@ def checked(call: Call, result: PartResult) -> Measured:
 def told(failure: Failure, n_buckets: int, of: str = "lists") -> Exception:
     """Return the error of a part; the message says so where it counted only rows of that part."""
     error = failure.error
-    uncounted = isinstance(error, UNCOUNTED) or (isinstance(error, IdTypeError) and error.count is None)
+    uncounted = isinstance(error, UNCOUNTED) or (
+        isinstance(error, IdTypeError) and error.count is None
+    )
     if n_buckets == 1 or not isinstance(error, RecdfError) or uncounted:
         return error
-    told = error.within(after=f" (found in one of {n_buckets:,} buckets of {of}; counts are of that one)")
+    told = error.within(
+        after=f" (found in one of {n_buckets:,} buckets of {of}; counts are of that one)"
+    )
     told.__cause__ = error
     for note in getattr(error, "__notes__", []):
         told.add_note(note)
@@ -164,7 +189,9 @@ def _joined_rows(rows: Mapping[int, ListRows]) -> ListRows:
     if len(parts) == 1:
         return parts[0]
     keys = pd.concat([part.keys for part in parts], ignore_index=True)
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    columns = {
+        name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns
+    }
     list_by = np.concatenate([part.list_by for part in parts])
     order = list_by.argsort(kind="stable")
     taken = {name: values[order] for name, values in columns.items()}
@@ -172,4 +199,6 @@ def _joined_rows(rows: Mapping[int, ListRows]) -> ListRows:
         name: pd.concat([part.carried[name] for part in parts]).take(order).reset_index(drop=True)
         for name in parts[0].carried
     }
-    return ListRows(keys.take(order).reset_index(drop=True), parts[0].by, list_by[order], taken, carried)
+    return ListRows(
+        keys.take(order).reset_index(drop=True), parts[0].by, list_by[order], taken, carried
+    )

@@ -18,7 +18,8 @@ class HandedOver:
     """What hands over `per_user` and `summary`, with their dtypes and the spec."""
 
     def to_arrow(self: Any, which: Which = "per_user") -> pa.Table:
-        """Return one of the two tables as a table of Arrow, with the spec in the metadata of its schema.
+        """Return one of the two tables as a table of Arrow, with the spec in the metadata of its
+        schema.
 
         Parameters
         ----------
@@ -43,7 +44,11 @@ class HandedOver:
         ['metric', 'k', 'value']
         """
         if which not in ("per_user", "summary"):
-            raise OptionError(f"⟦which={which!r}⟧; valid are 'per_user' and 'summary'", argument="which", value=which)
+            raise OptionError(
+                f"⟦which={which!r}⟧; valid are 'per_user' and 'summary'",
+                argument="which",
+                value=which,
+            )
         return frame_to_arrow(getattr(self, which), self.spec)[0]
 
     def to_polars(self: Any, which: Which = "per_user") -> Any:
@@ -76,7 +81,8 @@ class HandedOver:
         return _handing_library("polars").from_arrow(self.to_arrow(which))
 
     def to_duckdb(self: Any, name: str, connection: Any = None, *, overwrite: bool = False) -> Any:
-        """Write both tables into a database of DuckDB: `name` with a row per list, and `name_summary`.
+        """Write both tables into a database of DuckDB: `name` with a row per list, and
+        `name_summary`.
 
         Parameters
         ----------
@@ -97,7 +103,8 @@ class HandedOver:
         MissingExtraError
             If duckdb is not installed.
         duckdb.CatalogException
-            If there is a table of such a name and `overwrite` is False. Both tables are written, or none.
+            If there is a table of such a name and `overwrite` is False. Both tables are written, or
+            none.
         DataError
             As `to_arrow`.
 
@@ -114,7 +121,10 @@ class HandedOver:
         comment = json.dumps(self.spec).replace("'", "''")
         with database.cursor() as own:  # the caller's connection may be inside a transaction
             own.begin()
-            for to, table in ((name, self.to_arrow()), (f"{name}_summary", self.to_arrow("summary"))):
+            for to, table in (
+                (name, self.to_arrow()),
+                (f"{name}_summary", self.to_arrow("summary")),
+            ):
                 own.register("recdf_rows", table)
                 own.execute(f"create {'or replace ' * overwrite}table {to} as from recdf_rows")
                 own.execute(f"comment on table {to} is '{comment}'")
@@ -127,4 +137,6 @@ def _handing_library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise MissingExtraError(f"to_{name} needs {name}, which is not installed: pip install {name}") from error
+        raise MissingExtraError(
+            f"to_{name} needs {name}, which is not installed: pip install {name}"
+        ) from error

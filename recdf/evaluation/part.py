@@ -1,15 +1,17 @@
-"""A part of a population and its numbers: `measure(call, part)` returns a `PartResult`, and results can be added.
+"""A part of a population and its numbers: `measure(call, part)` returns a `PartResult`, and results
+can be added.
 
-Contract: a part holds some lists with all their rows. In memory there is one part, the whole population. Other engines
-split the population into buckets of lists, measure each of them where it is stored, add the results in any order, and
-`finish` the sum.
+Contract: a part holds some lists with all their rows. In memory there is one part, the whole
+population. Other engines split the population into buckets of lists, measure each of them where it
+is stored, add the results in any order, and `finish` the sum.
 
     true, pred ─ part ─ measure ─► PartResult ─┐
     true, pred ─ part ─ measure ─► PartResult ─┼─ + ─► finish ─► Evaluation
     true, pred ─ part ─ measure ─► PartResult ─┘
 
-An error of recdf inside a part travels in its result, and `finish` raises it. Rows with a null id, score or relevance
-are counted in each part, so that the error of `finish` has the counts of the whole population.
+An error of recdf inside a part travels in its result, and `finish` raises it. Rows with a null id,
+score or relevance are counted in each part, so that the error of `finish` has the counts of the
+whole population.
 """
 
 from __future__ import annotations
@@ -47,9 +49,10 @@ TRUTH = "truth"  # beside the counts, which add up as it does
 class Part:
     """Some lists of a population, with all their rows.
 
-    true, pred : frames, or anything else that `evaluate` takes · buckets : numbers of the buckets of lists in this part
-    · whole : the population has no other lists, so that metrics of exposure may read the lists themselves ·
-    by_values : the `by` values of the whole population in their order; None stands for those of the part.
+    true, pred : frames, or anything else that `evaluate` takes · buckets : numbers of the buckets
+    of lists in this part · whole : the population has no other lists, so that metrics of exposure
+    may read the lists themselves · by_values : the `by` values of the whole population in their
+    order; None stands for those of the part.
     """
 
     true: Any
@@ -61,10 +64,12 @@ class Part:
 
 @dataclass(frozen=True)
 class ListRows:
-    """One row per list: the labels of its key, its `by` value (a row of `by`), and one array per column.
+    """One row per list: the labels of its key, its `by` value (a row of `by`), and one array per
+    column.
 
-    `carried` are columns of `pred` that are copied into the result, with one value per list. `first` has, for each
-    frame that names the population, the row of the part where the list first stands, or -1.
+    `carried` are columns of `pred` that are copied into the result, with one value per list.
+    `first` has, for each frame that names the population, the row of the part where the list first
+    stands, or -1.
     """
 
     keys: pd.DataFrame
@@ -82,11 +87,13 @@ class ListRows:
 class Measured:
     """Numbers of some lists, which can be added over disjoint parts of a population.
 
-    by : labels of the `by` values · n_lists : number of lists of each · moments : those of each metric column, None
-    without lists · counts : numbers of rows that were dropped, repeated or unknown to a side table · side_counts :
-    numbers of rows of side tables that were dropped, the same in every part · side_tables : descriptions of the side
-    tables, made once for the whole population (None: not yet) · groups : moments within groups of items · exposure :
-    sums for metrics of exposure · exposed : rows of these metrics in the summary, where the part is the whole.
+    by : labels of the `by` values · n_lists : number of lists of each · moments : those of each
+    metric column, None without lists · counts : numbers of rows that were dropped, repeated or
+    unknown to a side table · side_counts : numbers of rows of side tables that were dropped, the
+    same in every part · side_tables : descriptions of the side tables, made once for the whole
+    population (None: not yet) · groups : moments within groups of items · exposure : sums for
+    metrics of exposure · exposed : rows of these metrics in the summary, where the part is the
+    whole.
     """
 
     by: pd.DataFrame
@@ -104,16 +111,24 @@ class Measured:
 
     def __add__(self, other: Measured) -> Measured:
         if not self.by.equals(other.by):
-            raise ValueError(f"parts have different by values: {len(self.by)} and {len(other.by)} rows")
+            raise ValueError(
+                f"parts have different by values: {len(self.by)} and {len(other.by)} rows"
+            )
         counts = dict(self.counts)
         for name, n in other.counts.items():
             counts[name] = counts.get(name, 0) + n
         return Measured(
-            by=self.by, order=self.order, relevance_col=self.relevance_col, n_lists=self.n_lists + other.n_lists,
-            moments=_sum(self.moments, other.moments), counts=counts,
-            side_counts={**other.side_counts, **self.side_counts}, overlap=self.overlap + other.overlap,
-            groups=_sum(self.groups, other.groups), exposure=_sum(self.exposure, other.exposure),
-        )  # fmt: skip
+            by=self.by,
+            order=self.order,
+            relevance_col=self.relevance_col,
+            n_lists=self.n_lists + other.n_lists,
+            moments=_sum(self.moments, other.moments),
+            counts=counts,
+            side_counts={**other.side_counts, **self.side_counts},
+            overlap=self.overlap + other.overlap,
+            groups=_sum(self.groups, other.groups),
+            exposure=_sum(self.exposure, other.exposure),
+        )
 
 
 def _sum(one: Any, two: Any) -> Any:
@@ -133,11 +148,12 @@ class Failure:
 
 @dataclass(frozen=True)
 class PartResult:
-    """The result of some buckets of lists: numbers, or the error that was raised; with or without rows per list.
+    """The result of some buckets of lists: numbers, or the error that was raised; with or without
+    rows per list.
 
-    `findings` has what is wrong with the rows of each frame. Where they refuse rows, there are no numbers. Adding
-    results is associative and commutative, up to the rounding of floating-point sums. The rows of a part are stored by
-    the part's smallest bucket.
+    `findings` has what is wrong with the rows of each frame. Where they refuse rows, there are no
+    numbers. Adding results is associative and commutative, up to the rounding of floating-point
+    sums. The rows of a part are stored by the part's smallest bucket.
     """
 
     buckets: frozenset[int]
@@ -150,7 +166,8 @@ class PartResult:
         both = self.buckets & other.buckets
         if both:
             raise DataError(
-                f"bucket {min(both)} was measured in two parts, so its lists were split; each part must hold all rows "
+                f"bucket {min(both)} was measured in two parts, so its lists were split; each part "
+                "must hold all rows "
                 "of its lists"
             )
         buckets = self.buckets | other.buckets
@@ -177,14 +194,18 @@ def measure(call: Call, part: Part) -> PartResult:
     except RowsRefused:
         return PartResult(part.buckets, findings=findings)
     except (RecdfError, TypeError) as error:
-        return PartResult(part.buckets, failure=Failure(error, min(part.buckets)), findings=findings)
+        return PartResult(
+            part.buckets, failure=Failure(error, min(part.buckets)), findings=findings
+        )
     return PartResult(part.buckets, measured, None, {min(part.buckets): rows}, findings)
 
 
 def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[Measured, ListRows]:
     options = call.options
     pred = as_frame(part.pred, "pred", options.user_col, options.item_col)
-    if part.true is not None and not isinstance(part.true, Mapping):  # whose users count without items too
+    if part.true is not None and not isinstance(
+        part.true, Mapping
+    ):  # whose users count without items too
         part = replace(part, true=as_frame(part.true, "true", options.user_col, options.item_col))
     with (
         call.match_part(part.true, pred, part.by_values, part.whole, findings) as matched,
@@ -203,36 +224,52 @@ def _measure(call: Call, part: Part, findings: dict[str, BrokenRows]) -> tuple[M
             moments = GroupMoments.of(columns.values(), matched.list_by, n_by, matched.weight)
             moments = moments.counting(undefined, matched.list_by, matched.weight)
         measured = Measured(
-            by=matched.by, order=matched.order, relevance_col=matched.relevance_col,
-            n_lists=np.bincount(matched.list_by, minlength=n_by), moments=moments, counts=matched.counts,
-            side_counts=matched.side_counts, overlap=matched.overlap,
+            by=matched.by,
+            order=matched.order,
+            relevance_col=matched.relevance_col,
+            n_lists=np.bincount(matched.list_by, minlength=n_by),
+            moments=moments,
+            counts=matched.counts,
+            side_counts=matched.side_counts,
+            overlap=matched.overlap,
             side_tables=matched.sides.described() if part.whole else None,
-        )  # fmt: skip
+        )
         if len(matched):
             measured = _with_the_rest(measured, matched, call, part, pred)
         elif call.item_by is not None:
-            measured = replace(measured, counts={**measured.counts, **without_group(matched, call.item_by)})
+            measured = replace(
+                measured, counts={**measured.counts, **without_group(matched, call.item_by)}
+            )
         first = {"n_true": matched.n_true, "n_pred": matched.n_pred}
         if options.weight_name is not None and matched.weight is not None:
             first = {options.weight_name: matched.weight, **first}
         carried = carried_columns(matched, pred, call.carry)
         columns = {**first, **columns}
-        return measured, ListRows(matched.keys, matched.by, matched.list_by, columns, carried, matched.first)
+        return measured, ListRows(
+            matched.keys, matched.by, matched.list_by, columns, carried, matched.first
+        )
 
 
 def _truth_sum(matched: Matched, true: pd.DataFrame, options: Options) -> int:
-    """Return a number that tells the items of `true` and their gains from others; those of parts add up."""
+    """Return a number that tells the items of `true` and their gains from others; those of parts
+    add up."""
     lists, item = matched.true_lists, matched.true_lists.item.astype(np.int64, copy=False)
     # A gain counts as a whole number below 1022, so that the sums are exact.
-    grade = 1.0 + np.asarray(1.0 if lists.constant_gain else lists.gain, np.float64).view(np.uint64) % 1021
+    grade = (
+        1.0
+        + np.asarray(1.0 if lists.constant_gain else lists.gain, np.float64).view(np.uint64) % 1021
+    )
     times = np.bincount(item) * grade if lists.constant_gain else np.bincount(item, grade)
     items, place = distinct_items(item, matched.n_items)
     labels = true[options.item_col].take(lists.rows(place))
     return int((times.take(items).astype(np.uint64) * hashes(labels)).sum(dtype=np.uint64))
 
 
-def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame) -> Measured:
-    """Add the rows that side tables do not know, the groups of items, and the metrics of exposure."""
+def _with_the_rest(
+    measured: Measured, matched: Matched, call: Call, part: Part, pred: pd.DataFrame
+) -> Measured:
+    """Add the rows that side tables do not know, the groups of items, and the metrics of
+    exposure."""
     options = call.options
     groups = exposure = exposed = None
     if part.whole:
@@ -242,13 +279,24 @@ def _with_the_rest(measured: Measured, matched: Matched, call: Call, part: Part,
         true = pred.iloc[:0]
         if part.true is not None:
             true = as_frame(part.true, "true", options.user_col, options.item_col)
-        exposure = exposure_sums(matched, call.per_item, true[options.item_col], pred[options.item_col])
+        exposure = exposure_sums(
+            matched, call.per_item, true[options.item_col], pred[options.item_col]
+        )
     if call.item_by is not None:
-        gain = matched.true_lists.gain  # the largest of the population, not of a group, is the scale of every group
+        gain = (
+            matched.true_lists.gain
+        )  # the largest of the population, not of a group, is the scale of every group
         known = call.knowing(max_gain=float(gain.max())) if len(gain) else call
         groups = item_groups(matched, known.requests, options, call.item_by)
-    counts = {**measured.counts, **unknown_counts(matched, call.requests), **(groups.counts if groups else {})}
-    if part.true is not None and options.population.rule in ("true", "all"):  # all rows of `true` count
+    counts = {
+        **measured.counts,
+        **unknown_counts(matched, call.requests),
+        **(groups.counts if groups else {}),
+    }
+    if part.true is not None and options.population.rule in (
+        "true",
+        "all",
+    ):  # all rows of `true` count
         true = as_frame(part.true, "true", options.user_col, options.item_col)
         counts[TRUTH] = _truth_sum(matched, true, options)
     return replace(measured, counts=counts, groups=groups, exposure=exposure, exposed=exposed)

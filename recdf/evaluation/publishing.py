@@ -1,25 +1,29 @@
 """Publishing a result: files are written to a hidden folder, and one rename makes them the result.
 
-The result is `per_user.parquet`, a file or a folder of files (see `storage`), which also contains the bytes of
-`summary.parquet` (see `sealed`). Renaming it is therefore the single step in which a result becomes visible to
-`read_parquet`. `summary.parquet` is for other programs. It is renamed just before, and put back if the process ends
-before the second rename.
+The result is `per_user.parquet`, a file or a folder of files (see `storage`), which also contains
+the bytes of `summary.parquet` (see `sealed`). Renaming it is therefore the single step in which a
+result becomes visible to `read_parquet`. `summary.parquet` is for other programs. It is renamed
+just before, and put back if the process ends before the second rename.
 
-A folder cannot replace another one in one step. So an older folder first moves into the hidden folder. If the process
-ends then, the next read or write moves it back. Readers that come in between wait for the lock.
+A folder cannot replace another one in one step. So an older folder first moves into the hidden
+folder. If the process ends then, the next read or write moves it back. Readers that come in between
+wait for the lock.
 
-Processes that work at the same time use locks, which the operating system releases when a process ends in any way:
+Processes that work at the same time use locks, which the operating system releases when a process
+ends in any way:
 
-* A lock on the hidden folder says that its writer is alive. Without it, the next write or read removes the folder.
+* A lock on the hidden folder says that its writer is alive. Without it, the next write or read
+  removes the folder.
 * A lock on the folder of the result lets one writer at a time rename its two files.
 
-Readers need no lock, so what they are guaranteed also holds on a file system without locks (Windows, some network
-drives). There a hidden folder counts as left behind when nothing in it changed for a day.
+Readers need no lock, so what they are guaranteed also holds on a file system without locks
+(Windows, some network drives). There a hidden folder counts as left behind when nothing in it
+changed for a day.
 
-Other commands write several files that belong together (`staged` with `names`). The older ones all move into the hidden
-folder before the first new one takes its place, so that files of two runs are never beside each other. A last rename,
-inside the hidden folder, ends the step: if the process ends before it, the next read or write brings the older files
-back.
+Other commands write several files that belong together (`staged` with `names`). The older ones all
+move into the hidden folder before the first new one takes its place, so that files of two runs are
+never beside each other. A last rename, inside the hidden folder, ends the step: if the process ends
+before it, the next read or write brings the older files back.
 """
 
 from __future__ import annotations
@@ -44,29 +48,45 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 RESULT_FILES = PER_USER, SUMMARY_FILE = ("per_user.parquet", "summary.parquet")
-HIDDEN_NAME = "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
+HIDDEN_NAME = (
+    "_recdf"  # in a folder of files: what belongs to the rows, which other readers of parquet skip
+)
 OLD = "old"  # in a hidden folder: the older result, or files, that are being replaced
-NEW, NAMES_FILE, REPLACED = "new", "names", "replaced"  # of several files: the new ones, what they are called, the end
+NEW, NAMES_FILE, REPLACED = (
+    "new",
+    "names",
+    "replaced",
+)  # of several files: the new ones, what they are called, the end
 PREFIX = ".recdf-writing-"
-RUN = "recdf_run"  # in the attrs of tables that one run writes, which pandas stores: a digest of all of them
+# in the attrs of tables that one run writes, which pandas stores: a digest of all of them
+RUN = "recdf_run"
 DAY = 24 * 60 * 60
-MOST_TRIES = 100  # to make a hidden folder while other processes remove it; a folder such as /proc takes none
+# to make a hidden folder while other processes remove it; a folder such as /proc takes none
+MOST_TRIES = 100
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 WINDOWS = os.name == "nt"
-REPLACE_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0)  # seconds, on Windows, where nobody may have the old file open
+REPLACE_WAITS = (
+    0.01,
+    0.03,
+    0.1,
+    0.3,
+    1.0,
+)  # seconds, on Windows, where nobody may have the old file open
 
 
-# ------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------
+# writing
 
 
 @contextmanager
 def staged(folder: Any, names: Sequence[str] = RESULT_FILES, *, overwrite: bool) -> Iterator[Path]:
-    """Give a hidden folder for files; at the end of the block they replace those of `names` in `folder`, all of them.
+    """Give a hidden folder for files; at the end of the block they replace those of `names` in
+    `folder`, all of them.
 
-    `names` are all files that a run may write, so that none of an older run stays beside those of a newer one. Those of
-    a result are both written: sealed, or `per_user.parquet` is a folder of files (see `storage`). A failure at
-    any point leaves only the old files.
+    `names` are all files that a run may write, so that none of an older run stays beside those of a
+    newer one. Those of a result are both written: sealed, or `per_user.parquet` is a folder of
+    files (see `storage`). A failure at any point leaves only the old files.
     """
     target = Path(folder).absolute()
     with made(target), staging_folder(target, wait=True) as staging:
@@ -95,7 +115,9 @@ def made(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         for path in new:
-            with suppress(OSError):  # it was not made, or another process has written something into it
+            with suppress(
+                OSError
+            ):  # it was not made, or another process has written something into it
                 path.rmdir()
         raise
 
@@ -105,14 +127,26 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        file = next((one for one in (folder, *folder.parents) if os.path.exists(one) and not os.path.isdir(one)), None)
+        file = next(
+            (
+                one
+                for one in (folder, *folder.parents)
+                if os.path.exists(one) and not os.path.isdir(one)
+            ),
+            None,
+        )
         if file is not None:
-            raise type(error)(f"{file} is a file; expected a folder, in which the result is written") from error
-        raise _named_error(error, f"the folder {folder} cannot be made: {error.strerror or error}") from error
+            raise type(error)(
+                f"{file} is a file; expected a folder, in which the result is written"
+            ) from error
+        raise _named_error(
+            error, f"the folder {folder} cannot be made: {error.strerror or error}"
+        ) from error
 
 
 def _named_error(error: OSError, text: str) -> OSError:
-    """Return an error of the same kind, or WriteError for a full disk, whose message names the folder."""
+    """Return an error of the same kind, or WriteError for a full disk, whose message names the
+    folder."""
     said = WriteError(text) if error.errno in FULL else type(error)(text)
     said.errno = error.errno
     return said
@@ -120,10 +154,11 @@ def _named_error(error: OSError, text: str) -> OSError:
 
 @contextmanager
 def staging_folder(parent: Path, *, wait: bool = False, sweeping: bool = True) -> Iterator[Path]:
-    """Give a hidden folder in `parent` that is removed at the end, or by the next call if this process is killed.
+    """Give a hidden folder in `parent` that is removed at the end, or by the next call if this
+    process is killed.
 
-    With `sweeping`, what killed processes left in `parent` is removed first. With `wait`, this waits for a lock that
-    another process holds at that moment.
+    With `sweeping`, what killed processes left in `parent` is removed first. With `wait`, this
+    waits for a lock that another process holds at that moment.
     """
     if sweeping:
         sweep(parent, wait=wait)
@@ -178,7 +213,9 @@ def _refuse_present(target: Path, names: Iterable[str], overwrite: bool) -> list
     """Return the files that are there, and raise if they may not be replaced."""
     present = [name for name in names if (target / name).exists()]
     if present and not overwrite:
-        raise FileExistsError(f"{target} already holds {present[0]}; pass overwrite=True to replace the result")
+        raise FileExistsError(
+            f"{target} already holds {present[0]}; pass overwrite=True to replace the result"
+        )
     return present
 
 
@@ -186,7 +223,9 @@ def _publish_files(staging: Path, target: Path, held: list[str]) -> None:
     new = sorted(os.listdir(staging / NEW))
     for name in new:
         to_disk(staging / NEW / name)
-    if held in ([], new) and len(new) == 1:  # then one rename is enough, and the older file is never missing
+    if (
+        held in ([], new) and len(new) == 1
+    ):  # then one rename is enough, and the older file is never missing
         put_in_place(staging / NEW / new[0], target / new[0])
         return
     (staging / NAMES_FILE).write_text("\n".join(new), encoding="utf-8")
@@ -205,7 +244,8 @@ def to_disk(path: Path) -> None:
 
 
 def put_in_place(source: Path, target: Path) -> None:
-    """Rename a file or folder. On Windows, wait until no program, such as a scanner of viruses, has it open."""
+    """Rename a file or folder. On Windows, wait until no program, such as a scanner of viruses, has
+    it open."""
     for seconds in REPLACE_WAITS:
         try:
             return os.replace(source, target)
@@ -216,11 +256,13 @@ def put_in_place(source: Path, target: Path) -> None:
     return os.replace(source, target)
 
 
-# ------------------------------------------------------------------------- after a process that was killed
+# ------------------------------------------------------------------------- after a process that was
+# killed
 
 
 def sweep(folder: Path, *, wait: bool = False) -> None:
-    """Remove the hidden folders of processes that have ended, and undo a rename that one of them left half done."""
+    """Remove the hidden folders of processes that have ended, and undo a rename that one of them
+    left half done."""
     with suppress(OSError), os.scandir(folder) as entries:
         left = [Path(entry.path) for entry in entries if entry.name.startswith(PREFIX)]
         if not left:
@@ -260,7 +302,8 @@ def _take_back(staging: Path, target: Path) -> None:
 
 
 def _take_back_files(staging: Path, target: Path) -> None:
-    """Bring the older files back. A process may end here too: the next one goes on where this one ended."""
+    """Bring the older files back. A process may end here too: the next one goes on where this one
+    ended."""
     if not (staging / OLD).exists():
         return
     for name in (staging / NAMES_FILE).read_text(encoding="utf-8").splitlines():
@@ -272,7 +315,8 @@ def _take_back_files(staging: Path, target: Path) -> None:
 
 @contextmanager
 def held_still(folders: Iterable[Path]) -> Iterator[None]:
-    """Hold folders still while several files of each are read, after the work of killed processes there is undone."""
+    """Hold folders still while several files of each are read, after the work of killed processes
+    there is undone."""
     with contextlib.ExitStack() as stack:
         for folder in sorted({folder.absolute() for folder in folders if folder.is_dir()}):
             sweep(folder, wait=True)
@@ -281,21 +325,27 @@ def held_still(folders: Iterable[Path]) -> Iterator[None]:
 
 
 def refuse_two_runs(tables: Mapping[Any, Any]) -> None:
-    """Raise if two frames say that they were written by two runs; a frame of one's own says nothing."""
+    """Raise if two frames say that they were written by two runs; a frame of one's own says
+    nothing."""
     runs = {str(name): table.attrs[RUN] for name, table in tables.items() if RUN in table.attrs}
     if len(set(runs.values())) > 1:
-        raise DataError(f"{' and '.join(runs)} were written by two runs; take those of one run, or write them again")
+        raise DataError(
+            f"{' and '.join(runs)} were written by two runs; take those of one run, or write them "
+            "again"
+        )
 
 
 def settle_folder(folder: Path) -> None:
-    """Sweep a folder before it is read. If its result is missing, wait for a writer that is at its renames."""
+    """Sweep a folder before it is read. If its result is missing, wait for a writer that is at its
+    renames."""
     sweep(folder)
     if not (folder / PER_USER).exists():
         sweep(folder, wait=True)
 
 
 def repair_summary(folder: Path) -> None:
-    """Write the summary inside `per_user.parquet` to `summary.parquet`, unless a writer is at work."""
+    """Write the summary inside `per_user.parquet` to `summary.parquet`, unless a writer is at
+    work."""
     with suppress(OSError, DataError), _locked(folder, wait=False) as held:
         if held:
             with staging_folder(folder, sweeping=False) as staging:
@@ -320,11 +370,13 @@ def _unchanged_for_a_day(staging: Path) -> bool:
     return False
 
 
-# --------------------------------------------------------------------------------------------- locks
+# ---------------------------------------------------------------------------------------------
+# locks
 
 
 def _lock(folder: Path, *, wait: bool) -> int | None:
-    """Lock a folder; None where that is not possible. BlockingIOError if another has the lock and `wait` is False."""
+    """Lock a folder; None where that is not possible. BlockingIOError if another has the lock and
+    `wait` is False."""
     if fcntl is None:
         return None
     handle = os.open(folder, os.O_RDONLY)
@@ -343,7 +395,8 @@ def _lock(folder: Path, *, wait: bool) -> int | None:
 
 @contextmanager
 def _locked(folder: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a folder; give False, without the lock, if `wait` is False and another process has it."""
+    """Hold the lock of a folder; give False, without the lock, if `wait` is False and another
+    process has it."""
     with contextlib.ExitStack() as stack:
         try:
             lock = _lock(folder, wait=wait)

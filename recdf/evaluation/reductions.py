@@ -1,7 +1,8 @@
-"""What the values of lists are reduced to beside their mean: quantiles, sums, geometric means, risk against a baseline.
+"""What the values of lists are reduced to beside their mean: quantiles, sums, geometric means, risk
+against a baseline.
 
-Contract: a reduction has one row per group, metric and statistic, in the columns of a table of means, with the name of
-the statistic in `stat`.
+Contract: a reduction has one row per group, metric and statistic, in the columns of a table of
+means, with the name of the statistic in `stat`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ ERRORS = ["value", "se", "ci_low", "ci_high"]
 
 @dataclass(frozen=True)
 class ListReduction:
-    """What lists are reduced to; the arguments of `rd.summarize` explain the fields. `key` names a list in `base`."""
+    """What lists are reduced to; the arguments of `rd.summarize` explain the fields. `key` names a
+    list in `base`."""
 
     stats: Sequence[Stat]
     floor: Annotated[float, a_number(above=0)]
@@ -48,22 +50,29 @@ class ListReduction:
         for one in self.stats or [""]:
             STAT.check("stat", one)
         if ("urisk" in self.stats) != (self.base is not None):
-            raise OptionError('⟦stat="urisk"⟧ and ⟦+base=⟧, the per-user table of a baseline, are given together')
+            raise OptionError(
+                '⟦stat="urisk"⟧ and ⟦+base=⟧, the per-user table of a baseline, are given together'
+            )
 
     def refuse_weights(self, weighted: bool) -> None:
         """Raise if a statistic that weights have no meaning for is asked of weighted lists."""
         refused = [one for one in self.stats if one not in OF_MEANS]
         if refused and (weighted or self.weight_by is not None):
             raise OptionError(
-                f"⟦stat={refused[0]!r}⟧ is of lists that count alike, and these have weights; mean, gmean and urisk "
+                f"⟦stat={refused[0]!r}⟧ is of lists that count alike, and these have weights; "
+                "mean, gmean and urisk "
                 "take weights. To leave them out, pass per_user without the column of weights"
             )
 
-    def weights_of(self, per_user: pd.DataFrame, k: int | None, weights: np.ndarray | None) -> np.ndarray | None:
+    def weights_of(
+        self, per_user: pd.DataFrame, k: int | None, weights: np.ndarray | None
+    ) -> np.ndarray | None:
         """Return the weight of each list for a metric at this k."""
         if self.weight_by is None:
             return weights
-        counts = column(per_user, "n_true" if self.weight_by == "relevant" else "n_pred", "per_user")
+        counts = column(
+            per_user, "n_true" if self.weight_by == "relevant" else "n_pred", "per_user"
+        )
         own = counts.to_numpy(np.float64)
         if self.weight_by == "shown" and k is not None:
             own = np.minimum(own, k)
@@ -73,13 +82,16 @@ class ListReduction:
 def base_values(
     per_user: pd.DataFrame, base: pd.DataFrame, names: Sequence[str], key: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Return the values that a baseline has for the list of each row, NaN for lists that it lacks."""
+    """Return the values that a baseline has for the list of each row, NaN for lists that it
+    lacks."""
     require(base, "base", [*key, *names])
     (own, theirs), n = key_codes([("per_user", per_user), ("base", base)], key)
     place = np.full(n, -1)
     place[theirs] = np.arange(len(theirs))
     if (np.bincount(theirs, minlength=n) > 1).any():
-        raise DataError(f"base has several rows of a list ({list(key)}); expected the rows of one recommender")
+        raise DataError(
+            f"base has several rows of a list ({list(key)}); expected the rows of one recommender"
+        )
     rows = place[own]
     if len(rows) and (rows < 0).all():
         raise DataError(f"base has none of the lists of per_user: no {list(key)} is the same")
@@ -88,10 +100,18 @@ def base_values(
 
 
 def reduced(
-    per_user: pd.DataFrame, by: list[str], names: Sequence[str], how: ListReduction, spec: Mapping[str, Any],
-    confidence: float, units: Sequence[str], weights: np.ndarray | None, against: Mapping[str, np.ndarray],
-) -> pd.DataFrame:  # fmt: skip
-    """Return a row for each group, metric and statistic; `against` are the values of the baseline."""
+    per_user: pd.DataFrame,
+    by: list[str],
+    names: Sequence[str],
+    how: ListReduction,
+    spec: Mapping[str, Any],
+    confidence: float,
+    units: Sequence[str],
+    weights: np.ndarray | None,
+    against: Mapping[str, np.ndarray],
+) -> pd.DataFrame:
+    """Return a row for each group, metric and statistic; `against` are the values of the
+    baseline."""
     if "stat" in by:
         raise ColumnError("the by column 'stat' has the name of a column of the summary; rename it")
     tables = []
@@ -100,7 +120,9 @@ def reduced(
         weight = how.weights_of(per_user, k, weights)
 
         def of(values: Any, name: str = name, weight: np.ndarray | None = weight) -> pd.DataFrame:
-            return means(per_user.assign(**{name: values}), by, [name], spec, confidence, units, weight)
+            return means(
+                per_user.assign(**{name: values}), by, [name], spec, confidence, units, weight
+            )
 
         x = per_user[name].to_numpy(np.float64, na_value=np.nan)
         for stat in how.stats:
@@ -116,7 +138,9 @@ def reduced(
                 table[["value", "ci_low", "ci_high"]] = np.exp(logs[["value", "ci_low", "ci_high"]])
                 table["se"] = logs["se"] * table["value"]
             elif stat not in OF_MEANS:
-                table[ERRORS] = _resampled(per_user, by, x, units, stat, how, confidence, table["se"].notna())
+                table[ERRORS] = _resampled(
+                    per_user, by, x, units, stat, how, confidence, table["se"].notna()
+                )
             table.insert(len(by), "stat", str(stat))
             tables.append(table)
     # The tables have the groups in the same order; their rows are put together group by group.
@@ -125,9 +149,15 @@ def reduced(
 
 
 def _resampled(
-    per_user: pd.DataFrame, by: list[str], x: np.ndarray, units: Sequence[str], stat: Stat, how: ListReduction,
-    confidence: float, varies: pd.Series,
-) -> np.ndarray:  # fmt: skip
+    per_user: pd.DataFrame,
+    by: list[str],
+    x: np.ndarray,
+    units: Sequence[str],
+    stat: Stat,
+    how: ListReduction,
+    confidence: float,
+    varies: pd.Series,
+) -> np.ndarray:
     """Return value, standard error and percentile interval of a statistic in each group."""
     group, labels = groups_of(per_user, by)
     unit = unit_codes(per_user, units, sort=True) if units else None
@@ -141,7 +171,11 @@ def _resampled(
             # Codes in the order of the values, so that the order of the rows makes no difference.
             codes = np.argsort(np.argsort(x[own], kind="stable")) if unit is None else unit[own]
             statistic = drawn_std if q is None else drawn_quantile(q)
-            drawn = replicate_statistic(x[own], codes, statistic, how.n_resamples, how.seed)[:, None]
-            low, high = quantile_interval(drawn, np.zeros(1), alternative="two-sided", confidence=confidence)
+            drawn = replicate_statistic(x[own], codes, statistic, how.n_resamples, how.seed)[
+                :, None
+            ]
+            low, high = quantile_interval(
+                drawn, np.zeros(1), alternative="two-sided", confidence=confidence
+            )
             found[number, 1:] = standard_error(drawn)[0], low[0], high[0]
     return found

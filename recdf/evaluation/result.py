@@ -1,4 +1,5 @@
-"""`Evaluation`: two tidy tables and the record of what they mean; written to parquet and read back."""
+"""`Evaluation`: two tidy tables and the record of what they mean; written to parquet and read
+back."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ EQUAL_TOLERANCE = 1e-12  # of `==`
 
 
 class Result:
-    """A summary and the record of what it means, with their display. Where the rows are is up to the subclasses."""
+    """A summary and the record of what it means, with their display. Where the rows are is up to
+    the subclasses."""
 
     _summary: pd.DataFrame
     _spec: dict[str, Any]
@@ -44,7 +46,10 @@ class Result:
         return result_html(self._title(), self.summary, self._first_rows(), self.spec)
 
     def _title(self) -> str:
-        return f"recdf {self.spec['recdf']}: per_user {self._of_rows()}, summary {len(self.summary)} rows"
+        return (
+            f"recdf {self.spec['recdf']}: per_user {self._of_rows()}, summary "
+            f"{len(self.summary)} rows"
+        )
 
     def _of_rows(self) -> str:
         """Return what the title says of `per_user`."""
@@ -61,26 +66,30 @@ class Evaluation(Result, HandedOver):
     Parameters
     ----------
     per_user : DataFrame
-        `by` columns, list key columns, `n_true`, `n_pred` (int64), one float64 column per metric. Or a function without
-        arguments that returns this frame; it is called once, when the frame is first asked for.
+        `by` columns, list key columns, `n_true`, `n_pred` (int64), one float64 column per metric.
+        Or a function without arguments that returns this frame; it is called once, when the frame
+        is first asked for.
     summary : DataFrame
-        `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64), `n`,
-        `n_undefined` (int64), and with `weight_col` also `n_effective` (float64).
+        `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64),
+        `n`, `n_undefined` (int64), and with `weight_col` also `n_effective` (float64).
     spec : dict
-        JSON-safe record of what was computed: definitions, options, order of `pred`, counts of what was
-        dropped, package version. Also in `attrs["recdf"]` of both tables.
+        JSON-safe record of what was computed: definitions, options, order of `pred`, counts of what
+        was dropped, package version. Also in `attrs["recdf"]` of both tables.
 
     Notes
     -----
     The tables and the spec are attributes that cannot be set.
 
-    Two evaluations are equal (`==`) if their specs, dtypes, labels and counts are equal, and no computed number differs
-    by more than 1e-12 (relative to the number, if it is larger than 1). Sums that are taken part by part round
-    differently.
+    Two evaluations are equal (`==`) if their specs, dtypes, labels and counts are equal, and no
+    computed number differs by more than 1e-12 (relative to the number, if it is larger than 1).
+    Sums that are taken part by part round differently.
     """
 
     def __init__(
-        self, per_user: pd.DataFrame | Callable[[], pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]
+        self,
+        per_user: pd.DataFrame | Callable[[], pd.DataFrame],
+        summary: pd.DataFrame,
+        spec: dict[str, Any],
     ) -> None:
         self._per_user = per_user
         self._summary = summary
@@ -106,7 +115,8 @@ class Evaluation(Result, HandedOver):
     __hash__ = None  # type: ignore[assignment]
 
     def to_parquet(self, folder: Any, *, overwrite: bool = False) -> None:
-        """Write `per_user.parquet` and `summary.parquet` into a folder, where the result appears in one step.
+        """Write `per_user.parquet` and `summary.parquet` into a folder, where the result appears in
+        one step.
 
         Parameters
         ----------
@@ -124,8 +134,9 @@ class Evaluation(Result, HandedOver):
 
         Notes
         -----
-        A process that reads the folder with `rd.read_parquet` at the same time gets either the old or the new result,
-        and always a whole one, also if this process is killed. Equal results have equal bytes.
+        A process that reads the folder with `rd.read_parquet` at the same time gets either the old
+        or the new result, and always a whole one, also if this process is killed. Equal results
+        have equal bytes.
 
         Examples
         --------
@@ -144,9 +155,10 @@ class Evaluation(Result, HandedOver):
         Parameters
         ----------
         path : path
-            The file to write: a line for each metric and list, then one for each metric and "all", the mean. Values
-            have four decimals, as those of trec_eval. A metric that trec_eval has is called as there: ndcg_cut_10, P_5,
-            map_cut_10, and where no list is cut map, ndcg (from k = 1000) or recip_rank. Undefined values are left out.
+            The file to write: a line for each metric and list, then one for each metric and "all",
+            the mean. Values have four decimals, as those of trec_eval. A metric that trec_eval has
+            is called as there: ndcg_cut_10, P_5, map_cut_10, and where no list is cut map, ndcg
+            (from k = 1000) or recip_rank. Undefined values are left out.
 
         Raises
         ------
@@ -175,8 +187,8 @@ class Evaluation(Result, HandedOver):
         by : str or list of str, optional
             Columns to group by. Default: the `by` columns of the evaluation.
         **options
-            `stat`, `floor`, `weight_by`, `base`, `alpha`, `metrics`, `confidence`, `weight_col`, `unit_col`,
-            `user_col`, `n_resamples`, `seed`, as in `rd.summarize`.
+            `stat`, `floor`, `weight_by`, `base`, `alpha`, `metrics`, `confidence`, `weight_col`,
+            `unit_col`, `user_col`, `n_resamples`, `seed`, as in `rd.summarize`.
 
         Returns
         -------
@@ -196,26 +208,35 @@ class Evaluation(Result, HandedOver):
         return summarize(self, by, **options)
 
     def join_experiment(
-        self, assignment: pd.DataFrame, *, user_col: str | Sequence[str] | None = None, variant_col: str = "variant",
-        by: str | Sequence[str] | None = None, **options: Any,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Join `per_user` to an experiment's assignment: `rd.join_experiment` with the columns of this evaluation.
+        self,
+        assignment: pd.DataFrame,
+        *,
+        user_col: str | Sequence[str] | None = None,
+        variant_col: str = "variant",
+        by: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Join `per_user` to an experiment's assignment: `rd.join_experiment` with the columns of
+        this evaluation.
 
         Parameters
         ----------
         assignment : DataFrame
-            One row per assigned user: key, `variant_col`, and further columns to keep (segment, pre-period metric).
+            One row per assigned user: key, `variant_col`, and further columns to keep (segment,
+            pre-period metric).
         user_col : str or list of str, optional
-            Key of the assignment. Default: the columns of the list key that it has. If it does not have all of them
-            (lists are of sessions, and users were assigned), pass `how="sum"` or `"mean"` to roll the lists up.
+            Key of the assignment. Default: the columns of the list key that it has. If it does not
+            have all of them (lists are of sessions, and users were assigned), pass `how="sum"` or
+            `"mean"` to roll the lists up.
         variant_col : str, default "variant"
-            Column of `assignment` with the variant. If the evaluation is `by` this column too, only the lists that a
-            user was shown under the assigned variant are joined.
+            Column of `assignment` with the variant. If the evaluation is `by` this column too, only
+            the lists that a user was shown under the assigned variant are joined.
         by : str or list of str, optional
-            Columns that tell several rows of a user apart. Default: those of the evaluation, without `variant_col`.
+            Columns that tell several rows of a user apart. Default: those of the evaluation,
+            without `variant_col`.
         **options
-            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`, `unexposed`, `smaller_is_better`,
-            `larger_is_better`, `how`, `over`, as in `rd.join_experiment`.
+            `missing`, `multi_variant`, `unassigned`, `exposure_col`, `time_col`, `unexposed`,
+            `smaller_is_better`, `larger_is_better`, `how`, `over`, as in `rd.join_experiment`.
 
         Returns
         -------
@@ -225,14 +246,19 @@ class Evaluation(Result, HandedOver):
         Raises
         ------
         ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError
-            As `rd.join_experiment`; `DataError` also if a user has lists only of other variants than the assigned one.
+            As `rd.join_experiment`; `DataError` also if a user has lists only of other variants
+            than the assigned one.
 
         Examples
         --------
         >>> import pandas as pd, recdf as rd
-        >>> result = rd.evaluate({"ann": ["a"], "bob": ["b"]}, {"ann": ["a"], "bob": ["a"]}, "mrr@1")
+        >>> result = rd.evaluate(
+        ...     {"ann": ["a"], "bob": ["b"]}, {"ann": ["a"], "bob": ["a"]}, "mrr@1"
+        ... )
         >>> groups = pd.DataFrame({"user_id": ["ann", "bob", "cat"], "variant": ["A", "B", "B"]})
-        >>> result.join_experiment(groups, missing="zero")[["user_id", "variant", "mrr@1", "has_metrics"]]
+        >>> result.join_experiment(groups, missing="zero")[
+        ...     ["user_id", "variant", "mrr@1", "has_metrics"]
+        ... ]
           user_id variant  mrr@1  has_metrics
         0     ann       A    1.0         True
         1     bob       B    0.0         True
@@ -246,7 +272,9 @@ class Evaluation(Result, HandedOver):
         assignment = frame_of("assignment", table_of_users(assignment, "assignment"))
         keys = as_columns(user_col)
         if not keys:
-            keys = [name for name in self.spec["user_col"] if name in assignment.columns] or self.spec["user_col"]
+            keys = [
+                name for name in self.spec["user_col"] if name in assignment.columns
+            ] or self.spec["user_col"]
         recommenders = self.spec["by"] if by is None else as_columns(by)
         per_user = self.per_user
         if variant_col in recommenders and variant_col in assignment.columns:
@@ -258,10 +286,15 @@ class Evaluation(Result, HandedOver):
         return join_experiment(per_user, assignment, **options)
 
     def compare_models(
-        self, metrics: str | Sequence[str] | None = None, *, model_col: str | None = None,
-        user_col: str | Sequence[str] | None = None, fold: str | Sequence[str] | None = None,
-        by: str | Sequence[str] | None = None, **options: Any,
-    ) -> pd.DataFrame:  # fmt: skip
+        self,
+        metrics: str | Sequence[str] | None = None,
+        *,
+        model_col: str | None = None,
+        user_col: str | Sequence[str] | None = None,
+        fold: str | Sequence[str] | None = None,
+        by: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
         """Compare the recommenders of this evaluation: `rd.compare_models` with its columns.
 
         Parameters
@@ -269,20 +302,23 @@ class Evaluation(Result, HandedOver):
         metrics : str or list of str, optional
             Columns of `per_user`. Default: all metrics.
         model_col : str, optional
-            Column of the model. Default: the `by` column of the evaluation that is no fold, if there is only one.
+            Column of the model. Default: the `by` column of the evaluation that is no fold, if
+            there is only one.
         user_col : str or list of str, optional
-            Columns that name a list. Default: those of the list key that are no fold. The unit is as in
-            `rd.compare_models`, unless `unit_col` names another.
+            Columns that name a list. Default: those of the list key that are no fold. The unit is
+            as in `rd.compare_models`, unless `unit_col` names another.
         fold : str or list of str, optional
-            Columns of the fold. Models are paired within a fold, and a user counts once with the mean over folds.
-            Default: the columns of `by` and of the list key that are neither model nor in `user_col`.
+            Columns of the fold. Models are paired within a fold, and a user counts once with the
+            mean over folds. Default: the columns of `by` and of the list key that are neither model
+            nor in `user_col`.
         by : str or list of str, optional
-            Columns of segments, such as those that `carry=` brought, or of the frame `segments=`: models are compared
-            within each, and all tests are one family.
+            Columns of segments, such as those that `carry=` brought, or of the frame `segments=`:
+            models are compared within each, and all tests are one family.
         **options
-            `baseline`, `segments`, `test`, `missing`, `alternative`, `confidence`, `margin`, `correction`, `family`,
-            `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`, `weight_col`, `unit_col`, `cheap`, as in
-            `rd.compare_models`; the weights are those of the evaluation by default.
+            `baseline`, `segments`, `test`, `missing`, `alternative`, `confidence`, `margin`,
+            `correction`, `family`, `n_resamples`, `seed`, `smaller_is_better`, `larger_is_better`,
+            `weight_col`, `unit_col`, `cheap`, as in `rd.compare_models`; the weights are those of
+            the evaluation by default.
 
         Returns
         -------
@@ -291,16 +327,19 @@ class Evaluation(Result, HandedOver):
 
         Raises
         ------
-        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError, MissingExtraError
-            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column besides folds and no
-            `model_col` is given.
+        ColumnError, IdTypeError, NullKeyError, DuplicateError, DataError, OptionError,
+        MissingExtraError
+            As `rd.compare_models`; `OptionError` also if the evaluation is not `by` one column
+            besides folds and no `model_col` is given.
 
         Examples
         --------
         >>> import recdf as rd
         >>> shop = rd.sample_shop()
         >>> result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
-        >>> result.compare_models(baseline="popularity")[["model", "n_users", "diff", "verdict"]].round(3)
+        >>> result.compare_models(baseline="popularity")[
+        ...     ["model", "n_users", "diff", "verdict"]
+        ... ].round(3)
             model  n_users   diff verdict
         0     knn     1537  0.046  better
         1  random     1537 -0.128   worse
@@ -309,15 +348,31 @@ class Evaluation(Result, HandedOver):
 
         recommenders, key = self.spec["by"], self.spec["user_col"]
         if model_col is None:
-            models = [name for name in recommenders if name not in (*as_columns(fold), *as_columns(by))]
+            models = [
+                name for name in recommenders if name not in (*as_columns(fold), *as_columns(by))
+            ]
             if len(models) != 1:
                 found = f"by {recommenders}" if recommenders else "without ⟦by=⟧"
-                fix = "name the one of the models in ⟦+model_col=⟧" if recommenders else "evaluate with ⟦+by=⟧"
-                raise OptionError(f"the evaluation was made {found}; {fix}, so that there are models to compare")
+                fix = (
+                    "name the one of the models in ⟦+model_col=⟧"
+                    if recommenders
+                    else "evaluate with ⟦+by=⟧"
+                )
+                raise OptionError(
+                    f"the evaluation was made {found}; {fix}, so that there are models to compare"
+                )
             model_col = models[0]
-        lists = [name for name in key if name not in as_columns(fold)] if user_col is None else as_columns(user_col)
+        lists = (
+            [name for name in key if name not in as_columns(fold)]
+            if user_col is None
+            else as_columns(user_col)
+        )
         if fold is None:
-            fold = [name for name in [*recommenders, *key] if name not in (*lists, *as_columns(by), model_col)]
+            fold = [
+                name
+                for name in [*recommenders, *key]
+                if name not in (*lists, *as_columns(by), model_col)
+            ]
         options |= {"user_col": lists, "model_col": model_col, "fold": fold, "by": by}
         per_user, weight = self.per_user, self.spec.get("weight")
         if options.setdefault("weight_col", weight) is None and weight is not None:
@@ -335,13 +390,20 @@ class Evaluation(Result, HandedOver):
 
 
 def _same_frame(one: pd.DataFrame, two: pd.DataFrame, labels: Sequence[str]) -> bool:
-    """Tell whether dtypes, order and cells are equal; numbers that were computed may differ by TOLERANCE."""
+    """Tell whether dtypes, order and cells are equal; numbers that were computed may differ by
+    TOLERANCE."""
     if list(one.dtypes.items()) != list(two.dtypes.items()) or len(one) != len(two):
         return False
-    floats = [name for name, dtype in one.dtypes.items() if dtype == np.float64 and name not in labels]
+    floats = [
+        name for name, dtype in one.dtypes.items() if dtype == np.float64 and name not in labels
+    ]
     return one.drop(columns=floats).equals(two.drop(columns=floats)) and all(
         np.isclose(
-            one[name].to_numpy(), two[name].to_numpy(), rtol=EQUAL_TOLERANCE, atol=EQUAL_TOLERANCE, equal_nan=True
+            one[name].to_numpy(),
+            two[name].to_numpy(),
+            rtol=EQUAL_TOLERANCE,
+            atol=EQUAL_TOLERANCE,
+            equal_nan=True,
         ).all()
         for name in floats
     )
@@ -365,8 +427,8 @@ def read_parquet(folder: Any) -> Evaluation:
     FileNotFoundError
         If a file is missing.
     DataError
-        If a file is truncated, damaged, or holds no recdf result, or if the spec, `per_user` and the summary do not fit
-        each other, such as a mean that is not that of the rows.
+        If a file is truncated, damaged, or holds no recdf result, or if the spec, `per_user` and
+        the summary do not fit each other, such as a mean that is not that of the rows.
 
     Examples
     --------

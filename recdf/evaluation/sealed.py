@@ -1,12 +1,15 @@
 """Parquet files with a seal: a digest of all their bytes, and further data that they contain.
 
-A parquet file is read from its end: the footer says where each column is, and nothing refers to bytes between the last
-column and the footer. `seal` puts three things there, which other readers of parquet ignore:
+A parquet file is read from its end: the footer says where each column is, and nothing refers to
+bytes between the last column and the footer. `seal` puts three things there, which other readers of
+parquet ignore:
 
-    PAR1 | columns | categories, summary | MARK, the two lengths, digest | footer | length of the footer | PAR1
+    PAR1 | columns | categories, summary | MARK, the two lengths, digest | footer | length of the
+    footer | PAR1
 
-The digest is the SHA-256 of all bytes of the file except its own. Equal content therefore has an equal digest, and a
-file that another program truncated, changed or wrote again no longer fits its digest.
+The digest is the SHA-256 of all bytes of the file except its own. Equal content therefore has an
+equal digest, and a file that another program truncated, changed or wrote again no longer fits its
+digest.
 """
 
 from __future__ import annotations
@@ -68,7 +71,8 @@ def seal(path: Path, carried: Carried) -> str:
 def open_sealed(path: Path) -> Iterator[Sealed]:
     """Open a sealed file once, and check all of it; raises DataError as `unseal` does.
 
-    The file is opened by Arrow. If Arrow's threads read a Python file, they may abort a process that is ending.
+    The file is opened by Arrow. If Arrow's threads read a Python file, they may abort a process
+    that is ending.
     """
     with pa.OSFile(str(path), "rb") as handle:
         yield unseal(handle, path)
@@ -88,15 +92,20 @@ def unseal(handle: pa.NativeFile, path: Path) -> Sealed:
     trailer = handle.read(TRAILER) if start > 0 else b""
     if not trailer.startswith(MARK):
         raise DataError(
-            f"{path} has no recdf metadata that fits it: it was written by another program or by an earlier recdf; "
+            f"{path} has no recdf metadata that fits it: it was written by another program or by "
+            "an earlier recdf; "
             "expected a file as Evaluation.to_parquet or recdf evaluate --out wrote it"
         )
     digest = trailer[-DIGEST:]
     handle.seek(end)
     if _sealed_digest(handle, end - DIGEST, handle.read()) != digest:
-        raise DataError(f"{path} is damaged: its bytes are not those that recdf wrote; write the result again")
+        raise DataError(
+            f"{path} is damaged: its bytes are not those that recdf wrote; write the result again"
+        )
     lengths = trailer[len(MARK) : -DIGEST]
-    sizes = [int.from_bytes(lengths[at : at + LENGTH], "little") for at in range(0, len(lengths), LENGTH)]
+    sizes = [
+        int.from_bytes(lengths[at : at + LENGTH], "little") for at in range(0, len(lengths), LENGTH)
+    ]
     handle.seek(start - sum(sizes))
     carried = Carried(*(handle.read(size) for size in sizes))
     handle.seek(0)
@@ -111,7 +120,10 @@ def _footer(handle: BinaryIO | pa.NativeFile, path: Path) -> int:
     last = handle.read(8)
     offset = size - 8 - int.from_bytes(last[:4], "little")
     if last[4:] != MAGIC or offset < len(MAGIC):
-        raise DataError(f"{path} is no whole parquet file ({size:,} bytes): it was cut short or damaged, or never was")
+        raise DataError(
+            f"{path} is no whole parquet file ({size:,} bytes): it was cut short or damaged, or "
+            "never was"
+        )
     return offset
 
 

@@ -1,4 +1,5 @@
-"""The display of a result in a notebook and a terminal: one row per model and metric, one column per k.
+"""The display of a result in a notebook and a terminal: one row per model and metric, one column
+per k.
 
 Contract: this is a rounded excerpt of the summary; `result.summary` holds every number.
 """
@@ -17,13 +18,20 @@ from .mean_tables import SUMMARY
 
 MOST_ROWS = 30
 MOST_K = 6
-NO_INTERVAL = "Where all lists have the same value there is no ±: that tells nothing of how the mean would vary."
-EXCLUDED = "exclude= ({exclude_rows:,} rows) left out {pred_excluded:,} rows of pred and {true_excluded:,} of true."
+NO_INTERVAL = (
+    "Where all lists have the same value there is no ±: that tells nothing of how the "
+    "mean would vary."
+)
+EXCLUDED = (
+    "exclude= ({exclude_rows:,} rows) left out {pred_excluded:,} rows of pred and "
+    "{true_excluded:,} of true."
+)
 MOST_COLUMNS = 8  # of the first rows of per_user
 
 
 class TableLook(NamedTuple):
-    """The head, the cells and the alignment of the table, and notes about what is left out of it."""
+    """The head, the cells and the alignment of the table, and notes about what is left out of
+    it."""
 
     head: list[str]
     cells: list[list[Cell]]
@@ -33,36 +41,56 @@ class TableLook(NamedTuple):
 
 
 def result_text(title: str, summary: pd.DataFrame, spec: Mapping[str, Any]) -> str:
-    """Return the text of a result for a terminal: intervals only where the window has room for them."""
+    """Return the text of a result for a terminal: intervals only where the window has room for
+    them."""
     look = _look(summary)
     text = to_text(look.head, look.cells, look.align)
     if max(map(len, text.splitlines())) > shutil.get_terminal_size((120, 24)).columns:
-        text = to_text(look.head, [[cell._replace(small="") for cell in row] for row in look.cells], look.align)
+        text = to_text(
+            look.head, [[cell._replace(small="") for cell in row] for row in look.cells], look.align
+        )
     return "\n".join([visible(title), text, *map(visible, _look_notes(look, spec))])
 
 
 def _look_notes(look: TableLook, spec: Mapping[str, Any]) -> list[str]:
-    """Return what a reader must know beside the table, such as that the lists of one user are not independent."""
+    """Return what a reader must know beside the table, such as that the lists of one user are not
+    independent."""
     key, note = spec["user_col"], ""
     if len(key) > 1 or "user_id" in spec.get("carry", {}):
         unit = unit_of([*key, *spec.get("carry", {})])[0]
-        note = f"± takes the lists of one {unit} for independent; rd.summarize(result, unit_col={unit!r}) does not."
+        note = (
+            f"± takes the lists of one {unit} for independent; rd.summarize(result, "
+            f"unit_col={unit!r}) does not."
+        )
     excluded = EXCLUDED.format_map(spec["counts"]) if "exclude_rows" in spec["counts"] else ""
-    return [text for text in (look.left_out, note, excluded, NO_INTERVAL if look.no_interval else "") if text]
+    return [
+        text
+        for text in (look.left_out, note, excluded, NO_INTERVAL if look.no_interval else "")
+        if text
+    ]
 
 
-def result_html(title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None, spec: Mapping[str, Any]) -> str:
-    """Return the HTML of a result for a notebook, with the first rows of `per_user` where they are at hand."""
+def result_html(
+    title: str, summary: pd.DataFrame, first_rows: pd.DataFrame | None, spec: Mapping[str, Any]
+) -> str:
+    """Return the HTML of a result for a notebook, with the first rows of `per_user` where they are
+    at hand."""
     look = _look(summary)
     parts = [f"<p>{html_text(title)}</p>", to_html(look.head, look.cells, look.align)]
     parts += [f"<p><small>{html_text(text)}</small></p>" for text in _look_notes(look, spec)]
     if first_rows is not None:
         shown = first_rows.iloc[:, :MOST_COLUMNS]
         more = len(first_rows.columns) - len(shown.columns)
-        rows = [[Cell(_short_value(value)) for value in row] for row in shown.itertuples(index=False, name=None)]
+        rows = [
+            [Cell(_short_value(value)) for value in row]
+            for row in shown.itertuples(index=False, name=None)
+        ]
         sides: list[Align] = [_side(dtype) for dtype in shown.dtypes]
         beyond = f" and {more} more columns" if more > 0 else ""
-        parts += [f"<p>per_user, first rows{beyond}</p>", to_html([str(name) for name in shown.columns], rows, sides)]
+        parts += [
+            f"<p>per_user, first rows{beyond}</p>",
+            to_html([str(name) for name in shown.columns], rows, sides),
+        ]
     return "".join(parts)
 
 
@@ -89,7 +117,9 @@ def _look(summary: pd.DataFrame) -> TableLook:
     parts = dict(tuple(shown.groupby("row", sort=False)))
     body = []
     for i, part in parts.items():
-        labels = [Cell(NULL if pd.isna(value) else str(value)) for value in part[keys].iloc[0].tolist()]
+        labels = [
+            Cell(NULL if pd.isna(value) else str(value)) for value in part[keys].iloc[0].tolist()
+        ]
         least, most = f"{int(part['n'].min()):,}", f"{int(part['n'].max()):,}"
         n = least if least == most else f"{least} to {most}"
         body.append([*labels, *(cells.get((i, k), Cell("")) for k in k_shown), Cell(n)])
@@ -100,7 +130,9 @@ def _look(summary: pd.DataFrame) -> TableLook:
     more = [f"{rows_left:,} more {'row' if rows_left == 1 else 'rows'}"] if rows_left else []
     more += [f"{len(all_k) - len(k_shown):,} more k"] if len(all_k) > len(k_shown) else []
     left_out = f"... {' and '.join(more)}; .summary has all {len(summary):,} rows" if more else ""
-    return TableLook(head, body, align, left_out, bool(((shown["std"] == 0) & shown["ci_low"].isna()).any()))
+    return TableLook(
+        head, body, align, left_out, bool(((shown["std"] == 0) & shown["ci_low"].isna()).any())
+    )
 
 
 def _short_value(value: object) -> str:

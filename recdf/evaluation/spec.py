@@ -22,7 +22,8 @@ from .mean_tables import CONFIDENCE
 
 
 class MetricSpec(TypedDict):
-    """The metric of a column of `per_user`: its name, its k, and the string with every parameter."""
+    """The metric of a column of `per_user`: its name, its k, and the string with every
+    parameter."""
 
     name: str
     k: int | None
@@ -30,7 +31,8 @@ class MetricSpec(TypedDict):
 
 
 class Spec(TypedDict):
-    """The record of a call: version, key and `by` columns, metrics by column, options, counts of rows, digests."""
+    """The record of a call: version, key and `by` columns, metrics by column, options, counts of
+    rows, digests."""
 
     recdf: str
     user_col: list[str]
@@ -51,20 +53,31 @@ class Spec(TypedDict):
 
 
 def spec_of(
-    requests: Sequence[Request], options: Options, order: Order, relevance_col: str | None, counts: Mapping[str, int],
-    side_tables: Mapping[str, DescribedSide], item_by: str | None = None,
-) -> Spec:  # fmt: skip
-    """Return the record of a call: the metrics and options, the columns that order `pred` and grade `true`, and counts.
-    """
+    requests: Sequence[Request],
+    options: Options,
+    order: Order,
+    relevance_col: str | None,
+    counts: Mapping[str, int],
+    side_tables: Mapping[str, DescribedSide],
+    item_by: str | None = None,
+) -> Spec:
+    """Return the record of a call: the metrics and options, the columns that order `pred` and grade
+    `true`, and counts."""
     spec: Spec = {
-        "recdf": __version__, "user_col": list(map(str, as_columns(options.user_col))),
+        "recdf": __version__,
+        "user_col": list(map(str, as_columns(options.user_col))),
         "by": list(map(str, as_columns(options.by))),
         "metrics": {name: one for request in requests for name, one in _request_columns(request)},
-        "options": options.spec(), "order": order, "relevance": None if relevance_col is None else str(relevance_col),
-        "counts": dict(counts), "confidence": CONFIDENCE,
-    }  # fmt: skip
+        "options": options.spec(),
+        "order": order,
+        "relevance": None if relevance_col is None else str(relevance_col),
+        "counts": dict(counts),
+        "confidence": CONFIDENCE,
+    }
     if len(spec["user_col"]) > 1:
-        spec["interval_unit"] = "list"  # standard errors of the summary take the lists of a user for independent
+        spec["interval_unit"] = (
+            "list"  # standard errors of the summary take the lists of a user for independent
+        )
     if options.weight_name is not None:
         spec["weight"] = options.weight_name
     if side_tables:
@@ -75,10 +88,11 @@ def spec_of(
 
 
 class OneSpec(dict[str, Any]):
-    """A spec of which there is one for all frames: a deep copy is the spec itself, and no part of it may be changed.
+    """A spec of which there is one for all frames: a deep copy is the spec itself, and no part of
+    it may be changed.
 
-    pandas copies `attrs` deeply for each column that is taken out of a frame, which would take longer than the work on
-    the column. A pickle holds a plain dict.
+    pandas copies `attrs` deeply for each column that is taken out of a frame, which would take
+    longer than the work on the column. A pickle holds a plain dict.
     """
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OneSpec:
@@ -89,7 +103,8 @@ class OneSpec(dict[str, Any]):
 
 
 def _request_columns(request: Request) -> list[tuple[str, MetricSpec]]:
-    """Return the columns of a request. A name that the caller gave replaces the metric's; each output has a column."""
+    """Return the columns of a request. A name that the caller gave replaces the metric's; each
+    output has a column."""
     name = request.name
     found: list[tuple[str, MetricSpec]] = []
     for column, output in zip(request.columns, request.metric.outputs, strict=True):
@@ -104,12 +119,17 @@ def _request_columns(request: Request) -> list[tuple[str, MetricSpec]]:
 METRIC_FIELDS = ("name", "k", "definition")  # of a metric in a spec
 # Columns of texts, with the fields of the metric's record.
 DEFINITION_FIELDS = {
-    "family": "family", "meaning": "doc", "formula": "formula", "better": "better", "references": "references",
-}  # fmt: skip
+    "family": "family",
+    "meaning": "doc",
+    "formula": "formula",
+    "better": "better",
+    "references": "references",
+}
 
 
 def better_of(column: str) -> str | None:
-    """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has no direction."""
+    """Return "larger" or "smaller" for a column such as "first_rank@10", None where the metric has
+    no direction."""
     try:
         return find(re.split("[@(]", column)[0]).stated(column)[1]
     except OptionError:  # not a metric of the registry
@@ -117,9 +137,11 @@ def better_of(column: str) -> str | None:
 
 
 def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
-    """Return one row per metric column of a spec: its definition with every option, its meaning and its formula.
+    """Return one row per metric column of a spec: its definition with every option, its meaning and
+    its formula.
 
-    A metric that is not registered, such as a user's own function in another session, has empty texts.
+    A metric that is not registered, such as a user's own function in another session, has empty
+    texts.
     """
     rows = []
     for column, found in spec["metrics"].items():
@@ -128,7 +150,8 @@ def definitions(spec: Mapping[str, Any]) -> pd.DataFrame:
         except OptionError:
             record = None
         texts = {
-            name: " ".join((getattr(record, field, "") or "").split()) for name, field in DEFINITION_FIELDS.items()
+            name: " ".join((getattr(record, field, "") or "").split())
+            for name, field in DEFINITION_FIELDS.items()
         }
         if record is not None:
             texts["better"] = record.stated(found["definition"])[1] or ""

@@ -1,12 +1,13 @@
-"""A result in a folder: two parquet files that pandas, DuckDB, polars, Spark and pyarrow read, with the spec inside.
+"""A result in a folder: two parquet files that pandas, DuckDB, polars, Spark and pyarrow read, with
+the spec inside.
 
-`dtypes` restores the dtype of every column, `sealed` detects damaged files, and `publishing` makes a result visible in
-one step. This module knows the content of the files.
+`dtypes` restores the dtype of every column, `sealed` detects damaged files, and `publishing` makes
+a result visible in one step. This module knows the content of the files.
 
-Where the workers of an engine write the rows per list, `per_user.parquet` is a folder. It holds the files of the
-workers, and in `_recdf`, which other readers of parquet skip, a result without rows in the same form: it has the
-summary, the spec and the dtypes of the rows. `_recdf/parts.json` has the names and sizes of the files, so that a
-missing or foreign one is not read as a result.
+Where the workers of an engine write the rows per list, `per_user.parquet` is a folder. It holds the
+files of the workers, and in `_recdf`, which other readers of parquet skip, a result without rows in
+the same form: it has the summary, the spec and the dtypes of the rows. `_recdf/parts.json` has the
+names and sizes of the files, so that a missing or foreign one is not read as a result.
 """
 
 from __future__ import annotations
@@ -25,13 +26,23 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError, OptionError
-from .dtypes import categories_of, describe, know_extension_types, read_categories, refuse_lossy, restore, to_table
+from .dtypes import (
+    categories_of,
+    describe,
+    know_extension_types,
+    read_categories,
+    refuse_lossy,
+    restore,
+    to_table,
+)
 from .publishing import HIDDEN_NAME, PER_USER, SUMMARY_FILE, repair_summary, staged, sweep, to_disk
 from .sealed import Carried, Sealed, open_sealed, seal, unseal
 from .spec import OneSpec
 
 SPEC, DTYPES = b"recdf", b"recdf_dtypes"  # keys of the schema metadata
-STALE_READS = 3  # how often a network drive may lose the file that is being read because it was replaced
+STALE_READS = (
+    3  # how often a network drive may lose the file that is being read because it was replaced
+)
 
 
 class StoredTables(NamedTuple):
@@ -50,18 +61,26 @@ class Written(NamedTuple):
     n_columns: int
 
 
-# ------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------
+# writing
 
 
 def write_tables(
-    folder: Any, per_user: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any], *, overwrite: bool = False
+    folder: Any,
+    per_user: pd.DataFrame,
+    summary: pd.DataFrame,
+    spec: dict[str, Any],
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Write `per_user.parquet` and `summary.parquet` into a folder, all or nothing."""
     with staged(local_path(folder), overwrite=overwrite) as staging:
         write_files(staging, [per_user], summary, spec)
 
 
-def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]) -> Written:
+def write_files(
+    folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFrame, spec: dict[str, Any]
+) -> Written:
     """Write both files of a result into a folder from `staged`.
 
     `blocks` are the rows of `per_user` in their order, in any number of frames.
@@ -85,7 +104,8 @@ def write_files(folder: Path, blocks: Iterable[pd.DataFrame], summary: pd.DataFr
 
 
 def is_address(path: Any) -> bool:
-    """Tell whether a path is an address, such as s3://bucket or dbfs:/folder. One letter is a drive of Windows."""
+    """Tell whether a path is an address, such as s3://bucket or dbfs:/folder. One letter is a drive
+    of Windows."""
     return re.match(r"[A-Za-z][\w+.-]+:/", plain_path(path)) is not None
 
 
@@ -105,9 +125,11 @@ MOUNTED = (("dbfs:/Volumes/", "/Volumes/"), ("dbfs:/", "/dbfs/"))
 
 
 def local_path(path: Any) -> Path:
-    """Return the absolute path of a file or folder on this machine; an address such as s3:// is refused.
+    """Return the absolute path of a file or folder on this machine; an address such as s3:// is
+    refused.
 
-    `~` stands for the home folder, as in pandas. An address such as file:///folder is a path of this machine.
+    `~` stands for the home folder, as in pandas. An address such as file:///folder is a path of
+    this machine.
     """
     if is_address(path):
         instead = f"pass {found}" if (found := mounted(str(path))) else "copy it to or from there"
@@ -119,7 +141,10 @@ def local_path(path: Any) -> Path:
 
 def mounted(address: str) -> str | None:
     """Return the path under which machines of Databricks see what an address names."""
-    return next((path + address[len(of) :].lstrip("/") for of, path in MOUNTED if address.startswith(of)), None)
+    return next(
+        (path + address[len(of) :].lstrip("/") for of, path in MOUNTED if address.startswith(of)),
+        None,
+    )
 
 
 def frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table, bytes]:
@@ -131,21 +156,24 @@ def frame_to_arrow(frame: pd.DataFrame, spec: dict[str, Any]) -> tuple[pa.Table,
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **own}), categories
 
 
-# ------------------------------------------------------------------------------------------- reading
+# -------------------------------------------------------------------------------------------
+# reading
 
 
 def read_tables(folder: Any, digest: str | None = None) -> StoredTables:
     """Read the two tables and the spec that were written together.
 
-    `per_user.parquet` is opened once. It contains the summary that was written with it, so that the tables always
-    belong together. `summary.parquet` is only checked, and repaired if a process was killed before it wrote it.
+    `per_user.parquet` is opened once. It contains the summary that was written with it, so that the
+    tables always belong together. `summary.parquet` is only checked, and repaired if a process was
+    killed before it wrote it.
 
     Raises
     ------
     FileNotFoundError
         If a file is missing.
     DataError
-        If a file is damaged or is not of recdf, or if the result is not the one that `digest` names.
+        If a file is damaged or is not of recdf, or if the result is not the one that `digest`
+        names.
     """
     target = local_path(folder)
     for _ in range(STALE_READS):
@@ -162,14 +190,20 @@ def _read_tables(target: Path, digest: str | None) -> StoredTables:
     for name in (PER_USER, SUMMARY_FILE):
         if not (target / name).exists():
             raise FileNotFoundError(
-                f"{target / name} does not exist; expected a folder written by Evaluation.to_parquet or recdf "
+                f"{target / name} does not exist; expected a folder written by "
+                "Evaluation.to_parquet or recdf "
                 "evaluate --out"
             )
     with open_sealed(target / PER_USER) as sealed:
         if digest not in (None, sealed.digest):
-            raise DataError(f"{target / PER_USER} was overwritten since; read the new result with rd.read_parquet")
+            raise DataError(
+                f"{target / PER_USER} was overwritten since; read the new result with "
+                "rd.read_parquet"
+            )
         per_user, spec = _read_sealed(sealed, target / PER_USER)
-        summary, _ = _read_sealed(unseal(pa.BufferReader(sealed.carried.summary), target / PER_USER), target / PER_USER)
+        summary, _ = _read_sealed(
+            unseal(pa.BufferReader(sealed.carried.summary), target / PER_USER), target / PER_USER
+        )
     if (target / SUMMARY_FILE).read_bytes() != sealed.carried.summary:
         with open_sealed(target / SUMMARY_FILE):  # raises if it is damaged or not of recdf
             repair_summary(target)
@@ -194,13 +228,18 @@ def _read_sealed(sealed: Sealed, path: Path) -> tuple[pd.DataFrame, dict[str, An
         metadata = table.schema.metadata
         spec, described = OneSpec(json.loads(metadata[SPEC])), json.loads(metadata[DTYPES])
         categories = read_categories(sealed.carried.categories)
-        columns = {name: restore(table[name], dtype, categories.get(name)) for name, dtype in described.items()}
+        columns = {
+            name: restore(table[name], dtype, categories.get(name))
+            for name, dtype in described.items()
+        }
         frame = pd.DataFrame(columns)
         frame.attrs["recdf"] = spec
     except (OSError, MemoryError):
         raise
     except Exception as error:  # the seal fits, but another program wrote the content
-        raise DataError(f"{path} holds no result that this recdf can read: {type(error).__name__}: {error}") from error
+        raise DataError(
+            f"{path} holds no result that this recdf can read: {type(error).__name__}: {error}"
+        ) from error
     return frame, spec
 
 
@@ -214,7 +253,8 @@ def is_in_parts(folder: Any) -> bool:
 
 @contextmanager
 def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
-    """Give the path of a hidden folder for the rows; at the end of the block it becomes `per_user.parquet`.
+    """Give the path of a hidden folder for the rows; at the end of the block it becomes
+    `per_user.parquet`.
 
     A failure at any point leaves the old result as it was.
     """
@@ -227,8 +267,11 @@ def staged_parts(folder: Any, *, overwrite: bool) -> Iterator[Path]:
                 to_disk(path)
 
 
-def write_head(rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]) -> None:
-    """Write what belongs to the rows: the summary, the spec, the dtypes of a frame without rows, the list of files."""
+def write_head(
+    rows: Path, empty: pd.DataFrame, summary: pd.DataFrame, spec: dict[str, Any]
+) -> None:
+    """Write what belongs to the rows: the summary, the spec, the dtypes of a frame without rows,
+    the list of files."""
     (rows / HIDDEN_NAME).mkdir()
     write_files(rows / HIDDEN_NAME, [empty], summary, spec)
     (rows / HIDDEN_NAME / PARTS_FILE).write_text(json.dumps(_sizes(rows)), encoding="utf-8")
@@ -248,7 +291,8 @@ def _sizes(rows: Path) -> dict[str, int]:
 
 
 def _check_files(rows: Path) -> list[str]:
-    """Return the paths of the files of rows; raise if one is missing, was changed, or is none of this result."""
+    """Return the paths of the files of rows; raise if one is missing, was changed, or is none of
+    this result."""
     try:
         written = json.loads((rows / HIDDEN_NAME / PARTS_FILE).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError) as error:
@@ -257,8 +301,12 @@ def _check_files(rows: Path) -> list[str]:
     found = _sizes(rows)
     if found != written:
         odd = [name for name in sorted({*found, *written}) if found.get(name) != written.get(name)]
-        what = ", ".join(f"{name} ({_count_difference(found.get(name), written.get(name))})" for name in odd[:3])
-        raise DataError(f"{rows} does not hold the files that were written: {len(odd):,} differ, {what}")
+        what = ", ".join(
+            f"{name} ({_count_difference(found.get(name), written.get(name))})" for name in odd[:3]
+        )
+        raise DataError(
+            f"{rows} does not hold the files that were written: {len(odd):,} differ, {what}"
+        )
     return [str(rows / name) for name in found]
 
 
@@ -284,13 +332,16 @@ def read_parts(folder: Any) -> StoredTables:
             continue
         if _identity(target / PER_USER) == before:
             break
-    if (target / SUMMARY_FILE).read_bytes() != (target / PER_USER / HIDDEN_NAME / SUMMARY_FILE).read_bytes():
+    if (target / SUMMARY_FILE).read_bytes() != (
+        target / PER_USER / HIDDEN_NAME / SUMMARY_FILE
+    ).read_bytes():
         repair_summary(target)
     return found
 
 
 def _identity(rows: Path) -> tuple[int, int] | None:
-    """Return numbers that tell a folder from another of the same name, or None while there is none."""
+    """Return numbers that tell a folder from another of the same name, or None while there is
+    none."""
     try:
         found = os.stat(rows / HIDDEN_NAME)
     except FileNotFoundError:
@@ -304,19 +355,27 @@ def _read_parts(rows: Path) -> StoredTables:
     empty, summary, spec = read_tables(rows / HIDDEN_NAME)
     files = _check_files(rows)
     if not files:
-        raise DataError(f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote")
+        raise DataError(
+            f"{rows} holds no files of rows; expected a folder that to_parquet of an engine wrote"
+        )
     try:
-        stored = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")  # Spark's instants, in its own unit
+        stored = ds.ParquetFileFormat(
+            coerce_int96_timestamp_unit="us"
+        )  # Spark's instants, in its own unit
         table = ds.dataset(files, format=stored).to_table()
         categories = read_categories(categories_of(empty))
         found = {
-            name: restore(_zoned(table[name], empty[name].dtype), describe(empty[name]), categories.get(name))
+            name: restore(
+                _zoned(table[name], empty[name].dtype), describe(empty[name]), categories.get(name)
+            )
             for name in empty.columns
         }
     except (OSError, MemoryError):
         raise
     except Exception as error:  # the files were changed
-        raise DataError(f"{rows} holds no rows that fit its result: {type(error).__name__}: {error}") from error
+        raise DataError(
+            f"{rows} holds no rows that fit its result: {type(error).__name__}: {error}"
+        ) from error
     by = summary[spec["by"]].drop_duplicates(ignore_index=True)
     per_user = sorted_rows(pd.DataFrame(found), by, spec["user_col"])
     per_user.attrs["recdf"] = spec
@@ -325,7 +384,11 @@ def _read_parts(rows: Path) -> StoredTables:
 
 def _zoned(column: Any, dtype: Any) -> Any:
     """Return instants with a time zone: Spark stores them as the clock of UTC shows them."""
-    naive = isinstance(dtype, pd.DatetimeTZDtype) and pa.types.is_timestamp(column.type) and column.type.tz is None
+    naive = (
+        isinstance(dtype, pd.DatetimeTZDtype)
+        and pa.types.is_timestamp(column.type)
+        and column.type.tz is None
+    )
     return column.cast(pa.timestamp(column.type.unit, "UTC")) if naive else column
 
 
@@ -333,7 +396,9 @@ def sorted_rows(per_user: pd.DataFrame, by: pd.DataFrame, keys: list[str]) -> pd
     """Return rows sorted by `by` value, in the order of `by`, and then by list key."""
     rows = per_user[keys].copy()
     if len(by.columns):
-        order = pd.MultiIndex.from_frame(by).get_indexer(pd.MultiIndex.from_frame(per_user[list(by.columns)]))
+        order = pd.MultiIndex.from_frame(by).get_indexer(
+            pd.MultiIndex.from_frame(per_user[list(by.columns)])
+        )
         place = "by" + "_" * max(map(len, keys))  # longer than the name of any column
         rows.insert(0, place, order)
     in_order = rows.sort_values(list(rows.columns), kind="stable").index.to_numpy()

@@ -1,7 +1,7 @@
 """Means of per-user columns with their intervals: `summarize`.
 
-Contract: a summary has one row per group and metric, in the columns `SUMMARY`. This module knows only columns and no
-metrics.
+Contract: a summary has one row per group and metric, in the columns `SUMMARY`. This module knows
+only columns and no metrics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from .reductions import ListReduction, Stat, WeightBy, base_values, reduced
 
 
 class HasPerUser(Protocol):
-    """The part of an `Evaluation` that is read here: its table of lists, whose `attrs` hold its spec."""
+    """The part of an `Evaluation` that is read here: its table of lists, whose `attrs` hold its
+    spec."""
 
     @property
     def per_user(self) -> pd.DataFrame: ...
@@ -41,76 +42,99 @@ def per_user_table(given: pd.DataFrame | HasPerUser) -> pd.DataFrame:
         return found
     refuse_engine_frame(found, "per_user")
     refuse_engine_frame(given, "per_user")
-    raise TypeError(f"per_user is {kind_of(given)}; expected Evaluation.per_user, or the Evaluation itself")
+    raise TypeError(
+        f"per_user is {kind_of(given)}; expected Evaluation.per_user, or the Evaluation itself"
+    )
 
 
 @renamed(unit="unit_col")
 @takes_columns("user_col", "by", "weight_col")
 def summarize(
-    per_user: pd.DataFrame | HasPerUser, by: str | Sequence[str] | None = None, *,
-    user_col: str | Sequence[str] | None = None, metrics: Sequence[str] | None = None, confidence: float = CONFIDENCE,
-    weight_col: str | None = None, unit_col: str | Sequence[str] | None = None, options: Options | None = None,
-    stat: Stat | Sequence[Stat] = "mean", floor: float = 1e-5, weight_by: WeightBy | None = None,
-    base: pd.DataFrame | HasPerUser | None = None, alpha: float = 0.0, n_resamples: int = 2000, seed: int = 0,
-) -> pd.DataFrame:  # fmt: skip
-    """Mean of each metric over groups of per-user rows, or another statistic of them, with its interval.
+    per_user: pd.DataFrame | HasPerUser,
+    by: str | Sequence[str] | None = None,
+    *,
+    user_col: str | Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+    confidence: float = CONFIDENCE,
+    weight_col: str | None = None,
+    unit_col: str | Sequence[str] | None = None,
+    options: Options | None = None,
+    stat: Stat | Sequence[Stat] = "mean",
+    floor: float = 1e-5,
+    weight_by: WeightBy | None = None,
+    base: pd.DataFrame | HasPerUser | None = None,
+    alpha: float = 0.0,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Mean of each metric over groups of per-user rows, or another statistic of them, with its
+    interval.
 
-    Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n, interval
-    value ∓ z · se, z the normal quantile of (1 + confidence) / 2; below 100 units that of Student's t, with one degree
-    of freedom less than there are equal units that would be as precise. Where all values are equal, std is 0, and se
-    and interval are null: they tell nothing of other users. With weights w: value m = Σ w x / Σ w,
-    std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w), se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w (delta method of the ratio), and
-    n_effective = (Σ w)² / Σ w², the number of equal weights that would be as precise (Kish 1965). The rows of a
-    unit (`unit_col`) are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x − m))²) / Σ w,
-    for u units; w is 1 without weights.
+    Formula: value = Σ x / n over the n defined rows, std with divisor n − 1, se = std / √n,
+    interval value ∓ z · se, z the normal quantile of (1 + confidence) / 2; below 100 units that of
+    Student's t, with one degree of freedom less than there are equal units that would be as
+    precise. Where all values are equal, std is 0, and se and interval are null: they tell nothing
+    of other users. With weights w: value m = Σ w x / Σ w, std² = Σ w (x − m)² / (Σ w − Σ w² / Σ w),
+    se = √(n/(n − 1) · Σ w² (x − m)²) / Σ w (delta method of the ratio), and n_effective = (Σ w)² /
+    Σ w², the number of equal weights that would be as precise (Kish 1965). The rows of a unit
+    (`unit_col`) are not taken for independent: se = √(u/(u − 1) · Σ_units (Σ_rows of the unit w (x
+    − m))²) / Σ w, for u units; w is 1 without weights.
 
-    `stat` names other statistics of the n defined values. "sum" is n times the mean, and so are its errors. "gmean" is
-    exp(mean of ln max(x, floor)), se the delta method's: value · se of the mean of logarithms; its interval is that of
-    the mean of logarithms, put through exp. "urisk" is the mean of d where d ≥ 0 and of (1 + alpha) · d elsewhere, with
-    d = x − the value that `base` has for the list (Wang et al. 2012). "median", "min", "max" and a number q between 0
-    and 1 are quantiles, linear between two values; "std" has divisor n − 1. Errors and percentile intervals of
-    quantiles and std are those of the Poisson bootstrap, over the units where there are any.
+    `stat` names other statistics of the n defined values. "sum" is n times the mean, and so are its
+    errors. "gmean" is exp(mean of ln max(x, floor)), se the delta method's: value · se of the mean
+    of logarithms; its interval is that of the mean of logarithms, put through exp. "urisk" is the
+    mean of d where d ≥ 0 and of (1 + alpha) · d elsewhere, with d = x − the value that `base` has
+    for the list (Wang et al. 2012). "median", "min", "max" and a number q between 0 and 1 are
+    quantiles, linear between two values; "std" has divisor n − 1. Errors and percentile intervals
+    of quantiles and std are those of the Poisson bootstrap, over the units where there are any.
 
     Parameters
     ----------
     per_user : DataFrame or Evaluation
-        `Evaluation.per_user` (or the `Evaluation` itself), perhaps joined to segments, variants or dates, many rows
-        to one. There must be one row per list (and `by` value of the evaluation): a join that repeats lists is refused.
+        `Evaluation.per_user` (or the `Evaluation` itself), perhaps joined to segments, variants or
+        dates, many rows to one. There must be one row per list (and `by` value of the evaluation):
+        a join that repeats lists is refused.
     by : str or list of str, optional
-        Columns to group by; [] for none. By default the `by` columns of the evaluation. A merge can lose which columns
-        those are; if there may be some, an error then asks for them, and so it does where columns are given without
-        that of the recommenders, whose rows would be averaged together. A null is a group of its own.
+        Columns to group by; [] for none. By default the `by` columns of the evaluation. A merge can
+        lose which columns those are; if there may be some, an error then asks for them, and so it
+        does where columns are given without that of the recommenders, whose rows would be averaged
+        together. A null is a group of its own.
     user_col : str or list of str, optional
-        Columns that together name a list, including `by` columns; a list may occur only once. By default those that the
-        evaluation recorded, or, where a join has lost its attrs, all columns before `n_true`. Columns that are named
-        here and not in `by` are averaged over, such as folds.
+        Columns that together name a list, including `by` columns; a list may occur only once. By
+        default those that the evaluation recorded, or, where a join has lost its attrs, all columns
+        before `n_true`. Columns that are named here and not in `by` are averaged over, such as
+        folds.
     metrics : list of str, optional
-        Metric columns. By default those that the evaluation recorded. A merge loses that record; then all columns named
-        like `ndcg@10` or `rprecision`, so that metrics under names of your own must be given here.
+        Metric columns. By default those that the evaluation recorded. A merge loses that record;
+        then all columns named like `ndcg@10` or `rprecision`, so that metrics under names of your
+        own must be given here.
     confidence : float, default 0.95
         Coverage of the interval.
     weight_col : str, optional
-        Column of weights, at least 0; rows of weight 0 count as if they were not there. An `Evaluation` with weights
-        needs no word, but its `per_user` alone does: without `weight_col` every row counts alike, and `WeightWarning`
-        says so if the evaluation had weights (after a merge, only if their column is called "weight").
+        Column of weights, at least 0; rows of weight 0 count as if they were not there. An
+        `Evaluation` with weights needs no word, but its `per_user` alone does: without `weight_col`
+        every row counts alike, and `WeightWarning` says so if the evaluation had weights (after a
+        merge, only if their column is called "weight").
     unit_col : str or list of str, optional
-        Columns that name who acted, such as "user_id", where one user has several lists (sessions, days). The lists of
-        a user are alike, so that an interval that takes them for independent is too narrow. Default: where more columns
-        than `by` precede `n_true` (or are in `user_col`), the one called "user_id", or else the first of them.
+        Columns that name who acted, such as "user_id", where one user has several lists (sessions,
+        days). The lists of a user are alike, so that an interval that takes them for independent is
+        too narrow. Default: where more columns than `by` precede `n_true` (or are in `user_col`),
+        the one called "user_id", or else the first of them.
     options : Options, optional
         `user_col`, `by` and `weight_col` of a project, where they are not given here.
     stat : str, float or list of them, default "mean"
-        "mean", "sum", "median", "min", "max", "std", "gmean", "urisk", or a quantile such as 0.9. The median says what
-        a list in the middle has. "gmean" with `floor` tells systems apart that differ in their worst lists, as
-        `gm_map` of trec_eval does. The bootstrap tells little of "min" and "max": no draw goes beyond the data.
+        "mean", "sum", "median", "min", "max", "std", "gmean", "urisk", or a quantile such as 0.9.
+        The median says what a list in the middle has. "gmean" with `floor` tells systems apart that
+        differ in their worst lists, as `gm_map` of trec_eval does. The bootstrap tells little of
+        "min" and "max": no draw goes beyond the data.
     floor : float, default 1e-5
         Smaller values count as this in "gmean", which one 0 would make 0.
     weight_by : {"relevant", "shown", "rows"}, optional
-        Weights of lists beside those of `weight_col`: n_true, min(k, n_pred) or n_pred. With `auc` that is GAUC, of
-        RecBole ("relevant") and of FuxiCTR and DIN ("rows").
+        Weights of lists beside those of `weight_col`: n_true, min(k, n_pred) or n_pred. With `auc`
+        that is GAUC, of RecBole ("relevant") and of FuxiCTR and DIN ("rows").
     base : DataFrame or Evaluation, optional
-        Per-user table of one other recommender, for "urisk": the list key and the same metric columns. A list that it
-        lacks has no value.
+        Per-user table of one other recommender, for "urisk": the list key and the same metric
+        columns. A list that it lacks has no value.
     alpha : float, default 0
         How much more a loss counts than a gain in "urisk".
     n_resamples, seed : int, default 2000, 0
@@ -119,11 +143,13 @@ def summarize(
     Returns
     -------
     DataFrame
-        `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64; std, se and
-        interval null for n = 1, se and interval also for one unit and for equal values), `n`, `n_undefined` (int64),
-        with weights `n_effective` (float64), with units `n_users` (int64: units with a defined row); groups in order of
-        first appearance. Where a `stat` other than "mean" or several are asked for, or `weight_by`, `stat` before
-        `metric` names the statistic of each row, and `std` is still that of the values (with "urisk" of the d).
+        `by` columns, `metric`, `k` (Int64), `value`, `std`, `se`, `ci_low`, `ci_high` (float64;
+        std, se and interval null for n = 1, se and interval also for one unit and for equal
+        values), `n`, `n_undefined` (int64), with weights `n_effective` (float64), with units
+        `n_users` (int64: units with a defined row); groups in order of first appearance. Where a
+        `stat` other than "mean" or several are asked for, or `weight_by`, `stat` before `metric`
+        names the statistic of each row, and `std` is still that of the values (with "urisk" of the
+        d).
 
     Raises
     ------
@@ -132,10 +158,11 @@ def summarize(
     NullKeyError
         If a unit is null.
     DataError
-        If a list occurs in several rows (also of `base`), a group has lists of several recommenders, a metric column is
-        not numeric, or a weight is null, negative or infinite.
+        If a list occurs in several rows (also of `base`), a group has lists of several
+        recommenders, a metric column is not numeric, or a weight is null, negative or infinite.
     OptionError
-        If `stat` or its arguments are unknown, or lists with weights are to be reduced to a sum, quantile or std.
+        If `stat` or its arguments are unknown, or lists with weights are to be reduced to a sum,
+        quantile or std.
 
     Examples
     --------
@@ -162,13 +189,16 @@ def summarize(
         weight_col = spec.get("weight")
     weights = None
     if weight_col is not None:
-        weights = read_weights(column(per_user, weight_col, "per_user"), f"per_user[{weight_col!r}]", Options())
+        weights = read_weights(
+            column(per_user, weight_col, "per_user"), f"per_user[{weight_col!r}]", Options()
+        )
     keys = as_columns(user_col)
     if by is None:
         _refuse_repeated_lists(per_user, keys, spec)
         by = recommender_columns(per_user, "by", weight_col)
     by = as_columns(by)
-    # A list of several models is several lists, whether or not the key names the models, which stand before it.
+    # A list of several models is several lists, whether or not the key names the models, which
+    # stand before it.
     listed = list_columns(per_user)
     before = listed[: listed.index(keys[0])] if keys and keys[0] in listed else []
     keys += [name for name in by if name in before and name not in keys]
@@ -179,7 +209,10 @@ def summarize(
     for name in [*by, *names, *keys, *units]:
         if name not in per_user.columns:
             have = ", ".join(map(repr, per_user.columns))
-            raise ColumnError(f"per_user has no column {name!r}; it has {have}{closest(str(name), per_user.columns)}")
+            raise ColumnError(
+                f"per_user has no column {name!r}; it has "
+                f"{have}{closest(str(name), per_user.columns)}"
+            )
     check_value("confidence", confidence, SHARE)
     for name in by:
         check_labels(per_user[name], f"per_user[{name!r}]")
@@ -199,7 +232,9 @@ def summarize(
     if isinstance(stat, str) and stat == "mean" and weight_by is None:
         table = means(plain, by, names, spec, confidence, units, weights)
     else:
-        key = spec.get("user_col") or [one for one in keys or list_columns(per_user) if one not in (*by, weight_col)]
+        key = spec.get("user_col") or [
+            one for one in keys or list_columns(per_user) if one not in (*by, weight_col)
+        ]
         against = {} if how.base is None else base_values(per_user, how.base, names, key)
         table = reduced(plain, by, names, how, spec, confidence, units, weights, against)
     if spec:
@@ -207,11 +242,15 @@ def summarize(
     return table
 
 
-def recommender_columns(per_user: pd.DataFrame, argument: str, weight_col: str | None = None) -> list[str]:
-    """Return the columns that tell the recommenders of a per-user table apart; a mean must not mix recommenders.
+def recommender_columns(
+    per_user: pd.DataFrame, argument: str, weight_col: str | None = None
+) -> list[str]:
+    """Return the columns that tell the recommenders of a per-user table apart; a mean must not mix
+    recommenders.
 
-    `evaluate` writes them before the list key. If several columns precede `n_true` (`model, user_id, n_true, ...`) and
-    a merge has lost which of them tell recommenders apart, the caller must say it in `argument`.
+    `evaluate` writes them before the list key. If several columns precede `n_true` (`model,
+    user_id, n_true, ...`) and a merge has lost which of them tell recommenders apart, the caller
+    must say it in `argument`.
     """
     known = as_columns(evaluated(per_user).get("by"))
     listed = [name for name in list_columns(per_user) if name != weight_col]
@@ -219,33 +258,45 @@ def recommender_columns(per_user: pd.DataFrame, argument: str, weight_col: str |
         return [name for name in known if name in per_user.columns]
     if len(listed) > 1 and not evaluated(per_user):
         raise DataError(
-            f"per_user has {listed} before n_true, and which of them tell recommenders apart is lost (a merge drops "
-            f"what evaluate wrote): name those in ⟦{argument}=⟧, such as ⟦{argument}={listed[0]!r}⟧, or pass "
+            f"per_user has {listed} before n_true, and which of them tell recommenders apart is "
+            "lost (a merge drops "
+            f"what evaluate wrote): name those in ⟦{argument}=⟧, such as "
+            f"⟦{argument}={listed[0]!r}⟧, or pass "
             f"⟦{argument}=[]⟧"
         )
     return []
 
 
-def _metric_columns(per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: Mapping[str, Any]) -> list[str]:
+def _metric_columns(
+    per_user: pd.DataFrame, metrics: Sequence[str] | None, spec: Mapping[str, Any]
+) -> list[str]:
     if metrics is not None:
         return as_columns(metrics)
     names = [name for name in spec.get("metrics", {}) if name in per_user.columns]
-    # A join loses attrs. Then only columns named like metrics count, so that a joined column of numbers does not.
+    # A join loses attrs. Then only columns named like metrics count, so that a joined column of
+    # numbers does not.
     texts = () if names else (name for name in per_user.columns if isinstance(name, str))
     for name in texts:
         metric = METRICS.get(name.partition("(")[0])
         if split_column(name)[1] is not None or (metric is not None and not metric.cut):
             names.append(name)
     if not names:
-        own = [name for name in per_user.select_dtypes("number").columns if name not in ("n_true", "n_pred")]
+        own = [
+            name
+            for name in per_user.select_dtypes("number").columns
+            if name not in ("n_true", "n_pred")
+        ]
         raise ColumnError(
-            "per_user has no column named like a metric ('ndcg@10'), and names of your own are lost in a merge, which "
+            "per_user has no column named like a metric ('ndcg@10'), and names of your own are "
+            "lost in a merge, which "
             f"drops what evaluate wrote: give them in ⟦+metrics=⟧; the columns of numbers are {own}"
         )
     return names
 
 
-def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]) -> None:
+def _refuse_repeated_lists(
+    per_user: pd.DataFrame, keys: list[str], spec: Mapping[str, Any]
+) -> None:
     """Raise if a join repeated a list, which would then count twice."""
     columns = list(per_user.columns)
     written = [*spec.get("by", []), *spec.get("user_col", [])]
@@ -259,6 +310,7 @@ def _refuse_repeated_lists(per_user: pd.DataFrame, keys: list[str], spec: Mappin
     if repeated.any():
         example = per_user.loc[repeated.to_numpy(), keys].head(3).to_numpy().tolist()
         raise DataError(
-            f"{repeated.sum():,} rows of per_user repeat a list ({keys} = {example}); join segments many to one, "
+            f"{repeated.sum():,} rows of per_user repeat a list ({keys} = {example}); join "
+            "segments many to one, "
             'e.g. merge(..., validate="many_to_one")'
         )

@@ -1,9 +1,10 @@
 """All rows of the summary: means over lists, metrics of exposure, and means within groups of items.
 
-A metric within a group of items is that of the same lists, compared only with rows of `true` whose items are in the
-group. `within` does not change the lists. It removes the rows of `true` whose items are outside a group, so that a
-metric within the group is the metric of `pred` for the rest of `true`; the population follows from it too. The groups
-are those of the whole catalogue, so that their moments can be added over parts.
+A metric within a group of items is that of the same lists, compared only with rows of `true` whose
+items are in the group. `within` does not change the lists. It removes the rows of `true` whose
+items are outside a group, so that a metric within the group is the metric of `pred` for the rest of
+`true`; the population follows from it too. The groups are those of the whole catalogue, so that
+their moments can be added over parts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from .value_moments import GroupMoments
 
 @dataclass(frozen=True)
 class ItemGroups:
-    """Moments of accuracy metrics within each group, with the `labels` of the groups and the `columns` of the metrics.
+    """Moments of accuracy metrics within each group, with the `labels` of the groups and the
+    `columns` of the metrics.
 
     `counts` is the number of rows of `true` whose item is in no group.
     """
@@ -45,7 +47,8 @@ class ItemGroups:
         return ItemGroups(self.labels, self.columns, moments, counts)
 
     def column(self, position: np.ndarray) -> pd.Series:
-        """Return the labels of groups at some positions, null for -1, in a dtype that keeps integers."""
+        """Return the labels of groups at some positions, null for -1, in a dtype that keeps
+        integers."""
         names = self.labels
         if pd.api.types.is_integer_dtype(names.dtype):
             names = names.astype("Int64")
@@ -55,7 +58,8 @@ class ItemGroups:
 
 
 def within(matched: Matched, keep: np.ndarray) -> Matched:
-    """Return the same lists beside only those rows of `true` that are to be kept, by their places."""
+    """Return the same lists beside only those rows of `true` that are to be kept, by their
+    places."""
     pool = matched.pool
     true_lists, rows, to = matched.true_lists.kept(keep)
     there = np.flatnonzero(keep[pool.true_place])
@@ -69,16 +73,23 @@ def check_item_by(item_by: str, by: Iterable[str], items: pd.DataFrame | None = 
     if items is not None:
         column(items, item_by, "items")
     if item_by in (*map(str, by), *SUMMARY):
-        raise ColumnError(f"⟦item_by={item_by!r}⟧ is also a column of by or of the summary; rename it in items")
+        raise ColumnError(
+            f"⟦item_by={item_by!r}⟧ is also a column of by or of the summary; rename it in items"
+        )
 
 
-def item_groups(matched: Matched, requests: Sequence[Request], options: Options, item_by: str) -> ItemGroups:
-    """Measure accuracy metrics within each group of items that the column `item_by` of the catalogue names."""
+def item_groups(
+    matched: Matched, requests: Sequence[Request], options: Options, item_by: str
+) -> ItemGroups:
+    """Measure accuracy metrics within each group of items that the column `item_by` of the
+    catalogue names."""
     check_item_by(item_by, matched.by.columns)
     accuracy = [one for one in requests if one.per == "list" and "true" in one.metric.needs]
     refused = [one for one in accuracy if "candidates" in one.metric.needs and options.judged_only]
     if refused:
-        raise OptionError(f"{refused[0].columns[0]} within groups of items needs ⟦items=⟧, not judged_only")
+        raise OptionError(
+            f"{refused[0].columns[0]} within groups of items needs ⟦items=⟧, not judged_only"
+        )
     labels = matched.sides.items.labels(item_by)
     moments = []
     for group in range(len(labels.names) if accuracy else 0):
@@ -86,9 +97,14 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
         inside[np.repeat(np.arange(matched.n_items), labels.length)[labels.code == group]] = True
         with within(matched, inside[matched.true_lists.item]) as part:
             population = population_within(matched, part, options)
-            found = [(one, v) for one in accuracy for v in defined_values(part, one, options).values()]
+            found = [
+                (one, v) for one in accuracy for v in defined_values(part, one, options).values()
+            ]
             undefined = [v[population] for _, v in found]
-            values = [settle_undefined(v, one, options) for v, (one, _) in zip(undefined, found, strict=True)]
+            values = [
+                settle_undefined(v, one, options)
+                for v, (one, _) in zip(undefined, found, strict=True)
+            ]
             weight = None if part.weight is None else part.weight[population]
         list_by = matched.list_by[population]
         of_group = GroupMoments.of(values, list_by, len(matched.by), weight)
@@ -98,13 +114,19 @@ def item_groups(matched: Matched, requests: Sequence[Request], options: Options,
 
 
 def without_group(matched: Matched, item_by: str) -> dict[str, int]:
-    """Return the number of rows of `true` whose item is in no group, also of a part that has rows and no lists."""
+    """Return the number of rows of `true` whose item is in no group, also of a part that has rows
+    and no lists."""
     labels = matched.sides.items.labels(item_by)
-    return {f"true_without_{item_by}": int(np.count_nonzero(labels.length[matched.true_lists.item] == 0))}
+    return {
+        f"true_without_{item_by}": int(
+            np.count_nonzero(labels.length[matched.true_lists.item] == 0)
+        )
+    }
 
 
 def population_within(matched: Matched, part: Matched, options: Options) -> np.ndarray:
-    """Tell for each list whether it would be in the population if `true` had only the rows of `part`."""
+    """Tell for each list whether it would be in the population if `true` had only the rows of
+    `part`."""
     rule = options.population.rule
     if rule in ("given", "pred"):
         return np.ones(len(matched), bool)
@@ -116,13 +138,19 @@ STATISTICS = ["value", "std", "se", "ci_low", "ci_high"]
 
 
 def summary_table(
-    by: pd.DataFrame, requests: Sequence[Request], moments: GroupMoments | None, exposed: pd.DataFrame | None,
-    groups: ItemGroups | None, item_by: str | None, spec: Spec,
-) -> pd.DataFrame:  # fmt: skip
-    """Return the rows of the summary, sorted by `by` value, then group (all items first), then in the metrics' order.
+    by: pd.DataFrame,
+    requests: Sequence[Request],
+    moments: GroupMoments | None,
+    exposed: pd.DataFrame | None,
+    groups: ItemGroups | None,
+    item_by: str | None,
+    spec: Spec,
+) -> pd.DataFrame:
+    """Return the rows of the summary, sorted by `by` value, then group (all items first), then in
+    the metrics' order.
 
-    `by` are labels of the `by` values. `moments` are those of all metrics of lists, and `exposed` are the rows of
-    metrics of exposure; each is None where the call has no such metric.
+    `by` are labels of the `by` values. `moments` are those of all metrics of lists, and `exposed`
+    are the rows of metrics of exposure; each is None where the call has no such metric.
     """
     number = {column: i for i, request in enumerate(requests) for column in request.columns}
     columns = [name for request in requests if request.per == "list" for name in request.columns]
@@ -152,15 +180,22 @@ def summary_table(
 def _mean_rows(
     columns: Collection[str], moments: GroupMoments, by: pd.DataFrame, spec: Spec
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the means over the lists of each `by` value that has lists, and the positions of these values."""
+    """Return the means over the lists of each `by` value that has lists, and the positions of these
+    values."""
     present = np.flatnonzero(moments.rows)
     return mean_table(by.take(present), list(columns), moments.take(present), spec), present
 
 
 def _placed(
-    columns: Collection[str], moments: GroupMoments, by: pd.DataFrame, number: dict[str, int], spec: Spec, group: int
+    columns: Collection[str],
+    moments: GroupMoments,
+    by: pd.DataFrame,
+    number: dict[str, int],
+    spec: Spec,
+    group: int,
 ) -> pd.DataFrame:
-    """Return means with the columns `_by` (position of the `by` value), `_metric` (of the request) and `_group`."""
+    """Return means with the columns `_by` (position of the `by` value), `_metric` (of the request)
+    and `_group`."""
     rows, present = _mean_rows(columns, moments, by, spec)
     rows["_by"] = np.repeat(present, len(columns))
     rows["_metric"] = np.tile([number[name] for name in columns], len(present))
@@ -168,12 +203,16 @@ def _placed(
 
 
 def exposure_rows(
-    counts: Callable[[int | None, int], Counts], n_lists: np.ndarray, requests: Sequence[Request], options: Options
+    counts: Callable[[int | None, int], Counts],
+    n_lists: np.ndarray,
+    requests: Sequence[Request],
+    options: Options,
 ) -> pd.DataFrame | None:
-    """Return summary rows of metrics of exposure, with `_by` (position of the `by` value) and `_metric`.
+    """Return summary rows of metrics of exposure, with `_by` (position of the `by` value) and
+    `_metric`.
 
-    `counts` returns the counts for a k and a `by` value, and `n_lists` is the number of lists of each `by` value. The
-    result is None if the call has no metric of exposure.
+    `counts` returns the counts for a k and a `by` value, and `n_lists` is the number of lists of
+    each `by` value. The result is None if the call has no metric of exposure.
     """
     if all(request.per == "list" for request in requests):
         return None
@@ -192,7 +231,11 @@ def exposure_rows(
                 counted = float(settle_undefined(np.array(part), request, options))
                 n, undefined = (0 if np.isnan(one) else n_lists[by] for one in (counted, part))
                 rows.append((by, number, named, request.k, counted, n, n_lists[by] - undefined))
-    found = pd.DataFrame(rows, columns=["_by", "_metric", "metric", "k", "value", "n", "n_undefined"])
+    found = pd.DataFrame(
+        rows, columns=["_by", "_metric", "metric", "k", "value", "n", "n_undefined"]
+    )
     for name in STATISTICS[1:]:
         found[name] = np.nan
-    return found.astype({"k": "Int64", "n": "int64", "n_undefined": "int64", **dict.fromkeys(STATISTICS, "float64")})
+    return found.astype(
+        {"k": "Int64", "n": "int64", "n_undefined": "int64", **dict.fromkeys(STATISTICS, "float64")}
+    )

@@ -1,4 +1,5 @@
-"""Users of an assignment table beside those of the metrics, as codes, and the rows of the variant that they are in."""
+"""Users of an assignment table beside those of the metrics, as codes, and the rows of the variant
+that they are in."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .experiment_columns import Codes, Mask, group_codes, key_codes, require, so
 
 @dataclass(frozen=True)
 class Users:
-    """Users of both frames as codes 0..n−1: the user of every row, and what is known of each user."""
+    """Users of both frames as codes 0..n−1: the user of every row, and what is known of each
+    user."""
 
     of_metric: Codes
     of_assignment: Codes
@@ -29,9 +31,14 @@ class Users:
         return self.n - self.n_assigned
 
 
-def match_users(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str) -> Users:
-    """Code the users; `several` users are in two variants, a `stranger` row is of a user in no variant."""
-    (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
+def match_users(
+    per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str
+) -> Users:
+    """Code the users; `several` users are in two variants, a `stranger` row is of a user in no
+    variant."""
+    (metric_user, user), n_users = key_codes(
+        [("per_user", per_user), ("assignment", assignment)], keys
+    )
     variant, _ = group_codes(assignment, "assignment", [variant_col])
     assigned = np.zeros(n_users, bool)
     assigned[user] = True
@@ -48,10 +55,14 @@ def in_several_variants(user: Codes, variant: Codes, n_users: int) -> Mask:
     return several
 
 
-def own_variant(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str) -> pd.DataFrame:
-    """Of metrics by variant, the rows of the variant that each user is assigned to, without `variant_col`.
+def own_variant(
+    per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str
+) -> pd.DataFrame:
+    """Of metrics by variant, the rows of the variant that each user is assigned to, without
+    `variant_col`.
 
-    Users in no variant, or in several, keep the rows of one, so that the join counts or refuses them.
+    Users in no variant, or in several, keep the rows of one, so that the join counts or refuses
+    them.
     """
     require(assignment, "assignment", [*keys, variant_col])
     require(per_user, "per_user", [*keys, variant_col])
@@ -71,8 +82,10 @@ def own_variant(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str
     astray = astray[user]
     if astray.any():
         raise DataError(
-            f"{len(distinct(user[astray])):,} users of per_user have lists of other variants than their own only "
-            f"({some_keys(per_user, astray, keys)}); to count what they were shown all the same, evaluate without "
+            f"{len(distinct(user[astray])):,} users of per_user have lists of other variants than "
+            "their own only "
+            f"({some_keys(per_user, astray, keys)}); to count what they were shown all the same, "
+            "evaluate without "
             f"⟦+by={variant_col!r}⟧"
         )
     result: pd.DataFrame = per_user[shown == pair[user]].drop(columns=variant_col)

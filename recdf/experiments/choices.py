@@ -1,4 +1,5 @@
-"""Values that the options of experiments and comparisons take, for type checkers and at run time."""
+"""Values that the options of experiments and comparisons take, for type checkers and at run
+time."""
 
 from __future__ import annotations
 
@@ -22,12 +23,26 @@ RaiseOrDrop = Literal["raise", "drop"]
 Roll = Literal["mean", "sum", "min", "max"]
 
 # Names that other modules take from here.
-__all__ = ["NATURAL", "POSITIVE", "Alternative", "Correction", "Percentile", "Relative", "a_number", "check_value"]
+__all__ = [
+    "NATURAL",
+    "POSITIVE",
+    "Alternative",
+    "Correction",
+    "Percentile",
+    "Relative",
+    "a_number",
+    "check_value",
+]
 
 # Why one of the two comparisons has no such test.
 _PAIRED = "is about the differences of users whom both models served, and a user is in one variant"
 _TWO_SAMPLES = "is about two groups of users, and models are compared on the same users"
-_REFUSED = {"randomization": _PAIRED, "wilcoxon": _PAIRED, "permutation": _TWO_SAMPLES, "proportion": _TWO_SAMPLES}
+_REFUSED = {
+    "randomization": _PAIRED,
+    "wilcoxon": _PAIRED,
+    "permutation": _TWO_SAMPLES,
+    "proportion": _TWO_SAMPLES,
+}
 
 _OLD_WORDS = {"welch": "t", "mean": "t", "inner": "drop"}
 
@@ -40,7 +55,10 @@ def new_word(value: Any) -> Any:
 def in_new_word(name: str, value: Any) -> Any:
     """Return the value of an argument by its new word, with a warning if it is an old one."""
     if (new := new_word(value)) != value:
-        text = f"⟦{name}={value!r}⟧ is now ⟦+{name}={new!r}⟧; the old word goes after one minor version"
+        text = (
+            f"⟦{name}={value!r}⟧ is now ⟦+{name}={new!r}⟧; the old word goes after one minor "
+            "version"
+        )
         warn_user(text, DeprecatedWarning)
     return new
 
@@ -53,4 +71,3 @@ def check_test(name: str, value: Any, tests: object) -> Any:
         raise OptionError(f"⟦{name}={test!r}⟧ {_REFUSED[test]}; valid are {valid}")
     check_value(name, test, tests)
     return test
-

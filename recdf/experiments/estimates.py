@@ -17,7 +17,7 @@ from ..stats.arms import (
     estimate_arm,
     pool,
     slopes,
-)  # fmt: skip
+)
 from ..stats.regression import Designs, regression_arm
 from .experiment_columns import Floats
 from .units import Units
@@ -32,8 +32,9 @@ JACKKNIFE_BELOW = 40
 class ArmsEstimate(NamedTuple):
     """Both arms as they are (`raw`) and as they are compared (`arms`).
 
-    `values` are one number per unit of each arm whose mean difference is the effect, which permutation shuffles;
-    `theta` and `centre` are the slopes and the means of the covariates; `how` names the adjustment.
+    `values` are one number per unit of each arm whose mean difference is the effect, which
+    permutation shuffles; `theta` and `centre` are the slopes and the means of the covariates; `how`
+    names the adjustment.
     """
 
     raw: tuple[Arm, Arm]
@@ -52,25 +53,35 @@ class ArmsEstimate(NamedTuple):
     def reduction(self) -> float:
         """1 − v/v without covariate and strata; null without them."""
         before = float(self.raw[0].var + self.raw[1].var)
-        return 1 - float(self.arms[0].var + self.arms[1].var) / before if self.how and before > 0 else np.nan
+        return (
+            1 - float(self.arms[0].var + self.arms[1].var) / before
+            if self.how and before > 0
+            else np.nan
+        )
 
 
 def estimate_arms(units: Units) -> ArmsEstimate:
-    """Estimate both arms; the caller has checked that they have two units each and denominators that are not 0."""
+    """Estimate both arms; the caller has checked that they have two units each and denominators
+    that are not 0."""
     few = both(lambda side: units.clustered and side.n_effective < JACKKNIFE_BELOW, units.whole)
     raw = both(lambda side, few: estimate_arm(side, leave_out=few), units.whole, few)
     if units.designs is not None:
         return _regression(units, units.designs, raw)
     sides, theta, centre = units.sides, NO_THETA, NO_THETA
-    how = "+".join(["cuped"] * bool(sides[0].covariates) + ["strata"] * (sides[0].strata is not None))
+    how = "+".join(
+        ["cuped"] * bool(sides[0].covariates) + ["strata"] * (sides[0].strata is not None)
+    )
     if sides[0].covariates:
         theta, centre = slopes(pool(*sides))
-    arms = both(lambda side, few: estimate_arm(side, theta, centre, few), sides, few) if how else raw
+    arms = (
+        both(lambda side, few: estimate_arm(side, theta, centre, few), sides, few) if how else raw
+    )
     return ArmsEstimate(raw, arms, around_pooled(*sides, theta), theta, centre, how)
 
 
 def residuals(units: Units, found: ArmsEstimate) -> tuple[Floats, Floats]:
-    """Each unit's distance from the estimate of its own arm, with the adjustment and the strata taken out."""
+    """Each unit's distance from the estimate of its own arm, with the adjustment and the strata
+    taken out."""
     sides = units.sides
     if units.designs is not None:
         sides = both(lambda side, values: side._replace(num=values), sides, found.values)
@@ -87,8 +98,10 @@ def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> ArmsEst
         n_strata = len(strata.weights)
         if n_strata * sum(units.n) > MOST_DUMMIES:
             raise OptionError(
-                f"strata has {n_strata:,} levels; beside covariates each is a column of {sum(units.n):,} rows, which "
-                "does not fit in memory: merge strata, or leave out one of ⟦+strata=⟧ and ⟦+covariates=⟧"
+                f"strata has {n_strata:,} levels; beside covariates each is a column of "
+                f"{sum(units.n):,} rows, which "
+                "does not fit in memory: merge strata, or leave out one of ⟦+strata=⟧ and "
+                "⟦+covariates=⟧"
             )
         dummies = both(lambda side: np.eye(n_strata)[side.strata.of][:, 1:], units.sides)
         designs = Designs(both(lambda *columns: np.hstack(columns), dummies, designs.arms))

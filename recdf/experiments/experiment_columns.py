@@ -1,7 +1,7 @@
 """What experiments and comparisons read from a frame: keys, groups, metric values, options.
 
-Contract: a check returns its value or raises an error that names argument, column, finding and count.
-Nothing here changes a frame or reads its index.
+Contract: a check returns its value or raises an error that names argument, column, finding and
+count. Nothing here changes a frame or reads its index.
 """
 
 from __future__ import annotations
@@ -41,12 +41,16 @@ def frame_of(role: str, data: Any) -> pd.DataFrame:
         raise TypeError(f"{role} is {kind_of(data)}; expected a DataFrame, such as result.per_user")
     if not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()]
-        raise ColumnError(f"{role} has {len(twice)} column names twice ({examples(twice)}); expected distinct names")
+        raise ColumnError(
+            f"{role} has {len(twice)} column names twice ({examples(twice)}); expected distinct "
+            "names"
+        )
     return data
 
 
 def named_frame(role: str, data: Any) -> pd.DataFrame:
-    """Return the frame with column names that are strings, as every result has them: 2024 becomes "2024"."""
+    """Return the frame with column names that are strings, as every result has them: 2024 becomes
+    "2024"."""
     frame = frame_of(role, data)
     if all(isinstance(name, str) for name in frame.columns):
         return frame
@@ -54,7 +58,9 @@ def named_frame(role: str, data: Any) -> pd.DataFrame:
     renamed.columns = pd.Index([str(name) for name in frame.columns], dtype=object)
     if not renamed.columns.is_unique:
         twice = renamed.columns[renamed.columns.duplicated()]
-        raise ColumnError(f"{role} has columns that are equal as text ({examples(twice)}); rename one of each")
+        raise ColumnError(
+            f"{role} has columns that are equal as text ({examples(twice)}); rename one of each"
+        )
     return renamed
 
 
@@ -66,7 +72,8 @@ def require(frame: pd.DataFrame, role: str, names: Sequence[str]) -> list[str]:
 
 
 def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) -> list[str]:
-    """Return the columns of `by` if they are there and do not have the name of a column of the result."""
+    """Return the columns of `by` if they are there and do not have the name of a column of the
+    result."""
     names = require(frame, role, as_columns(by))
     clash = [name for name in names if name in taken]
     if clash:
@@ -76,13 +83,18 @@ def by_columns(frame: pd.DataFrame, role: str, by: Any, taken: Sequence[str]) ->
 
 def some_keys(frame: pd.DataFrame, rows: Any, names: Sequence[str]) -> str:
     """Show up to five distinct keys of the given rows (bool or positions) for a message."""
-    found = frame[list(names)].iloc[np.flatnonzero(rows)[:1000] if np.asarray(rows).dtype == bool else rows]
+    found = frame[list(names)].iloc[
+        np.flatnonzero(rows)[:1000] if np.asarray(rows).dtype == bool else rows
+    ]
     keys = list(dict.fromkeys(zip(*(found[name].tolist() for name in names), strict=True)))[:5]
     return ", ".join(repr(key[0] if len(names) == 1 else key) for key in keys)
 
 
-def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) -> tuple[list[Codes], int]:
-    """Code a composite key over several frames: 0..n−1 in the order of the ids, equal where the keys are equal.
+def key_codes(
+    tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]
+) -> tuple[list[Codes], int]:
+    """Code a composite key over several frames: 0..n−1 in the order of the ids, equal where the
+    keys are equal.
 
     Returns one array of codes per frame, and n. Null keys and kinds that can never match raise.
     """
@@ -92,7 +104,8 @@ def key_codes(tables: Sequence[tuple[str, pd.DataFrame]], names: Sequence[str]) 
 
 
 def distinct_codes(codes: Codes, span: int) -> Codes:
-    """The distinct codes below `span`, ascending: by a table where that is small, else by sorting."""
+    """The distinct codes below `span`, ascending: by a table where that is small, else by
+    sorting."""
     if span > 8 * len(codes) + 1024:
         return distinct(codes)
     present = np.zeros(span, bool)
@@ -106,10 +119,15 @@ def count_distinct(cell: Codes, n_cells: int, unit: Codes, n_units: int) -> Code
     return np.bincount(once, minlength=n_cells)
 
 
-def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics") -> dict[str, MetricColumns]:
-    """Read `"m"`, `["m", ..]` or `{"name": "m" or ("numerator", "denominator")}` into name → columns."""
+def metric_specs(
+    metrics: Any, frame: pd.DataFrame, role: str, argument: str = "metrics"
+) -> dict[str, MetricColumns]:
+    """Read `"m"`, `["m", ..]` or `{"name": "m" or ("numerator", "denominator")}` into name →
+    columns."""
     if metrics is None:
-        raise OptionError(f"⟦{argument}=None⟧; expected a column of {role}, a list of them or a mapping")
+        raise OptionError(
+            f"⟦{argument}=None⟧; expected a column of {role}, a list of them or a mapping"
+        )
     if isinstance(metrics, str):
         metrics = [metrics]
     pairs = metrics.items() if isinstance(metrics, Mapping) else ((name, name) for name in metrics)
@@ -118,7 +136,8 @@ def metric_specs(metrics: Any, frame: pd.DataFrame, role: str, argument: str = "
         columns = as_columns(value) if isinstance(value, str | list | tuple) else []
         if not isinstance(name, str) or not 1 <= len(columns) <= 2:
             raise OptionError(
-                f"{argument}[{name!r}]={value!r}; expected the name of a column or a pair (numerator, denominator)"
+                f"{argument}[{name!r}]={value!r}; expected the name of a column or a pair "
+                "(numerator, denominator)"
             )
         if name in specs:
             raise OptionError(f"{argument} names {name!r} twice")
@@ -138,13 +157,19 @@ def metric_values(frame: pd.DataFrame, role: str, name: str) -> Floats:
         raise DataError(f"{role}[{name!r}] is {values.dtype}{shown}; a metric is numeric")
     numbers = np.asarray(read_numbers(values, f"{role}[{name!r}]"), dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(numbers.sum())  # one pass without an array of its own; it may be wrong for huge values
+        finite = np.isfinite(
+            numbers.sum()
+        )  # one pass without an array of its own; it may be wrong for huge values
     infinite = np.zeros(0, bool) if finite else np.isinf(numbers)
     if infinite.any():
-        raise DataError(f"{role}[{name!r}] is infinite in {int(infinite.sum()):,} of {len(frame):,} rows")
+        raise DataError(
+            f"{role}[{name!r}] is infinite in {int(infinite.sum()):,} of {len(frame):,} rows"
+        )
     return numbers
 
 
 def is_metric(values: pd.Series) -> bool:
     """Whether a column can be a metric: numeric or bool."""
-    return bool(pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype))
+    return bool(
+        pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype)
+    )

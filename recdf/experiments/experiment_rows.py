@@ -24,8 +24,8 @@ _LEAST_UNITS = 20
 class ExperimentRows:
     """What is known of the rows besides their metrics.
 
-    `variants` are the labels of the codes in `variant`, and `groups` those of the codes in `group` (one code without
-    labels if there are no segments). `users` is None if no key is known.
+    `variants` are the labels of the codes in `variant`, and `groups` those of the codes in `group`
+    (one code without labels if there are no segments). `users` is None if no key is known.
     """
 
     data: pd.DataFrame
@@ -36,10 +36,13 @@ class ExperimentRows:
     users: Codes | None
     strata: tuple[Codes, pd.DataFrame] | None
     clusters: Codes | None
-    # Code of the unit that rows may repeat, None where they have a cluster or nothing names a larger unit.
+    # Code of the unit that rows may repeat, None where they have a cluster or nothing names a
+    # larger unit.
     repeated: Codes | None = None
     guessed: bool = False  # a column of any name looks like that unit
-    drop_thin: bool = False  # strata with fewer than two units in an arm are left out, and are no error
+    drop_thin: bool = (
+        False  # strata with fewer than two units in an arm are left out, and are no error
+    )
 
     @cached_property
     def cells(self) -> list[Codes]:
@@ -48,9 +51,14 @@ class ExperimentRows:
         return split(self.group * n + self.variant, len(self.groups) * n)
 
     def arm(self, group: int, variant: int) -> Codes:
-        """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on that of the rows."""
+        """Rows of a variant in a group, in the order of the users' ids, so that no sum depends on
+        that of the rows."""
         rows = self.cells[group * len(self.variants) + variant]
-        return rows if self.users is None or self.in_order else rows[np.argsort(self.users[rows], kind="stable")]
+        return (
+            rows
+            if self.users is None or self.in_order
+            else rows[np.argsort(self.users[rows], kind="stable")]
+        )
 
     @cached_property
     def in_order(self) -> bool:
@@ -69,13 +77,17 @@ class ExperimentRows:
         if unit is None:
             n = [np.bincount(of[own], minlength=len(labels)) for own in arms]
         else:
-            n = [count_distinct(of[own], len(labels), unit[own], int(unit.max(initial=-1)) + 1) for own in arms]
+            n = [
+                count_distinct(of[own], len(labels), unit[own], int(unit.max(initial=-1)) + 1)
+                for own in arms
+            ]
         thick = np.minimum(*n) >= 2
         return arms if thick.all() else (arms[0][thick[of[arms[0]]]], arms[1][thick[of[arms[1]]]])
 
     @property
     def randomised(self) -> Codes | None:
-        """Code of what was assigned: clusters that are each in one variant, else users; None if neither is known."""
+        """Code of what was assigned: clusters that are each in one variant, else users; None if
+        neither is known."""
         if self.clusters is not None:
             n = int(self.clusters.max(initial=-1)) + 1
             if not in_several_variants(self.clusters, self.variant, n).any():
@@ -84,12 +96,18 @@ class ExperimentRows:
 
 
 def read_experiment_rows(
-    data: pd.DataFrame, variant_col: str, by_cols: list[str], user_col: Columns | None, strata: Sequence[str] = (),
+    data: pd.DataFrame,
+    variant_col: str,
+    by_cols: list[str],
+    user_col: Columns | None,
+    strata: Sequence[str] = (),
     cluster: Sequence[str] = (),
-) -> ExperimentRows:  # fmt: skip
+) -> ExperimentRows:
     """Code the rows; refuse users in two variants, and several rows of a user."""
     if variant_col in by_cols:
-        raise OptionError(f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments")
+        raise OptionError(
+            f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
+        )
     variant, labels = group_codes(data, "data", [variant_col])
     group, groups = group_codes(data, "data", by_cols)
     users = _user_codes(data, user_col, by_cols, list(cluster), variant, group)
@@ -98,15 +116,27 @@ def read_experiment_rows(
     used = {variant_col, *by_cols, *strata}
     unit = (None, False) if cluster else _larger_unit(data, as_columns(user_col), used, variant)
     return ExperimentRows(
-        data, labels[variant_col], variant, groups[by_cols], group, users, stratum, clusters, *unit,
-    )  # fmt: skip
+        data,
+        labels[variant_col],
+        variant,
+        groups[by_cols],
+        group,
+        users,
+        stratum,
+        clusters,
+        *unit,
+    )
 
 
-def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes) -> tuple[Codes | None, bool]:
-    """Code of the unit of which there may be several rows: "user_id", the first column of the key, or what looks so.
+def _larger_unit(
+    data: pd.DataFrame, keys: list[str], used: set[str], variant: Codes
+) -> tuple[Codes | None, bool]:
+    """Code of the unit of which there may be several rows: "user_id", the first column of the key,
+    or what looks so.
 
-    Returns too whether it only looks so: it is a column of ids that repeats its values, each of them in one variant
-    alone. If rows had been assigned one by one, that would have a probability below e^-20.
+    Returns too whether it only looks so: it is a column of ids that repeats its values, each of
+    them in one variant alone. If rows had been assigned one by one, that would have a probability
+    below e^-20.
     """
     has_id = "user_id" in data.columns
     if has_id and keys in ([], ["user_id"]):  # a key of one column is unique
@@ -118,7 +148,11 @@ def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: C
     largest = float(np.bincount(variant, minlength=1).max() or 1) / max(len(variant), 1)
     for name in [name for name in data.columns if name not in used]:
         kind = data[name].dtype
-        if pd.api.types.is_float_dtype(kind) or pd.api.types.is_bool_dtype(kind) or data[name].isna().any():
+        if (
+            pd.api.types.is_float_dtype(kind)
+            or pd.api.types.is_bool_dtype(kind)
+            or data[name].isna().any()
+        ):
             continue
         try:
             codes, values = pd.factorize(data[name])
@@ -131,9 +165,15 @@ def _larger_unit(data: pd.DataFrame, keys: list[str], used: set[str], variant: C
 
 
 def _user_codes(
-    data: pd.DataFrame, user_col: Columns | None, by_cols: list[str], cluster: list[str], variant: Codes, group: Codes
+    data: pd.DataFrame,
+    user_col: Columns | None,
+    by_cols: list[str],
+    cluster: list[str],
+    variant: Codes,
+    group: Codes,
 ) -> Codes | None:
-    """Codes of the users if a key is known; a user in two variants, or in several rows without a cluster, raises."""
+    """Codes of the users if a key is known; a user in two variants, or in several rows without a
+    cluster, raises."""
     keys = as_columns(user_col) or [name for name in ["user_id"] if name in data.columns]
     if not keys:
         return None
@@ -147,7 +187,8 @@ def _user_codes(
     if several.any():
         raise DataError(
             f"{np.count_nonzero(several):,} users of data are in more than one variant "
-            f"({some_keys(data, several[codes], keys)}); build data with join_experiment, which can drop them"
+            f"({some_keys(data, several[codes], keys)}); build data with join_experiment, which "
+            "can drop them"
         )
     if cluster:
         return codes
@@ -158,7 +199,8 @@ def _user_codes(
         one = keys[0] if len(keys) == 1 else keys
         raise DuplicateError(
             f"data has several rows per {[*by_cols, *keys]}: {int(again.sum()):,} rows too many "
-            f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass ⟦+cluster={one!r}⟧, roll "
+            f"({some_keys(data, again, keys)}). Rows of one user are not independent: pass "
+            f"⟦+cluster={one!r}⟧, roll "
             "them up first with rd.roll_up, or name in ⟦+by=⟧ the columns that tell them apart"
         )
     return codes

@@ -1,4 +1,5 @@
-"""Columns of a frame as the arrays that the statistics work on: metrics, their covariates, caps and nulls."""
+"""Columns of a frame as the arrays that the statistics work on: metrics, their covariates, caps and
+nulls."""
 
 from __future__ import annotations
 
@@ -15,16 +16,24 @@ from ..inputs.options import as_columns
 from ..inputs.sums import exact_sums
 from ..stats.arms import Sample
 from .choices import RaiseOrDrop
-from .experiment_columns import Codes, Floats, Mask, MetricColumns, metric_specs, metric_values, read_weight
+from .experiment_columns import (
+    Codes,
+    Floats,
+    Mask,
+    MetricColumns,
+    metric_specs,
+    metric_values,
+    read_weight,
+)
 
 
 @dataclass(frozen=True)
 class MetricRows:
     """One metric over all rows.
 
-    `defined` is None when every row counts. Rows that do not are null, or, for a ratio of sums, have nothing to
-    count (a denominator of 0 beside a null numerator); only the first kind is in `null`, since the second kind adds
-    nothing to either sum.
+    `defined` is None when every row counts. Rows that do not are null, or, for a ratio of sums,
+    have nothing to count (a denominator of 0 beside a null numerator); only the first kind is in
+    `null`, since the second kind adds nothing to either sum.
     """
 
     name: str
@@ -48,21 +57,25 @@ def subset(name: str, chosen: str | Collection[str] | None, specs: Mapping[str, 
     named = as_columns(chosen if chosen is None or isinstance(chosen, str) else list(chosen))
     unknown = [metric for metric in named if metric not in specs]
     if unknown:
-        raise OptionError(f"⟦{name}=⟧ names {unknown}, which are not compared; metrics are {list(specs)}")
+        raise OptionError(
+            f"⟦{name}=⟧ names {unknown}, which are not compared; metrics are {list(specs)}"
+        )
     return named
 
 
 def covariate_specs(
     covariates: Any, specs: Mapping[str, MetricColumns], data: pd.DataFrame
 ) -> dict[str, list[MetricColumns]]:
-    """Columns of the covariates of every metric: one column, a list of columns, or for a ratio a tuple of two."""
+    """Columns of the covariates of every metric: one column, a list of columns, or for a ratio a
+    tuple of two."""
     if covariates is None:
         return {}
     if isinstance(covariates, str | list | tuple):
         covariates = dict.fromkeys(specs, covariates)
     if not isinstance(covariates, Mapping):
         raise OptionError(
-            f"⟦covariates={covariates!r}⟧; expected a column, a list of columns, or a mapping of metrics to them"
+            f"⟦covariates={covariates!r}⟧; expected a column, a list of columns, or a mapping of "
+            "metrics to them"
         )
     subset("covariates", list(covariates), specs)
     found = {}
@@ -73,20 +86,26 @@ def covariate_specs(
         found[metric] = list(metric_specs(named, data, "data", f"covariates[{metric!r}]").values())
         if not ratio and any(isinstance(one, tuple) and len(one) > 1 for one in several):
             raise OptionError(
-                f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a ratio of sums, and "
+                f"covariates[{metric!r}]={given!r} is a tuple, the numerator and denominator of a "
+                "ratio of sums, and "
                 "the metric is a mean; pass several covariates as a list"
             )
     return found
 
 
 def read_metrics(
-    data: pd.DataFrame, specs: Mapping[str, MetricColumns], covariates: Mapping[str, Sequence[MetricColumns]],
-    nan: RaiseOrDrop, role: str = "data", cap: Mapping[str, float] | None = None, weight_col: str | None = None,
-) -> list[MetricRows]:  # fmt: skip
+    data: pd.DataFrame,
+    specs: Mapping[str, MetricColumns],
+    covariates: Mapping[str, Sequence[MetricColumns]],
+    nan: RaiseOrDrop,
+    role: str = "data",
+    cap: Mapping[str, float] | None = None,
+    weight_col: str | None = None,
+) -> list[MetricRows]:
     """Columns of every metric, checked; a null metric raises or marks its row as not defined.
 
-    A weighted mean is the ratio Σ w y / Σ w, and a weighted ratio of sums is Σ w N / Σ w D. A row of weight 0 does not
-    count.
+    A weighted mean is the ratio Σ w y / Σ w, and a weighted ratio of sums is Σ w N / Σ w D. A row
+    of weight 0 does not count.
     """
     weight = None if weight_col is None else read_weight(data, role, weight_col)
     read: dict[str, Floats] = {}
@@ -105,8 +124,10 @@ def read_metrics(
             null, empty = null & (weight > 0), empty | (weight == 0)
         if null.any() and nan == "raise":
             raise DataError(
-                f"metric {name!r} is null in {int(null.sum()):,} of {len(data):,} rows (first: rows "
-                f'{np.flatnonzero(null)[:5].tolist()}); pass ⟦+nan="drop"⟧ to leave them out, or say what they '
+                f"metric {name!r} is null in {int(null.sum()):,} of {len(data):,} rows (first: "
+                "rows "
+                f'{np.flatnonzero(null)[:5].tolist()}); pass ⟦+nan="drop"⟧ to leave them out, or '
+                "say what they "
                 'are worth (evaluate with ⟦+undefined="zero"⟧)'
             )
         dropped = null | empty
@@ -141,8 +162,8 @@ def _denominator(values: Floats, role: str, name: str) -> Floats:
 def _undefined(num: Floats, den: Floats | None) -> tuple[Mask, Mask]:
     """Rows whose value is null, and rows of a ratio that have nothing to count.
 
-    A user without a defined list has a null sum over 0 lists. That is no missing value: the user adds nothing to
-    either sum of the ratio.
+    A user without a defined list has a null sum over 0 lists. That is no missing value: the user
+    adds nothing to either sum of the ratio.
     """
     null = np.isnan(num)
     if den is None:
@@ -155,12 +176,17 @@ def _caps(cap: Mapping[str, float] | None, specs: Mapping[str, MetricColumns]) -
     if cap is None:
         return {}
     if not isinstance(cap, Mapping):
-        raise OptionError(f"⟦cap={cap!r}⟧; expected a mapping of metrics to quantiles, such as {{'revenue': 0.999}}")
+        raise OptionError(
+            f"⟦cap={cap!r}⟧; expected a mapping of metrics to quantiles, such as {{'revenue': "
+            f"0.999}}"
+        )
     subset("cap", list(cap), specs)
     for name, value in cap.items():
         check_value(f"cap[{name!r}]", value, SHARE)
         if specs[name][1] is not None:
-            raise OptionError(f"⟦cap=⟧ names {name!r}, which is a ratio of sums; a cap is for means")
+            raise OptionError(
+                f"⟦cap=⟧ names {name!r}, which is a ratio of sums; a cap is for means"
+            )
     return dict(cap)
 
 
@@ -169,7 +195,9 @@ def without_gaps(covariate: Sample) -> Sample:
     known = ~covariate.missing
     if known.all():
         return covariate
-    return covariate.each(lambda values: np.where(known, values, values[known].mean() if known.any() else 0.0))
+    return covariate.each(
+        lambda values: np.where(known, values, values[known].mean() if known.any() else 0.0)
+    )
 
 
 def sum_by(sample: Sample, clusters: Codes) -> tuple[Sample, Codes]:
@@ -177,6 +205,10 @@ def sum_by(sample: Sample, clusters: Codes) -> tuple[Sample, Codes]:
     present, own = np.unique(clusters, return_inverse=True)
 
     def counted(one: Sample) -> Sample:
-        return Sample(one.num, np.ones(len(own)) if one.den is None else one.den, tuple(map(counted, one.covariates)))
+        return Sample(
+            one.num,
+            np.ones(len(own)) if one.den is None else one.den,
+            tuple(map(counted, one.covariates)),
+        )
 
     return counted(sample).each(lambda values: exact_sums(values, own, len(present))), present

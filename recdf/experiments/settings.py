@@ -12,7 +12,16 @@ from ..errors import OptionError
 from ..inputs.constraints import Natural, Positive, Share, a_number, check_record
 from ..inputs.options import as_columns
 from ..tables.comparisons import Comparison
-from .choices import Alternative, Columns, Correction, PairMissing, PairTest, Relative, VariantTest, check_test
+from .choices import (
+    Alternative,
+    Columns,
+    Correction,
+    PairMissing,
+    PairTest,
+    Relative,
+    VariantTest,
+    check_test,
+)
 from .samples import subset
 
 
@@ -20,8 +29,8 @@ from .samples import subset
 class Settings:
     """Options that every pair of arms or models needs, and the table that is made of them.
 
-    `tests` has the test of every metric, and `margins` what does not matter in some of them. `primary` metrics are a
-    family of their own.
+    `tests` has the test of every metric, and `margins` what does not matter in some of them.
+    `primary` metrics are a family of their own.
     """
 
     tests: Mapping[str, VariantTest | PairTest] = field(default_factory=dict)
@@ -44,14 +53,21 @@ class Settings:
     def alpha(self) -> float:
         return 1 - self.confidence
 
-    def compared(self, table: pd.DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    def compared(
+        self, table: pd.DataFrame, columns: list[str], kind: str, by: Sequence[str] = ()
+    ) -> pd.DataFrame:
         """Return the columns of a comparison, which shows itself and says how it was made."""
         result = table.assign(confidence=self.confidence)[[*by, *columns]]
         result.attrs["recdf_comparison"] = {
-            "kind": kind, "by": list(by), "confidence": self.confidence, "alternative": self.alternative,
-            "correction": self.correction, "family": as_columns(self.family), "primary": list(self.primary),
+            "kind": kind,
+            "by": list(by),
+            "confidence": self.confidence,
+            "alternative": self.alternative,
+            "correction": self.correction,
+            "family": as_columns(self.family),
+            "primary": list(self.primary),
             "sequential_n": self.sequential_n,
-        }  # fmt: skip
+        }
         return Comparison.of(result)
 
 
@@ -64,12 +80,17 @@ def which_tests(test: Any, specs: Mapping[str, Any], tests: object = VariantTest
     return {name: named.get(name, "t") for name in specs}
 
 
-def check_together(settings: Settings, strata: Any = None, cluster: Any = None, covariates: Any = None) -> None:
+def check_together(
+    settings: Settings, strata: Any = None, cluster: Any = None, covariates: Any = None
+) -> None:
     """Refuse options of a comparison of variants that exclude each other."""
     tests, sequential = {*settings.tests.values()}, settings.sequential_n is not None
-    if "proportion" in tests and (sequential or strata is not None or cluster is not None or covariates):
+    if "proportion" in tests and (
+        sequential or strata is not None or cluster is not None or covariates
+    ):
         raise OptionError(
-            '⟦test="proportion"⟧ compares the shares of users as they are; it takes no ⟦+sequential_n=⟧, ⟦+strata=⟧, '
+            '⟦test="proportion"⟧ compares the shares of users as they are; it takes no '
+            "⟦+sequential_n=⟧, ⟦+strata=⟧, "
             "⟦+cluster=⟧ or ⟦+covariates=⟧. Compare the other metrics in a call of their own"
         )
     resampled = sorted(tests & {"bootstrap", "permutation"})

@@ -1,4 +1,5 @@
-"""Units of one metric in two arms, made ready: which rows count, what is summed per cluster, what is adjusted for."""
+"""Units of one metric in two arms, made ready: which rows count, what is summed per cluster, what
+is adjusted for."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ UNEQUAL = 0.01
 
 @dataclass(frozen=True)
 class Units:
-    """Both arms of one metric in their strata. Covariates are in the samples or, for a regression, in `designs`."""
+    """Both arms of one metric in their strata. Covariates are in the samples or, for a regression,
+    in `designs`."""
 
     sides: tuple[Sample, Sample]
     designs: Designs | None
@@ -50,7 +52,8 @@ class Units:
 
 @dataclass(frozen=True)
 class Covariates:
-    """The covariates that can be used, of both arms, the control of `n[0]` units first, and why others cannot."""
+    """The covariates that can be used, of both arms, the control of `n[0]` units first, and why
+    others cannot."""
 
     used: list[Sample]
     n: tuple[int, int]
@@ -64,8 +67,8 @@ class Covariates:
         covariates = [one.take(np.concatenate(kept)) for one in metric.covariates.values()]
         if not covariates:
             return cls([], n)
-        # A covariate that is missing more often in one arm was not fixed before the experiment: adjusting by it would
-        # turn the missing values into an effect, so it is left out.
+        # A covariate that is missing more often in one arm was not fixed before the experiment:
+        # adjusting by it would turn the missing values into an effect, so it is left out.
         reasons = [not_used(one, n, strata) for one in covariates]
         used = [one for one, reason in zip(covariates, reasons, strict=True) if not reason]
         n_missing = int(np.logical_or.reduce([one.missing for one in covariates]).sum())
@@ -78,10 +81,14 @@ class Covariates:
 
 
 def make_units(
-    metric: MetricRows, arms: tuple[Codes, Codes], data: ExperimentRows, resampled: bool,
+    metric: MetricRows,
+    arms: tuple[Codes, Codes],
+    data: ExperimentRows,
+    resampled: bool,
     made: dict[Any, Covariates] | None = None,
-) -> Units:  # fmt: skip
-    """The units of a metric in the rows of both arms; `resampled` ones are not adjusted by a regression.
+) -> Units:
+    """The units of a metric in the rows of both arms; `resampled` ones are not adjusted by a
+    regression.
 
     `made` keeps the covariates for the next metric, which often has the same.
     """
@@ -100,7 +107,11 @@ def make_units(
         designs = covariates.designs
     elif used:
         filled, of_arm = [without_gaps(one) for one in used], (slice(n[0]), slice(n[0], None))
-        sides = both(lambda side, own: side._replace(covariates=tuple(x.take(own) for x in filled)), sides, of_arm)
+        sides = both(
+            lambda side, own: side._replace(covariates=tuple(x.take(own) for x in filled)),
+            sides,
+            of_arm,
+        )
     if data.clusters is not None and np.isin(data.clusters[kept[0]], data.clusters[kept[1]]).any():
         warnings.append("shared_clusters")
     sides = _in_strata(sides, kept, data, metric.name)
@@ -108,7 +119,9 @@ def make_units(
     if null is not None and unequal(both(lambda own: null[own], arms), data.strata_of(arms)):
         warnings.append("unequal_missing")
     n_dropped = len(arms[0]) - n[0], len(arms[1]) - n[1]
-    return Units(sides, designs, data.clusters is not None, n_dropped, covariates.n_missing, tuple(warnings))
+    return Units(
+        sides, designs, data.clusters is not None, n_dropped, covariates.n_missing, tuple(warnings)
+    )
 
 
 def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
@@ -117,7 +130,8 @@ def differ(some: tuple[float, float], of: tuple[float, float]) -> bool:
 
 
 def unequal(flags: tuple[Mask, Mask], strata: tuple[Codes, Codes] | None) -> bool:
-    """Whether the shares of flagged rows differ between two arms beyond chance, within strata if there are any."""
+    """Whether the shares of flagged rows differ between two arms beyond chance, within strata if
+    there are any."""
     if strata is None:
         return differ(both(np.count_nonzero, flags), both(len, flags))
     return random_split_p(*both(lambda own: own.astype(np.float64), flags), strata) < UNEQUAL
@@ -136,37 +150,52 @@ def covariate_columns(covariates: list[Sample]) -> Floats:
     """Values of all covariates, and an indicator for each that has gaps, as columns."""
     filled = map(without_gaps, covariates)
     with np.errstate(divide="ignore", invalid="ignore"):
-        columns = [one.num if one.den is None else np.nan_to_num(one.num / one.den) for one in filled]
-    return np.column_stack(columns + [one.missing.astype(np.float64) for one in covariates if one.missing.any()])
+        columns = [
+            one.num if one.den is None else np.nan_to_num(one.num / one.den) for one in filled
+        ]
+    return np.column_stack(
+        columns + [one.missing.astype(np.float64) for one in covariates if one.missing.any()]
+    )
 
 
 def _in_strata(
     sides: tuple[Sample, Sample], rows: tuple[Codes, Codes], data: ExperimentRows, metric: str
 ) -> tuple[Sample, Sample]:
-    """Both arms as units in strata: users, or clusters with a row in each of their strata. Too few units raise."""
+    """Both arms as units in strata: users, or clusters with a row in each of their strata. Too few
+    units raise."""
     clusters, labels, n_strata = data.clusters, pd.DataFrame(), 1
     if clusters is None and data.strata is None:
         return sides
     cells = both(lambda own: np.zeros(len(own), np.int64), rows)
     if data.strata is not None:
         labels, of_rows = data.strata[1], data.strata[0]
-        present, own = np.unique(np.concatenate([of_rows[one] for one in rows]), return_inverse=True)
+        present, own = np.unique(
+            np.concatenate([of_rows[one] for one in rows]), return_inverse=True
+        )
         n_strata, cells = len(present), (own[: len(rows[0])], own[len(rows[0]) :])
     if clusters is not None:
-        found = both(lambda side, at, of: sum_by(side, clusters[at] * n_strata + of), sides, rows, cells)
+        found = both(
+            lambda side, at, of: sum_by(side, clusters[at] * n_strata + of), sides, rows, cells
+        )
         sides, cells = both(lambda one: one[0], found), both(lambda one: one[1], found)
     if data.strata is None:
         return sides
-    unit = both(lambda cell: None if clusters is None else np.unique(cell // n_strata, return_inverse=True)[1], cells)
+    unit = both(
+        lambda cell: (
+            None if clusters is None else np.unique(cell // n_strata, return_inverse=True)[1]
+        ),
+        cells,
+    )
     placed = both(lambda cell, own: Strata(cell % n_strata, np.ones(n_strata), own), cells, unit)
     few = np.minimum(*(one.sums() for one in placed)) < 2
     if few.any():
         what = "users" if clusters is None else "clusters"
         raise DataError(
-            f"{int(few.sum()):,} of {n_strata:,} strata have fewer than 2 {what} in an arm for metric {metric!r} "
-            f"({some_keys(labels, present[few], list(labels.columns))}); merge strata, or leave those {what} out"
+            f"{int(few.sum()):,} of {n_strata:,} strata have fewer than 2 {what} in an arm for "
+            f"metric {metric!r} "
+            f"({some_keys(labels, present[few], list(labels.columns))}); merge strata, or leave "
+            f"those {what} out"
         )
     total = np.add(*both(lambda side, one: one.sums(side.den), sides, placed))
     weights = total / max(total.sum(), np.finfo(float).tiny)
     return both(lambda side, one: side.within(one._replace(weights=weights)), sides, placed)
-

@@ -1,11 +1,13 @@
 """Read files of all formats to frames, for `rd.read` and the command, without changing ids.
 
-A frame may be in one file, in all files of a folder, or in the files of a glob. Columns in the names of folders
-(day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read through fsspec.
+A frame may be in one file, in all files of a folder, or in the files of a glob. Columns in the
+names of folders (day=2026-11-20/) are read too. An address (s3://, gs://, https://) is read through
+fsspec.
 
-Contract: a column keeps the type that the format gives it. In formats without types (CSV), an id column is of integers
-where every file writes it as plain integers (7, not 007, 7.0 or +7) and no other file holds it as text; else it is
-text. Any other column with a value such as 007 is text too, since it may hold ids.
+Contract: a column keeps the type that the format gives it. In formats without types (CSV), an id
+column is of integers where every file writes it as plain integers (7, not 007, 7.0 or +7) and no
+other file holds it as text; else it is text. Any other column with a value such as 007 is text too,
+since it may hold ids.
 """
 
 from __future__ import annotations
@@ -34,41 +36,68 @@ NULL_NUMBERS = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 
 
 def read_files(
-    paths: Mapping[str, Any], keys: Sequence[str], by: Sequence[str], columns: Sequence[str] = (),
+    paths: Mapping[str, Any],
+    keys: Sequence[str],
+    by: Sequence[str],
+    columns: Sequence[str] = (),
     names: Mapping[str, Any] | None = None,
-) -> dict[str, pd.DataFrame]:  # fmt: skip
-    """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of single files.
+) -> dict[str, pd.DataFrame]:
+    """Read files to frames: `keys` are the id columns, alike in all files, and `by` the labels of
+    single files.
 
-    Of `keys`, `by` and `columns`, a file of several must have those that another file of the frame has. `names` say for
-    a frame how columns are called in its files.
+    Of `keys`, `by` and `columns`, a file of several must have those that another file of the frame
+    has. `names` say for a frame how columns are called in its files.
     """
-    sets = {name: replace(FileSet.of(path), role=name, names=(names or {}).get(name)) for name, path in paths.items()}
-    return _as_frames({name: files.read([*keys, *by, *columns]) for name, files in sets.items()}, sets, keys, by)
+    sets = {
+        name: replace(FileSet.of(path), role=name, names=(names or {}).get(name))
+        for name, path in paths.items()
+    }
+    return _as_frames(
+        {name: files.read([*keys, *by, *columns]) for name, files in sets.items()}, sets, keys, by
+    )
 
 
 def read_beside(path: Any, parquet: Any, keys: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
-    """Read one frame, its ids alike those of a parquet file, of which only the types are read, or of a schema."""
+    """Read one frame, its ids alike those of a parquet file, of which only the types are read, or
+    of a schema."""
     from pyarrow import parquet as pq  # costs import time that other commands need not pay
 
-    files, schema = FileSet.of(path), parquet if isinstance(parquet, pa.Schema) else pq.read_schema(parquet)
+    files, schema = (
+        FileSet.of(path),
+        parquet if isinstance(parquet, pa.Schema) else pq.read_schema(parquet),
+    )
     tables = {"beside": schema.empty_table(), "own": files.read([*keys, *by])}
     return _as_frames(tables, {"own": files}, keys, by)["own"]
 
 
 def as_parquet(
-    paths: Mapping[str, Any], keys: Sequence[str], by: Sequence[str], names: Mapping[str, Any], folder: Any
+    paths: Mapping[str, Any],
+    keys: Sequence[str],
+    by: Sequence[str],
+    names: Mapping[str, Any],
+    folder: Any,
 ) -> dict[str, Any]:
-    """Write files of other formats as parquet files, with the types of `read_files`, and return where each frame is.
+    """Write files of other formats as parquet files, with the types of `read_files`, and return
+    where each frame is.
 
-    Files are read piece by piece, twice where their columns have no types. Parquet files of this machine stay where
-    they are.
+    Files are read piece by piece, twice where their columns have no types. Parquet files of this
+    machine stay where they are.
     """
     from pyarrow import parquet  # costs import time that other commands need not pay
 
-    sets = {name: replace(FileSet.of(path), role=name, names=names[name] or None) for name, path in paths.items()}
+    sets = {
+        name: replace(FileSet.of(path), role=name, names=names[name] or None)
+        for name, path in paths.items()
+    }
     ids = [*keys, *by]
-    kinds = {name: possible_kinds(files.pieces(), ids) for name, files in sets.items() if files.is_text}
-    settle_ids(kinds, [next(files.pieces()).schema for name, files in sets.items() if name not in kinds], keys)
+    kinds = {
+        name: possible_kinds(files.pieces(), ids) for name, files in sets.items() if files.is_text
+    }
+    settle_ids(
+        kinds,
+        [next(files.pieces()).schema for name, files in sets.items() if name not in kinds],
+        keys,
+    )
     found = dict(paths)
     for name, files in sets.items():
         if not files.is_plain_parquet:
@@ -77,7 +106,9 @@ def as_parquet(
             rows = 0
             for table in files.pieces():
                 whole = typed(table, kinds.get(name, {}), ids, files, rows)
-                parquet.write_table(whole, os.path.join(found[name], f"{rows:015}.parquet"), compression="zstd")
+                parquet.write_table(
+                    whole, os.path.join(found[name], f"{rows:015}.parquet"), compression="zstd"
+                )
                 rows += len(table)
     return found
 
@@ -87,21 +118,28 @@ def _as_frames(
 ) -> dict[str, pd.DataFrame]:
     """Give the columns of the tables that are text their types, and make frames of all."""
     ids = [*keys, *by]
-    kinds = {name: possible_kinds([tables[name]], ids) for name, files in sets.items() if files.is_text}
+    kinds = {
+        name: possible_kinds([tables[name]], ids) for name, files in sets.items() if files.is_text
+    }
     settle_ids(kinds, [table.schema for name, table in tables.items() if name not in kinds], keys)
     found = {name: typed(tables[name], own, ids, sets[name]) for name, own in kinds.items()}
     return {name: _as_frame(found.get(name, table)) for name, table in tables.items()}
 
 
 def possible_kinds(pieces: Iterable[Any], ids: Sequence[str]) -> dict[str, list[Any]]:
-    """Return, for each column of text, the kinds of numbers that take all its values, the narrowest first."""
+    """Return, for each column of text, the kinds of numbers that take all its values, the narrowest
+    first."""
     found: dict[str, list[Any]] = {}
     for table in pieces:
         for column in table.column_names:
             if not _holds_text((text := table[column]).type):
                 continue
             if column in ids:
-                found[column] = [pa.int64()] if found.get(column, [1]) and _are_integers(_empty_as_null(text)) else []
+                found[column] = (
+                    [pa.int64()]
+                    if found.get(column, [1]) and _are_integers(_empty_as_null(text))
+                    else []
+                )
             else:
                 kinds = found.get(column, NUMBERS)
                 first = _as_numbers(text, kinds).type
@@ -109,35 +147,53 @@ def possible_kinds(pieces: Iterable[Any], ids: Sequence[str]) -> dict[str, list[
     return found
 
 
-def settle_ids(possible: Mapping[str, dict[str, list[Any]]], others: Sequence[Any], keys: Sequence[str]) -> None:
-    """Make ids text in all frames of text, unless all of these, and the schemas of the others, have integers."""
+def settle_ids(
+    possible: Mapping[str, dict[str, list[Any]]], others: Sequence[Any], keys: Sequence[str]
+) -> None:
+    """Make ids text in all frames of text, unless all of these, and the schemas of the others, have
+    integers."""
     for key in keys:
         texts = [kinds for kinds in possible.values() if key in kinds]
         types = [schema.field(key).type for schema in others if key in schema.names]
-        typed_text = any(_holds_text(getattr(kind, "value_type", kind)) for kind in types)  # of a list: of its items
+        typed_text = any(
+            _holds_text(getattr(kind, "value_type", kind)) for kind in types
+        )  # of a list: of its items
         if typed_text or not all(kinds[key] for kinds in texts):
             for kinds in texts:
                 kinds[key] = []
 
 
-def typed(table: Any, kinds: Mapping[str, list[Any]], ids: Sequence[str], files: FileSet, start: int = 0) -> Any:
-    """Return a table, in which each column of text has the first of its kinds. `start` is the row where it begins."""
+def typed(
+    table: Any, kinds: Mapping[str, list[Any]], ids: Sequence[str], files: FileSet, start: int = 0
+) -> Any:
+    """Return a table, in which each column of text has the first of its kinds. `start` is the row
+    where it begins."""
     for column, possible in kinds.items():
         text = _empty_as_null(table[column]) if column in ids else table[column]
-        found = (text.cast(possible[0]) if column in ids else _as_numbers(text, possible[:1])) if possible else text
+        found = (
+            (text.cast(possible[0]) if column in ids else _as_numbers(text, possible[:1]))
+            if possible
+            else text
+        )
         if (beyond := beyond_numbers(text, found)) >= 0:
-            raise DataError(f"{files.place(start + beyond)}, column {column}: {text[beyond]} {TOO_LARGE}")
+            raise DataError(
+                f"{files.place(start + beyond)}, column {column}: {text[beyond]} {TOO_LARGE}"
+            )
         table = table.set_column(table.column_names.index(column), column, found)
     return table
 
 
 def _as_frame(table: Any) -> pd.DataFrame:
-    """Return a frame with the dtypes that pandas wrote, in which integers beside nulls stay integers."""
+    """Return a frame with the dtypes that pandas wrote, in which integers beside nulls stay
+    integers."""
     metadata = {b"pandas": json.dumps(pandas_metadata(table.schema.metadata)).encode()}
     frame: pd.DataFrame
     try:
         frame = table.replace_schema_metadata(metadata).to_pandas(integer_object_nulls=True)
-    except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
+    except (
+        TypeError,
+        ValueError,
+    ):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
         frame = table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
     return frame
 
@@ -155,7 +211,8 @@ class PathOfFormat(str):
 
 @dataclass(frozen=True)
 class FileSet:
-    """The files of one frame: `name` as it was given, their paths, and the fsspec file system of an address.
+    """The files of one frame: `name` as it was given, their paths, and the fsspec file system of an
+    address.
 
     `names` say how columns are called in the files of `true` or `pred` (`role`).
     """
@@ -174,14 +231,24 @@ class FileSet:
             return cls(name, *_files_of_address(str(name)))
         paths = [name] if _is_table_folder(name) else data_files(name)
         if not paths:
-            what = "holds no file" if os.path.isdir(name) else "no such file, and no file has a name like it"
-            raise FileNotFoundError(f"{name}: {what if _is_pattern(name) or os.path.isdir(name) else 'no such file'}")
+            what = (
+                "holds no file"
+                if os.path.isdir(name)
+                else "no such file, and no file has a name like it"
+            )
+            raise FileNotFoundError(
+                f"{name}: {what if _is_pattern(name) or os.path.isdir(name) else 'no such file'}"
+            )
         return cls(name, paths)
 
     @property
     def files(self) -> list[str]:
         """The files themselves, also where a folder is read as one table."""
-        return self.paths if self.system else [file for path in self.paths for file in data_files(path)]
+        return (
+            self.paths
+            if self.system
+            else [file for path in self.paths for file in data_files(path)]
+        )
 
     @property
     def is_plain_parquet(self) -> bool:
@@ -199,11 +266,17 @@ class FileSet:
             return format_named(given)
         files = [InputFile(path, self.system) for path in self.paths]
         try:
-            found = {one.ending: format_of(one) for one in reversed({one.ending: one for one in files[::-1]}.values())}
+            found = {
+                one.ending: format_of(one)
+                for one in reversed({one.ending: one for one in files[::-1]}.values())
+            }
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"{self.name} cannot be read: {error}") from error
         if len({one.name for one in found.values()}) > 1:
-            raise DataError(f"{self.name} holds files of several kinds ({', '.join(sorted(found))}); expected one")
+            raise DataError(
+                f"{self.name} holds files of several kinds ({', '.join(sorted(found))}); expected "
+                "one"
+            )
         return found[files[0].ending]
 
     @cached_property
@@ -213,14 +286,16 @@ class FileSet:
     def read(self, columns: Sequence[str]) -> Any:
         """Read all files to one Arrow table; of text files, every column is text.
 
-        A file that lacks one of the `columns` that another file has is refused: its rows would be null there.
+        A file that lacks one of the `columns` that another file has is refused: its rows would be
+        null there.
         """
         tables = [self._read_one(path) for path in self.paths]
         self._refuse_lacking(tables, columns)
         return tables[0] if len(tables) == 1 else self._joined(_alike(tables), columns)
 
     def place(self, row: int) -> str:
-        """Return the file that has a row of all files together, and the number of the row there, from 1."""
+        """Return the file that has a row of all files together, and the number of the row there,
+        from 1."""
         for path in self.paths:
             n_rows = sum(map(len, self._tables(path, PIECE_BYTES)))
             if row < n_rows:
@@ -233,7 +308,9 @@ class FileSet:
         schema, odd = unified([table.schema for table in tables])
         for name in columns:
             if name in odd:
-                raise DataError(f"{self.name}: the files have columns of different kinds: {odd[name]}")
+                raise DataError(
+                    f"{self.name}: the files have columns of different kinds: {odd[name]}"
+                )
         for table in tables:
             for name in set(table.column_names) - set(odd):
                 try:
@@ -242,18 +319,31 @@ class FileSet:
                     if name in columns:
                         raise
                     odd[name] = str(error)
-        kept = [table.drop_columns([name for name in odd if name in table.column_names]) for table in tables]
+        kept = [
+            table.drop_columns([name for name in odd if name in table.column_names])
+            for table in tables
+        ]
         return pa.concat_tables(kept, promote_options="permissive")
 
     def _refuse_lacking(self, tables: Sequence[Any], columns: Sequence[str]) -> None:
         for name in columns:
-            lacking = [path for path, table in zip(self.paths, tables, strict=True) if name not in table.column_names]
+            lacking = [
+                path
+                for path, table in zip(self.paths, tables, strict=True)
+                if name not in table.column_names
+            ]
             if 0 < len(lacking) < len(tables):
-                raise DataError(f"{lacking[0]} has no column {name!r}, which other files of {self.name} have")
+                raise DataError(
+                    f"{lacking[0]} has no column {name!r}, which other files of {self.name} have"
+                )
 
     def _read_one(self, path: str) -> Any:
         tables = list(self._tables(path, None))
-        return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+        return (
+            tables[0]
+            if len(tables) == 1
+            else pa.concat_tables(tables, promote_options="permissive")
+        )
 
     def pieces(self) -> Iterator[Any]:
         """Read all files in their order, piece by piece."""
@@ -274,7 +364,8 @@ class FileSet:
             raise DataError(f"{path} is empty")
 
     def _named(self, table: Any, path: str) -> Any:
-        """Return a table with the columns of the file's folders, under the names of the format and of the frame."""
+        """Return a table with the columns of the file's folders, under the names of the format and
+        of the frame."""
         if of_format := self.format.names:
             table = table.rename_columns([of_format.get(name, name) for name in table.column_names])
         for name, values in self.folder_columns.items():
@@ -282,13 +373,20 @@ class FileSet:
                 value = values[self.paths.index(path)]
                 kind = pa.large_string() if self.is_text else values.type
                 column = pa.repeat(value.cast(kind), len(table))
-                table = table.append_column(name, column.dictionary_encode() if kind == pa.string() else column)
+                table = table.append_column(
+                    name, column.dictionary_encode() if kind == pa.string() else column
+                )
         names = table.column_names
-        return table if self.names is None else table.rename_columns(new_names(names, self.names, self.role))
+        return (
+            table
+            if self.names is None
+            else table.rename_columns(new_names(names, self.names, self.role))
+        )
 
 
 def _alike(tables: Sequence[Any]) -> list[Any]:
-    """Make columns that are categories in some tables and plain in others of the kind of the first table that has them.
+    """Make columns that are categories in some tables and plain in others of the kind of the first
+    table that has them.
 
     Arrow joins neither these, nor categories of which only some are ordered, which become plain.
     """
@@ -296,12 +394,16 @@ def _alike(tables: Sequence[Any]) -> list[Any]:
     for name in dict.fromkeys(name for table in tables for name in table.column_names):
         having = [i for i, table in enumerate(tables) if name in table.column_names]
         kinds = [tables[i].schema.field(name).type for i in having]
-        ordered = {getattr(kind, "ordered", None) for kind in kinds}  # None if there are no categories
+        ordered = {
+            getattr(kind, "ordered", None) for kind in kinds
+        }  # None if there are no categories
         encode = pa.types.is_dictionary(kinds[0]) and ordered == {None, False}
         for i in having if len(ordered) > 1 else ():
             table, column = found[i], tables[i][name]
             if pa.types.is_dictionary(column.type) != encode:
-                column = column.dictionary_encode() if encode else column.cast(column.type.value_type)
+                column = (
+                    column.dictionary_encode() if encode else column.cast(column.type.value_type)
+                )
                 found[i] = table.set_column(table.column_names.index(name), name, column)
     return found
 
@@ -310,7 +412,10 @@ def _is_table_folder(name: str) -> bool:
     """Whether a folder is one table of a format, and no folder of files."""
     given = getattr(name, "format_name", None)
     with suppress(DataError):
-        return os.path.isdir(name) and not (format_named(given) if given else format_of(InputFile(name))).endings
+        return (
+            os.path.isdir(name)
+            and not (format_named(given) if given else format_of(InputFile(name))).endings
+        )
     return False
 
 
@@ -323,7 +428,9 @@ def _files_of_address(address: str) -> tuple[list[str], Any]:
     try:
         import fsspec
     except ImportError:
-        raise MissingExtraError(f"{address}: reading an address needs the package fsspec: pip install fsspec") from None
+        raise MissingExtraError(
+            f"{address}: reading an address needs the package fsspec: pip install fsspec"
+        ) from None
     try:
         system, path = fsspec.core.url_to_fs(address)
     except ImportError as error:  # the file system of s3:// is in a package of its own, s3fs
@@ -370,7 +477,8 @@ NUMBERS = [pa.int64(), pa.float64(), pa.bool_()]
 
 
 def _as_numbers(text: Any, kinds: Sequence[Any]) -> Any:
-    """Convert a column to the first kind that takes all its values, numbers or bools; else return it as it is."""
+    """Convert a column to the first kind that takes all its values, numbers or bools; else return
+    it as it is."""
     trimmed = pc.utf8_trim_whitespace(text)
     if pc.any(pc.match_substring_regex(trimmed, "^[-+]?0[0-9]")).as_py():
         return text  # as in 007, which may be an id

@@ -1,7 +1,8 @@
 """Read one file of a format to Arrow tables, as a whole or piece by piece.
 
-Contract: a reader takes an `InputFile` and the size of a piece in bytes (None: one table), and yields tables. Ids are
-text where the format says so. In formats whose columns have no types (CSV), every column is text.
+Contract: a reader takes an `InputFile` and the size of a piece in bytes (None: one table), and
+yields tables. Ids are text where the format says so. In formats whose columns have no types (CSV),
+every column is text.
 """
 
 from __future__ import annotations
@@ -51,9 +52,15 @@ class InputFile:
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """Open the file for bytes, decompressed."""
-        compression = next((how for end, how in COMPRESSIONS.items() if self.path.lower().endswith(end)), None)
+        compression = next(
+            (how for end, how in COMPRESSIONS.items() if self.path.lower().endswith(end)), None
+        )
         with ExitStack() as stack:
-            file = self.path if self.system is None else stack.enter_context(self.system.open(self.path, "rb"))
+            file = (
+                self.path
+                if self.system is None
+                else stack.enter_context(self.system.open(self.path, "rb"))
+            )
             yield stack.enter_context(pa.input_stream(file, compression=compression))
 
     @cached_property
@@ -97,7 +104,9 @@ class InputFile:
 TableReader = Callable[[InputFile, int | None], Iterator[Any]]
 
 
-def delimited(separator: str, names: Sequence[str] | None = None, quoted: bool = True) -> TableReader:
+def delimited(
+    separator: str, names: Sequence[str] | None = None, quoted: bool = True
+) -> TableReader:
     """Return a reader of text fields. Without `names` the first line has those of the columns.
 
     Of `names`, those that begin with an underscore are of fields that are not read.
@@ -115,7 +124,9 @@ def delimited(separator: str, names: Sequence[str] | None = None, quoted: bool =
         if len(set(columns)) < len(columns):
             raise DataError(f"{file.path} has two columns of one name: {', '.join(columns)}")
         wanted = [name for name in columns if names is None or not name.startswith("_")]
-        types = csv.ConvertOptions(column_types=dict.fromkeys(columns, LONG_TEXT), include_columns=wanted)
+        types = csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, LONG_TEXT), include_columns=wanted
+        )
         rows = csv.ReadOptions(column_names=names, block_size=piece)
         with file.opened() as raw:
             stream = raw if names is None else pa.TransformInputStream(raw, _OneSpace())
@@ -130,7 +141,8 @@ def delimited(separator: str, names: Sequence[str] | None = None, quoted: bool =
 
 
 class _OneSpace:
-    """Make any white space between the fields of a line one space, in the parts in which a file is read."""
+    """Make any white space between the fields of a line one space, in the parts in which a file is
+    read."""
 
     def __init__(self) -> None:
         self.rest, self.started = b"", False
@@ -152,7 +164,9 @@ def beyond_numbers(text: Any, found: Any) -> int:
     """Return the first row with a number such as 1e400, and not inf, or -1."""
     if not pa.types.is_floating(found.type):
         return -1
-    row: int = pc.index(pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True).as_py()
+    row: int = pc.index(
+        pc.and_(pc.is_inf(found), pc.match_substring_regex(text, "[0-9]")), True
+    ).as_py()
     return row
 
 
@@ -175,7 +189,12 @@ def _floats(file: InputFile, text: Any) -> Any:
 
 def atomic(file: InputFile, piece: int | None) -> Iterator[Any]:
     """Read an atomic file of RecBole, whose header has the type of each column: user_id:token."""
-    kinds = {"token": LONG_TEXT, "float": FLOAT, "token_seq": pa.list_(LONG_TEXT), "float_seq": pa.list_(FLOAT)}
+    kinds = {
+        "token": LONG_TEXT,
+        "float": FLOAT,
+        "token_seq": pa.list_(LONG_TEXT),
+        "float_seq": pa.list_(FLOAT),
+    }
     for table in delimited("\t", quoted=False)(file, piece):
         columns = {}
         for name in table.column_names:
@@ -194,13 +213,19 @@ def lists_of_text(file: InputFile, piece: int | None) -> Iterator[Any]:
     """Read a submission of Kaggle: an id, and its items in one text, best first."""
     for table in delimited(",")(file, piece):
         if table.num_columns != 2:
-            raise DataError(f"{file.path} has {table.num_columns} columns; a submission has two: an id, and its items")
+            raise DataError(
+                f"{file.path} has {table.num_columns} columns; a submission has two: an id, and "
+                "its items"
+            )
         length, items = split_texts(table[1].combine_chunks(), " ")
-        yield pa.table({"user_id": table[0].take(np.repeat(np.arange(len(table)), length)), "item_id": items})
+        yield pa.table(
+            {"user_id": table[0].take(np.repeat(np.arange(len(table)), length)), "item_id": items}
+        )
 
 
 def items_of_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
-    """Read an ItemListCollection of LensKit: the keys of a list, and its items as a list of structs."""
+    """Read an ItemListCollection of LensKit: the keys of a list, and its items as a list of
+    structs."""
     for table in parquet_tables(file, piece):
         lists = table["items"].combine_chunks()
         rows = table.drop_columns(["items"]).take(pc.list_parent_indices(lists))
@@ -213,14 +238,20 @@ def parquet_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
 
     with file.opened() as stream:
         data = parquet.ParquetFile(stream)
-        yield from [data.read()] if piece is None else _pieces(data.schema_arrow, data.iter_batches(), piece)
+        yield from (
+            [data.read()]
+            if piece is None
+            else _pieces(data.schema_arrow, data.iter_batches(), piece)
+        )
 
 
 def arrow_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
     """Read an Arrow file, or an Arrow stream."""
     with file.opened() as stream:
         if file.head.startswith(b"ARROW1"):
-            reader = pa.ipc.open_file(stream if stream.seekable() else pa.BufferReader(stream.read()))
+            reader = pa.ipc.open_file(
+                stream if stream.seekable() else pa.BufferReader(stream.read())
+            )
             batches = map(reader.get_batch, range(reader.num_record_batches))
         else:
             batches = reader = pa.ipc.open_stream(stream)
@@ -246,14 +277,17 @@ def json_lines(file: InputFile, piece: int | None) -> Iterator[Any]:
                 continue
             size = arrow_json.ReadOptions(block_size=min(len(block) + 2, 2**31 - 1))
             table = arrow_json.read_json(pa.BufferReader(block), size)
-            if times := [(one.name, LONG_TEXT) for one in table.schema if pa.types.is_timestamp(one.type)]:
+            if times := [
+                (one.name, LONG_TEXT) for one in table.schema if pa.types.is_timestamp(one.type)
+            ]:
                 as_text = arrow_json.ParseOptions(explicit_schema=pa.schema(times))
                 table = arrow_json.read_json(pa.BufferReader(block), size, as_text)
             yield table
 
 
 def json_lists(value_name: str) -> TableReader:
-    """Return a reader of {query: {document: number}}, also within one subset and one split, as MTEB writes it."""
+    """Return a reader of {query: {document: number}}, also within one subset and one split, as MTEB
+    writes it."""
 
     def read_lists(file: InputFile, piece: int | None) -> Iterator[Any]:
         with file.opened() as stream:
@@ -261,7 +295,9 @@ def json_lists(value_name: str) -> TableReader:
         found.pop("mteb_model_meta", None)
         while any(isinstance(one, dict) for items in found.values() for one in items.values()):
             if len(found) > 1:
-                raise DataError(f"{file.path} holds the lists of {', '.join(found)}; expected those of one")
+                raise DataError(
+                    f"{file.path} holds the lists of {', '.join(found)}; expected those of one"
+                )
             (found,) = found.values()
         yield pa.Table.from_pandas(from_dict(found, value_name=value_name), preserve_index=False)
 
@@ -270,7 +306,9 @@ def json_lists(value_name: str) -> TableReader:
 
 def of_member(reader: TableReader, member: Callable[[InputFile], str]) -> TableReader:
     """Return a reader of a folder that reads one file in it."""
-    return lambda file, piece: reader(InputFile(os.path.join(file.path, member(file)), file.system), piece)
+    return lambda file, piece: reader(
+        InputFile(os.path.join(file.path, member(file)), file.system), piece
+    )
 
 
 def _library(name: str, extra: str, file: InputFile) -> Any:
@@ -278,7 +316,10 @@ def _library(name: str, extra: str, file: InputFile) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        said = f"{file.path}: this table needs the package {name.partition('.')[0]}: pip install 'recdf[{extra}]'"
+        said = (
+            f"{file.path}: this table needs the package {name.partition('.')[0]}: pip install "
+            f"'recdf[{extra}]'"
+        )
         raise MissingExtraError(said) from None
 
 
@@ -289,7 +330,8 @@ def delta_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
 
 def iceberg_tables(file: InputFile, piece: int | None) -> Iterator[Any]:
     library = _library("pyiceberg.table", "iceberg", file)
-    # The catalog knows the present state of a table. Without it, that is the one of the highest number.
+    # The catalog knows the present state of a table. Without it, that is the one of the highest
+    # number.
     states = Path(file.path).glob("metadata/*.metadata.json")
     last = max(states, key=lambda one: int((re.findall(r"\d+", one.name) or ["0"])[0]))
     reader = library.StaticTable.from_metadata(str(last)).scan().to_arrow_batch_reader()

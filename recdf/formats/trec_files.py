@@ -1,4 +1,5 @@
-"""Frames and results as the files that trec_eval, pytrec_eval, ir_measures and ranx read, or that trec_eval writes."""
+"""Frames and results as the files that trec_eval, pytrec_eval, ir_measures and ranx read, or that
+trec_eval writes."""
 
 from __future__ import annotations
 
@@ -23,15 +24,24 @@ LONG = partial(pa.scalar, type=pa.large_string())
 
 @takes_columns("user_col", "item_col", "score_col", "rank_col", "relevance_col")
 def write_trec(
-    frame: Any, path: Any, kind: Literal["run", "qrels"] | None = None, *, tag: str = "recdf",
-    user_col: str | None = None, item_col: str | None = None, score_col: str | None = None,
-    rank_col: str | None = None, relevance_col: str | None = None, options: Options | None = None,
-) -> None:  # fmt: skip
+    frame: Any,
+    path: Any,
+    kind: Literal["run", "qrels"] | None = None,
+    *,
+    tag: str = "recdf",
+    user_col: str | None = None,
+    item_col: str | None = None,
+    score_col: str | None = None,
+    rank_col: str | None = None,
+    relevance_col: str | None = None,
+    options: Options | None = None,
+) -> None:
     """Write recommendations as a run of TREC, or what is relevant as qrels.
 
-    trec_eval orders a run by its scores, in 32 bits, and equal scores by item id as text. So that it sees the order of
-    recdf, a score that is not smaller in 32 bits than the one before it is written as the next smaller number. Where
-    `frame` has ranks, or only the order of its rows, scores count down to 1.
+    trec_eval orders a run by its scores, in 32 bits, and equal scores by item id as text. So that
+    it sees the order of recdf, a score that is not smaller in 32 bits than the one before it is
+    written as the next smaller number. Where `frame` has ranks, or only the order of its rows,
+    scores count down to 1.
 
     Parameters
     ----------
@@ -44,7 +54,8 @@ def write_trec(
     tag : str, default "recdf"
         Name of the run, the last field of each line.
     user_col, item_col, score_col, rank_col, relevance_col : str, optional
-        Columns, by default those that `rd.evaluate` finds. A null relevance is written as −1: not judged.
+        Columns, by default those that `rd.evaluate` finds. A null relevance is written as −1: not
+        judged.
 
     Raises
     ------
@@ -53,7 +64,8 @@ def write_trec(
     DataError
         If an id is empty, holds white space, or is a float, or if a relevance is no integer.
     DuplicateError
-        If an item stands twice in a list, as it does in a frame of several models: write one file for each.
+        If an item stands twice in a list, as it does in a frame of several models: write one file
+        for each.
     NullKeyError, ColumnError
         As in `rd.evaluate`.
 
@@ -67,12 +79,20 @@ def write_trec(
     u1 Q0 b 1 0.5 als
     u1 Q0 a 2 0.4999999701976776 als
     """
-    named = {"user_col": user_col, "item_col": item_col, "score_col": score_col, "rank_col": rank_col,
-             "relevance_col": relevance_col}  # fmt: skip
+    named = {
+        "user_col": user_col,
+        "item_col": item_col,
+        "score_col": score_col,
+        "rank_col": rank_col,
+        "relevance_col": relevance_col,
+    }
     given: dict[str, Any] = {name: one for name, one in named.items() if one is not None}
     own = Options(**given)
     if not isinstance(own.user_col, str):
-        raise OptionError(f"⟦user_col={own.user_col!r}⟧; a query of TREC has one id: join these columns to one first")
+        raise OptionError(
+            f"⟦user_col={own.user_col!r}⟧; a query of TREC has one id: join these columns to one "
+            "first"
+        )
     if isinstance(frame, Mapping) and kind is None:
         raise OptionError('a mapping may be either; pass ⟦+kind="run"⟧ or ⟦+kind="qrels"⟧')
     role = "true" if kind == "qrels" else "pred"
@@ -81,17 +101,26 @@ def write_trec(
     if kind is None:
         if (order["by"] == "row") == (relevance is None):
             has = ", ".join(map(repr, frame.columns))
-            raise OptionError(f'the columns may be of a run or of qrels ({has}); pass ⟦+kind="run"⟧ or ⟦+kind="qrels"⟧')
+            raise OptionError(
+                f'the columns may be of a run or of qrels ({has}); pass ⟦+kind="run"⟧ or '
+                '⟦+kind="qrels"⟧'
+            )
         kind = "run" if relevance is None else "qrels"
     if kind not in ("run", "qrels"):
         raise OptionError(f"⟦kind={kind!r}⟧; expected 'run' or 'qrels'")
-    read_pred(frame, order if kind == "run" else {"by": "row", "column": None}, own, role)  # refuses nulls
+    read_pred(
+        frame, order if kind == "run" else {"by": "row", "column": None}, own, role
+    )  # refuses nulls
     if (twice := frame.duplicated([own.user_col, own.item_col])).any():
         raise DuplicateError(
-            f"{role} has {twice.sum():,} repeated (list, item) rows; of several models, write a file for each",
+            f"{role} has {twice.sum():,} repeated (list, item) rows; of several models, write a "
+            "file for each",
             count=int(twice.sum()),
         )
-    ids = [_one_word(column(frame, name, role), f"{role}[{name!r}]") for name in (own.user_col, own.item_col)]
+    ids = [
+        _one_word(column(frame, name, role), f"{role}[{name!r}]")
+        for name in (own.user_col, own.item_col)
+    ]
     fields = _run(frame, order, own, ids, tag) if kind == "run" else _qrels(frame, relevance, ids)
     _write_lines(path, fields, " ")
 
@@ -102,17 +131,26 @@ def _one_word(values: Any, where: str) -> Any:
     bad = text.filter(pc.or_(pc.match_substring_regex(text, r"\s"), pc.equal(text, "")))
     if (pd.api.types.is_float_dtype(values.dtype) and len(values)) or len(bad):
         some = repr(bad[0].as_py()) if len(bad) else "floats"
-        raise DataError(f"{where} holds {some}; an id of TREC is one word: convert these ids first", column=where)
+        raise DataError(
+            f"{where} holds {some}; an id of TREC is one word: convert these ids first",
+            column=where,
+        )
     return text
 
 
 def _run(frame: pd.DataFrame, order: Order, own: Options, ids: list[Any], tag: str) -> list[Any]:
     """Return the fields of a run, lists in the order of the frame and the best item first."""
     name, by = order["column"], order["by"]
-    number: Any = np.arange(len(frame)) if name is None else read_numbers(frame[name], f"pred[{name!r}]")
+    number: Any = (
+        np.arange(len(frame)) if name is None else read_numbers(frame[name], f"pred[{name!r}]")
+    )
     users: Any = frame[own.user_col]
-    rows = pd.DataFrame({"list": pd.factorize(users)[0], "number": number, "item": frame[own.item_col].array})
-    rows = rows.sort_values(["list", "number", "item"], ascending=[True, by != "score", False], kind="stable")
+    rows = pd.DataFrame(
+        {"list": pd.factorize(users)[0], "number": number, "item": frame[own.item_col].array}
+    )
+    rows = rows.sort_values(
+        ["list", "number", "item"], ascending=[True, by != "score", False], kind="stable"
+    )
     of_list = rows.groupby("list")["list"]
     rank = of_list.cumcount() + 1
     score = of_list.transform("size") - rank + 1
@@ -140,7 +178,10 @@ def _qrels(frame: pd.DataFrame, name: str | None, ids: list[Any]) -> list[Any]:
     number = np.ones(len(frame)) if name is None else read_numbers(frame[name], f"true[{name!r}]")
     gains = pd.Series(number).fillna(-1)
     if (odd := (gains != gains.round()) | (gains.abs() >= 2**31)).any():
-        raise DataError(f"true[{name!r}] holds {gains[odd].iloc[0]:g}; a relevance of TREC is an integer of 32 bits")
+        raise DataError(
+            f"true[{name!r}] holds {gains[odd].iloc[0]:g}; a relevance of TREC is an integer of 32 "
+            "bits"
+        )
     return [ids[0], LONG("0"), ids[1], _as_text(gains.astype("int64"))]
 
 
@@ -150,9 +191,13 @@ def _write_lines(path: Any, fields: list[Any], separator: str) -> None:
         file.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
 
 
-# How trec_eval calls a metric at k, and where the list is not cut; by what spec["metrics"] says of it, without k.
+# How trec_eval calls a metric at k, and where the list is not cut; by what spec["metrics"] says of
+# it, without k.
 TREC_MEASURES = {
-    "ndcg(gain=linear,discount=log,log_base=2,ideal=relevant,tied=ranked,average=none)": ("ndcg_cut_{}", "ndcg"),
+    "ndcg(gain=linear,discount=log,log_base=2,ideal=relevant,tied=ranked,average=none)": (
+        "ndcg_cut_{}",
+        "ndcg",
+    ),
     "mapr(normalizer=relevant,transform=none,tied=ranked)": ("map_cut_{}", "map"),
     "precision(divisor=k,pooled=False)": ("P_{}", None),
     "recall(divisor=relevant)": ("recall_{}", None),
@@ -166,19 +211,25 @@ TREC_MEASURES = {
 TREC_DEPTH = 1000  # a run of TREC is not longer
 
 
-def write_trec_values(per_user: pd.DataFrame, summary: pd.DataFrame, spec: Mapping[str, Any], path: Any) -> None:
+def write_trec_values(
+    per_user: pd.DataFrame, summary: pd.DataFrame, spec: Mapping[str, Any], path: Any
+) -> None:
     """Write the values of lists and their means as trec_eval -q prints them."""
     if spec["by"] or len(spec["user_col"]) > 1:
         several = f"by={spec['by']!r}" if spec["by"] else f"user_col={spec['user_col']!r}"
-        raise OptionError(f"trec_eval prints one run, whose queries have one id, and the result has ⟦{several}⟧; "
-                          "evaluate one model, with one id per list")  # fmt: skip
+        raise OptionError(
+            f"trec_eval prints one run, whose queries have one id, and the result has ⟦{several}⟧; "
+            "evaluate one model, with one id per list"
+        )
     users = per_user[spec["user_col"][0]].astype(str)
     parts = []
     longest = int(per_user["n_pred"].max()) if len(per_user) else 0
     for number, (name, mean) in enumerate(zip(spec["metrics"], summary["value"], strict=True)):
         called = _trec_name(spec["metrics"][name], longest) or name
         value = per_user[name] if name in per_user.columns else pd.Series(dtype=float)
-        rows = pd.DataFrame({"user": users.reindex(value.index), "value": value, "last": False}).dropna()
+        rows = pd.DataFrame(
+            {"user": users.reindex(value.index), "value": value, "last": False}
+        ).dropna()
         rows = pd.concat([rows, pd.DataFrame({"user": ["all"], "value": [mean], "last": [True]})])
         parts.append(rows.assign(metric=called, number=number, row=range(len(rows))))
     found = pd.concat(parts).sort_values(["last", "row", "number"], kind="stable")

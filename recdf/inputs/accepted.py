@@ -27,9 +27,20 @@ class ArrowStream(Protocol):
 Rows = pd.DataFrame | Mapping[Any, Any] | ArrowStream
 
 # A collection of ids, or a frame with a column of ids.
-Ids = pd.DataFrame | pd.Series | pd.Index | np.ndarray | list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any] | range
+Ids = (
+    pd.DataFrame
+    | pd.Series
+    | pd.Index
+    | np.ndarray
+    | list[Any]
+    | tuple[Any, ...]
+    | set[Any]
+    | frozenset[Any]
+    | range
+)
 
-# Features of items: columns of `items`, a frame indexed by item, or a function of positions in `items`.
+# Features of items: columns of `items`, a frame indexed by item, or a function of positions in
+# `items`.
 Features = str | list[str] | Rows | pd.Series | Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 PopulationRule = Literal["true", "pred", "both", "all"]
@@ -41,7 +52,8 @@ Undefined = Literal["nan", "zero", "one", "raise"]
 
 
 class OptionArguments(TypedDict, total=False):
-    """The shared options as keyword arguments. `Options` holds the same names, with their defaults."""
+    """The shared options as keyword arguments. `Options` holds the same names, with their
+    defaults."""
 
     user_col: str | Sequence[str]
     item_col: str
@@ -71,10 +83,15 @@ class OptionArguments(TypedDict, total=False):
 
 PopulationFrame = Literal["true", "pred", "given"]
 
-# The frames that name the lists of a population. Where there are two, labels of the first come first.
+# The frames that name the lists of a population. Where there are two, labels of the first come
+# first.
 FRAMES_OF_RULE: dict[str, tuple[PopulationFrame, ...]] = {
-    "true": ("true",), "pred": ("pred",), "both": ("true",), "all": ("pred", "true"), "given": ("given",),
-}  # fmt: skip
+    "true": ("true",),
+    "pred": ("pred",),
+    "both": ("true",),
+    "all": ("pred", "true"),
+    "given": ("given",),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +101,8 @@ class Population:
     Attributes
     ----------
     rule : {"true", "pred", "both", "all", "given"}
-        Which lists they are: those of a frame, those that stand in both frames or in any, or those of given ids.
+        Which lists they are: those of a frame, those that stand in both frames or in any, or those
+        of given ids.
     given : ids or frame of ids, optional
         The ids as the caller gave them, with the rule "given" only.
     """
@@ -99,12 +117,14 @@ class Population:
 
     @property
     def frames(self) -> tuple[PopulationFrame, ...]:
-        """The frames that name the lists, and whose labels and dtypes the keys of the result have."""
+        """The frames that name the lists, and whose labels and dtypes the keys of the result
+        have."""
         return FRAMES_OF_RULE[self.rule]
 
     @property
     def knows_its_keys(self) -> bool:
-        """Whether the keys of all lists are known without `pred`, so that other rows of `pred` can be left out."""
+        """Whether the keys of all lists are known without `pred`, so that other rows of `pred` can
+        be left out."""
         return "pred" not in self.frames
 
     @property

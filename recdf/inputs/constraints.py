@@ -1,4 +1,5 @@
-"""What values arguments take: constraints that refuse other values, and that docstrings and the command line show."""
+"""What values arguments take: constraints that refuse other values, and that docstrings and the
+command line show."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from ..errors import OptionError, closest, kind_of
 class Constraint:
     """What an argument takes.
 
-    words : what is expected, for messages · holds : whether a value is so · typed : its type, as docstrings write it ·
-    values : all valid words, where they can be listed.
+    words : what is expected, for messages · holds : whether a value is so · typed : its type, as
+    docstrings write it · values : all valid words, where they can be listed.
     """
 
     words: str
@@ -35,13 +36,16 @@ class Constraint:
         return self.typed.startswith("{") and self.typed.endswith("}")
 
     def check(self, name: str, value: Any, of: str = "") -> Any:
-        """Return the value, as a plain one of Python if it is a scalar of numpy; raise OptionError if it is wrong.
+        """Return the value, as a plain one of Python if it is a scalar of numpy; raise OptionError
+        if it is wrong.
 
         `of` is what takes the argument, such as a metric, for the message.
         """
         if not self.holds(value):
             several = isinstance(value, Collection) and not isinstance(value, str | bytes)
-            short = not several or (isinstance(value, list | tuple | set | dict) and len(value) <= 5)
+            short = not several or (
+                isinstance(value, list | tuple | set | dict) and len(value) <= 5
+            )
             found = f"={value!r}" if short else f" is {kind_of(value)}"
             expected = "valid are" if self.values else "expected"
             named = f"⟦{name}{found}⟧" if found[0] == "=" else f"{name}{found}"
@@ -54,15 +58,24 @@ def one_of(values: Sequence[Any]) -> Constraint:
     """Return the constraint that a value is one of a few, of the same type."""
     shown = ", ".join(map(repr, values))
     typed = "{" + shown.replace("'", '"') + "}" if len(values) > 1 else shown
-    return Constraint(shown, lambda given: any(type(given) is type(one) and given == one for one in values), typed,
-                      tuple(one for one in values if isinstance(one, str)))  # fmt: skip
+    return Constraint(
+        shown,
+        lambda given: any(type(given) is type(one) and given == one for one in values),
+        typed,
+        tuple(one for one in values if isinstance(one, str)),
+    )
 
 
 def a_number(
-    least: float | None = None, most: float | None = None, *, above: float | None = None, below: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    *,
+    above: float | None = None,
+    below: float | None = None,
     whole: bool = False,
-) -> Constraint:  # fmt: skip
-    """Return the constraint that a value is a finite number, a `whole` one if so asked, within these limits."""
+) -> Constraint:
+    """Return the constraint that a value is a finite number, a `whole` one if so asked, within
+    these limits."""
     bounds = {"of at least": least, "above": above, "at most": most, "below": below}
     limits = [f"{word} {bound:,}" for word, bound in bounds.items() if bound is not None]
     words = "an integer" if whole else "a number" if limits else "a finite number"
@@ -72,13 +85,24 @@ def a_number(
         limits = [f"between {above:,} and {below:,}, both excluded"]
 
     def holds(value: Any) -> bool:
-        plain = isinstance(value, Integral if whole else Real | Decimal) and not isinstance(value, bool)
-        return plain and value == value and -math.inf < value < math.inf and (
-            (least is None or value >= least) and (above is None or value > above)
-            and (most is None or value <= most) and (below is None or value < below)
-        )  # fmt: skip
+        plain = isinstance(value, Integral if whole else Real | Decimal) and not isinstance(
+            value, bool
+        )
+        return (
+            plain
+            and value == value
+            and -math.inf < value < math.inf
+            and (
+                (least is None or value >= least)
+                and (above is None or value > above)
+                and (most is None or value <= most)
+                and (below is None or value < below)
+            )
+        )
 
-    return Constraint(" ".join([words, " and ".join(limits)]).strip(), holds, "int" if whole else "float")
+    return Constraint(
+        " ".join([words, " and ".join(limits)]).strip(), holds, "int" if whole else "float"
+    )
 
 
 def either(*constraints: Constraint) -> Constraint:
@@ -114,17 +138,24 @@ PLAIN_KINDS: dict[Any, Constraint] = {
 COLUMN_KINDS: dict[Any, Constraint] = {
     str: Constraint("the name of a column", _is_name, "str"),
     Sequence[str]: Constraint(
-        "a list of names", lambda value: isinstance(value, Sequence) and all(map(_is_name, value)), "list of str"
+        "a list of names",
+        lambda value: isinstance(value, Sequence) and all(map(_is_name, value)),
+        "list of str",
     ),
-}  # fmt: skip
-SHARE, POSITIVE, NATURAL = a_number(above=0, below=1), a_number(1, whole=True), a_number(0, whole=True)
+}
+SHARE, POSITIVE, NATURAL = (
+    a_number(above=0, below=1),
+    a_number(1, whole=True),
+    a_number(0, whole=True),
+)
 Share = Annotated[float, SHARE]
 Positive = Annotated[int, POSITIVE]
 Natural = Annotated[int, NATURAL]
 
 
 def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN_KINDS) -> Constraint:
-    """Return the constraint that an annotation states: `Literal`, a union, a plain type, or `Annotated` with one."""
+    """Return the constraint that an annotation states: `Literal`, a union, a plain type, or
+    `Annotated` with one."""
     own = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Constraint)]
     if own:
         return own[0]
@@ -137,12 +168,15 @@ def constraint_of(hint: Any, plain: Mapping[Any, Constraint] = PLAIN_KINDS) -> C
 
 
 def check_value(name: str, value: Any, hint: Any) -> Any:
-    """Return the value if it keeps a constraint, or that of an annotation; raise OptionError otherwise."""
+    """Return the value if it keeps a constraint, or that of an annotation; raise OptionError
+    otherwise."""
     return (hint if isinstance(hint, Constraint) else constraint_of(hint)).check(name, value)
 
 
 def check_record(record: Any) -> None:
     """Check the fields of a record whose annotations state a constraint."""
     for name, hint in typing.get_type_hints(type(record), include_extras=True).items():
-        if any(typing.get_origin(one) in (Literal, Annotated) for one in (hint, *typing.get_args(hint))):
+        if any(
+            typing.get_origin(one) in (Literal, Annotated) for one in (hint, *typing.get_args(hint))
+        ):
             check_value(name, getattr(record, name), hint)

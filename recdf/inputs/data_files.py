@@ -1,7 +1,7 @@
 """Which files a path names, and the columns that stand in the names of their folders.
 
-Contract: every reader of files asks here, so that a function and the command, in memory and in parts, read the same
-files in the same order, and see the same columns.
+Contract: every reader of files asks here, so that a function and the command, in memory and in
+parts, read the same files in the same order, and see the same columns.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from ..errors import DataError
 
 
 def data_files(path: str) -> list[str]:
-    """Return the files of a folder, a glob or a file, each once, sorted by path; none if nothing has such a name.
+    """Return the files of a folder, a glob or a file, each once, sorted by path; none if nothing
+    has such a name.
 
-    Files and folders whose names begin with a dot or an underscore are left out, unless the path names them. Links are
-    followed. What several paths lead to is read once, by a path without a link if there is one.
+    Files and folders whose names begin with a dot or an underscore are left out, unless the path
+    names them. Links are followed. What several paths lead to is read once, by a path without a
+    link if there is one.
     """
     if os.path.isfile(path):
         return [path]
@@ -35,19 +37,26 @@ def data_files(path: str) -> list[str]:
         if "**" in parts:  # where links form circles, `glob` would follow them very many times
             first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
             below = _inside([str(Path(*parts[:first]))])
-            found = [one for one in below if _pattern_matches(Path(one).parts[first:], parts[first:])]
+            found = [
+                one for one in below if _pattern_matches(Path(one).parts[first:], parts[first:])
+            ]
         else:
-            matches = [one for one in glob.glob(path) if not hidden(set(Path(one).parts) - set(parts))]
+            matches = [
+                one for one in glob.glob(path) if not hidden(set(Path(one).parts) - set(parts))
+            ]
             folders = [one for one in matches if os.path.isdir(one)]
             found = [*set(matches).difference(folders), *_inside(folders)]
     of_file: dict[str, str] = {}
-    for file in sorted(found, key=lambda file: (os.path.realpath(file) != os.path.abspath(file), file)):
+    for file in sorted(
+        found, key=lambda file: (os.path.realpath(file) != os.path.abspath(file), file)
+    ):
         of_file.setdefault(os.path.realpath(file), file)
     return sorted(of_file.values())
 
 
 def _inside(folders: Sequence[str]) -> list[str]:
-    """Return the files below some folders. Each folder is entered once, so that links that form a circle end."""
+    """Return the files below some folders. Each folder is entered once, so that links that form a
+    circle end."""
     found, entered = [], set()
     while folders:
         links = []
@@ -58,19 +67,24 @@ def _inside(folders: Sequence[str]) -> list[str]:
                     below.clear()
                     continue
                 entered.add(os.path.realpath(folder))
-                links += [one for name in below if os.path.islink(one := os.path.join(folder, name))]
+                links += [
+                    one for name in below if os.path.islink(one := os.path.join(folder, name))
+                ]
                 found += [os.path.join(folder, name) for name in files if not hidden([name])]
         folders = links  # after the folders themselves, which may hold what a link leads to
     return found
 
 
 def _pattern_matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Tell whether a pattern names a path, or a folder above it; `**` stands for any number of folders."""
+    """Tell whether a pattern names a path, or a folder above it; `**` stands for any number of
+    folders."""
     if not pattern:
         return True
     if pattern[0] == "**":
         return any(_pattern_matches(parts[i:], pattern[1:]) for i in range(len(parts) + 1))
-    return bool(parts) and fnmatch(parts[0], pattern[0]) and _pattern_matches(parts[1:], pattern[1:])
+    return (
+        bool(parts) and fnmatch(parts[0], pattern[0]) and _pattern_matches(parts[1:], pattern[1:])
+    )
 
 
 def hidden(names: Any) -> bool:
@@ -79,17 +93,24 @@ def hidden(names: Any) -> bool:
 
 
 def folder_columns(files: Sequence[str]) -> dict[str, pa.Array]:
-    """Return the columns in the names of folders, such as `day` of day=2026-11-20/, with the value of each file.
+    """Return the columns in the names of folders, such as `day` of day=2026-11-20/, with the value
+    of each file.
 
-    Values are integers if those of all files are: of 32 bits if they fit, else of 64. Otherwise all are text. An empty
-    value is null.
+    Values are integers if those of all files are: of 32 bits if they fit, else of 64. Otherwise all
+    are text. An empty value is null.
     """
-    pairs = [[part.partition("=") for part in Path(file).parts[:-1] if "=" in part[1:]] for file in files]
+    pairs = [
+        [part.partition("=") for part in Path(file).parts[:-1] if "=" in part[1:]] for file in files
+    ]
     found = {}
     for name in dict.fromkeys(name for own in pairs for name, _, _ in own):
-        values = [next((value for one, _, value in own[::-1] if one == name), None) for own in pairs]
+        values = [
+            next((value for one, _, value in own[::-1] if one == name), None) for own in pairs
+        ]
         null = (None, "", "__HIVE_DEFAULT_PARTITION__")
-        text = pa.array([None if value in null else unquote(value) for value in values], pa.string())
+        text = pa.array(
+            [None if value in null else unquote(value) for value in values], pa.string()
+        )
         found[name] = text
         for kind in (pa.int64(), pa.int32()) if text.null_count < len(text) else ():
             try:
@@ -100,7 +121,8 @@ def folder_columns(files: Sequence[str]) -> dict[str, pa.Array]:
 
 
 def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, str]]:
-    """Return the columns of all files, and what is wrong with those whose types do not go together."""
+    """Return the columns of all files, and what is wrong with those whose types do not go
+    together."""
     try:
         return pa.unify_schemas(schemas, promote_options="permissive"), {}
     except (pa.ArrowException, TypeError):
@@ -119,15 +141,21 @@ def unified(schemas: Sequence[pa.Schema]) -> tuple[pa.Schema, dict[str, str]]:
 
 
 def cast(column: Any, kind: pa.DataType, name: str, where: str) -> Any:
-    """Return a column of one file in the type that it has over all files, which may not hold all of its values."""
+    """Return a column of one file in the type that it has over all files, which may not hold all of
+    its values."""
     try:
         return column.cast(kind)
     except pa.ArrowInvalid as error:
-        kinds = f"{column.type}, which as {kind}, the type over all files, would lose digits ({error})"
-        raise DataError(f"{where}: the files have columns of different kinds: {name!r} is {kinds}") from error
+        kinds = (
+            f"{column.type}, which as {kind}, the type over all files, would lose digits ({error})"
+        )
+        raise DataError(
+            f"{where}: the files have columns of different kinds: {name!r} is {kinds}"
+        ) from error
 
 
 def pandas_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
-    """Return what pandas wrote of dtypes; no column of the file is an index, and all names are text."""
+    """Return what pandas wrote of dtypes; no column of the file is an index, and all names are
+    text."""
     written = json.loads((metadata or {}).get(b"pandas", b"{}"))
     return {"columns": [], **written, "index_columns": [], "column_indexes": []}

@@ -1,12 +1,12 @@
 """Strings such as "u000123" as the numbers that their digits say, without looking any string up.
 
-Contract: `read_digits` takes columns of strings that are all of one length, and differ only in their last eight bytes
-and there only in the low halves of bytes, as decimal digits do. The numbers it returns are equal exactly where the
-strings are equal, and stand in the same order. For any other strings it returns None, mostly after a look at the first
-rows.
+Contract: `read_digits` takes columns of strings that are all of one length, and differ only in
+their last eight bytes and there only in the low halves of bytes, as decimal digits do. The numbers
+it returns are equal exactly where the strings are equal, and stand in the same order. For any other
+strings it returns None, mostly after a look at the first rows.
 
-The last eight bytes of a string are read as one integer, whose lowest byte is the first character, and are turned into
-a number in three steps. Each step joins neighbours, here for "00000123":
+The last eight bytes of a string are read as one integer, whose lowest byte is the first character,
+and are turned into a number in three steps. Each step joins neighbours, here for "00000123":
 
     bytes              0   0   0   0   0   1   2   3        what is the same in all strings is taken away: '0' is 0
     pairs             00      00      01      23            first x 10 + second, in every pair of bytes
@@ -28,12 +28,17 @@ from .threads import each
 
 # The dtype in which strings and bytes of each type say where they begin.
 OFFSET_DTYPES: dict[Any, Any] = {
-    pa.string(): np.int32, pa.binary(): np.int32, pa.large_string(): np.int64, pa.large_binary(): np.int64
-}  # fmt: skip
+    pa.string(): np.int32,
+    pa.binary(): np.int32,
+    pa.large_string(): np.int64,
+    pa.large_binary(): np.int64,
+}
 
 LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
 HIGH_HALVES = np.uint64(0xF0F0F0F0F0F0F0F0)
-SIXES = np.uint64(0x0606060606060606)  # added to a digit, they carry into the high half if it is above 9
+SIXES = np.uint64(
+    0x0606060606060606
+)  # added to a digit, they carry into the high half if it is above 9
 # Multiplying by it spreads neighbouring integers over all 64 bits: 2**64 over the golden ratio.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LOW_BYTES = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
@@ -45,7 +50,8 @@ MASKS = {8: 0x00FF00FF00FF00FF, 16: 0x0000FFFF0000FFFF, 32: 0x00000000FFFFFFFF}
 
 @dataclass(frozen=True)
 class _Strings:
-    """Some consecutive strings of `length` bytes each: their bytes without gaps, and their place in the column."""
+    """Some consecutive strings of `length` bytes each: their bytes without gaps, and their place in
+    the column."""
 
     data: np.ndarray
     length: int
@@ -54,7 +60,8 @@ class _Strings:
     first: int
 
     def words(self, start: int, at: int = 0) -> np.ndarray:
-        """Eight bytes of each string of the block that begins at row `start`, from byte `at` on; zeros for no bytes."""
+        """Eight bytes of each string of the block that begins at row `start`, from byte `at` on;
+        zeros for no bytes."""
         n, length = min(sizes().digit_rows, self.n - start), self.length
         begin = start * length + at
         n_bytes = (n - 1) * length + 8
@@ -76,7 +83,8 @@ class _Strings:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Bits that are set in all last bytes, bits that are set in some, and digits above 9, by byte."""
+    """Bits that are set in all last bytes, bits that are set in some, and digits above 9, by
+    byte."""
 
     all: np.uint64
     some: np.uint64
@@ -87,7 +95,8 @@ class _Seen:
 
 
 def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[np.ndarray] | None:
-    """Return the numbers of the strings of several columns as integers, or None if the strings are not of this form."""
+    """Return the numbers of the strings of several columns as integers, or None if the strings are
+    not of this form."""
     first = _strings([column[: sizes().first_rows] for column in columns])
     if first is None or _form(first) is None:
         return None
@@ -114,7 +123,8 @@ def read_digits(columns: Sequence[pa.ChunkedArray]) -> list[np.ndarray] | None:
 
 
 def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings] | None:
-    """Return the strings of all columns in pieces; None if some are null or of another length than the others."""
+    """Return the strings of all columns in pieces; None if some are null or of another length than
+    the others."""
     chunks, length = [], None
     for number, column in enumerate(columns):
         first = 0
@@ -124,13 +134,22 @@ def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings] | None:
             _, offsets, data = chunk.buffers()
             if chunk.null_count or data is None or chunk.type not in OFFSET_DTYPES:
                 return None
-            edges = np.frombuffer(offsets, OFFSET_DTYPES[chunk.type])[chunk.offset : chunk.offset + len(chunk) + 1]
+            edges = np.frombuffer(offsets, OFFSET_DTYPES[chunk.type])[
+                chunk.offset : chunk.offset + len(chunk) + 1
+            ]
             here = int(edges[1] - edges[0])
             if not here or here != (length or here) or edges[-1] - edges[0] != here * len(chunk):
                 return None
             length = here
             for start in range(0, len(chunk), sizes().digit_piece_rows):
-                chunks.append((number, first + start, edges[start : start + sizes().digit_piece_rows + 1], data))
+                chunks.append(
+                    (
+                        number,
+                        first + start,
+                        edges[start : start + sizes().digit_piece_rows + 1],
+                        data,
+                    )
+                )
             first += len(chunk)
 
     def piece(given: tuple[int, int, np.ndarray, Any]) -> _Strings | None:
@@ -139,7 +158,11 @@ def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings] | None:
             return None
         n_bytes = min(int(edges[-1]) + 8, data.size) - int(edges[0])
         return _Strings(
-            np.frombuffer(data, np.uint8, n_bytes, int(edges[0])), length or 0, len(edges) - 1, column, first
+            np.frombuffer(data, np.uint8, n_bytes, int(edges[0])),
+            length or 0,
+            len(edges) - 1,
+            column,
+            first,
         )
 
     found = each(piece, chunks)
@@ -148,9 +171,11 @@ def _strings(columns: Sequence[pa.ChunkedArray]) -> list[_Strings] | None:
 
 
 def _form(pieces: list[_Strings]) -> tuple[np.uint64, int] | None:
-    """Return what is the same in the last bytes of all strings, and how many values a digit has; None for other forms.
+    """Return what is the same in the last bytes of all strings, and how many values a digit has;
+    None for other forms.
 
-    A byte that differs keeps its high half in what is the same: '0' to '9' are all 0x30 and a digit.
+    A byte that differs keeps its high half in what is the same: '0' to '9' are all 0x30 and a
+    digit.
     """
     if not pieces:
         return None
@@ -166,7 +191,11 @@ def _form(pieces: list[_Strings]) -> tuple[np.uint64, int] | None:
                     return None
             tails = piece.tails(start)
             above = ((tails & LOW_HALVES) + SIXES) & HIGH_HALVES
-            total += _Seen(np.bitwise_and.reduce(tails), np.bitwise_or.reduce(tails), np.bitwise_or.reduce(above))
+            total += _Seen(
+                np.bitwise_and.reduce(tails),
+                np.bitwise_or.reduce(tails),
+                np.bitwise_or.reduce(above),
+            )
         return total
 
     found = [one for one in each(seen, pieces) if one is not None]

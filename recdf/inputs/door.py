@@ -1,7 +1,8 @@
-"""What is settled before a function sees its arguments: `options=` of a project, and names of columns that differ.
+"""What is settled before a function sees its arguments: `options=` of a project, and names of
+columns that differ.
 
-Contract: behind the door there are plain options and frames with standard names. A frame gets its names by a shallow
-copy, whatever library it comes from, and files get them where they are read.
+Contract: behind the door there are plain options and frames with standard names. A frame gets its
+names by a shallow copy, whatever library it comes from, and files get them where they are read.
 """
 
 from __future__ import annotations
@@ -19,18 +20,34 @@ from ..errors import ColumnError, OptionError, closest, kind_of
 from .frames import as_frame, engine_of, frame_of_lazy
 from .lazy_frames import LazyRows, lazy_rows
 from .list_cells import TEXTS_SEEN, ItemLists, is_list, item_lists
-from .options import DESCRIPTION, NAMES, NAMES_OF, OPTIONS, Function, Options, as_columns, parameters
+from .options import (
+    DESCRIPTION,
+    NAMES,
+    NAMES_OF,
+    OPTIONS,
+    Function,
+    Options,
+    as_columns,
+    parameters,
+)
 from .true_and_pred import looks_like_order
 
 # What orders `pred`: an option of a call replaces the other one of its project.
 ONE_OF_TWO = {"score_col": "rank_col", "rank_col": "score_col"}
 
 
-STANDARD_NAMES = ("user_id", "item_id", "score", "rank", "relevance")  # columns that are found without an option
+STANDARD_NAMES = (
+    "user_id",
+    "item_id",
+    "score",
+    "rank",
+    "relevance",
+)  # columns that are found without an option
 
 
 class NamedFiles(NamedTuple):
-    """Files whose columns have other names: `names` has the name in the files for each standard name."""
+    """Files whose columns have other names: `names` has the name in the files for each standard
+    name."""
 
     path: Any
     names: Mapping[str, str]
@@ -40,38 +57,59 @@ class NamedFiles(NamedTuple):
 OF_USER = ("cluster", "unit_col")
 
 
-def at_the_door(given: Mapping[str, Any], takes: Collection[str] = NAMES, every_number: bool = False) -> dict[str, Any]:
-    """Return arguments with those that `options=` states among `takes`, and with frames that have standard names."""
+def at_the_door(
+    given: Mapping[str, Any], takes: Collection[str] = NAMES, every_number: bool = False
+) -> dict[str, Any]:
+    """Return arguments with those that `options=` states among `takes`, and with frames that have
+    standard names."""
     found = dict(given)
     project = found.pop("options", None)
     if project is not None:
         if not isinstance(project, Options):
             words = f"options is {kind_of(project)}; expected rd.Options(user_col=..., ...)"
             raise OptionError(words, argument="options", value=project)
-        stated = project.given if takes is NAMES else project.given | {"weight_col": project.weight_name}
+        stated = (
+            project.given if takes is NAMES else project.given | {"weight_col": project.weight_name}
+        )
         if "user_col" in stated:
             keys = as_columns(project.user_col)
             stated |= dict.fromkeys(OF_USER, "user_id" if "user_id" in keys else keys[0])
         replaced = [name for name, rival in ONE_OF_TWO.items() if found.get(rival) is not None]
-        found = {name: value for name, value in stated.items() if name in takes and name not in replaced} | found
+        found = {
+            name: value for name, value in stated.items() if name in takes and name not in replaced
+        } | found
     if takes is NAMES:
         found |= _lazy_as_frames(found, every_number)
     else:
-        found |= {name: table_of_users(found[name], name) for name in ("per_user", "assignment") if name in found}
+        found |= {
+            name: table_of_users(found[name], name)
+            for name in ("per_user", "assignment")
+            if name in found
+        }
     for role in ("true", "pred"):
         names, argument = found.pop(f"{role}_cols", None), role if role in found else f"{role}_path"
         if names is not None and found.get(argument) is not None:
             check_names_of_columns(names, role, found)
-            renamed = renamed_columns if argument == role else lambda path, names, _: NamedFiles(path, names)
+            renamed = (
+                renamed_columns
+                if argument == role
+                else lambda path, names, _: NamedFiles(path, names)
+            )
             found[argument] = renamed(found[argument], names, role)
-    form = {name: OPTIONS[name].constraint.check(name, found.get(name)) for name in ("items_sep", "wide")}
-    orders = [one for one in (found.get("score_col"), found.get("rank_col")) if isinstance(one, str)]
+    form = {
+        name: OPTIONS[name].constraint.check(name, found.get(name))
+        for name in ("items_sep", "wide")
+    }
+    orders = [
+        one for one in (found.get("score_col"), found.get("rank_col")) if isinstance(one, str)
+    ]
     _refuse_one_order(found, orders)
     return found | _long_frames(found, orders, *form.values()) if any(form.values()) else found
 
 
 def _refuse_one_order(found: Mapping[str, Any], orders: Sequence[str]) -> None:
-    """Raise if a row of recommendations has a list of items and one number that is to order them."""
+    """Raise if a row of recommendations has a list of items and one number that is to order
+    them."""
     item = found.get("item_col", Options.item_col)
     for role in ("pred", "base") if orders else ():
         rows: Any = found.get(role)  # the first ones show how a frame has its items
@@ -90,28 +128,50 @@ def _long_frames(
 ) -> dict[str, pd.DataFrame]:
     """Return those of the frames that are in memory, with one item in a row."""
     user, item = (found.get(name, getattr(Options, name)) for name in ("user_col", "item_col"))
-    there = [role for role in ("true", "pred", "base", "log", "exclude") if found.get(role) is not None]
-    frames = {role: as_frame(found[role], role, user, item) for role in there if engine_of(found[role]) is None}
+    there = [
+        role for role in ("true", "pred", "base", "log", "exclude") if found.get(role) is not None
+    ]
+    frames = {
+        role: as_frame(found[role], role, user, item)
+        for role in there
+        if engine_of(found[role]) is None
+    }
     lists = item_lists(frames, item, sep, wide, orders)
-    return {role: lists[role].frame(one) for role, one in frames.items() if not isinstance(found[role], Mapping)}
+    return {
+        role: lists[role].frame(one)
+        for role, one in frames.items()
+        if not isinstance(found[role], Mapping)
+    }
 
 
-# Arguments with rows, of which only the columns are read that the call names; and others that name no column.
+# Arguments with rows, of which only the columns are read that the call names; and others that name
+# no column.
 OF_NAMED_COLUMNS = ("true", "pred", "base", "items", "log", "exclude", "train")
 OF_NO_NAMES = (*OF_NAMED_COLUMNS, "users", "features", "aspects", "popular")
 FOUND_BY_NAME = (*STANDARD_NAMES, "category", "group")
 
 
 def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, Any]:
-    """Return the lazy rows among the arguments as frames of the columns that the call may ask for."""
+    """Return the lazy rows among the arguments as frames of the columns that the call may ask
+    for."""
     lazy = {name: lazy_rows(one) for name, one in found.items() if not name.endswith("_path")}
-    texts = _texts([one for name, one in found.items() if name not in OF_NO_NAMES]) if any(lazy.values()) else set()
+    texts = (
+        _texts([one for name, one in found.items() if name not in OF_NO_NAMES])
+        if any(lazy.values())
+        else set()
+    )
     wide = found.get("wide")  # may be what the names of columns begin with
 
     def read(name: str, rows: LazyRows) -> pd.DataFrame:
         every, begins = name not in OF_NAMED_COLUMNS, wide if isinstance(wide, str) else None
-        names = [one.name for one in rows.schema if every or one.name in texts or _may_ask(one, every_number)]
-        names = [one for one in rows.schema.names if one in names or (begins and one.startswith(begins))]
+        names = [
+            one.name
+            for one in rows.schema
+            if every or one.name in texts or _may_ask(one, every_number)
+        ]
+        names = [
+            one for one in rows.schema.names if one in names or (begins and one.startswith(begins))
+        ]
         return frame_of_lazy(rows, name, names)
 
     return {name: read(name, rows) for name, rows in lazy.items() if rows is not None}
@@ -120,7 +180,9 @@ def _lazy_as_frames(found: Mapping[str, Any], every_number: bool) -> dict[str, A
 def table_of_users(data: Any, role: str) -> Any:
     """Return a table of another library as a frame, and anything else as it is."""
     data = data if (rows := lazy_rows(data)) is None else rows.table(rows.schema.names, role)
-    if isinstance(data, pd.DataFrame) or not (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
+    if isinstance(data, pd.DataFrame) or not (
+        hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")
+    ):
         return data
     from .needed_columns import needed_frame  # loads what few calls need
 
@@ -128,14 +190,20 @@ def table_of_users(data: Any, role: str) -> Any:
 
 
 def _may_ask(field: pa.Field, every_number: bool) -> bool:
-    """Tell whether a call reads a column that no argument names, or warns of it if it looks like a score or a rank."""
-    number = any(of(field.type) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+    """Tell whether a call reads a column that no argument names, or warns of it if it looks like a
+    score or a rank."""
+    number = any(
+        of(field.type) for of in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    )
     number |= every_number and pa.types.is_boolean(field.type)
-    return field.name in FOUND_BY_NAME or (number and (every_number or looks_like_order(field.name)))
+    return field.name in FOUND_BY_NAME or (
+        number and (every_number or looks_like_order(field.name))
+    )
 
 
 def _texts(value: Any) -> set[str]:
-    """Return all texts of an argument that may name a column, such as that of a parameter in the string of a metric."""
+    """Return all texts of an argument that may name a column, such as that of a parameter in the
+    string of a metric."""
     if isinstance(value, str):
         return {value, *re.findall(r"\w+", value)}
     value = [*value, *value.values()] if isinstance(value, Mapping) else value
@@ -146,40 +214,57 @@ def _texts(value: Any) -> set[str]:
 def check_names_of_columns(names: Any, role: str, given: Mapping[str, Any]) -> None:
     """Raise unless this is a mapping of standard names to names of columns, each of them once.
 
-    `given` are options of the call. Its list key and its item are standard names, which every frame needs.
+    `given` are options of the call. Its list key and its item are standard names, which every frame
+    needs.
     """
     NAMES_OF.check(f"{role}_cols", names)
-    keys = [*as_columns(given.get("user_col", Options.user_col)), given.get("item_col", Options.item_col)]
-    _refuse_turned(names, role, [name for name, own in names.items() if own in keys and own not in names])
+    keys = [
+        *as_columns(given.get("user_col", Options.user_col)),
+        given.get("item_col", Options.item_col),
+    ]
+    _refuse_turned(
+        names, role, [name for name, own in names.items() if own in keys and own not in names]
+    )
     for own in names.values():
         twice = [name for name, one in names.items() if one == own]
         if len(twice) > 1:
-            raise OptionError(f"{role}_cols names one column twice: {' and '.join(map(repr, twice))} are {own!r}")
+            raise OptionError(
+                f"{role}_cols names one column twice: {' and '.join(map(repr, twice))} are {own!r}"
+            )
 
 
 def _refuse_turned(names: Mapping[str, str], role: str, turned: Collection[str]) -> None:
-    """Raise if the mapping gives names in the frame first, as it does for `turned`. The message shows it turned."""
+    """Raise if the mapping gives names in the frame first, as it does for `turned`. The message
+    shows it turned."""
     if turned:
         right = dict((own, name) if name in turned else (name, own) for name, own in names.items())
         raise ColumnError(
-            f"⟦{role}_cols={dict(names)!r}⟧ is the wrong way round: the standard name comes first, then that in "
+            f"⟦{role}_cols={dict(names)!r}⟧ is the wrong way round: the standard name comes first, "
+            "then that in "
             f"{role}; pass ⟦+{role}_cols={right!r}⟧"
         )
 
 
 def new_names(columns: Iterable[Hashable], names: Mapping[str, str], role: str) -> list[Any]:
-    """Return the names of a frame's columns where `names` has the name in the frame for each standard name."""
+    """Return the names of a frame's columns where `names` has the name in the frame for each
+    standard name."""
     columns = list(columns)
     standard = {own: name for name, own in names.items()}
     absent = [name for name, own in names.items() if own not in columns]
-    _refuse_turned(names, role, [name for name in absent if name in columns and name not in STANDARD_NAMES])
+    _refuse_turned(
+        names, role, [name for name in absent if name in columns and name not in STANDARD_NAMES]
+    )
     for own, name in standard.items():
         if own not in columns:
             has = f"{', '.join(map(repr, columns[:20]))}{closest(own, columns)}"
-            raise ColumnError(f"{role} has no column {own!r}, which ⟦{role}_cols=⟧ gives for {name!r}; it has {has}")
+            raise ColumnError(
+                f"{role} has no column {own!r}, which ⟦{role}_cols=⟧ gives for {name!r}; it has "
+                f"{has}"
+            )
         if name in columns and name not in standard:
             raise ColumnError(
-                f"⟦{role}_cols=⟧ names {own!r} as {name!r}, and {role} has a column {name!r} too; drop one of them, or "
+                f"⟦{role}_cols=⟧ names {own!r} as {name!r}, and {role} has a column {name!r} too; "
+                "drop one of them, or "
                 "name the other one as well"
             )
     return [standard.get(one, one) if isinstance(one, str) else one for one in columns]
@@ -191,7 +276,9 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
     if package == "pyspark" and hasattr(data, "toDF"):
         return data.toDF(*new_names(data.columns, names, role))
     if package in ("dask", "dask_expr") and hasattr(data, "rename"):
-        return data.rename(columns=dict(zip(data.columns, new_names(data.columns, names, role), strict=True)))
+        return data.rename(
+            columns=dict(zip(data.columns, new_names(data.columns, names, role), strict=True))
+        )
     if isinstance(data, Mapping):
         raise ColumnError(f"{role} is a mapping, which has no columns; {role}_cols= is for frames")
     frame: pd.DataFrame = as_frame(data, role).copy(deep=False)
@@ -199,7 +286,9 @@ def renamed_columns(data: Any, names: Mapping[str, str], role: str) -> Any:
     return frame
 
 
-def through_the_door(function: Function, takes: Collection[str] = NAMES, every_number: bool = False) -> Function:
+def through_the_door(
+    function: Function, takes: Collection[str] = NAMES, every_number: bool = False
+) -> Function:
     """Let a function see its arguments as they are behind the door."""
     order = list(inspect.signature(function).parameters)
 
@@ -214,7 +303,8 @@ def through_the_door(function: Function, takes: Collection[str] = NAMES, every_n
 
 
 def takes_options(function: Function, every_number: bool = False) -> Function:
-    """Give a function the shared options, which it takes as `**options`: in its signature, help and arguments.
+    """Give a function the shared options, which it takes as `**options`: in its signature, help and
+    arguments.
 
     `every_number` says that it looks at all columns of numbers.
     """
@@ -227,5 +317,6 @@ def takes_options(function: Function, every_number: bool = False) -> Function:
 
 
 def takes_columns(*names: str) -> Callable[[Function], Function]:
-    """Let a function of per-user tables or logs take from `options=` those of these arguments that are not given."""
+    """Let a function of per-user tables or logs take from `options=` those of these arguments that
+    are not given."""
     return functools.partial(through_the_door, takes=names)

@@ -1,7 +1,8 @@
 """Read the frames, mappings and Arrow streams of a call, and the columns in them.
 
-Contract: inputs are never modified and an index is never read. A column that is missing, that occurs twice or that
-holds wrong values raises an error that names the argument, the column and what was found.
+Contract: inputs are never modified and an index is never read. A column that is missing, that
+occurs twice or that holds wrong values raises an error that names the argument, the column and what
+was found.
 """
 
 from __future__ import annotations
@@ -34,34 +35,54 @@ def as_frame(
         return _plain_frame(ItemLists(role, item_col).frame(data))
     if isinstance(data, Mapping):
         if not isinstance(user_col, str):
-            raise ColumnError(f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧")
+            raise ColumnError(
+                f"{role} is a mapping, which has one key column, but ⟦user_col={list(user_col)!r}⟧"
+            )
         number = "relevance" if role == "true" else "score"
         if role != "true" and any(isinstance(items, Set) for items in data.values()):
-            raise TypeError(f"{role} maps a user to a set, which has no order; give a list, best item first")
+            raise TypeError(
+                f"{role} maps a user to a set, which has no order; give a list, best item first"
+            )
         return from_dict(data, user_col=user_col, item_col=item_col, value_name=number)
     data = data if (rows := lazy_rows(data)) is None else rows.table(rows.schema.names, role)
     refuse_engine_frame(data, role)
-    if hasattr(data, "__arrow_c_stream__") and type(data).__name__ != "Series":  # of pandas or polars
-        # The method of polars gives plain strings. Its stream gives string views, which pandas hardly supports.
+    if (
+        hasattr(data, "__arrow_c_stream__") and type(data).__name__ != "Series"
+    ):  # of pandas or polars
+        # The method of polars gives plain strings. Its stream gives string views, which pandas
+        # hardly supports.
         table = data.to_arrow() if hasattr(data, "to_arrow") else data
         frame: pd.DataFrame = plain_table(pa.table(table)).to_pandas(types_mapper=pd.ArrowDtype)
         return _plain_frame(ItemLists(role, item_col).frame(frame))
-    hint = next((f"; pass what {role}.{one}() returns" for one in ("to_df", "to_dict") if hasattr(data, one)), "")
+    hint = next(
+        (
+            f"; pass what {role}.{one}() returns"
+            for one in ("to_df", "to_dict")
+            if hasattr(data, one)
+        ),
+        "",
+    )
     if getattr(data, "ndim", 1) == 2:
         made = "from_sparse" if hasattr(data, "tocsr") else "from_top_k"
-        hint = f"; pass rd.logs.{made}({role}, users=..., items=...) with the labels of its users and items"
+        hint = (
+            f"; pass rd.logs.{made}({role}, users=..., items=...) with the labels of its users "
+            "and items"
+        )
     elif isinstance(data, list | tuple | np.ndarray):
         hint = f"; lists in the order of users are a mapping too: dict(enumerate({role}))"
     if isinstance(data, str | os.PathLike):
         hint = f"; read the file first, as in {role} = rd.read({role}), or call rd.evaluate_parquet"
     raise TypeError(
-        f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such as "
-        f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, DuckDB){hint}"
+        f"{role} is {kind_of(data)}; expected a DataFrame, a mapping of users to their items such "
+        "as "
+        f"{{'u1': ['i1', 'i2']}}, or an object with the Arrow stream interface (pyarrow, polars, "
+        f"DuckDB){hint}"
     )
 
 
 def frame_of_lazy(rows: LazyRows, role: str, names: list[str]) -> pd.DataFrame:
-    """Read some columns. A message about a column that the frame lacks also names those that were not read."""
+    """Read some columns. A message about a column that the frame lacks also names those that were
+    not read."""
     table = plain_table(rows.table(names, role))
     found: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
     found.attrs[UNREAD] = [name for name in rows.schema.names if name not in names]
@@ -72,15 +93,19 @@ def refuse_engine_frame(data: Any, role: str) -> None:
     """Raise for a frame of Spark or Dask, whose rows have no order and may not fit in memory."""
     if (engine := engine_of(data)) is not None:
         raise TypeError(
-            f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect the rows first. The "
-            "rows of its result come into memory by result.to_pandas(); for an experiment larger than memory, call "
+            f"{role} is a frame of {engine.capitalize()}; call rd.{engine}.evaluate, or collect "
+            "the rows first. The "
+            "rows of its result come into memory by result.to_pandas(); for an experiment larger "
+            "than memory, call "
             "result.variant_moments"
         )
 
 
 def engine_of(data: Any) -> str | None:
     """Return the engine whose frame this is."""
-    return {"pyspark": "spark", "dask": "dask", "dask_expr": "dask"}.get(type(data).__module__.partition(".")[0])
+    return {"pyspark": "spark", "dask": "dask", "dask_expr": "dask"}.get(
+        type(data).__module__.partition(".")[0]
+    )
 
 
 def plain_table(table: pa.Table) -> pa.Table:
@@ -92,7 +117,8 @@ def plain_table(table: pa.Table) -> pa.Table:
 
 
 def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame itself, or a shallow copy whose Arrow columns have types that pandas can compute with."""
+    """Return the frame itself, or a shallow copy whose Arrow columns have types that pandas can
+    compute with."""
     changed = {}
     for i, dtype in enumerate(frame.dtypes):
         if not isinstance(dtype, pd.ArrowDtype) or not _is_odd(dtype.pyarrow_dtype):
@@ -107,46 +133,58 @@ def _plain_frame(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_odd(kind: pa.DataType) -> bool:
-    """Tell from the type alone, which costs little in wide frames, whether `plain_column` may convert a column."""
+    """Tell from the type alone, which costs little in wide frames, whether `plain_column` may
+    convert a column."""
     return is_view(kind) or pa.types.is_run_end_encoded(kind) or pa.types.is_dictionary(kind)
 
 
 def is_view(kind: pa.DataType) -> bool:
-    """Tell whether this is a type of strings or bytes that Arrow stores as views, which old versions do not have."""
+    """Tell whether this is a type of strings or bytes that Arrow stores as views, which old
+    versions do not have."""
     return str(kind) in ("string_view", "binary_view")
 
 
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Convert a column to a type that pandas and Arrow can compute with; None if it has such a type already.
+    """Convert a column to a type that pandas and Arrow can compute with; None if it has such a type
+    already.
 
-    String views (as polars gives them), run-end encoded columns, and dictionaries that hold a null are converted.
+    String views (as polars gives them), run-end encoded columns, and dictionaries that hold a null
+    are converted.
     """
     kind = column.type
     if is_view(kind):
         return column.cast(pa.large_string() if str(kind) == "string_view" else pa.large_binary())
     if pa.types.is_run_end_encoded(kind):
-        return pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type)
+        return pa.chunked_array(
+            [pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type
+        )
     if pa.types.is_dictionary(kind) and any(chunk.dictionary.null_count for chunk in column.chunks):
-        return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], kind.value_type)
+        return pa.chunked_array(
+            [chunk.dictionary_decode() for chunk in column.chunks], kind.value_type
+        )
     return None
 
 
 def from_dict(
-    lists: Mapping[Any, Any], *, user_col: str = "user_id", item_col: str = "item_id", value_name: str | None = None
+    lists: Mapping[Any, Any],
+    *,
+    user_col: str = "user_id",
+    item_col: str = "item_id",
+    value_name: str | None = None,
 ) -> pd.DataFrame:
     """Turn a mapping of users to items into a long frame.
 
     Parameters
     ----------
     lists : mapping
-        user → list of items, best first, or user → {item: number} (relevance of a `true` row, score of a
-        `pred` row), or user → [(item, number), ...]. All users must have the same form. Pairs whose second parts are
-        all integers are ids of two parts if they are tuples.
+        user → list of items, best first, or user → {item: number} (relevance of a `true` row, score
+        of a `pred` row), or user → [(item, number), ...]. All users must have the same form. Pairs
+        whose second parts are all integers are ids of two parts if they are tuples.
     user_col, item_col : str
         Names of the two id columns.
     value_name : str, optional
-        Name of the column of the numbers, if there are any. By default they stand in two columns, `relevance` and
-        `score`, so that the frame can be `true` as well as `pred`.
+        Name of the column of the numbers, if there are any. By default they stand in two columns,
+        `relevance` and `score`, so that the frame can be `true` as well as `pred`.
 
     Returns
     -------
@@ -169,26 +207,43 @@ def from_dict(
     """
     if user_col in lists and item_col in lists:
         raise TypeError(
-            f"the keys of the mapping are {user_col!r} and {item_col!r}, so they look like columns and not like users; "
+            f"the keys of the mapping are {user_col!r} and {item_col!r}, so they look like columns "
+            "and not like users; "
             "pass a frame: pandas.DataFrame(...) of this mapping"
         )
     for user, items in lists.items():
         if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-            raise TypeError(f"the value of user {user!r} is {items!r}; expected a list of items or {{item: number}}")
+            raise TypeError(
+                f"the value of user {user!r} is {items!r}; expected a list of items or {{item: "
+                f"number}}"
+            )
     numbered = [isinstance(items, Mapping) for items in lists.values()]
     if any(numbered) and not all(numbered):
-        raise TypeError("some users have a list of items and some a mapping item -> number; give all the same form")
+        raise TypeError(
+            "some users have a list of items and some a mapping item -> number; give all the same "
+            "form"
+        )
     users = _inferred_labels(list(lists))
     rows = [list(items) for items in lists.values()]
     lengths = np.fromiter((len(items) for items in rows), dtype=np.int64, count=len(rows))
-    frame = pd.DataFrame({user_col: users.take(np.repeat(np.arange(len(users)), lengths)).reset_index(drop=True)})
+    frame = pd.DataFrame(
+        {user_col: users.take(np.repeat(np.arange(len(users)), lengths)).reset_index(drop=True)}
+    )
     ids = [item for items in rows for item in items]
-    numbers = [number for items in lists.values() for number in items.values()] if numbered and all(numbered) else None
+    numbers = (
+        [number for items in lists.values() for number in items.values()]
+        if numbered and all(numbered)
+        else None
+    )
     if not any(numbered) and _are_pairs(ids):
         ids, numbers = map(list, zip(*ids, strict=True))
     frame[item_col] = _inferred_labels(ids)
     names = [value_name] if value_name else ["relevance", "score"]
-    return frame if numbers is None else frame.assign(**dict.fromkeys(names, pd.Series(numbers, dtype=float)))
+    return (
+        frame
+        if numbers is None
+        else frame.assign(**dict.fromkeys(names, pd.Series(numbers, dtype=float)))
+    )
 
 
 def _are_pairs(ids: list[Any]) -> bool:
@@ -200,7 +255,8 @@ def _are_pairs(ids: list[Any]) -> bool:
 
 
 def _inferred_labels(ids: list[Any]) -> pd.Series:
-    """Return ids in the dtype that pandas infers; as objects if there are none or if UTF-8 cannot encode a string."""
+    """Return ids in the dtype that pandas infers; as objects if there are none or if UTF-8 cannot
+    encode a string."""
     try:
         return pd.Series(ids, dtype=None if ids else object)
     except UnicodeEncodeError:  # lone surrogates
@@ -208,9 +264,14 @@ def _inferred_labels(ids: list[Any]) -> pd.Series:
 
 
 def from_labelled(
-    frame: pd.DataFrame, *, relevance_col: str, score_cols: str | Sequence[str],
-    user_col: str | Sequence[str] = "user_id", item_col: str = "item_id", model_col: str = "model",
-) -> tuple[pd.DataFrame, pd.DataFrame]:  # fmt: skip
+    frame: pd.DataFrame,
+    *,
+    relevance_col: str,
+    score_cols: str | Sequence[str],
+    user_col: str | Sequence[str] = "user_id",
+    item_col: str = "item_id",
+    model_col: str = "model",
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Split one frame of labelled, scored candidates into `true` and `pred`.
 
     Parameters
@@ -229,8 +290,8 @@ def from_labelled(
     Returns
     -------
     true : DataFrame
-        List key, item id and `relevance`, which is the label as float64. `evaluate` reads a column of this name without
-        `relevance_col=`. Every candidate is judged.
+        List key, item id and `relevance`, which is the label as float64. `evaluate` reads a column
+        of this name without `relevance_col=`. Every candidate is judged.
     pred : DataFrame
         `model_col`, list key, item id and `score`: pass `by=model_col`.
 
@@ -242,7 +303,9 @@ def from_labelled(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> frame = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "label": [1, 0], "als": [.2, .9]})
+    >>> frame = pd.DataFrame(
+    ...     {"user_id": [1, 1], "item_id": ["a", "b"], "label": [1, 0], "als": [0.2, 0.9]}
+    ... )
     >>> true, pred = rd.logs.from_labelled(frame, relevance_col="label", score_cols=["als"])
     >>> rd.evaluate(true, pred, "mrr@2", by="model").per_user
       model  user_id  n_true  n_pred  mrr@2
@@ -252,13 +315,22 @@ def from_labelled(
     scores = as_columns(score_cols)
     for name in [*keys, relevance_col, *scores]:
         column(frame, name, "frame")
-    taken = [name for name in (*keys, "score") if name == model_col] + [name for name in keys if name == "score"]
+    taken = [name for name in (*keys, "score") if name == model_col] + [
+        name for name in keys if name == "score"
+    ]
     if taken:
-        raise ColumnError(f"{taken[0]!r} names two columns of pred: the key, ⟦model_col=⟧ and 'score' must be distinct")
+        raise ColumnError(
+            f"{taken[0]!r} names two columns of pred: the key, ⟦model_col=⟧ and 'score' must be "
+            "distinct"
+        )
     if "relevance" in keys:
-        raise ColumnError("a key column is named 'relevance', the name of the labels in true; rename it")
+        raise ColumnError(
+            "a key column is named 'relevance', the name of the labels in true; rename it"
+        )
     true = frame[keys].reset_index(drop=True)
-    true["relevance"] = read_numbers(frame[relevance_col], f"frame[{relevance_col!r}]").astype(np.float64)
+    true["relevance"] = read_numbers(frame[relevance_col], f"frame[{relevance_col!r}]").astype(
+        np.float64
+    )
     parts = []
     for name in scores:
         part = frame[keys].reset_index(drop=True)
@@ -268,7 +340,8 @@ def from_labelled(
     return true, pd.concat(parts, ignore_index=True)
 
 
-# What columns are usually called, in lower case and without "_" and a final "id" or "s", by the role of the argument.
+# What columns are usually called, in lower case and without "_" and a final "id" or "s", by the
+# role of the argument.
 USUAL_NAMES = {
     "user": "u|usr|user|customer|cust|client|visitor|member|account|person|reader|viewer|query|q",
     "item": "i|item|movie|product|prod|sku|article|track|song|book|video|asin|doc|document|content|rec|recommendation",
@@ -279,11 +352,14 @@ USUAL_NAMES = {
 }
 
 
-def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] | None = None) -> pd.Series:
-    """Return one column, or raise a ColumnError that lists the columns of the frame and says what to do.
+def column(
+    frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] | None = None
+) -> pd.Series:
+    """Return one column, or raise a ColumnError that lists the columns of the frame and says what
+    to do.
 
-    `suggest` holds the columns that "did you mean" may name, by default all. A similar name with another meaning would
-    lead to a wrong number.
+    `suggest` holds the columns that "did you mean" may name, by default all. A similar name with
+    another meaning would lead to a wrong number.
     """
     if name not in frame.columns:
         where = f"{role}[{name!r}]"
@@ -291,7 +367,10 @@ def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] 
             said = f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()"
             raise ColumnError(said, column=where)
         if name in (unread := frame.attrs.get(UNREAD, [])):
-            said = f"{where} was not read, since no argument names it; name it in the call, or collect {role} first"
+            said = (
+                f"{where} was not read, since no argument names it; name it in the call, or "
+                f"collect {role} first"
+            )
             raise ColumnError(said, column=where)
         frame = pd.DataFrame(columns=[*frame.columns, *unread]) if unread else frame
         known = list(frame.columns if suggest is None else suggest)
@@ -307,7 +386,11 @@ def column(frame: pd.DataFrame, name: Any, role: str, *, suggest: Iterable[Any] 
 def _usual(name: Any) -> list[str]:
     """Return the roles for which a column is usually called so."""
     plain = re.sub(r"[^a-z]", "", str(name).lower())
-    return [role for role, names in USUAL_NAMES.items() if re.fullmatch(f"({names})s?(id|ids|key)?", plain)]
+    return [
+        role
+        for role, names in USUAL_NAMES.items()
+        if re.fullmatch(f"({names})s?(id|ids|key)?", plain)
+    ]
 
 
 def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str:
@@ -317,7 +400,11 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
         if usual and name not in ("user_id", "item_id") and (near := closest(str(name), usual)):
             return near  # the caller typed the name, and not quite right
         if usual:
-            rename = f" if all frames call it so, else rename it in {role}" if kind in ("user", "item") else ""
+            rename = (
+                f" if all frames call it so, else rename it in {role}"
+                if kind in ("user", "item")
+                else ""
+            )
             return f"; pass ⟦+{kind}_col={usual[0]!r}⟧{rename}"
         users = [one for one in frame.columns if "user" in _usual(one)]
         rest = [one for one in frame.columns if not _usual(one)]
@@ -327,30 +414,42 @@ def _instead(frame: pd.DataFrame, name: Any, role: str, known: list[Any]) -> str
             if role == "pred" and not scores:
                 return f"; if its columns are ranks, pass ⟦+wide={rest!r}⟧, best first"
             columns = "items" if scores else "ranks"
-            return f"; if its columns are {columns}, make a row of each: {role}.melt({users!r}, {into})"
+            return (
+                f"; if its columns are {columns}, make a row of each: {role}.melt({users!r}, "
+                f"{into})"
+            )
         if kind == "user" and not frame.index.equals(pd.RangeIndex(len(frame))):
             return f"; if the index holds it, pass {role}.rename_axis({name!r}).reset_index()"
-        known = [one for one in known if not _usual(one)]  # a user is not meant where an item is missing
+        known = [
+            one for one in known if not _usual(one)
+        ]  # a user is not meant where an item is missing
     return closest(str(name), known)
 
 
 def read_numbers(series: pd.Series, where: str) -> np.ndarray:
-    """Return float64 (NaN for null), or int64 or uint64 for integers without nulls, which stay exact."""
+    """Return float64 (NaN for null), or int64 or uint64 for integers without nulls, which stay
+    exact."""
     dtype = series.dtype
     if pd.api.types.is_complex_dtype(dtype):
         raise DataError(f"{where} holds complex numbers; expected real ones", column=where)
     if pd.api.types.is_bool_dtype(dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_integer_dtype(dtype) and not series.hasnans:
-        return series.to_numpy(dtype=np.uint64 if str(dtype).lower().startswith("uint64") else np.int64)
+        return series.to_numpy(
+            dtype=np.uint64 if str(dtype).lower().startswith("uint64") else np.int64
+        )
     if pd.api.types.is_numeric_dtype(dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     found = pd.api.types.infer_dtype(series, skipna=True)
     if found in ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"):
-        return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(dtype=np.float64)
+        return pd.to_numeric(series.astype(object).where(series.notna(), np.nan)).to_numpy(
+            dtype=np.float64
+        )
     some = examples(series.dropna().head(5))
     held = f"{found} values ({some})" if some else f"{dtype} values"
-    lists = "; lists of numbers need a list of items in their row" * some.startswith(("[", "'[", "(", "array("))
+    lists = "; lists of numbers need a list of items in their row" * some.startswith(
+        ("[", "'[", "(", "array(")
+    )
     raise DataError(f"{where} holds {held}; expected numbers{lists}", column=where)
 
 
@@ -361,16 +460,21 @@ EXACT = 2**53
 def read_order(series: pd.Series, where: str) -> np.ndarray:
     """Return numbers that have the order of a column's values, with NaN for null.
 
-    They are mostly the values themselves, as `read_numbers` returns them. But float64 would make some values equal that
-    differ: large integers beside nulls, and Decimals that differ only in a late digit. Such columns become 0, 1, 2, ...
-    in ascending order of their values, with equal numbers for equal values.
+    They are mostly the values themselves, as `read_numbers` returns them. But float64 would make
+    some values equal that differ: large integers beside nulls, and Decimals that differ only in a
+    late digit. Such columns become 0, 1, 2, ... in ascending order of their values, with equal
+    numbers for equal values.
     """
     dtype = series.dtype
-    of_numpy = isinstance(dtype, np.dtype) and (dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= 8))
+    of_numpy = isinstance(dtype, np.dtype) and (
+        dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= 8)
+    )
     number = read_numbers(series, where)
     if of_numpy or pd.api.types.is_bool_dtype(dtype) or number.dtype.kind != "f" or not len(number):
         return number
-    whole = pd.api.types.is_integer_dtype(dtype) and bool((np.abs(number[~np.isnan(number)]) < EXACT).all())
+    whole = pd.api.types.is_integer_dtype(dtype) and bool(
+        (np.abs(number[~np.isnan(number)]) < EXACT).all()
+    )
     if whole or (pd.api.types.is_float_dtype(dtype) and getattr(dtype, "itemsize", 8) <= 8):
         return number
     null = series.isna().to_numpy(dtype=bool)
@@ -389,22 +493,30 @@ def read_values(frame: pd.DataFrame, name: str, role: str) -> np.ndarray:
     values = read_numbers(column(frame, name, role), f"{role}[{name!r}]").astype(np.float64)
     bad = ~np.isfinite(values)
     if bad.any():
-        raise DataError(f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers",
-                        column=f"{role}[{name!r}]", count=int(bad.sum()))  # fmt: skip
+        raise DataError(
+            f"{role}[{name!r}] holds {bad.sum():,} null or infinite values; expected finite numbers",
+            column=f"{role}[{name!r}]",
+            count=int(bad.sum()),
+        )
     return values
 
 
 def id_frame(data: Any, role: str, names: list[str]) -> pd.DataFrame:
-    """Return ids as a frame. They come as a frame or, for one column, also as a list, array, Series or Index."""
+    """Return ids as a frame. They come as a frame or, for one column, also as a list, array, Series
+    or Index."""
     tabular = hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")
     if isinstance(data, pd.DataFrame) or tabular or lazy_rows(data) is not None:
         return as_frame(data, role)
     if len(names) > 1:
-        raise ColumnError(f"{role} must be a frame with the columns {names}; found {type(data).__name__}")
+        raise ColumnError(
+            f"{role} must be a frame with the columns {names}; found {type(data).__name__}"
+        )
     if isinstance(data, pa.Array | pa.ChunkedArray):
         data = data.to_pylist()
     elif not isinstance(data, Iterable) or isinstance(data, str | bytes):
-        raise TypeError(f"{role} is {kind_of(data)}; expected a frame, or a list, array, Series or Index of ids")
+        raise TypeError(
+            f"{role} is {kind_of(data)}; expected a frame, or a list, array, Series or Index of ids"
+        )
     values = data if isinstance(data, pd.Series | pd.Index) else as_series(list(data))
     try:
         return pd.DataFrame({names[0]: values.array})

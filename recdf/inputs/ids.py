@@ -1,7 +1,8 @@
 """Id columns, checked and free of pandas dtypes.
 
-Contract: `read_ids` keeps a column in a form that has no Python objects unless the input has them, and refuses values
-that cannot be ids. Ids are never cast to another kind and never lose digits. `codes` compares them.
+Contract: `read_ids` keeps a column in a form that has no Python objects unless the input has them,
+and refuses values that cannot be ids. Ids are never cast to another kind and never lose digits.
+`codes` compares them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from ..errors import IdTypeError, examples
 class IdColumn:
     """One id column as an array, without its pandas dtype.
 
-    `values` is an int16, int32, int64, uint64, datetime64 or object array, or a pyarrow ChunkedArray of strings or
-    bytes. Where there is a `dictionary`, they are positions in it. `null` marks nulls; it is None if there are none.
+    `values` is an int16, int32, int64, uint64, datetime64 or object array, or a pyarrow
+    ChunkedArray of strings or bytes. Where there is a `dictionary`, they are positions in it.
+    `null` marks nulls; it is None if there are none.
     """
 
     where: str
@@ -38,11 +40,16 @@ class IdColumn:
 
     def take(self, rows: np.ndarray) -> IdColumn:
         null = None if self.null is None else self.null[rows]
-        taken = _take_chunks(self.values, rows) if isinstance(self.values, pa.ChunkedArray) else self.values[rows]
+        taken = (
+            _take_chunks(self.values, rows)
+            if isinstance(self.values, pa.ChunkedArray)
+            else self.values[rows]
+        )
         return IdColumn(self.where, self.kind, taken, null, self.dictionary)
 
     def changes(self, part: slice) -> np.ndarray:
-        """Tell for each row of `part` but the first whether its id differs from that of the row before it.
+        """Tell for each row of `part` but the first whether its id differs from that of the row
+        before it.
 
         The column must have no nulls.
         """
@@ -68,7 +75,8 @@ class IdColumn:
 
 
 def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
-    """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit into one."""
+    """Take rows, chunk by chunk. Arrow would join all chunks, which may hold more strings than fit
+    into one."""
     order = None
     if not (rows[1:] >= rows[:-1]).all():
         order = np.argsort(rows, kind="stable")
@@ -87,14 +95,19 @@ def _take_chunks(array: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
 def take_rows(series: pd.Series, rows: np.ndarray) -> pd.Series:
     """Take some rows of a column, with a new index and in its dtype."""
     dtype = series.dtype
-    if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
+    if isinstance(dtype, pd.ArrowDtype) or (
+        isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"
+    ):
         from_arrow: Any = dtype
-        return pd.Series(from_arrow.__from_arrow__(_take_chunks(as_arrow(series), rows)), dtype=dtype)
+        return pd.Series(
+            from_arrow.__from_arrow__(_take_chunks(as_arrow(series), rows)), dtype=dtype
+        )
     return pd.Series(series.array.take(rows), dtype=dtype)
 
 
 def as_series(values: Sequence[Any]) -> pd.Series:
-    """Values as a column. Strings with lone surrogates stay objects, since pandas' dtype of strings has none."""
+    """Values as a column. Strings with lone surrogates stay objects, since pandas' dtype of strings
+    has none."""
     try:
         return pd.Series(values)
     except UnicodeEncodeError:
@@ -109,7 +122,9 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
         categories = read_ids(pd.Series(series.cat.categories), where)
         return _dictionary_ids(where, series.cat.codes.to_numpy(), categories)
     if pd.api.types.is_bool_dtype(dtype):
-        raise IdTypeError(f"{where} is bool; ids are integers, strings, dates or other labels", column=where)
+        raise IdTypeError(
+            f"{where} is bool; ids are integers, strings, dates or other labels", column=where
+        )
     if pd.api.types.is_integer_dtype(dtype):
         return _integer_ids(series, where)
     if pd.api.types.is_float_dtype(dtype):
@@ -123,8 +138,14 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
         kind = dtype.pyarrow_dtype
         if pa.types.is_dictionary(kind):
             array = as_arrow(series)
-            array = array.chunk(0) if array.num_chunks == 1 else array.unify_dictionaries().combine_chunks()
-            categories = read_ids(pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where)
+            array = (
+                array.chunk(0)
+                if array.num_chunks == 1
+                else array.unify_dictionaries().combine_chunks()
+            )
+            categories = read_ids(
+                pd.Series(array.dictionary, dtype=pd.ArrowDtype(kind.value_type)), where
+            )
             positions = array.indices.cast(pa.int32())
             if positions.null_count:
                 positions = positions.fill_null(-1)
@@ -147,9 +168,11 @@ def read_ids(series: pd.Series, where: str) -> IdColumn:
 
 
 def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
-    """Read columns whose values only tell rows apart, and which may therefore also hold bools and fractions.
+    """Read columns whose values only tell rows apart, and which may therefore also hold bools and
+    fractions.
 
-    All columns are read in the same way, since a part of a column of fractions may hold only whole numbers.
+    All columns are read in the same way, since a part of a column of fractions may hold only whole
+    numbers.
     """
     for series in columns:
         _refuse_nested(series.dtype, where)
@@ -157,7 +180,9 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
         found = [read_ids(series, where) for series in columns]
     except IdTypeError:
         return [_plain_labels(series, where) for series in columns]
-    if len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1 or any(map(_is_odd_text, found)):
+    if len({ids.kind for ids in found if ids.kind != "empty" and len(ids)}) > 1 or any(
+        map(_is_odd_text, found)
+    ):
         return [_plain_labels(series, where) for series in columns]
     return found
 
@@ -165,21 +190,33 @@ def read_by(columns: Sequence[pd.Series], where: str) -> list[IdColumn]:
 def check_labels(series: pd.Series, where: str) -> pd.Series:
     """Return labels of groups as they are, or raise where one has lone surrogates.
 
-    pandas groups by labels: version 2 takes all texts with lone surrogates for the same one, version 3 fails on them.
+    pandas groups by labels: version 2 takes all texts with lone surrogates for the same one,
+    version 3 fails on them.
     """
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         check_labels(pd.Series(dtype.categories), where)
-    elif pd.api.types.is_object_dtype(dtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
+    elif pd.api.types.is_object_dtype(dtype) or (
+        isinstance(dtype, pd.StringDtype) and dtype.storage == "python"
+    ):
         labels = series.to_numpy(dtype=object)
         try:
             pa.array(labels, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):  # odd text, or objects of several types
-            odd = [label for label in labels if isinstance(label, str) and not _is_text_label(label)]
+        except (
+            pa.ArrowException,
+            TypeError,
+            ValueError,
+            OverflowError,
+        ):  # odd text, or objects of several types
+            odd = [
+                label for label in labels if isinstance(label, str) and not _is_text_label(label)
+            ]
             if odd:
                 raise IdTypeError(
-                    f"{where} has {odd[0]!a}, a text with a lone surrogate, which UTF-8 cannot encode and pandas "
-                    "cannot tell from others of its kind; write such labels as plain text, e.g. with .map(ascii)"
+                    f"{where} has {odd[0]!a}, a text with a lone surrogate, which UTF-8 cannot "
+                    "encode and pandas "
+                    "cannot tell from others of its kind; write such labels as plain text, e.g. "
+                    "with .map(ascii)"
                 ) from None
     return series
 
@@ -194,14 +231,20 @@ def _is_text_label(label: str) -> bool:
 
 def _is_odd_text(ids: IdColumn) -> bool:
     leaf = ids.dictionary or ids
-    return leaf.kind == "string" and isinstance(leaf.values, pa.ChunkedArray) and leaf.values.type == pa.large_binary()
+    return (
+        leaf.kind == "string"
+        and isinstance(leaf.values, pa.ChunkedArray)
+        and leaf.values.type == pa.large_binary()
+    )
 
 
 def _refuse_nested(dtype: Any, where: str) -> None:
     if is_nested(dtype):
         raise IdTypeError(
-            f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected strings, numbers, dates "
-            "or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧", column=where,
+            f"{where} is {dtype.pyarrow_dtype}, whose values cannot tell rows apart; expected "
+            "strings, numbers, dates "
+            "or other hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧",
+            column=where,
         )
 
 
@@ -211,20 +254,24 @@ def _plain_labels(series: pd.Series, where: str) -> IdColumn:
 
 
 def label_codes(series: pd.Series, where: str) -> tuple[np.ndarray, Any]:
-    """Return a number for each value that is equal for equal values, and the value of each number; -1 for null."""
+    """Return a number for each value that is equal for equal values, and the value of each number;
+    -1 for null."""
     _refuse_nested(series.dtype, where)
     check_labels(series, where)
     try:
         return pd.factorize(series)
     except TypeError as error:  # lists, arrays and dicts as Python objects
         raise IdTypeError(
-            f"{where} holds values that cannot tell rows apart ({error}); expected strings, numbers, dates or other "
-            "hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧", column=where,
+            f"{where} holds values that cannot tell rows apart ({error}); expected strings, "
+            "numbers, dates or other "
+            "hashable labels. Convert the column, e.g. ⟦with .astype(str)⟧",
+            column=where,
         ) from error
 
 
 def is_nested(dtype: Any) -> bool:
-    """Tell whether this is a type of Arrow whose values cannot be compared: a list, struct, map or interval."""
+    """Tell whether this is a type of Arrow whose values cannot be compared: a list, struct, map or
+    interval."""
     kind = dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else None
     nested = kind is not None and (pa.types.is_nested(kind) or pa.types.is_fixed_size_list(kind))
     return nested or "view<" in str(kind) or "interval" in str(kind)
@@ -251,8 +298,11 @@ def _integer_ids(series: pd.Series, where: str) -> IdColumn:
     name = str(series.dtype).lower().removesuffix("[pyarrow]")
     unsigned = name == "uint64"
     fill: dict[str, Any] = {} if null is None else {"na_value": 0}
-    # These stay, since a copy of a long column would take memory and time. Other integers become int64.
-    values = series.to_numpy(dtype=np.dtype(name) if name in ("int16", "int32", "uint64") else np.int64, **fill)
+    # These stay, since a copy of a long column would take memory and time. Other integers become
+    # int64.
+    values = series.to_numpy(
+        dtype=np.dtype(name) if name in ("int16", "int32", "uint64") else np.int64, **fill
+    )
     if unsigned and (not len(values) or values.max() <= np.iinfo(np.int64).max):
         values = values.astype(np.int64)
     return IdColumn(where, "integer", values, null)
@@ -265,12 +315,17 @@ def _float_ids(series: pd.Series, where: str) -> IdColumn:
     whole = null | ((np.abs(values) < 2.0**digits) & (np.floor(values) == values))
     if not whole.all():
         raise IdTypeError(
-            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers below 2**{digits} "
+            f"{where} is {series.dtype} and {np.count_nonzero(~whole):,} ids are not whole numbers "
+            f"below 2**{digits} "
             f"({examples(values[~whole])}); ids that went through float may have lost digits: "
             "read them as integers or strings",
-            column=where, count=int(np.count_nonzero(~whole)), examples=values[~whole][:5].tolist(),
-        )  # fmt: skip
-    integers = np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
+            column=where,
+            count=int(np.count_nonzero(~whole)),
+            examples=values[~whole][:5].tolist(),
+        )
+    integers = (
+        np.where(null, 0.0, values).astype(np.int64) if null.any() else values.astype(np.int64)
+    )
     kind = "empty" if null.all() else "integer"
     return IdColumn(where, kind, integers, null if null.any() else None)
 
@@ -300,12 +355,18 @@ def _odd_strings(series: pd.Series, where: str) -> IdColumn:
     """Read strings with lone surrogates as bytes, since UTF-8 cannot encode them."""
     null = _nulls(series)
     texts = series.astype(object).to_numpy()
-    encoded = [text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None for text in texts.tolist()]
-    return IdColumn(where, "string", pa.chunked_array([pa.array(encoded, type=pa.large_binary())]), null)
+    encoded = [
+        text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None
+        for text in texts.tolist()
+    ]
+    return IdColumn(
+        where, "string", pa.chunked_array([pa.array(encoded, type=pa.large_binary())]), null
+    )
 
 
 def _object_ids(series: pd.Series, where: str) -> IdColumn:
-    """Read ids that are Python objects by their type; only the first of a run of equal ids is looked at."""
+    """Read ids that are Python objects by their type; only the first of a run of equal ids is
+    looked at."""
     values = series.to_numpy()
     # 1, 1.0 and True are equal, so runs of equal ids are found only in columns of one type.
     one_type = pd.api.types.infer_dtype(series, skipna=True) in ("string", "bytes", "integer")
@@ -313,8 +374,12 @@ def _object_ids(series: pd.Series, where: str) -> IdColumn:
     if 2 * len(heads) > len(values):
         return _distinct_object_ids(series, where)
     labels = _distinct_object_ids(series.iloc[heads], where)
-    position = np.repeat(np.arange(len(heads), dtype=np.int32), np.diff(np.append(heads, len(values))))
-    return IdColumn(where, labels.kind, position, None if labels.null is None else labels.null[position], labels)
+    position = np.repeat(
+        np.arange(len(heads), dtype=np.int32), np.diff(np.append(heads, len(values)))
+    )
+    return IdColumn(
+        where, labels.kind, position, None if labels.null is None else labels.null[position], labels
+    )
 
 
 def _object_heads(values: np.ndarray) -> np.ndarray:
@@ -329,7 +394,9 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
     inferred = pd.api.types.infer_dtype(series, skipna=True)
     if inferred == "string":
         try:
-            array = pa.chunked_array([pa.array(series.to_numpy(), type=pa.large_string(), from_pandas=True)])
+            array = pa.chunked_array(
+                [pa.array(series.to_numpy(), type=pa.large_string(), from_pandas=True)]
+            )
         except UnicodeEncodeError:
             return _odd_strings(series, where)
         return IdColumn(where, "string", array, _nulls(series))
@@ -345,8 +412,16 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
                 exact = pd.to_datetime(pd.Series(present))
             else:
                 exact = pd.Series(present).astype(np.int64 if inferred == "integer" else np.float64)
-        except (OverflowError, ValueError):  # ids beyond int64; dates out of range or in several time zones
-            return IdColumn(where, "integer" if inferred == "integer" else "datetime object", series.to_numpy(), null)
+        except (
+            OverflowError,
+            ValueError,
+        ):  # ids beyond int64; dates out of range or in several time zones
+            return IdColumn(
+                where,
+                "integer" if inferred == "integer" else "datetime object",
+                series.to_numpy(),
+                null,
+            )
         read = read_ids(exact, where)
         if null is None:
             return read
@@ -356,10 +431,18 @@ def _distinct_object_ids(series: pd.Series, where: str) -> IdColumn:
     kinds = set(map(type, present))
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise IdTypeError(f"{where} mixes ids of several types: {names}; convert the column to one type", column=where)
+        raise IdTypeError(
+            f"{where} mixes ids of several types: {names}; convert the column to one type",
+            column=where,
+        )
     kind = kinds.pop()
     if kind.__hash__ is None:
         mend = "one id in a row" if issubclass(kind, list | set | np.ndarray) else "hashable labels"
-        raise IdTypeError(f"{where} holds {kind.__name__} objects, which cannot be ids; expected {mend}", column=where)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        raise IdTypeError(
+            f"{where} holds {kind.__name__} objects, which cannot be ids; expected {mend}",
+            column=where,
+        )
+    name = (
+        kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    )
     return IdColumn(where, name, series.to_numpy(), null)

@@ -1,7 +1,8 @@
-"""Rows that are not in memory yet: lazy frames, datasets, readers, relations. Only the needed columns are read.
+"""Rows that are not in memory yet: lazy frames, datasets, readers, relations. Only the needed
+columns are read.
 
-Contract: the rows are read once per call, batch by batch, in the order in which their library gives them. A call that
-needs them in memory raises an error before they take more than their share of it.
+Contract: the rows are read once per call, batch by batch, in the order in which their library gives
+them. A call that needs them in memory raises an error before they take more than their share of it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ READER = "a RecordBatchReader"
 class LazyRows:
     """Rows of another library.
 
-    kind : what they are, for messages · schema : the types of all columns · read : returns pieces of the rows, with
-    some columns.
+    kind : what they are, for messages · schema : the types of all columns · read : returns pieces
+    of the rows, with some columns.
     """
 
     kind: str
@@ -31,24 +32,35 @@ class LazyRows:
     read: Callable[[list[str]], Iterable[Any]]
 
     def batches(self, names: list[str], role: str) -> Iterator[pa.Table]:
-        """Yield tables with some columns. A reader without rows was probably read before, which is an error."""
+        """Yield tables with some columns. A reader without rows was probably read before, which is
+        an error."""
         n_rows = 0
         for piece in self.read(names):
             table = pa.Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
             n_rows += len(table)
             yield table.select(names)
         if not n_rows and self.kind == READER:
-            words = "it was read before, or is empty; pass what it is made of, or what reader.read_all() returns"
+            words = (
+                "it was read before, or is empty; pass what it is made of, or what "
+                "reader.read_all() returns"
+            )
             raise DataError(f"{role} is {READER}, which has no rows: {words}")
 
     def table(self, names: list[str], role: str) -> pa.Table:
-        """Return some columns of all rows. Raise an error if they take more than a quarter of the memory."""
+        """Return some columns of all rows. Raise an error if they take more than a quarter of the
+        memory."""
         held, n_bytes, limit = [], 0, memory_bytes(None)
         for table in self.batches(names, role):
             held.append(table)
-            n_bytes += sum(4 * len(one) if pa.types.is_dictionary(one.type) else one.nbytes for one in table.columns)
+            n_bytes += sum(
+                4 * len(one) if pa.types.is_dictionary(one.type) else one.nbytes
+                for one in table.columns
+            )
             if n_bytes > limit:
-                words = f"more than {limit / 1e9:.3g} GB, a quarter of memory; rd.evaluate_parquet takes it in parts"
+                words = (
+                    f"more than {limit / 1e9:.3g} GB, a quarter of memory; rd.evaluate_parquet "
+                    "takes it in parts"
+                )
                 raise DataError(f"{role} is {self.kind} of {words}, within memory_limit=")
         return pa.concat_tables(held) if held else self.schema.empty_table().select(names)
 
@@ -69,7 +81,9 @@ def lazy_rows(data: Any) -> LazyRows | None:
         return LazyRows("a LazyFrame", rows.schema, lambda names: _of_polars(data.select(names)))
     if package in ("duckdb", "_duckdb") and hasattr(data, "project"):
         quoted = {name: '"' + name.replace('"', '""') + '"' for name in data.columns}
-        read: Any = lambda names: _of_duckdb(data.project(", ".join(map(quoted.__getitem__, names))))  # noqa: E731
+        read: Any = lambda names: _of_duckdb(
+            data.project(", ".join(map(quoted.__getitem__, names)))
+        )
         return LazyRows("a relation of DuckDB", _of_duckdb(data.limit(0)).schema, read)
     if package == "ibis" and hasattr(data, "to_pyarrow_batches"):
         read = lambda names: data.select(*names).to_pyarrow_batches()  # noqa: E731
@@ -79,24 +93,38 @@ def lazy_rows(data: Any) -> LazyRows | None:
     if package == "pyarrow" and kind == "Scanner":
         return LazyRows("a Scanner", data.projected_schema, lambda names: data.to_batches())
     if package == "pyarrow" and kind.endswith("Dataset"):
-        return LazyRows("a Dataset", data.schema, lambda names: data.to_batches(columns=names, **_few_at_once(data)))
+        return LazyRows(
+            "a Dataset",
+            data.schema,
+            lambda names: data.to_batches(columns=names, **_few_at_once(data)),
+        )
     return None
 
 
 def _few_at_once(data: Any) -> dict[str, Any]:
-    """Return the options of a scan that reads no rows far ahead of their use, and keeps no bytes of a parquet file."""
+    """Return the options of a scan that reads no rows far ahead of their use, and keeps no bytes of
+    a parquet file."""
     from pyarrow import dataset
 
     few = {"use_threads": False, "batch_readahead": 1, "fragment_readahead": 1}
     parquet = isinstance(getattr(data, "format", None), dataset.ParquetFileFormat)
-    return few | ({"fragment_scan_options": dataset.ParquetFragmentScanOptions(pre_buffer=False)} if parquet else {})
+    return few | (
+        {"fragment_scan_options": dataset.ParquetFragmentScanOptions(pre_buffer=False)}
+        if parquet
+        else {}
+    )
 
 
 def _of_polars(chosen: Any) -> Any:
-    """Return pieces of a lazy frame, with plain strings; old versions of polars have all rows in one."""
+    """Return pieces of a lazy frame, with plain strings; old versions of polars have all rows in
+    one."""
     pieces = chosen.collect_batches() if hasattr(chosen, "collect_batches") else [chosen.collect()]
     return (piece.to_arrow() for piece in pieces)
 
 
 def _of_duckdb(relation: Any) -> Any:
-    return (relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader)()
+    return (
+        relation.to_arrow_reader
+        if hasattr(relation, "to_arrow_reader")
+        else relation.fetch_arrow_reader
+    )()

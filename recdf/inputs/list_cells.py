@@ -1,8 +1,9 @@
-"""Rows that hold all items of a list: in a cell with a list, in one text ("1 2 3"), or in columns top1, top2, ...
+"""Rows that hold all items of a list: in a cell with a list, in one text ("1 2 3"), or in columns
+top1, top2, ...
 
-Contract: such rows become rows of one item each, in the order of the list, column by column and without Python objects
-unless the cells are such. A list that is null or empty gives no row. What stands in other lists of a row goes along,
-and what stands once in a row is repeated.
+Contract: such rows become rows of one item each, in the order of the list, column by column and
+without Python objects unless the cells are such. A list that is null or empty gives no row. What
+stands in other lists of a row goes along, and what stands once in a row is repeated.
 """
 
 from __future__ import annotations
@@ -29,20 +30,25 @@ PLAIN_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"  # as it is plainly written
 ITEM_SEPARATORS = (",", "|", ";", " ")  # of items in one text, as files have them
 TEXTS_SEEN = 200  # texts that are looked at
 
-FlatLists = tuple[np.ndarray, pd.Series]  # the number of items of each row, and the items of all rows
+FlatLists = tuple[
+    np.ndarray, pd.Series
+]  # the number of items of each row, and the items of all rows
 
 
 def is_list(kind: Any) -> bool:
     """Tell whether this is one of the types of lists that Arrow has."""
-    return str(kind).startswith(("list<", "large_list<", "fixed_size_list<", "list_view<", "large_list_view<"))
+    return str(kind).startswith(
+        ("list<", "large_list<", "fixed_size_list<", "list_view<", "large_list_view<")
+    )
 
 
 @dataclass(frozen=True)
 class ItemLists:
     """How a frame has its items.
 
-    sep : what separates items in one text · wide : columns of items, best first · integers : texts become integers if
-    all of them are written as integers · orders : what orders `pred`, which one number for a whole list cannot do.
+    sep : what separates items in one text · wide : columns of items, best first · integers : texts
+    become integers if all of them are written as integers · orders : what orders `pred`, which one
+    number for a whole list cannot do.
     """
 
     role: str
@@ -54,7 +60,11 @@ class ItemLists:
 
     def names(self, long: Iterable[str]) -> list[str]:
         """Return the columns to read for columns of the long frame."""
-        return [one for name in long for one in (self.wide if self.wide and name == self.item_col else [name])]
+        return [
+            one
+            for name in long
+            for one in (self.wide if self.wide and name == self.item_col else [name])
+        ]
 
     def hold_lists(self, schema: pa.Schema) -> bool:
         """Tell from the types alone whether a row may hold several items."""
@@ -79,20 +89,31 @@ class ItemLists:
             values, where = frame.iloc[:, i], f"{self.role}[{name!r}]"
             other = read if name == self.item_col else _lists_in(values, where)
             if other is None and name not in self.wide:
-                if name in self.orders and self.role in ("pred", "base") and length.max(initial=0) > 1:
+                if (
+                    name in self.orders
+                    and self.role in ("pred", "base")
+                    and length.max(initial=0) > 1
+                ):
                     raise DataError(
-                        f"{where} has one number for a list of items, which does not order them; expected a list as "
-                        f"long as that of {self.item_col!r}, or no such column if the lists are best first"
+                        f"{where} has one number for a list of items, which does not order them; "
+                        "expected a list as "
+                        f"long as that of {self.item_col!r}, or no such column if the lists are "
+                        "best first"
                     )
                 once[name] = values
                 found[name] = _repeated(values, length)
             elif other is not None:
                 if not np.array_equal(other[0], length):
                     row = np.flatnonzero(other[0] != length)[:1]
-                    which = ", ".join(f"{key}={one.iloc[row].tolist()[0]!r}" for key, one in list(once.items())[:2])
+                    which = ", ".join(
+                        f"{key}={one.iloc[row].tolist()[0]!r}"
+                        for key, one in list(once.items())[:2]
+                    )
                     raise DataError(
-                        f"{self.role}: the row with {which or row[0]} has {length[row[0]]:,} values in "
-                        f"{self.item_col!r} and {other[0][row[0]]:,} in {name!r}; expected lists of one length in a row"
+                        f"{self.role}: the row with {which or row[0]} has {length[row[0]]:,} "
+                        "values in "
+                        f"{self.item_col!r} and {other[0][row[0]]:,} in {name!r}; expected lists "
+                        "of one length in a row"
                     )
                 found |= _columns(name, other[1])
         long = pd.DataFrame(found, copy=False)
@@ -100,43 +121,68 @@ class ItemLists:
         return long
 
     def _items(self, frame: pd.DataFrame) -> FlatLists | None:
-        """Return how many items each row has, and the items of all rows; None if each row has one."""
+        """Return how many items each row has, and the items of all rows; None if each row has
+        one."""
         if self.wide:
             values: Any = pd.concat([frame[name] for name in self.wide], ignore_index=True)
             shape = len(self.wide), len(frame)
             there = values.notna().to_numpy(dtype=bool).reshape(shape).T
-            return there.sum(axis=1), take_rows(values, np.arange(len(values)).reshape(shape).T[there])
+            return there.sum(axis=1), take_rows(
+                values, np.arange(len(values)).reshape(shape).T[there]
+            )
         values = frame.get(self.item_col)
         if self.sep is None or values is None:
             return _lists_in(values, f"{self.role}[{self.item_col!r}]", ordered=self.role != "true")
         length, items = split_texts(as_arrow(values), self.sep)
-        if stuck := items.filter(pc.match_substring_regex(items, "[^,;|][,;|]$")).slice(0, 1).to_pylist():
-            said = f"items_sep={self.sep!r} leaves {stuck[0]!r} as an item; pass ⟦+items_sep={stuck[0][-1]!r}⟧"
+        if (
+            stuck := items.filter(pc.match_substring_regex(items, "[^,;|][,;|]$"))
+            .slice(0, 1)
+            .to_pylist()
+        ):
+            said = (
+                f"items_sep={self.sep!r} leaves {stuck[0]!r} as an item; pass "
+                f"⟦+items_sep={stuck[0][-1]!r}⟧"
+            )
             raise DataError(f"{self.role}[{self.item_col!r}]: {said}")
-        if self.integers and pc.all(pc.match_substring_regex(items, PLAIN_INTEGER)).as_py() is not False:
+        if (
+            self.integers
+            and pc.all(pc.match_substring_regex(items, PLAIN_INTEGER)).as_py() is not False
+        ):
             items = items.cast(pa.int64())
         return length, _series(items, values)
 
 
 def item_lists(
-    frames: Mapping[str, pd.DataFrame], item_col: str, sep: str | None, wide: str | Sequence[str] | None,
+    frames: Mapping[str, pd.DataFrame],
+    item_col: str,
+    sep: str | None,
+    wide: str | Sequence[str] | None,
     orders: Iterable[Any] = (),
 ) -> dict[str, ItemLists]:
     """Find out how frames have their items.
 
-    `sep` and `wide` are the options `items_sep` and `wide`, and `orders` are columns that order `pred`.
+    `sep` and `wide` are the options `items_sep` and `wide`, and `orders` are columns that order
+    `pred`.
     """
     found, integers = {}, False
     for role, frame in frames.items():
-        columns = _wide_columns(frame, wide, item_col) if wide is not None and role == "pred" else ()
+        columns = (
+            _wide_columns(frame, wide, item_col) if wide is not None and role == "pred" else ()
+        )
         texts = sep is not None and _kind(frame.get(item_col)) == "string"
-        found[role] = ItemLists(role, item_col, sep if texts else None, columns, orders=(*ORDERS, *orders))
-        integers |= not texts and _kind(found[role].frame(frame.iloc[:TEXTS_SEEN]).get(item_col)) == "integer"
+        found[role] = ItemLists(
+            role, item_col, sep if texts else None, columns, orders=(*ORDERS, *orders)
+        )
+        integers |= (
+            not texts
+            and _kind(found[role].frame(frame.iloc[:TEXTS_SEEN]).get(item_col)) == "integer"
+        )
     return {role: replace(one, integers=integers) for role, one in found.items()}
 
 
 def _kind(values: pd.Series | None) -> str | None:
-    """Return the kind of the first ids of a column; None if they are no ids, for which the call raises an error."""
+    """Return the kind of the first ids of a column; None if they are no ids, for which the call
+    raises an error."""
     try:
         return None if values is None else read_ids(values.iloc[:TEXTS_SEEN], "ids").kind
     except IdTypeError:
@@ -144,34 +190,49 @@ def _kind(values: pd.Series | None) -> str | None:
 
 
 def _wide_columns(frame: pd.DataFrame, wide: str | Sequence[str], item_col: str) -> tuple[str, ...]:
-    """Return the columns of items, best first; a text is what their names begin with, before a number."""
+    """Return the columns of items, best first; a text is what their names begin with, before a
+    number."""
     if item_col in frame.columns:
-        raise ColumnError(f"pred has a column {item_col!r} beside the columns of ⟦wide={wide!r}⟧; drop one of them")
+        raise ColumnError(
+            f"pred has a column {item_col!r} beside the columns of ⟦wide={wide!r}⟧; drop one of "
+            "them"
+        )
     columns = list(frame.columns)
     if isinstance(wide, str):
-        found = {name: re.fullmatch(re.escape(wide) + r"[ _-]?(\d+)", str(name)) for name in columns}
+        found = {
+            name: re.fullmatch(re.escape(wide) + r"[ _-]?(\d+)", str(name)) for name in columns
+        }
         number = {name: int(match[1]) for name, match in found.items() if match}
         wide = sorted(number, key=lambda name: number[name]) or [wide]
     for name in (wide := as_columns(wide)):
         if columns.count(name) != 1:
             has = f"{', '.join(map(repr, columns[:20]))}{closest(str(name), columns)}"
-            raise ColumnError(f"pred has {columns.count(name) or 'no'} columns {name!r} for ⟦wide=⟧; it has {has}")
+            raise ColumnError(
+                f"pred has {columns.count(name) or 'no'} columns {name!r} for ⟦wide=⟧; it has {has}"
+            )
     return tuple(wide)
 
 
 def _lists_in(values: Any, where: str, ordered: bool = False) -> FlatLists | None:
-    """Return the lists in a column; None if it has none. A set has no order, and cannot be one that is `ordered`."""
+    """Return the lists in a column; None if it has none. A set has no order, and cannot be one that
+    is `ordered`."""
     if not isinstance(values, pd.Series):  # there is no such column, or there are two
         return None
     if is_list(getattr(values.dtype, "pyarrow_dtype", "")):
         return _flat(as_arrow(values), values, where)
     cells = values.to_numpy() if values.dtype == object else np.empty(0)
-    if not isinstance(next((one for one in cells if isinstance(one, LISTS) or not pd.isna(one)), None), LISTS):
+    if not isinstance(
+        next((one for one in cells if isinstance(one, LISTS) or not pd.isna(one)), None), LISTS
+    ):
         return None
     kinds = set(map(type, cells))
     if ordered and any(issubclass(kind, Set) for kind in kinds):
-        raise IdTypeError(f"{where} holds sets, which have no order; give lists, best item first", column=where)
-    if kinds == {np.ndarray} and [one[0] for one in set(map(attrgetter("ndim", "dtype"), cells))] == [1]:
+        raise IdTypeError(
+            f"{where} holds sets, which have no order; give lists, best item first", column=where
+        )
+    if kinds == {np.ndarray} and [
+        one[0] for one in set(map(attrgetter("ndim", "dtype"), cells))
+    ] == [1]:
         joined: Any = np.concatenate(cells)
         return np.fromiter(map(len, cells), np.int64), as_series(joined)
     try:
@@ -181,10 +242,16 @@ def _lists_in(values: Any, where: str, ordered: bool = False) -> FlatLists | Non
             return None
         odd = [one for one in cells if not isinstance(one, LISTS) and not pd.isna(one)]
         if odd:
-            words = f"{where} holds lists, and {odd[0]!r}, which is none; expected a list in each row"
+            words = (
+                f"{where} holds lists, and {odd[0]!r}, which is none; expected a list in each row"
+            )
             raise IdTypeError(words, column=where) from None
-        rows = [one if isinstance(one, LISTS) else () for one in cells]  # of items that Arrow has no column for
-        return np.fromiter(map(len, rows), np.int64), pd.Series(list(chain.from_iterable(rows)), dtype=object)
+        rows = [
+            one if isinstance(one, LISTS) else () for one in cells
+        ]  # of items that Arrow has no column for
+        return np.fromiter(map(len, rows), np.int64), pd.Series(
+            list(chain.from_iterable(rows)), dtype=object
+        )
     return _flat(array, values, where)
 
 
@@ -192,90 +259,134 @@ def _flat(column: Any, like: pd.Series, where: str) -> FlatLists:
     """Return the lists of an Arrow column, with items in the kind of dtype that `like` has."""
     items = pc.list_flatten(column)
     if is_list(items.type):
-        raise IdTypeError(f"{where} holds lists of lists; expected the items of one list in a row", column=where)
-    return pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False), _series(items, like)
+        raise IdTypeError(
+            f"{where} holds lists of lists; expected the items of one list in a row", column=where
+        )
+    return pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False), _series(
+        items, like
+    )
 
 
 def _series(items: Any, like: pd.Series) -> pd.Series:
-    """Return values as a column: in a dtype of Arrow if `like` has one or if they have fields, else one of pandas."""
+    """Return values as a column: in a dtype of Arrow if `like` has one or if they have fields, else
+    one of pandas."""
     of_arrow = isinstance(like.dtype, pd.ArrowDtype) or pa.types.is_struct(items.type)
-    found: pd.Series = items.to_pandas(types_mapper=pd.ArrowDtype if of_arrow else None, integer_object_nulls=True)
+    found: pd.Series = items.to_pandas(
+        types_mapper=pd.ArrowDtype if of_arrow else None, integer_object_nulls=True
+    )
     return found
 
 
 def _columns(name: Any, values: pd.Series) -> dict[Any, pd.Series]:
-    """Return the columns in a column: its fields, of which that of its name or the first one is the item, or itself."""
+    """Return the columns in a column: its fields, of which that of its name or the first one is the
+    item, or itself."""
     kind = getattr(values.dtype, "pyarrow_dtype", pa.null())
     if not pa.types.is_struct(kind):
         return {name: values}
     array, fields = as_arrow(values), [one.name for one in kind]
     item = name if name in fields else fields[0]
-    return {name if one == item else one: _series(pc.struct_field(array, one), values) for one in fields}
+    return {
+        name if one == item else one: _series(pc.struct_field(array, one), values) for one in fields
+    }
 
 
 def _repeated(values: pd.Series, length: np.ndarray) -> pd.Series:
     """Return a column with each value repeated so many times."""
     if isinstance(values.dtype, np.dtype):
         return pd.Series(values.to_numpy().repeat(length), dtype=values.dtype)
-    if isinstance(values.dtype, pd.ArrowDtype) and values.dtype.kind in "iuf" and not values.hasnans:
+    if (
+        isinstance(values.dtype, pd.ArrowDtype)
+        and values.dtype.kind in "iuf"
+        and not values.hasnans
+    ):
         return _series(pa.array(as_arrow(values).to_numpy().repeat(length)), values)
     return take_rows(values, np.repeat(np.arange(len(values)), length))
 
 
 def split_texts(texts: Any, sep: str) -> tuple[np.ndarray, Any]:
-    """Split texts of items: return how many items each has, and all of them. A blank stands for any white space.
+    """Split texts of items: return how many items each has, and all of them. A blank stands for any
+    white space.
 
-    Texts such as "['a', 'b']", as lists are written to CSV files, lose their brackets and quotes. Nothing between two
-    separators is no item.
+    Texts such as "['a', 'b']", as lists are written to CSV files, lose their brackets and quotes.
+    Nothing between two separators is no item.
     """
     texts = pc.utf8_trim_whitespace(texts.cast(pa.large_string()))
     written = pc.match_substring_regex(texts, r"(?s)^[\[(].*[\])]$")
     texts = pc.if_else(written, pc.utf8_slice_codeunits(texts, 1, -1), texts)
     parts = pc.split_pattern(texts, sep) if sep.strip() else pc.utf8_split_whitespace(texts)
-    items = pc.utf8_trim(pc.list_flatten(parts), " \t\r\n'\"" if pc.any(written).as_py() else " \t\r\n")
+    items = pc.utf8_trim(
+        pc.list_flatten(parts), " \t\r\n'\"" if pc.any(written).as_py() else " \t\r\n"
+    )
     some = pc.not_equal(items, "").to_numpy(zero_copy_only=False)
-    row = np.repeat(np.arange(len(parts)), pc.fill_null(pc.list_value_length(parts), 0).to_numpy(zero_copy_only=False))
+    row = np.repeat(
+        np.arange(len(parts)),
+        pc.fill_null(pc.list_value_length(parts), 0).to_numpy(zero_copy_only=False),
+    )
     return np.bincount(row[some], minlength=len(parts)), items.filter(pa.array(some))
 
 
 def refuse_joined(true: IdColumn, pred: IdColumn, keys: Sequence[IdColumn]) -> None:
-    """Raise if texts hold several items each. `keys` are the columns that tell the lists of `pred` apart, or none.
+    """Raise if texts hold several items each. `keys` are the columns that tell the lists of `pred`
+    apart, or none.
 
-    Without keys, texts are not compared with the parts of other texts, since few rows may have no id in common.
+    Without keys, texts are not compared with the parts of other texts, since few rows may have no
+    id in common.
 
-    Where the other frame has such texts among its ids, or no part of them, they are ids with blanks or commas.
+    Where the other frame has such texts among its ids, or no part of them, they are ids with blanks
+    or commas.
     """
     for own, other in ((pred, true), (true, pred)):
         texts = _some_texts(own)
         for sep in ITEM_SEPARATORS:
-            having = [text for text in texts if len(text.strip().split(None if sep == " " else sep)) > 1]
+            having = [
+                text for text in texts if len(text.strip().split(None if sep == " " else sep)) > 1
+            ]
             if not having or 2 * len(having) < len(texts):
                 continue
             parts = [split_texts(pa.array([text]), sep)[1].to_pylist() for text in having]
             known = _held(other, {*having, *chain(*parts)})
             shown = [ids.show(np.arange(min(len(ids), TEXTS_SEEN))) for ids in keys]
-            if not known and len(set(zip(*shown, strict=True))) == len(shown[0] if shown else [0]):  # a row per list
-                known = set(split_texts(pa.array(_some_texts(other), pa.string()), sep)[1].to_pylist())
+            if not known and len(set(zip(*shown, strict=True))) == len(
+                shown[0] if shown else [0]
+            ):  # a row per list
+                known = set(
+                    split_texts(pa.array(_some_texts(other), pa.string()), sep)[1].to_pylist()
+                )
             hit = [i for i, items in enumerate(parts) if not known.isdisjoint(items)]
             if known.isdisjoint(having) and 2 * len(hit) >= len(having):
                 items = ", ".join(map(repr, parts[hit[0]][:5])) + ", ..." * (len(parts[hit[0]]) > 5)
                 raise DataError(
-                    f"{own.where} holds several items in one text, which are in {other.where}: {having[hit[0]][:60]!r} "
-                    f"→ {items}; pass ⟦+items_sep={sep!r}⟧ to split them, best item first", column=own.where,
-                )  # fmt: skip
+                    f"{own.where} holds several items in one text, which are in {other.where}: "
+                    f"{having[hit[0]][:60]!r} "
+                    f"→ {items}; pass ⟦+items_sep={sep!r}⟧ to split them, best item first",
+                    column=own.where,
+                )
 
 
 def _some_texts(ids: IdColumn) -> list[str]:
     """Return some texts of a column; none if it holds other ids."""
-    rows = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(TEXTS_SEEN, len(ids))).astype(np.int64))
-    return [one for one in ids.show(rows) if isinstance(one, str) and one.strip()] if ids.kind == "string" else []
+    rows = np.unique(
+        np.linspace(0, max(len(ids) - 1, 0), min(TEXTS_SEEN, len(ids))).astype(np.int64)
+    )
+    return (
+        [one for one in ids.show(rows) if isinstance(one, str) and one.strip()]
+        if ids.kind == "string"
+        else []
+    )
 
 
 def _held(ids: IdColumn, texts: Iterable[str]) -> set[str]:
     """Return those of the texts that are ids of a column, or that are written as its integers."""
     leaf = (ids.dictionary or ids).values
     if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "iu":
-        return set(map(str, np.intersect1d(leaf, [int(one) for one in texts if re.fullmatch(PLAIN_INTEGER, one)])))
+        return set(
+            map(
+                str,
+                np.intersect1d(
+                    leaf, [int(one) for one in texts if re.fullmatch(PLAIN_INTEGER, one)]
+                ),
+            )
+        )
     if isinstance(leaf, np.ndarray) or leaf.type not in (pa.string(), pa.large_string()):
         return set()
     return set(leaf.filter(pc.is_in(leaf, pa.array(list(texts), leaf.type))).unique().to_pylist())

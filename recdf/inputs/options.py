@@ -1,4 +1,5 @@
-"""The options that all calls share, each in one record: its name, type, default, valid values, and what it means."""
+"""The options that all calls share, each in one record: its name, type, default, valid values, and
+what it means."""
 
 from __future__ import annotations
 
@@ -15,8 +16,27 @@ import numpy as np
 import pandas as pd
 
 from ..errors import OptionError, valid
-from .accepted import Duplicates, Ids, NanScore, NullKeys, OptionArguments, Population, PopulationRule, Ties, Undefined
-from .constraints import COLUMN_KINDS, NONE, PLAIN_KINDS, Constraint, a_number, constraint_of, either, one_of
+from .accepted import (
+    Duplicates,
+    Ids,
+    NanScore,
+    NullKeys,
+    OptionArguments,
+    Population,
+    PopulationRule,
+    Ties,
+    Undefined,
+)
+from .constraints import (
+    COLUMN_KINDS,
+    NONE,
+    PLAIN_KINDS,
+    Constraint,
+    a_number,
+    constraint_of,
+    either,
+    one_of,
+)
 from .conventions import LIKE, Convention, find_convention
 from .lazy_frames import lazy_rows
 
@@ -26,17 +46,24 @@ GIVEN_IDS = Constraint(
     "list or frame of ids",
 )
 OF_USERS = Constraint(
-    "a mapping of users to weights, such as series.to_dict()", lambda value: isinstance(value, Mapping), "mapping"
+    "a mapping of users to weights, such as series.to_dict()",
+    lambda value: isinstance(value, Mapping),
+    "mapping",
 )
 NAMES_OF = either(
     Constraint(
         "a mapping of standard names to those of the frame, such as {'user_id': 'uid'}",
-        lambda names: isinstance(names, Mapping) and all(isinstance(one, str) for one in (*names, *names.values())),
+        lambda names: (
+            isinstance(names, Mapping)
+            and all(isinstance(one, str) for one in (*names, *names.values()))
+        ),
         "mapping",
     ),
     NONE,
 )
-SOME_TEXT = either(Constraint("a text", lambda value: isinstance(value, str) and value != "", "str"), NONE)
+SOME_TEXT = either(
+    Constraint("a text", lambda value: isinstance(value, str) and value != "", "str"), NONE
+)
 
 
 def option(default: Any, doc: str, constraint: Constraint | None = None) -> Any:
@@ -44,15 +71,16 @@ def option(default: Any, doc: str, constraint: Constraint | None = None) -> Any:
     return field(default=default, metadata={"doc": " ".join(doc.split()), "constraint": constraint})
 
 
-# fmt: off
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Options:
-    """The columns and rules of a project, stated once: every call that has such options takes them as `options=`.
+    """The columns and rules of a project, stated once: every call that has such options takes them
+    as `options=`.
 
-    What a call says itself comes first, then what is stated here, then the convention `like=`, then the defaults. A
-    record cannot be changed. Its attributes are the options as a call would use them: as they are stated, or else as
-    the convention or the default has them; `given` holds those that are stated. Functions of per-user tables and of
-    logs take the columns from it that they have too.
+    What a call says itself comes first, then what is stated here, then the convention `like=`, then
+    the defaults. A record cannot be changed. Its attributes are the options as a call would use
+    them: as they are stated, or else as the convention or the default has them; `given` holds those
+    that are stated. Functions of per-user tables and of logs take the columns from it that they
+    have too.
 
     Parameters
     ----------
@@ -73,88 +101,164 @@ class Options:
 
     user_col: str | Sequence[str] = option("user_id", "Column or columns of the list key.")
     item_col: str = option("item_id", "Column of the item id.")
-    true_cols: Mapping[str, str] | None = option(None, """
+    true_cols: Mapping[str, str] | None = option(
+        None,
+        """
         Names of columns that `true` calls otherwise: the standard name, then that in `true`, as in
-        {"user_id": "customer"}. The standard name is the one that the other options and the results use.""", NAMES_OF)
-    pred_cols: Mapping[str, str] | None = option(None, """
-        The same for `pred`, as in {"user_id": "uid", "score": "yhat"}.""", NAMES_OF)
-    items_sep: str | None = option(None, """
+        {"user_id": "customer"}. The standard name is the one that the other options and the results use.""",
+        NAMES_OF,
+    )
+    pred_cols: Mapping[str, str] | None = option(
+        None,
+        """
+        The same for `pred`, as in {"user_id": "uid", "score": "yhat"}.""",
+        NAMES_OF,
+    )
+    items_sep: str | None = option(
+        None,
+        """
         What separates the items where one text holds all items of a list, best first, as in "7 3 9"; a blank stands for
-        any white space. They become integers if the other frame has integers.""", SOME_TEXT)
-    wide: str | Sequence[str] | None = option(None, """
+        any white space. They become integers if the other frame has integers.""",
+        SOME_TEXT,
+    )
+    wide: str | Sequence[str] | None = option(
+        None,
+        """
         Columns of `pred` that hold the items of a list, best first, as in ["top1", "top2"], or what the names of these
-        columns begin with, as in "top". A null is no item.""")
-    score_col: str | Literal[False] | None = option(None, """
+        columns begin with, as in "top". A null is no item.""",
+    )
+    score_col: str | Literal[False] | None = option(
+        None,
+        """
         Column of `pred` that orders the items of a list, descending. If neither it nor `rank_col` is given, a column
         named `rank` orders them, else one named `score`, else the order of the rows; `spec["order"]` tells which. With
-        False it is the order of the rows, whatever the columns. Giving both is an error.""")
-    rank_col: str | None = option(None, "Column of `pred` that orders the items of a list, ascending.")
-    relevance_col: str | Literal[False] | None = option(None, """
+        False it is the order of the rows, whatever the columns. Giving both is an error.""",
+    )
+    rank_col: str | None = option(
+        None, "Column of `pred` that orders the items of a list, ascending."
+    )
+    relevance_col: str | Literal[False] | None = option(
+        None,
+        """
         Column of `true` with the gain of each row, at least 0. If it is not given, a column named `relevance` is taken,
         else every row has gain 1; `spec["relevance"]` tells which. With False, every row has gain 1, whatever the
         columns. A row of gain 0 is judged and not relevant. A null or negative relevance is an error, unless a metric
         of the call asks what is judged (judged, bpref, infap, user_model, rbp_residual): the row is then in the pool
-        and not judged, and other metrics of the call do not see it.""")
-    min_relevance: float | None = option(None, """
-        Rows of `true` with a smaller relevance count as judged and not relevant.""")
-    value_col: str | None = option(None, """
+        and not judged, and other metrics of the call do not see it.""",
+    )
+    min_relevance: float | None = option(
+        None,
+        """
+        Rows of `true` with a smaller relevance count as judged and not relevant.""",
+    )
+    value_col: str | None = option(
+        None,
+        """
         Column with the value (price) of an item, for the money metrics: as recommended in `pred` and as bought in
-        `true`, or else in `items`.""")
-    weight_col: str | Mapping[Any, float] | None = option(None, """
+        `true`, or else in `items`.""",
+    )
+    weight_col: str | Mapping[Any, float] | None = option(
+        None,
+        """
         Weight of a list in every mean, at least 0. It is a column of the frame `users` if that has it, else a column of
         `true` that is constant within a list. It may also be a mapping of users to weights. `per_user` has the weights
-        as a column.""", either(COLUMN_KINDS[str], OF_USERS, NONE))
-    propensity_col: str | None = option(None, """
+        as a column.""",
+        either(COLUMN_KINDS[str], OF_USERS, NONE),
+    )
+    propensity_col: str | None = option(
+        None,
+        """
         Column of `true`: the probability, above 0 and at most 1, that a relevant item was observed. A relevant item
         then counts 1/propensity in recall, precision, ndcg, mapr and mrr; other metrics that read `true` refuse it.
-        Repeated rows of one item in a list must agree.""")
-    propensity_floor: float = option(0.0, """
+        Repeated rows of one item in a list must agree.""",
+    )
+    propensity_floor: float = option(
+        0.0,
+        """
         Propensities below it count as this number, which limits how much one item can count. If it is above 0,
-        propensities may be 0.""", a_number(0, 1))
-    judged_only: bool = option(False, """
-        Drop recommended items that `true` does not judge, then rank again (condensed lists).""")
-    by: str | Sequence[str] | None = option(None, """
-        Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.""")
-    by_in_true: bool | str | Sequence[str] | None = option(None, """
+        propensities may be 0.""",
+        a_number(0, 1),
+    )
+    judged_only: bool = option(
+        False,
+        """
+        Drop recommended items that `true` does not judge, then rank again (condensed lists).""",
+    )
+    by: str | Sequence[str] | None = option(
+        None,
+        """
+        Columns of `pred` that tell recommenders apart; each value is evaluated on the whole population.""",
+    )
+    by_in_true: bool | str | Sequence[str] | None = option(
+        None,
+        """
         Columns of `by` that `true` has too, such as the fold of a cross-validation. Each value is then evaluated with
         the rows of `true` that have the same value, and over their users. True takes all such columns. By default and
-        with False each value is evaluated with all rows of `true`; by default, a `FoldByWarning` says so.""")
-    users: PopulationRule | Ids = option("true", """
+        with False each value is evaluated with all rows of `true`; by default, a `FoldByWarning` says so.""",
+    )
+    users: PopulationRule | Ids = option(
+        "true",
+        """
         Population: the lists over which a mean is taken. The key columns of the result have the dtype of the frame that
         the population comes from. With "all" it is the dtype in which the keys of both frames fit, as `pandas.concat`
         chooses it. Where a frame is read from several files, it is the dtype in which the keys of all of them fit.
-        """, either(one_of(get_args(PopulationRule)), GIVEN_IDS))
-    ties: Ties = option("item_desc", """
-        Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.""")
-    duplicates: Duplicates = option("drop", """
+        """,
+        either(one_of(get_args(PopulationRule)), GIVEN_IDS),
+    )
+    ties: Ties = option(
+        "item_desc",
+        """
+        Order of equal scores: larger item id first, smaller first, row order, relevant last, or an error.""",
+    )
+    duplicates: Duplicates = option(
+        "drop",
+        """
         What happens where a (list, item) pair stands twice: the row with the best rank (`pred`) or the largest gain
         (`true`) stays; or every row counts, and the second recommendation of an item matches its second row in `true`;
-        or an error is raised.""")
-    null_keys: NullKeys = option("raise", "What happens to rows with a null user, item or `by` value.")
-    nan_score: NanScore = option("raise", """
+        or an error is raised.""",
+    )
+    null_keys: NullKeys = option(
+        "raise", "What happens to rows with a null user, item or `by` value."
+    )
+    nan_score: NanScore = option(
+        "raise",
+        """
         What happens to rows with a null score or rank: they raise an error, they are ranked last, or they are dropped
-        as if they had not been given.""")
-    undefined: Undefined = option("nan", """
+        as if they had not been given.""",
+    )
+    undefined: Undefined = option(
+        "nan",
+        """
         What stands for the value of a metric where a list has none, such as recall of a list without relevant items.
         "zero" never gives the best value: where smaller values are better it is the worst bound, such as 1 of ils, and
         a metric that has no such bound (first_rank, rmse) stays undefined there. "one" counts 1 for every metric, as
-        TorchMetrics does with `empty_target_action="pos"`. `n_undefined` counts these lists in any case.""")
-    like: str | Convention | None = option(None, """
+        TorchMetrics does with `empty_target_action="pos"`. `n_undefined` counts these lists in any case.""",
+    )
+    like: str | Convention | None = option(
+        None,
+        """
         Convention of another library, as `conventions_table()` lists them. It sets the defaults of all of the above and
-        of the parameters of metrics. Options that are given explicitly take precedence.""", LIKE)
-    # fmt: on
-    # What null and negative relevances of `true` are: a mistake, or items of the pool that nobody judged. No caller
-    # sets it; a call keeps them if one of its metrics asks what is judged.
+        of the parameters of metrics. Options that are given explicitly take precedence.""",
+        LIKE,
+    )
+
+    # What null and negative relevances of `true` are: a mistake, or items of the pool that nobody
+    # judged. No caller sets it; a call keeps them if one of its metrics asks what is judged.
     not_judged: ClassVar[Literal["raise", "keep"]] = "raise"
 
     def __init__(self, **given: Unpack[OptionArguments]) -> None:
-        """Check the options that are given; the rest are those of the convention `like=`, or else the defaults."""
+        """Check the options that are given; the rest are those of the convention `like=`, or else
+        the defaults."""
         check_names(given, NAMES, "Options")
         convention = find_convention(given.get("like"))
         defaults = {} if convention is None else convention.options
         check_names(list(defaults), NAMES, "the convention")
         stated = {name: _plain_value(name, value) for name, value in given.items()}
-        values = {name: one.default for name, one in OPTIONS.items()} | {**defaults, **stated, "like": convention}
+        values = {name: one.default for name, one in OPTIONS.items()} | {
+            **defaults,
+            **stated,
+            "like": convention,
+        }
         for name, value in values.items():
             OPTIONS[name].constraint.check(name, value)
             object.__setattr__(self, name, value)
@@ -174,7 +278,9 @@ class Options:
         if not isinstance(other, Options):
             return NotImplemented
         ours, theirs = self.given, other.given
-        return ours.keys() == theirs.keys() and all(_equal(value, theirs[name]) for name, value in ours.items())
+        return ours.keys() == theirs.keys() and all(
+            _equal(value, theirs[name]) for name, value in ours.items()
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -197,16 +303,28 @@ class Options:
     def _check_together(self) -> None:
         """Raise if options exclude each other, or if one lacks another that it needs."""
         rules = (
-            ("rank_col", self.score_col and self.rank_col is not None,
-             f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; the order of `pred` has "
-             "one source"),
-            ("weight_col", isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1,
-             f"weight_col is a mapping, which has one key, but ⟦user_col={self.user_col!r}⟧; give the weights as a "
-             "column of true, or of ⟦+users=⟧"),
-            ("propensity_floor", self.propensity_floor > 0 and self.propensity_col is None,
-             f"⟦propensity_floor={self.propensity_floor!r}⟧ needs ⟦+propensity_col=⟧, the column of true that it "
-             "limits"),
-        )  # fmt: skip
+            (
+                "rank_col",
+                self.score_col and self.rank_col is not None,
+                f"⟦score_col={self.score_col!r}⟧ and ⟦rank_col={self.rank_col!r}⟧ are both given; "
+                "the order of `pred` has "
+                "one source",
+            ),
+            (
+                "weight_col",
+                isinstance(self.weight_col, Mapping) and len(as_columns(self.user_col)) > 1,
+                f"weight_col is a mapping, which has one key, but ⟦user_col={self.user_col!r}⟧; "
+                "give the weights as a "
+                "column of true, or of ⟦+users=⟧",
+            ),
+            (
+                "propensity_floor",
+                self.propensity_floor > 0 and self.propensity_col is None,
+                f"⟦propensity_floor={self.propensity_floor!r}⟧ needs ⟦+propensity_col=⟧, the "
+                "column of true that it "
+                "limits",
+            ),
+        )
         for name, broken, words in rules:
             if broken:
                 raise OptionError(words, argument=name, value=getattr(self, name))
@@ -232,13 +350,16 @@ class Options:
         return made
 
     def spec(self) -> dict[str, Any]:
-        """Return the options in types that JSON has; a population given by ids is described and not copied."""
+        """Return the options in types that JSON has; a population given by ids is described and not
+        copied."""
         values = {name: getattr(self, name) for name in NAMES if name not in AT_THE_DOOR}
         values["users"] = self.population.words
         if isinstance(self.weight_col, Mapping):
             values["weight_col"] = f"{len(self.weight_col)} given weights"
         for name, value in values.items():
-            if name in ("user_col", "by", "by_in_true") and not isinstance(value, str | bool | None):
+            if name in ("user_col", "by", "by_in_true") and not isinstance(
+                value, str | bool | None
+            ):
                 values[name] = [str(one) for one in as_columns(value)]
             elif name.endswith("_col") and value is not None and value is not False:
                 values[name] = str(value)
@@ -261,13 +382,18 @@ class Option:
 
     @property
     def flag_alone(self) -> bool:
-        """Whether it takes a column, or else True or False: a flag without a column then stands for True."""
-        return self.hint is not bool and any(one is bool or False in get_args(one) for one in get_args(self.hint))
+        """Whether it takes a column, or else True or False: a flag without a column then stands for
+        True."""
+        return self.hint is not bool and any(
+            one is bool or False in get_args(one) for one in get_args(self.hint)
+        )
 
     @property
     def described(self) -> str:
         """The option as a docstring describes it."""
-        default = "optional" if self.default is None else f"default {self.default!r}".replace("'", '"')
+        default = (
+            "optional" if self.default is None else f"default {self.default!r}".replace("'", '"')
+        )
         text = textwrap.fill(self.doc, 116, break_on_hyphens=False, break_long_words=False)
         return f"{self.name} : {self.constraint.typed}, {default}\n{textwrap.indent(text, '    ')}"
 
@@ -276,14 +402,23 @@ def _option_records() -> dict[str, Option]:
     """Return the record of every option."""
     hints, found = typing.get_type_hints(Options), {}
     for one in fields(Options):
-        constraint = one.metadata["constraint"] or constraint_of(hints[one.name], PLAIN_KINDS | COLUMN_KINDS)
-        found[one.name] = Option(one.name, hints[one.name], one.default, one.metadata["doc"], constraint)
+        constraint = one.metadata["constraint"] or constraint_of(
+            hints[one.name], PLAIN_KINDS | COLUMN_KINDS
+        )
+        found[one.name] = Option(
+            one.name, hints[one.name], one.default, one.metadata["doc"], constraint
+        )
     return found
 
 
 OPTIONS = _option_records()
 NAMES = tuple(OPTIONS)
-AT_THE_DOOR = ("true_cols", "pred_cols", "items_sep", "wide")  # the form of frames, which the record of a call lacks
+AT_THE_DOOR = (
+    "true_cols",
+    "pred_cols",
+    "items_sep",
+    "wide",
+)  # the form of frames, which the record of a call lacks
 DESCRIPTION = "\n".join(one.described for one in OPTIONS.values())
 Options.__doc__ = (inspect.getdoc(Options) or "").replace("{options}", DESCRIPTION)
 DESCRIPTION += """
@@ -301,9 +436,15 @@ def _plain_value(name: str, value: Any) -> Any:
     """Return scalars of numpy as those of Python, and several columns as a list."""
     if isinstance(value, np.generic):
         return value.item()
-    several = name in ("user_col", "by", "by_in_true") and isinstance(value, np.ndarray | pd.Series | pd.Index)
+    several = name in ("user_col", "by", "by_in_true") and isinstance(
+        value, np.ndarray | pd.Series | pd.Index
+    )
     rows = lazy_rows(value) if name == "users" else None
-    value = value if rows is None else rows.table(rows.schema.names, name).to_pandas(types_mapper=pd.ArrowDtype)
+    value = (
+        value
+        if rows is None
+        else rows.table(rows.schema.names, name).to_pandas(types_mapper=pd.ArrowDtype)
+    )
     return value.tolist() if several else value
 
 
@@ -311,7 +452,11 @@ def as_columns(columns: str | Sequence[str] | None) -> list[str]:
     """Return an option that names one or more columns as a list of names."""
     if columns is None:
         return []
-    return [columns] if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index) else list(columns)
+    return (
+        [columns]
+        if isinstance(columns, str) or not isinstance(columns, Sequence | pd.Index)
+        else list(columns)
+    )
 
 
 def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
@@ -322,17 +467,26 @@ def check_names(given: Iterable[str], known: Sequence[str], what: str) -> None:
 
 
 def check_shared(given: Collection[str], function: Callable[..., Any]) -> None:
-    """Raise OptionError for the first name that is no shared option. The message lists all that the function takes."""
+    """Raise OptionError for the first name that is no shared option. The message lists all that the
+    function takes."""
     if not set(given) <= set(NAMES):
         parameters = inspect.signature(function).parameters.values()
-        check_names(given, [one.name for one in parameters if one.default is not one.empty], function.__name__)
+        check_names(
+            given,
+            [one.name for one in parameters if one.default is not one.empty],
+            function.__name__,
+        )
 
 
 def parameters() -> list[inspect.Parameter]:
-    """Return the options as keyword-only parameters, for signatures; the last ones are those of a project."""
+    """Return the options as keyword-only parameters, for signatures; the last ones are those of a
+    project."""
     by_name = inspect.Parameter.KEYWORD_ONLY
     return [
-        *(inspect.Parameter(one.name, by_name, default=one.default, annotation=one.type) for one in fields(Options)),
+        *(
+            inspect.Parameter(one.name, by_name, default=one.default, annotation=one.type)
+            for one in fields(Options)
+        ),
         inspect.Parameter("options", by_name, default=None, annotation="Options | None"),
     ]
 
@@ -349,23 +503,35 @@ def _equal(one: Any, two: Any) -> bool:
 
 def _stated(value: Any) -> str:
     """Return the value of an option for a line of text."""
-    large = isinstance(value, pd.DataFrame | pd.Series | pd.Index | np.ndarray) or len(repr(value)) > 200
-    return f"<{type(value).__name__} of {len(value):,}>" if large and isinstance(value, Sized) else repr(value)
+    large = (
+        isinstance(value, pd.DataFrame | pd.Series | pd.Index | np.ndarray)
+        or len(repr(value)) > 200
+    )
+    return (
+        f"<{type(value).__name__} of {len(value):,}>"
+        if large and isinstance(value, Sized)
+        else repr(value)
+    )
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def says_as(source: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Put what the docstring of `source` says of parameters or sections where another has a line `{their, names}`."""
+    """Put what the docstring of `source` says of parameters or sections where another has a line
+    `{their, names}`."""
     said = inspect.getdoc(source) or ""
 
     def text(name: str) -> str:
-        return str(re.findall(rf"^{name}\b[\w, ]*(?: :.*(?:\n    .*)*|\n-+(?:\n.+)*)", said, re.M)[0])
+        return str(
+            re.findall(rf"^{name}\b[\w, ]*(?: :.*(?:\n    .*)*|\n-+(?:\n.+)*)", said, re.M)[0]
+        )
 
     def with_texts(function: Function) -> Function:
         own = inspect.getdoc(function) or ""
-        function.__doc__ = re.sub(r"^{(.+)}$", lambda line: "\n".join(map(text, line[1].split(", "))), own, flags=re.M)
+        function.__doc__ = re.sub(
+            r"^{(.+)}$", lambda line: "\n".join(map(text, line[1].split(", "))), own, flags=re.M
+        )
         return function
 
     return with_texts

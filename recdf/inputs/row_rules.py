@@ -1,8 +1,10 @@
-"""The rules for rows of `true` and `pred`: one table, for frames in memory and for files that are read in batches.
+"""The rules for rows of `true` and `pred`: one table, for frames in memory and for files that are
+read in batches.
 
-Contract: a reader says which rows of a batch break a rule, and in which column. `judged` returns its `Findings`, and
-which rows to drop. The findings of batches, or of several places that read a frame, can be added. `Findings.settle` of
-their sum raises the error of the first broken rule, or counts the dropped rows.
+Contract: a reader says which rows of a batch break a rule, and in which column. `judged` returns
+its `Findings`, and which rows to drop. The findings of batches, or of several places that read a
+frame, can be added. `Findings.settle` of their sum raises the error of the first broken rule, or
+counts the dropped rows.
 """
 
 from __future__ import annotations
@@ -44,10 +46,11 @@ class Count:
 
 @dataclass(frozen=True)
 class RowRule:
-    """One rule: what breaks it, the error if such rows are refused, and the option that says whether they are.
+    """One rule: what breaks it, the error if such rows are refused, and the option that says
+    whether they are.
 
-    `error` takes the role of the frame, the counts by column and the number of rows. The dropped rows are counted in
-    `spec["counts"]` under the role of the frame followed by `counted_as`.
+    `error` takes the role of the frame, the counts by column and the number of rows. The dropped
+    rows are counted in `spec["counts"]` under the role of the frame followed by `counted_as`.
     """
 
     breaks: str
@@ -57,12 +60,15 @@ class RowRule:
 
     def answer(self, options: Options) -> Answer:
         """Return what happens to such rows; they are refused where no option is about them."""
-        said: Answer | Literal["last"] = "raise" if self.option is None else getattr(options, self.option)
+        said: Answer | Literal["last"] = (
+            "raise" if self.option is None else getattr(options, self.option)
+        )
         return "keep" if said == "last" else said
 
 
 def _number_rule(what: str, words: str) -> Callable[[str, Mapping[str, Count], int], DataError]:
-    """Return the error for one column of numbers; `words` say what is wrong there and what was expected."""
+    """Return the error for one column of numbers; `words` say what is wrong there and what was
+    expected."""
 
     def error(role: str, found: Mapping[str, Count], n_rows: int) -> DataError:
         ((where, count),) = found.items()
@@ -76,7 +82,9 @@ def _number_rule(what: str, words: str) -> Callable[[str, Mapping[str, Count], i
 def _hint(what: str, count: Count, n_rows: int) -> str:
     """Return what may mend propensities, as the end of a message."""
     if what == "null":
-        return "; a join leaves null where an item has none: drop these rows or fill in a propensity"
+        return (
+            "; a join leaves null where an item has none: drop these rows or fill in a propensity"
+        )
     if what == "zero or negative" and count.n == n_rows:
         return "; all of them look like logarithms: take np.exp"
     zeros = what == "zero or negative" and 0.0 in count.some
@@ -91,9 +99,13 @@ def _null_ids(role: str, found: Mapping[str, Count], n_rows: int) -> NullKeyErro
 
 
 RELEVANCES = "{n} relevances ({some}); expected finite numbers, 0 for not relevant"
-NOT_JUDGED = RELEVANCES + "; drop rows that nobody judged, or ask for judged@k too, which leaves them in the pool"
+NOT_JUDGED = (
+    RELEVANCES
+    + "; drop rows that nobody judged, or ask for judged@k too, which leaves them in the pool"
+)
 PROPENSITIES = (
-    "{n} propensities of {n_rows} ({some}); expected the probability that a relevant item was observed, above 0 and "
+    "{n} propensities of {n_rows} ({some}); expected the probability that a relevant item was "
+    "observed, above 0 and "
     "at most 1{hint}"
 )
 WEIGHTS_BROKEN = "{n} weights of {n_rows} ({some}); expected finite numbers, at least 0"
@@ -111,7 +123,8 @@ OF_PROPENSITY = (
     RowRule("propensity above 1", _number_rule("larger than 1", PROPENSITIES)),
 )
 OF_WEIGHT = tuple(
-    RowRule(f"{what} weight", _number_rule(what, WEIGHTS_BROKEN)) for what in ("null", "negative or infinite")
+    RowRule(f"{what} weight", _number_rule(what, WEIGHTS_BROKEN))
+    for what in ("null", "negative or infinite")
 )
 OF_ORDER = {
     by: RowRule(f"null {by}", _number_rule(f"null {by}", NULL_ORDER), "null_scores", "nan_score")
@@ -125,20 +138,35 @@ Test = Callable[[np.ndarray], np.ndarray]
 
 def broken_relevance(gain: np.ndarray, where: str) -> list[Broken]:
     """Return the rules that some relevances break."""
-    return _broken(gain, where, OF_RELEVANCE, np.isnan, np.isinf, lambda values: (values < 0) & ~np.isinf(values))
+    return _broken(
+        gain,
+        where,
+        OF_RELEVANCE,
+        np.isnan,
+        np.isinf,
+        lambda values: (values < 0) & ~np.isinf(values),
+    )
 
 
 def broken_propensity(propensity: np.ndarray, where: str, floor: float) -> list[Broken]:
-    """Return the rules that some propensities break. A floor above 0 makes 0 usable, since it counts as the floor."""
+    """Return the rules that some propensities break. A floor above 0 makes 0 usable, since it
+    counts as the floor."""
     not_above = np.less if floor > 0 else np.less_equal
     return _broken(
-        propensity, where, OF_PROPENSITY, np.isnan, lambda values: not_above(values, 0), lambda values: values > 1
+        propensity,
+        where,
+        OF_PROPENSITY,
+        np.isnan,
+        lambda values: not_above(values, 0),
+        lambda values: values > 1,
     )
 
 
 def broken_weights(weights: np.ndarray, where: str) -> list[Broken]:
     """Return the rules that some weights of lists break."""
-    return _broken(weights, where, OF_WEIGHT, np.isnan, lambda values: (values < 0) | np.isinf(values))
+    return _broken(
+        weights, where, OF_WEIGHT, np.isnan, lambda values: (values < 0) | np.isinf(values)
+    )
 
 
 def _broken(values: np.ndarray, where: str, rules: Sequence[RowRule], *tests: Test) -> list[Broken]:
@@ -155,7 +183,8 @@ def broken_order(null: np.ndarray | None, where: str, by: str) -> list[Broken]:
 
 
 def broken_ids(null: Mapping[str, np.ndarray | None]) -> list[Broken]:
-    """Return the rule that null ids break, once per column of `null`, so that the order of batches does not matter."""
+    """Return the rule that null ids break, once per column of `null`, so that the order of batches
+    does not matter."""
     found = [rows for rows in null.values() if rows is not None]
     if not found:
         return []
@@ -164,15 +193,16 @@ def broken_ids(null: Mapping[str, np.ndarray | None]) -> list[Broken]:
 
 
 class RowsRefused(Exception):
-    """Rows of a part break a rule. It never reaches a user: the error is raised for the sum of all parts."""
+    """Rows of a part break a rule. It never reaches a user: the error is raised for the sum of all
+    parts."""
 
 
 @dataclass(frozen=True)
 class BrokenRows:
     """What was found in some rows of one frame; findings of other rows of the frame can be added.
 
-    n_rows : number of rows that were read · broken : by rule and column, how often the rule was broken · dropped :
-    number of rows that each rule dropped.
+    n_rows : number of rows that were read · broken : by rule and column, how often the rule was
+    broken · dropped : number of rows that each rule dropped.
     """
 
     n_rows: int
@@ -195,7 +225,8 @@ class BrokenRows:
         return any(rule.answer(options) == "raise" for rule in self.broken)
 
     def settle(self, role: str, options: Options) -> dict[str, int]:
-        """Raise the error of the first rule that was broken and is not to be dropped; else return `counts`."""
+        """Raise the error of the first rule that was broken and is not to be dropped; else return
+        `counts`."""
         for rule in ROW_RULES:
             if rule in self.broken and rule.answer(options) == "raise":
                 raise rule.error(role, self.broken[rule], self.n_rows)
@@ -230,10 +261,16 @@ def rows_refused_or_dropped(
     """Return what is wrong with some rows, and which of them to drop; None if there is none."""
     counts: dict[RowRule, dict[str, Count]] = {}
     found, dropped, gone = list(broken), {}, None
-    for rule in reversed(ROW_RULES):  # a row with a null id counts only for that, whatever its score
+    for rule in reversed(
+        ROW_RULES
+    ):  # a row with a null id counts only for that, whatever its score
         here = [one for one in found if one.rule is rule]
         for one in here:
-            some = [] if one.some is None else list(dict.fromkeys(one.some[:1000].tolist()))[:N_EXAMPLES]
+            some = (
+                []
+                if one.some is None
+                else list(dict.fromkeys(one.some[:1000].tolist()))[:N_EXAMPLES]
+            )
             counts.setdefault(rule, {})[one.where] = Count(int(np.count_nonzero(one.rows)), some)
         if here and rule.answer(options) == "drop":
             rows = np.logical_or.reduce([one.rows for one in here])

@@ -1,6 +1,7 @@
 """How large the pieces are in which rows are read, coded, sorted, dealt, ranked, measured and sent.
 
-Contract: no size changes a result. Tests that cut small frames as large ones are cut give small sizes.
+Contract: no size changes a result. Tests that cut small frames as large ones are cut give small
+sizes.
 """
 
 from __future__ import annotations
@@ -13,47 +14,53 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of pieces. Pairs are the least and the most. Pieces of arrays stay in the cache of a processor.
+    """Sizes of pieces. Pairs are the least and the most. Pieces of arrays stay in the cache of a
+    processor.
 
-    Ids: direct_span : integer ids that span at most so many numbers, or four times the rows, are their own codes ·
-    coded_rows : a column of strings is coded in pieces of at least so many rows at the same time · kept_chunks : the
-    codes of strings keep so many chunks of the column, or the chunks are joined · digit_rows, digit_piece_rows :
-    strings of digits are read so many at a time, and taken by a thread · first_rows : a column that is not of digits
-    mostly shows it in so many rows · key_rows : rows of list keys that are compared with their neighbours at a time.
+    Ids: direct_span : integer ids that span at most so many numbers, or four times the rows, are
+    their own codes · coded_rows : a column of strings is coded in pieces of at least so many rows
+    at the same time · kept_chunks : the codes of strings keep so many chunks of the column, or the
+    chunks are joined · digit_rows, digit_piece_rows : strings of digits are read so many at a time,
+    and taken by a thread · first_rows : a column that is not of digits mostly shows it in so many
+    rows · key_rows : rows of list keys that are compared with their neighbours at a time.
 
-    Sorting: sorted_rows : rows at a time · matrix_cells : cells of a matrix whose rows are sorted · row_cells : cells
-    of a row that short lists share; numpy sorts about so many without branches · narrow_bits : keys of pairs with so
-    many bits take four bytes · tie_bits : bits of level, item and place in one integer; beyond them ties are ordered
-    by a slower sort.
+    Sorting: sorted_rows : rows at a time · matrix_cells : cells of a matrix whose rows are sorted ·
+    row_cells : cells of a row that short lists share; numpy sorts about so many without branches ·
+    narrow_bits : keys of pairs with so many bits take four bytes · tie_bits : bits of level, item
+    and place in one integer; beyond them ties are ordered by a slower sort.
 
-    Blocks of lists: list_block_rows : rows of a block, or fewer where there are many threads · dealt_rows : rows that
-    are dealt at a time · group_rows : rows whose values are dealt at a time · marked_cells : marks of items of a few
-    lists · rows_of_marks : rows that these lists must have, or their rows are paired instead.
+    Blocks of lists: list_block_rows : rows of a block, or fewer where there are many threads ·
+    dealt_rows : rows that are dealt at a time · group_rows : rows whose values are dealt at a time
+    · marked_cells : marks of items of a few lists · rows_of_marks : rows that these lists must
+    have, or their rows are paired instead.
 
-    Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each · moment_cells : values of
-    short columns whose moments are computed together · most_indicators : values become indicators only if there are at
-    most so many · category_cells : entries of a matrix of lists and categories · paired_items : pairs of a recommended
-    item and one of the past · feature_bytes : gathered features of a block of lists · product : multiplications that
+    Metrics: summed_terms : terms that are summed at a time; more leave fewer bits for each ·
+    moment_cells : values of short columns whose moments are computed together · most_indicators :
+    values become indicators only if there are at most so many · category_cells : entries of a
+    matrix of lists and categories · paired_items : pairs of a recommended item and one of the past
+    · feature_bytes : gathered features of a block of lists · product : multiplications that
     OpenBLAS makes in one thread, since threads of small products wait for each other.
 
     Experiments: many_users : variants of so many users are compared by one pass over all columns.
 
-    Logs: log_rows : rows of a log with propensities at a time · most_log_rows : a pass over all clusters costs as much
-    as so many rows, so pieces are longer where there are many clusters.
+    Logs: log_rows : rows of a log with propensities at a time · most_log_rows : a pass over all
+    clusters costs as much as so many rows, so pieces are longer where there are many clusters.
 
-    Files and engines:
-    read_rows : rows of one record batch of a file · together_rows : row groups of fewer rows are read together by one
-    thread · batch_rows : rows that are dealt together · part_rows : rows of `pred` in a bucket, or fewer, so that one
-    thread ranks it as one block in the processor's cache · most_buckets, at_once : number of buckets, and how many are
-    measured at the same time if there are as many threads; more of them would be too small · chunk_rows : rows of a
-    chunk of results · block_rows : rows of results that are merged at once · summed_buckets : the workers of an engine
-    add up the results of more buckets than this, in one more step of the job · inline_bytes : a call of more bytes is
-    sent once to each executor of Spark, instead of with every task.
+    Files and engines: read_rows : rows of one record batch of a file · together_rows : row groups
+    of fewer rows are read together by one thread · batch_rows : rows that are dealt together ·
+    part_rows : rows of `pred` in a bucket, or fewer, so that one thread ranks it as one block in
+    the processor's cache · most_buckets, at_once : number of buckets, and how many are measured at
+    the same time if there are as many threads; more of them would be too small · chunk_rows : rows
+    of a chunk of results · block_rows : rows of results that are merged at once · summed_buckets :
+    the workers of an engine add up the results of more buckets than this, in one more step of the
+    job · inline_bytes : a call of more bytes is sent once to each executor of Spark, instead of
+    with every task.
 
-    The rest are shares of the memory limit. whole_copies : files are read whole if the limit is at least so many times
-    their size in memory · kept_share : rows that stay in memory · part_share : the evaluation of the buckets that are
-    measured at the same time, each of which needs `working_copies` times its size · batch_share : the batches that are
-    read and dealt at the same time, before any bucket is measured. What is left is for the libraries and the results.
+    The rest are shares of the memory limit. whole_copies : files are read whole if the limit is at
+    least so many times their size in memory · kept_share : rows that stay in memory · part_share :
+    the evaluation of the buckets that are measured at the same time, each of which needs
+    `working_copies` times its size · batch_share : the batches that are read and dealt at the same
+    time, before any bucket is measured. What is left is for the libraries and the results.
     """
 
     direct_span: int = 2**20
@@ -116,7 +123,8 @@ def use_sizes(given: Sizes) -> None:
 
 @contextmanager
 def sized(given: Sizes) -> Iterator[None]:
-    """Let calls inside a `with` block use these sizes, such as small ones that cut small files as large ones are."""
+    """Let calls inside a `with` block use these sizes, such as small ones that cut small files as
+    large ones are."""
     token = _SIZES.set(given)
     try:
         yield

@@ -1,10 +1,12 @@
-"""Sorting of rows: by several keys, by small codes, and within lists; runs of equal rows, and lists side by side.
+"""Sorting of rows: by several keys, by small codes, and within lists; runs of equal rows, and lists
+side by side.
 
-Contract: every order is stable: rows that are equal in all keys keep their order. Keys are packed into integers
-together with the place of the row, since numpy sorts plain integers several times faster than it sorts positions.
-`stable_order` sorts a table by several integer keys, `order_of_codes` by one small code, and `rank_within` sorts each
-list of a table, where list i has the rows `start[i]:start[i + 1]`. Time is linear in the number of rows, times the
-logarithm of the length of what is sorted.
+Contract: every order is stable: rows that are equal in all keys keep their order. Keys are packed
+into integers together with the place of the row, since numpy sorts plain integers several times
+faster than it sorts positions. `stable_order` sorts a table by several integer keys,
+`order_of_codes` by one small code, and `rank_within` sorts each list of a table, where list i has
+the rows `start[i]:start[i + 1]`. Time is linear in the number of rows, times the logarithm of the
+length of what is sorted.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
 
     The keys are arrays of integers of any width, or of floats without NaN.
 
-    Keys are sorted from the last to the first. As many of them as fit are packed into one integer together with the
-    place of the row, so that a plain sort, which need not be stable, gives a stable order:
+    Keys are sorted from the last to the first. As many of them as fit are packed into one integer
+    together with the place of the row, so that a plain sort, which need not be stable, gives a
+    stable order:
 
         | key 1 | key 2 | place of the row |
     """
@@ -58,7 +61,8 @@ def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _pack(packed: np.ndarray, key: np.ndarray, shift: int, order: np.ndarray | None) -> None:
-    """Add a key, in the given order of its rows, to the packed numbers; going by blocks saves memory."""
+    """Add a key, in the given order of its rows, to the packed numbers; going by blocks saves
+    memory."""
     least = int(key.min())
     for start in range(0, len(packed), sizes().sorted_rows):
         block = slice(start, start + sizes().sorted_rows)
@@ -95,13 +99,15 @@ def run_heads(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def distinct(numbers: np.ndarray) -> np.ndarray:
-    """Return the distinct numbers in ascending order. `np.unique` of numpy 2.4 takes 20 s for 5 million integers."""
+    """Return the distinct numbers in ascending order. `np.unique` of numpy 2.4 takes 20 s for 5
+    million integers."""
     ascending = np.sort(numbers, axis=None)
     return ascending.take(run_heads([ascending]))
 
 
 def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
-    """Number the distinct rows of several keys from 0 in sorted order; return codes (int32) and how many there are.
+    """Number the distinct rows of several keys from 0 in sorted order; return codes (int32) and how
+    many there are.
 
     Only the first row of a run of equal keys is sorted.
     """
@@ -124,7 +130,8 @@ def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
 
 
 def at(values: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
-    """Return values[rows]: a view for a slice, and otherwise by `take`, which is faster than indexing."""
+    """Return values[rows]: a view for a slice, and otherwise by `take`, which is faster than
+    indexing."""
     return values[rows] if isinstance(rows, slice) else values.take(rows)
 
 
@@ -150,20 +157,26 @@ def order_of_codes(codes: np.ndarray, n: int) -> np.ndarray:
         order: np.ndarray = pc.sort_indices(pa.array(codes)).to_numpy()
         return order.view(np.int64)  # old numpy takes no uint64 as index
     if n <= 2**16:
-        return np.argsort(codes.astype(np.uint16, copy=False), kind="stable")  # numpy uses radix sort for 16 bits
+        return np.argsort(
+            codes.astype(np.uint16, copy=False), kind="stable"
+        )  # numpy uses radix sort for 16 bits
     order = order_of_codes(codes & (2**COUNTED_BITS - 1), 2**COUNTED_BITS)
     high = (codes >> COUNTED_BITS).take(order)
     return order.take(order_of_codes(high, ((n - 1) >> COUNTED_BITS) + 1))
 
 
-def rank_within(key: np.ndarray, start: np.ndarray, descending: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the places that order each list by `key` (int64, uint64 or float64), and `key` in that order.
+def rank_within(
+    key: np.ndarray, start: np.ndarray, descending: bool = False
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the places that order each list by `key` (int64, uint64 or float64), and `key` in that
+    order.
 
-    NaN comes last and equal numbers keep their order. The result is None if the lists are in order already.
+    NaN comes last and equal numbers keep their order. The result is None if the lists are in order
+    already.
 
-    Each number is packed into an integer whose lowest bits are its place in the list. Sorting these integers is stable,
-    and faster than sorting positions. Packing can cut off low bits of a number; lists that this puts in a wrong order
-    are sorted again.
+    Each number is packed into an integer whose lowest bits are its place in the list. Sorting these
+    integers is stable, and faster than sorting positions. Packing can cut off low bits of a number;
+    lists that this puts in a wrong order are sorted again.
     """
     if len(key) < 2:
         return None
@@ -194,7 +207,8 @@ def rank_within(key: np.ndarray, start: np.ndarray, descending: bool = False) ->
 
 
 def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray | None:
-    """Tell for each row but the last whether it must come after the next row of its list; None if no row must."""
+    """Tell for each row but the last whether it must come after the next row of its list; None if
+    no row must."""
     falls = beyond(key[:-1], key[1:])
     if key.dtype.kind == "f":
         falls |= np.isnan(key[:-1]) & ~np.isnan(key[1:])
@@ -203,7 +217,8 @@ def _falls(key: np.ndarray, heads: np.ndarray, beyond: np.ufunc) -> np.ndarray |
 
 
 def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarray:
-    """Return int64 numbers that sort as `key` does; their lowest bits, those set in `place_bits`, are free.
+    """Return int64 numbers that sort as `key` does; their lowest bits, those set in `place_bits`,
+    are free.
 
     | number: all of it if it is a small integer, else its high bits | place in the list |
       high bits                                                          low bits
@@ -216,7 +231,9 @@ def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarr
     else:
         low, high = int(key.min()), int(key.max())
         if (high - low + 1) * (place_bits + 1) <= 2**63:
-            above_low: np.ndarray = key.dtype.type(high) - key if descending else key - key.dtype.type(low)
+            above_low: np.ndarray = (
+                key.dtype.type(high) - key if descending else key - key.dtype.type(low)
+            )
             narrow = above_low.view(np.int64)
             narrow *= place_bits + 1
             return narrow
@@ -230,14 +247,16 @@ def _as_integers(key: np.ndarray, place_bits: int, descending: bool) -> np.ndarr
 
 
 def sort_within(key: np.ndarray, start: np.ndarray) -> None:
-    """Sort int64 numbers within each list, in place. The number 2**63 - 1 may occur only as a list's largest."""
+    """Sort int64 numbers within each list, in place. The number 2**63 - 1 may occur only as a
+    list's largest."""
     length = np.diff(start)
     for lists in alike(length):
         first, width = lists[0], int(length[lists].max())
         if width < 2:
             continue
         if (length[lists] == width).all() and lists[-1] - first + 1 == len(lists):
-            # Consecutive lists of one length already form a matrix, so they are sorted without a copy.
+            # Consecutive lists of one length already form a matrix, so they are sorted without a
+            # copy.
             key[start[first] : start[first] + len(lists) * width].reshape(-1, width).sort(axis=1)
             continue
         matrix = windows(key, start[lists], width)
@@ -248,10 +267,14 @@ def sort_within(key: np.ndarray, start: np.ndarray) -> None:
 
 
 def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
-    """Copy values[start[i]:start[i] + width] into row i; cells past the end of `values` hold arbitrary numbers."""
+    """Copy values[start[i]:start[i] + width] into row i; cells past the end of `values` hold
+    arbitrary numbers."""
     last = len(values) - width
-    # A view in which the `width` values from each position on are one item, so that they are copied as a whole.
-    window: np.ndarray = np.ndarray(last + 1, f"V{values.itemsize * width}", values, strides=values.strides)
+    # A view in which the `width` values from each position on are one item, so that they are copied
+    # as a whole.
+    window: np.ndarray = np.ndarray(
+        last + 1, f"V{values.itemsize * width}", values, strides=values.strides
+    )
     rows: np.ndarray = window[np.minimum(start, last)].view(values.dtype).reshape(-1, width)
     over = np.flatnonzero(start > last)
     if len(over):
@@ -260,10 +283,11 @@ def windows(values: np.ndarray, start: np.ndarray, width: int) -> np.ndarray:
 
 
 def alike(*length: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield list numbers in groups of similar length: none is over twice as long as another, or all have at most 1 row.
+    """Yield list numbers in groups of similar length: none is over twice as long as another, or all
+    have at most 1 row.
 
-    Lists have one length per argument, and a group is similar in each of them. Its lists, side by side as the rows of a
-    matrix, take about `matrix_cells` cells.
+    Lists have one length per argument, and a group is similar in each of them. Its lists, side by
+    side as the rows of a matrix, take about `matrix_cells` cells.
     """
     exponents = [_exponents(int(one.max(initial=0))).take(one) for one in length]
     packed_sizes = exponents[0]

@@ -1,7 +1,7 @@
 """Sums that do not depend on the order of their terms.
 
-Contract: a sum of floats is exact before it is rounded, so that the same numbers in another order, or cut into other
-blocks, have the same sum to the last bit.
+Contract: a sum of floats is exact before it is rounded, so that the same numbers in another order,
+or cut into other blocks, have the same sum to the last bit.
 """
 
 from __future__ import annotations
@@ -17,21 +17,34 @@ from .sizes import sizes
 SCALED_ABOVE = 2.0**900
 
 
-def exact_sums(values: np.ndarray, group: np.ndarray | None = None, n_groups: int = 1) -> np.ndarray:
-    """Sum the values of each group; `group` has the number of each value's group, from 0 to n_groups - 1.
+def exact_sums(
+    values: np.ndarray, group: np.ndarray | None = None, n_groups: int = 1
+) -> np.ndarray:
+    """Sum the values of each group; `group` has the number of each value's group, from 0 to
+    n_groups - 1.
 
-    Without groups, `values` may be a matrix, and each of its rows is summed. Many short sums are then fast.
+    Without groups, `values` may be a matrix, and each of its rows is summed. Many short sums are
+    then fast.
 
-    Adding and taking away a large number rounds a value to a multiple of a power of two. Sums of such multiples are
-    exact in any order while they need at most 53 bits. What was rounded off is summed in the same way, until nothing
-    is left. The sums are added in twice the precision. Infinite values and NaN are summed as they are.
+    Adding and taking away a large number rounds a value to a multiple of a power of two. Sums of
+    such multiples are exact in any order while they need at most 53 bits. What was rounded off is
+    summed in the same way, until nothing is left. The sums are added in twice the precision.
+    Infinite values and NaN are summed as they are.
     """
     group = None if n_groups == 1 else group
-    if group is not None and n_groups * sizes().summed_terms < 8 * len(values) and (group[1:] >= group[:-1]).all():
+    if (
+        group is not None
+        and n_groups * sizes().summed_terms < 8 * len(values)
+        and (group[1:] >= group[:-1]).all()
+    ):
         edges = pairwise(np.searchsorted(group, np.arange(n_groups + 1)).tolist())
         return np.concatenate([exact_sums(values[a:z]) for a, z in edges])
     n_sums = n_groups if values.ndim == 1 else len(values)
-    total, low, at_a_time = np.zeros(n_sums), np.zeros(n_sums), max(sizes().summed_terms, 4 * n_groups)
+    total, low, at_a_time = (
+        np.zeros(n_sums),
+        np.zeros(n_sums),
+        max(sizes().summed_terms, 4 * n_groups),
+    )
     with np.errstate(invalid="ignore", over="ignore"):
         for first in range(0, values.shape[-1], at_a_time):
             rest = np.asarray(values[..., first : first + at_a_time], np.float64)

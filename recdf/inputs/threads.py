@@ -1,8 +1,10 @@
-"""Use of the machine: threads work on parts of long arrays, and freed memory is kept for the next array.
+"""Use of the machine: threads work on parts of long arrays, and freed memory is kept for the next
+array.
 
-Contract: there are as many threads as `pyarrow.cpu_count()` says, so `OMP_NUM_THREADS` and `pyarrow.set_cpu_count`
-set their number. `limited` gives fewer: an engine whose workers have one core each calls it with 1. Threads are started
-for one piece of work and end with it, so that a process may fork at any time between two calls.
+Contract: there are as many threads as `pyarrow.cpu_count()` says, so `OMP_NUM_THREADS` and
+`pyarrow.set_cpu_count` set their number. `limited` gives fewer: an engine whose workers have one
+core each calls it with 1. Threads are started for one piece of work and end with it, so that a
+process may fork at any time between two calls.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ import pyarrow as pa
 
 from .sizes import Sizes, sizes, use_sizes
 
-# All threads together work on about this many rows at a time, however many threads there are. This bounds their memory.
+# All threads together work on about this many rows at a time, however many threads there are. This
+# bounds their memory.
 ROWS_IN_FLIGHT = 2**20
 
 # With more threads each would have too few rows at a time.
@@ -62,15 +65,16 @@ def _enter(n: int, given: Sizes) -> None:
 
 
 def rows_at_a_time(most: int) -> int:
-    """Return how many rows one thread works on at a time: fewer where there are many threads, and at most `most`."""
+    """Return how many rows one thread works on at a time: fewer where there are many threads, and
+    at most `most`."""
     return min(most, ROWS_IN_FLIGHT // n_threads())
 
 
 def each(function: Callable[[PartOfWork], Computed], parts: Sequence[PartOfWork]) -> list[Computed]:
     """Call the function for all parts, by several threads, and return the results in order.
 
-    The threads run at the same time inside numpy and Arrow, which release Python's lock. A function that calls `each`
-    again does so in its own thread, so that the number of threads stays the same.
+    The threads run at the same time inside numpy and Arrow, which release Python's lock. A function
+    that calls `each` again does so in its own thread, so that the number of threads stays the same.
     """
     n = min(n_threads(), len(parts))
     if n < 2:
@@ -80,16 +84,21 @@ def each(function: Callable[[PartOfWork], Computed], parts: Sequence[PartOfWork]
 
 
 def stream(
-    function: Callable[[PartOfWork], Computed], parts: Iterable[PartOfWork], most: int = MOST_THREADS
+    function: Callable[[PartOfWork], Computed],
+    parts: Iterable[PartOfWork],
+    most: int = MOST_THREADS,
 ) -> Generator[Computed, None, None]:
-    """Call the function for parts that are made one after another, by several threads; yield the results in order.
+    """Call the function for parts that are made one after another, by several threads; yield the
+    results in order.
 
-    `most` is the largest number of parts that are worked on at the same time. At most one part more is in memory. With
-    `most=1` the calls follow one another, while this thread makes the next part. Where recdf may use one thread only,
-    nothing runs at the same time.
+    `most` is the largest number of parts that are worked on at the same time. At most one part more
+    is in memory. With `most=1` the calls follow one another, while this thread makes the next part.
+    Where recdf may use one thread only, nothing runs at the same time.
     """
     if n_threads() < 2:
-        for part in parts:  # not `map`, which would end quietly where a function raises StopIteration
+        for (
+            part
+        ) in parts:  # not `map`, which would end quietly where a function raises StopIteration
             yield function(part)
         return
     n = min(n_threads(), most)
@@ -110,8 +119,8 @@ def stream(
 def keep_freed_memory() -> None:
     """Keep up to 64 MB of freed memory in the process.
 
-    Otherwise it goes back to the system, which has to fill it with zeros again for the next array. glibc keeps twice
-    the size of the largest block freed so far, so one large block is allocated and freed here. Nothing writes to it, so
-    it takes no memory. Other allocators are not affected.
+    Otherwise it goes back to the system, which has to fill it with zeros again for the next array.
+    glibc keeps twice the size of the largest block freed so far, so one large block is allocated
+    and freed here. Nothing writes to it, so it takes no memory. Other allocators are not affected.
     """
     np.empty(LEARNT_FROM, np.uint8)

@@ -1,10 +1,11 @@
 """Tables: the rows of `true`, of `pred` and of side tables, their ids read and their rows checked.
 
-Contract: `ReadRows` hold the rows that are kept, as ids and numbers, beside the frame that they come from. `row_rules`
-says which rows are not allowed; they raise an error or are dropped, as the options of the call say.
+Contract: `ReadRows` hold the rows that are kept, as ids and numbers, beside the frame that they
+come from. `row_rules` says which rows are not allowed; they raise an error or are dropped, as the
+options of the call say.
 
-`hints_of` says what the columns of both frames tell of a wrong call: an unused score, swapped frames, a `by` column in
-`true`.
+`hints_of` says what the columns of both frames tell of a wrong call: an unused score, swapped
+frames, a `by` column in `true`.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class Order(TypedDict):
 class ReadRows:
     """One long frame that was read and checked: the ids and numbers of the rows that are kept.
 
-    `number` is the gain of a row of `true`, or the score (`descending`) or rank of a row of `pred`; None means the
-    order of the rows. `number_col` is the column it was read from. `row` are the positions of the rows in `frame`; None
-    means all of them.
+    `number` is the gain of a row of `true`, or the score (`descending`) or rank of a row of `pred`;
+    None means the order of the rows. `number_col` is the column it was read from. `row` are the
+    positions of the rows in `frame`; None means all of them.
     """
 
     role: str
@@ -69,7 +70,8 @@ class ReadRows:
     @overload
     def frame_rows(self, rows: None) -> np.ndarray | None: ...
     def frame_rows(self, rows: np.ndarray | None) -> np.ndarray | None:
-        """Return the positions in `frame` of some rows of the table; None stands for all rows in order."""
+        """Return the positions in `frame` of some rows of the table; None stands for all rows in
+        order."""
         if self.row is None or rows is None:
             return self.row if rows is None else rows
         return self.row.take(rows)
@@ -77,26 +79,39 @@ class ReadRows:
     def kept(self, keep: np.ndarray) -> ReadRows:
         rows = np.flatnonzero(keep)
         return replace(
-            self, keys=[ids.take(rows) for ids in self.keys], by=[ids.take(rows) for ids in self.by],
-            item=self.item.take(rows), number=None if self.number is None else self.number[rows],
+            self,
+            keys=[ids.take(rows) for ids in self.keys],
+            by=[ids.take(rows) for ids in self.by],
+            item=self.item.take(rows),
+            number=None if self.number is None else self.number[rows],
             row=self.frame_rows(rows),
-        )  # fmt: skip
+        )
 
 
 def _read_ids(
-    frame: pd.DataFrame, role: str, number: np.ndarray | None, by: list[str], options: Options,
-    broken: Sequence[Broken], findings: dict[str, BrokenRows] | None = None,
-) -> ReadRows:  # fmt: skip
-    """Read the id columns; refuse or drop rows with null ids and the rows that are `broken` in another way.
+    frame: pd.DataFrame,
+    role: str,
+    number: np.ndarray | None,
+    by: list[str],
+    options: Options,
+    broken: Sequence[Broken],
+    findings: dict[str, BrokenRows] | None = None,
+) -> ReadRows:
+    """Read the id columns; refuse or drop rows with null ids and the rows that are `broken` in
+    another way.
 
-    Where the frame is a part of larger data, `findings` gets what is wrong with its rows, and nothing is raised for it.
+    Where the frame is a part of larger data, `findings` gets what is wrong with its rows, and
+    nothing is raised for it.
     """
 
     def ids(name: str) -> IdColumn:
         return read_ids(column(frame, name, role), f"{role}[{name!r}]")
 
     if len(frame) >= 2**31:
-        raise DataError(f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by user")
+        raise DataError(
+            f"{role} has {len(frame):,} rows; one call takes fewer than 2**31: evaluate parts by "
+            "user"
+        )
     by_ids = [read_by([column(frame, name, role)], f"{role}[{name!r}]")[0] for name in by]
     keys, item = [ids(name) for name in as_columns(options.user_col)], ids(options.item_col)
     null = broken_ids({one.where: one.null for one in (*keys, *by_ids, item)})
@@ -109,22 +124,33 @@ def _read_ids(
     return table if gone is None else table.kept(~gone)
 
 
-# The column of `true` that holds relevances by default, as `rank` and `score` order `pred` by default.
+# The column of `true` that holds relevances by default, as `rank` and `score` order `pred` by
+# default.
 RELEVANCE_NAME = "relevance"
 
 
 def relevance_source(frame: pd.DataFrame, options: Options) -> str | None:
-    """Return the column of `true` that holds relevances: that of `relevance_col=`, else one named `relevance`."""
+    """Return the column of `true` that holds relevances: that of `relevance_col=`, else one named
+    `relevance`."""
     if options.relevance_col is False:
         return None
     if options.relevance_col is not None:
         return options.relevance_col
-    taken = {*as_columns(options.user_col), options.item_col, options.value_col, options.propensity_col}
+    taken = {
+        *as_columns(options.user_col),
+        options.item_col,
+        options.value_col,
+        options.propensity_col,
+    }
     taken.add(options.weight_name)
-    return RELEVANCE_NAME if RELEVANCE_NAME in frame.columns and RELEVANCE_NAME not in taken else None
+    return (
+        RELEVANCE_NAME if RELEVANCE_NAME in frame.columns and RELEVANCE_NAME not in taken else None
+    )
 
 
-def read_true(frame: pd.DataFrame, options: Options, findings: dict[str, BrokenRows] | None = None) -> ReadRows:
+def read_true(
+    frame: pd.DataFrame, options: Options, findings: dict[str, BrokenRows] | None = None
+) -> ReadRows:
     """Read `true`; its numbers are gains, 0 for a row that is judged and not relevant."""
     name = relevance_source(frame, options)
     broken = broken_of_true(frame, options)
@@ -156,29 +182,38 @@ def broken_of_true(frame: pd.DataFrame, options: Options) -> list[Broken]:
     ):
         if name is not None:
             where = f"true[{name!r}]"
-            found += broken(read_numbers(column(frame, name, "true"), where).astype(np.float64), where)
+            found += broken(
+                read_numbers(column(frame, name, "true"), where).astype(np.float64), where
+            )
     return found
 
 
 def read_weights(values: pd.Series, where: str, options: Options) -> np.ndarray:
-    """Read the weights of lists that stand beside `true`, and raise for those that are no weights."""
+    """Read the weights of lists that stand beside `true`, and raise for those that are no
+    weights."""
     numbers = read_numbers(values, where).astype(np.float64)
-    rows_refused_or_dropped(broken_weights(numbers, where), len(numbers), options)[0].settle(where, options)
+    rows_refused_or_dropped(broken_weights(numbers, where), len(numbers), options)[0].settle(
+        where, options
+    )
     return numbers
 
 
 def read_relevance(frame: pd.DataFrame, name: str, options: Options) -> np.ndarray:
-    """Read relevances as given. If a column that was only found by its name holds no numbers, the error says so."""
+    """Read relevances as given. If a column that was only found by its name holds no numbers, the
+    error says so."""
     try:
         return read_numbers(column(frame, name, "true"), f"true[{name!r}]").astype(np.float64)
     except DataError as error:
         if options.relevance_col is not None:
             raise
-        raise error.within(after="; pass ⟦+relevance_col=False⟧ if every row of true is relevant") from None
+        raise error.within(
+            after="; pass ⟦+relevance_col=False⟧ if every row of true is relevant"
+        ) from None
 
 
 def gains(relevance: np.ndarray, options: Options) -> np.ndarray:
-    """Return the gains of relevances: a row below `min_relevance` is judged and not relevant, so its gain is 0.
+    """Return the gains of relevances: a row below `min_relevance` is judged and not relevant, so
+    its gain is 0.
 
     A row that nobody judged has the gain −1, which sorts it behind all that are judged.
     """
@@ -198,7 +233,8 @@ def by_in_true(true: pd.DataFrame, options: Options) -> list[str]:
     names = shared if asked is True else as_columns(asked or None)
     if asked and (not names or not set(names) <= set(shared)):
         raise ColumnError(
-            f"⟦by_in_true={asked!r}⟧; expected columns of ⟦+by={as_columns(options.by)}⟧ that true has, which are "
+            f"⟦by_in_true={asked!r}⟧; expected columns of ⟦+by={as_columns(options.by)}⟧ that true "
+            "has, which are "
             f"{shared or 'none'}; true has {', '.join(map(repr, true.columns))}"
         )
     return names
@@ -210,7 +246,12 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
         return {"by": "rank", "column": options.rank_col}
     if options.score_col:
         return {"by": "score", "column": options.score_col}
-    taken = {*as_columns(options.user_col), *as_columns(options.by), options.item_col, options.value_col}
+    taken = {
+        *as_columns(options.user_col),
+        *as_columns(options.by),
+        options.item_col,
+        options.value_col,
+    }
     order = "rank" if options.convention is None else options.convention.order
     order = "row" if options.score_col is False else order
     known: dict[str, tuple[Literal["score", "rank"], ...]] = {
@@ -225,16 +266,23 @@ def order_source(frame: pd.DataFrame, options: Options) -> Order:
 
 
 def read_pred(
-    frame: pd.DataFrame, order: Order, options: Options, role: str = "pred",
+    frame: pd.DataFrame,
+    order: Order,
+    options: Options,
+    role: str = "pred",
     findings: dict[str, BrokenRows] | None = None,
-) -> ReadRows:  # fmt: skip
+) -> ReadRows:
     """Read `pred`, or other recommended lists; its numbers are scores or ranks."""
     name, by = order["column"], as_columns(options.by)
     if name is None:
         return _read_ids(frame, role, None, by, options, [], findings)
     where = f"{role}[{name!r}]"
     number = read_order(column(frame, name, role), where)
-    if order["by"] == "score" and options.convention is not None and options.convention.score_bits == 32:
+    if (
+        order["by"] == "score"
+        and options.convention is not None
+        and options.convention.score_bits == 32
+    ):
         with np.errstate(over="ignore"):
             number = number.astype(np.float32).astype(np.float64)
     broken = broken_order(_null_numbers(number), where, order["by"])
@@ -258,7 +306,11 @@ def _known_ids(frame: pd.DataFrame, role: str, name: str) -> IdColumn:
     """Read an id column in which nulls are not allowed."""
     ids = read_ids(column(frame, name, role), f"{role}[{name!r}]")
     if ids.null is not None:
-        raise NullKeyError(f"{ids.where} has {ids.null.sum():,} null ids", column=ids.where, count=int(ids.null.sum()))
+        raise NullKeyError(
+            f"{ids.where} has {ids.null.sum():,} null ids",
+            column=ids.where,
+            count=int(ids.null.sum()),
+        )
     return ids
 
 
@@ -304,8 +356,9 @@ RANKS, IDS = re.compile("rank(s|ing)?|pos(ition)?|place"), re.compile("ids?")
 class Hints(NamedTuple):
     """What the columns tell.
 
-    unused_order : columns of `pred` that look like scores or ranks, where the order of its rows ranks it unasked ·
-    swapped : `true` has a score or a rank instead, or `pred` a relevance · true_by : `by` columns that `true` has too.
+    unused_order : columns of `pred` that look like scores or ranks, where the order of its rows
+    ranks it unasked · swapped : `true` has a score or a rank instead, or `pred` a relevance ·
+    true_by : `by` columns that `true` has too.
     """
 
     unused_order: list[Any]
@@ -315,15 +368,27 @@ class Hints(NamedTuple):
 
 def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) -> Hints:
     """Read the hints from the columns of both frames."""
-    taken: set[Any] = {*as_columns(options.user_col), *as_columns(options.by), options.item_col, options.value_col}
+    taken: set[Any] = {
+        *as_columns(options.user_col),
+        *as_columns(options.by),
+        options.item_col,
+        options.value_col,
+    }
     taken |= {options.relevance_col, options.propensity_col, options.weight_name}
-    asked = options.score_col is False or (options.convention is not None and options.convention.order == "row")
+    asked = options.score_col is False or (
+        options.convention is not None and options.convention.order == "row"
+    )
     by_row = order_source(pred, options)["by"] == "row" and not asked
-    columns, others = {"relevance"} if true is None else set(true.columns), set(pred.columns) - taken
+    columns, others = (
+        {"relevance"} if true is None else set(true.columns),
+        set(pred.columns) - taken,
+    )
     names = [name for name in dict.fromkeys(pred.columns) if by_row and name not in taken]
     return Hints(
         [name for name in names if looks_like_order(name) and _holds_numbers(pred[name])],
-        by_row and "relevance" not in columns and bool({"score", "rank"} & columns - taken or "relevance" in others),
+        by_row
+        and "relevance" not in columns
+        and bool({"score", "rank"} & columns - taken or "relevance" in others),
         shared_by(true, options) if true is not None and options.by_in_true is None else [],
     )
 
@@ -334,8 +399,14 @@ def looks_like_order(name: Any) -> bool:
 
 
 def _holds_numbers(values: Any) -> bool:
-    kind = values.dtype if isinstance(values, pd.Series) else None  # two columns of one name are a frame
-    return kind is not None and pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+    kind = (
+        values.dtype if isinstance(values, pd.Series) else None
+    )  # two columns of one name are a frame
+    return (
+        kind is not None
+        and pd.api.types.is_numeric_dtype(kind)
+        and not pd.api.types.is_bool_dtype(kind)
+    )
 
 
 def is_rank(name: Any) -> bool:
@@ -344,10 +415,15 @@ def is_rank(name: Any) -> bool:
 
 
 def argument_of(name: Any) -> str:
-    """Return the argument to pass for a column that looks like a score or a rank, as messages write it."""
+    """Return the argument to pass for a column that looks like a score or a rank, as messages write
+    it."""
     return f"⟦+{'rank' if is_rank(name) else 'score'}_col={name!r}⟧"
 
 
 def _has(name: Any, words: re.Pattern[str]) -> bool:
-    """Tell whether a word in the name of a column is one of these: `predictedRating_1` has "predicted" and "rating"."""
-    return any(words.fullmatch(one.lower()) for one in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", str(name)))
+    """Tell whether a word in the name of a column is one of these: `predictedRating_1` has
+    "predicted" and "rating"."""
+    return any(
+        words.fullmatch(one.lower())
+        for one in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", str(name))
+    )

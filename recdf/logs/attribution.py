@@ -1,18 +1,18 @@
 """Attribution: which impression a click or a purchase belongs to.
 
-Contract: users and items are integer codes and times are numbers of one clock; there are no labels here. An event can
-belong only to impressions of its own pair of user and item that are at most `window` old. The shares of an event that
-belongs to any impression sum to 1.
+Contract: users and items are integer codes and times are numbers of one clock; there are no labels
+here. An event can belong only to impressions of its own pair of user and item that are at most
+`window` old. The shares of an event that belongs to any impression sum to 1.
 
 The rules at the edges:
 
-* The window is closed at both ends: an impression at the time of the event counts, and so does one that is exactly
-  `window` old.
-* Among impressions with the same time, "first" takes the one whose row comes first, and "last" the one whose row comes
-  last.
-* An event with no impression before it belongs to the next impression if that is at most `skew` later, since the
-  clocks of two machines may differ. Among several next impressions with the same time the rule chooses. An impression
-  before the event always takes precedence.
+* The window is closed at both ends: an impression at the time of the event counts, and so does one
+  that is exactly `window` old.
+* Among impressions with the same time, "first" takes the one whose row comes first, and "last" the
+  one whose row comes last.
+* An event with no impression before it belongs to the next impression if that is at most `skew`
+  later, since the clocks of two machines may differ. Among several next impressions with the same
+  time the rule chooses. An impression before the event always takes precedence.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ class TimedPairs(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of the events: bool arrays with one entry per event. For each event exactly one of them is true.
+    """What became of the events: bool arrays with one entry per event. For each event exactly one
+    of them is true.
 
-    attributed : the event belongs to an impression · never_shown : its user, or the list that it names, was never
-    shown its item · before_impression : all impressions of its item to its user came later · outside_window : the
-    impressions before it are older than the window · unknown_list : it names a list that the log does not have.
+    attributed : the event belongs to an impression · never_shown : its user, or the list that it
+    names, was never shown its item · before_impression : all impressions of its item to its user
+    came later · outside_window : the impressions before it are older than the window · unknown_list
+    : it names a list that the log does not have.
     """
 
     attributed: np.ndarray
@@ -76,7 +78,8 @@ class Outcome(NamedTuple):
 
 
 class Credit(NamedTuple):
-    """The impressions that events belong to: their rows, ascending, and per row the sums of shares and of values."""
+    """The impressions that events belong to: their rows, ascending, and per row the sums of shares
+    and of values."""
 
     row: np.ndarray
     share: np.ndarray
@@ -87,8 +90,8 @@ class Credit(NamedTuple):
 class Candidates:
     """The impressions that each event may belong to.
 
-    `row` are rows of the log, sorted by pair, then by time, then by row. Event i may belong to the rows
-    `row[low[i]:high[i]]`.
+    `row` are rows of the log, sorted by pair, then by time, then by row. Event i may belong to the
+    rows `row[low[i]:high[i]]`.
     """
 
     row: np.ndarray
@@ -97,8 +100,11 @@ class Candidates:
     outcome: Outcome
 
 
-def find_candidates(log: TimedPairs, events: TimedPairs, window: float | None, skew: float = 0) -> Candidates:
-    """Find for each event the impressions of its pair that are at most `window` older; with None, of any age.
+def find_candidates(
+    log: TimedPairs, events: TimedPairs, window: float | None, skew: float = 0
+) -> Candidates:
+    """Find for each event the impressions of its pair that are at most `window` older; with None,
+    of any age.
 
     Parameters
     ----------
@@ -107,7 +113,8 @@ def find_candidates(log: TimedPairs, events: TimedPairs, window: float | None, s
     window : int or float, optional
         Greatest age of an impression, in units of the times.
     skew : int or float, default 0
-        How much later than the event an impression may be if there is none before it, in units of the times.
+        How much later than the event an impression may be if there is none before it, in units of
+        the times.
     """
     n_items = 1 + max(int(log.item.max(initial=0)), int(events.item.max(initial=0)))
     pairs, group_of_event = np.unique(events.pairs(slice(None), n_items), return_inverse=True)
@@ -121,18 +128,25 @@ def find_candidates(log: TimedPairs, events: TimedPairs, window: float | None, s
 
     start, end = edge[group_of_event], edge[group_of_event + 1]
     high = bisect(time, start, end, events.time, right=True)
-    oldest = start if window is None else bisect(time, start, high, _minus(events.time, window), right=False)
+    oldest = (
+        start
+        if window is None
+        else bisect(time, start, high, _minus(events.time, window), right=False)
+    )
     low, late = oldest.copy(), (high == start) & (end > start)
     if skew > 0:
         next_one = np.flatnonzero(late)
         soon = next_one[_minus(time[high[next_one]], skew) <= events.time[next_one]]
         late[soon] = False
         high = high.copy()
-        # The impressions with the time of the next one are candidates too, of which the rule chooses as always.
+        # The impressions with the time of the next one are candidates too, of which the rule
+        # chooses as always.
         high[soon] = bisect(time, high[soon], end[soon], time[high[soon]], right=True)
     attributed = high > low
     never = end == start
-    outcome = Outcome(attributed, never, late, ~(attributed | never | late), np.zeros(len(attributed), bool))
+    outcome = Outcome(
+        attributed, never, late, ~(attributed | never | late), np.zeros(len(attributed), bool)
+    )
     return Candidates(row, low, high, outcome)
 
 
@@ -147,8 +161,8 @@ def _minus(time: np.ndarray, span: float) -> np.ndarray:
 def rows_of_pairs(log: TimedPairs, pairs: np.ndarray, n_items: int) -> np.ndarray:
     """Return the rows of the log, ascending, whose pair is among `pairs` (sorted, distinct).
 
-    Most impressions have no event. A table of flags, addressed by a hash of the pair, excludes nearly all of those, and
-    only the rest are looked up among the pairs.
+    Most impressions have no event. A table of flags, addressed by a hash of the pair, excludes
+    nearly all of those, and only the rest are looked up among the pairs.
     """
     if not len(pairs):
         return np.empty(0, np.int64)
@@ -165,8 +179,11 @@ def rows_of_pairs(log: TimedPairs, pairs: np.ndarray, n_items: int) -> np.ndarra
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def bisect(values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.ndarray, *, right: bool) -> np.ndarray:
-    """Return the first place in low..high whose value is at least the target (`right`: above it), or `high`.
+def bisect(
+    values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.ndarray, *, right: bool
+) -> np.ndarray:
+    """Return the first place in low..high whose value is at least the target (`right`: above it),
+    or `high`.
 
     The values from `low` to `high` must be ascending.
     """
@@ -182,15 +199,19 @@ def bisect(values: np.ndarray, low: np.ndarray, high: np.ndarray, target: np.nda
     return low
 
 
-def give_credit(candidates: Candidates, rule: Attribution, value: np.ndarray | None = None) -> Credit:
-    """Distribute every event that belongs to an impression, and its value, over impressions by one rule.
+def give_credit(
+    candidates: Candidates, rule: Attribution, value: np.ndarray | None = None
+) -> Credit:
+    """Distribute every event that belongs to an impression, and its value, over impressions by one
+    rule.
 
     Parameters
     ----------
     candidates : Candidates
         The result of `find_candidates`.
     rule : {"last", "first", "all"}
-        The whole event goes to the last or to the first of its impressions, or all of them get equal shares.
+        The whole event goes to the last or to the first of its impressions, or all of them get
+        equal shares.
     value : float array, optional
         Value of each event; 0 without it.
     """
@@ -219,7 +240,8 @@ def give_credit(candidates: Candidates, rule: Attribution, value: np.ndarray | N
 def _credit_shares(
     low: np.ndarray, high: np.ndarray, worth: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield places, shares and shares of the value for events that belong to few impressions, some events at a time."""
+    """Yield places, shares and shares of the value for events that belong to few impressions, some
+    events at a time."""
     short = np.flatnonzero(high - low <= FEW_CANDIDATES)
     ends = np.cumsum(high[short] - low[short])
     first = 0
@@ -236,12 +258,16 @@ def _credit_shares(
 
 
 def _add_long_shares(
-    sums: tuple[np.ndarray, np.ndarray, np.ndarray], low: np.ndarray, high: np.ndarray, worth: np.ndarray
+    sums: tuple[np.ndarray, np.ndarray, np.ndarray],
+    low: np.ndarray,
+    high: np.ndarray,
+    worth: np.ndarray,
 ) -> None:
     """Add the shares of events that belong to many impressions, such as those of a bot.
 
-    A share is added where the impressions of its event begin and subtracted where they end; the running sum is then
-    what each impression gets. Time and memory do not grow with the number of impressions of an event.
+    A share is added where the impressions of its event begin and subtracted where they end; the
+    running sum is then what each impression gets. Time and memory do not grow with the number of
+    impressions of an event.
     """
     long = np.flatnonzero(high - low > FEW_CANDIDATES)
     if not len(long):

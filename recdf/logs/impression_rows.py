@@ -1,7 +1,7 @@
 """Read the rows of a log of impressions and of its events once, as codes, times and positions.
 
-Contract: `read_log_rows` checks every column that the arguments of `from_impressions` name. Rows with a null in one of
-them are refused or dropped, so that there is no null afterwards.
+Contract: `read_log_rows` checks every column that the arguments of `from_impressions` name. Rows
+with a null in one of them are refused or dropped, so that there is no null afterwards.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Rules:
 
     def follows_lists(self, role: str) -> bool:
         """Say whether events of this kind that name a list belong to it."""
-        return bool(self.list_cols) and self.session_gap is None and self.named_lists in (role, "all")
+        return (
+            bool(self.list_cols) and self.session_gap is None and self.named_lists in (role, "all")
+        )
 
     @property
     def log_columns(self) -> list[str]:
@@ -68,10 +70,11 @@ class Rules:
 
 @dataclass(frozen=True)
 class EventRows:
-    """Clicks, purchases or refunds: their frame, the codes of user and item, the times, the prices paid, and the lists.
+    """Clicks, purchases or refunds: their frame, the codes of user and item, the times, the prices
+    paid, and the lists.
 
-    `list_keys` are codes of the user and of the list columns, with -1 for a null. It is None where the events have no
-    list columns.
+    `list_keys` are codes of the user and of the list columns, with -1 for a null. It is None where
+    the events have no list columns.
     """
 
     name: str
@@ -83,10 +86,12 @@ class EventRows:
 
 @dataclass(frozen=True)
 class LogRows:
-    """The log of impressions: its frame, and the codes of user, item and list, the times and the positions of its rows.
+    """The log of impressions: its frame, and the codes of user, item and list, the times and the
+    positions of its rows.
 
-    `keys` are the codes that together name a list, with the user first. `session` numbers the sessions that gaps in
-    time separate. `clicks` is the number of clicks from the column `clicked_col`.
+    `keys` are the codes that together name a list, with the user first. `session` numbers the
+    sessions that gaps in time separate. `clicks` is the number of clicks from the column
+    `clicked_col`.
     """
 
     frame: pd.DataFrame
@@ -146,14 +151,19 @@ def read_log_rows(log: Any, events: Mapping[str, Any], rules: Rules) -> Impressi
             paid = read_values(frames[role], rules.value_col, role)
         moments = TimedPairs(users[role], items[role], times[role])
         read_events.append(EventRows(role, frames[role], moments, paid, keys.get(role)))
-    read_log = _log_rows(frames["log"], keys["log"], (items["log"], n_items), (clock, times.get("log")), rules)
+    read_log = _log_rows(
+        frames["log"], keys["log"], (items["log"], n_items), (clock, times.get("log")), rules
+    )
     return ImpressionRows(read_log, read_events, clock, dropped)
 
 
 def _log_rows(
-    frame: pd.DataFrame, keys: list[np.ndarray], items: tuple[np.ndarray, int], clock: tuple[Clock, np.ndarray | None],
+    frame: pd.DataFrame,
+    keys: list[np.ndarray],
+    items: tuple[np.ndarray, int],
+    clock: tuple[Clock, np.ndarray | None],
     rules: Rules,
-) -> LogRows:  # fmt: skip
+) -> LogRows:
     """Return the log with its lists, given the codes of the columns that name a list."""
     position, time, session = _read_position(frame, rules), clock[1], None
     gap = clock[0].span(rules.session_gap, "session_gap")
@@ -164,12 +174,17 @@ def _log_rows(
     return LogRows(frame, keys, *items, lists, time, position, session, _read_clicked(frame, rules))
 
 
-def _log_frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
-    """Return the frames without the rows that have a null, and how many such rows each frame had."""
+def _log_frames(
+    log: Any, events: Mapping[str, Any], rules: Rules
+) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
+    """Return the frames without the rows that have a null, and how many such rows each frame
+    had."""
     frames, dropped = {}, {}
     for role, data in {"log": log, **events}.items():
         frame = raw_frame(data, role)
-        of_event = [name for name in (rules.user_col, rules.item_col, rules.time_col) if name is not None]
+        of_event = [
+            name for name in (rules.user_col, rules.item_col, rules.time_col) if name is not None
+        ]
         names = rules.log_columns if role == "log" else of_event
         _require_columns(frame, role, names, rules)
         frames[role], dropped[role] = _without_nulls(frame, role, names, rules)
@@ -178,31 +193,43 @@ def _log_frames(log: Any, events: Mapping[str, Any], rules: Rules) -> tuple[dict
 
 def raw_frame(data: Any, role: str) -> pd.DataFrame:
     if isinstance(data, Mapping):
-        raise TypeError(f"{role} is a mapping; expected a DataFrame or an Arrow stream with one row each")
+        raise TypeError(
+            f"{role} is a mapping; expected a DataFrame or an Arrow stream with one row each"
+        )
     frame = as_frame(data, role)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()].tolist()
-        raise ColumnError(f"{role} has several columns named {twice[0]!r}; expected one of each name")
+        raise ColumnError(
+            f"{role} has several columns named {twice[0]!r}; expected one of each name"
+        )
     return frame
 
 
 def _require_columns(frame: pd.DataFrame, role: str, names: Sequence[str], rules: Rules) -> None:
     if role == "log" and rules.session_gap is not None and SESSION in frame.columns:
         raise OptionError(
-            f"log has a column {SESSION!r}, and session_gap makes one; leave session_gap out, or drop the column"
+            f"log has a column {SESSION!r}, and session_gap makes one; leave session_gap out, or "
+            "drop the column"
         )
     for name in names:
         if role == "log" and name not in frame.columns:
             if rules.list_cols == (SESSION,) == (name,):
                 raise ColumnError(
-                    f"log has no column {SESSION!r}; name the columns of a list in ⟦+list_cols=⟧, make sessions with "
+                    f"log has no column {SESSION!r}; name the columns of a list in ⟦+list_cols=⟧, "
+                    "make sessions with "
                     '⟦+session_gap="30min"⟧, or pass ⟦+list_cols=()⟧ for one list per user'
                 )
             if name == rules.rank_col == "position":
                 raise ColumnError(
-                    "log has no column 'position'; name it in ⟦+rank_col=⟧, or pass ⟦+rank_col=None⟧ to rank by time"
+                    "log has no column 'position'; name it in ⟦+rank_col=⟧, or pass "
+                    "⟦+rank_col=None⟧ to rank by time"
                 )
-        if role != "log" and name not in frame.columns and name in rules.log_columns and len(frame.columns):
+        if (
+            role != "log"
+            and name not in frame.columns
+            and name in rules.log_columns
+            and len(frame.columns)
+        ):
             have = ", ".join(map(repr, frame.columns))
             raise ColumnError(
                 f"{role} has no column {name!r}; it has {have}. Columns are named as in the log: "
@@ -211,7 +238,9 @@ def _require_columns(frame: pd.DataFrame, role: str, names: Sequence[str], rules
         column(frame, name, role)
 
 
-def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rules) -> tuple[pd.DataFrame, int]:
+def _without_nulls(
+    frame: pd.DataFrame, role: str, names: list[str], rules: Rules
+) -> tuple[pd.DataFrame, int]:
     """Return the rows without a null in these columns, and how many rows were dropped."""
     null = {name: frame[name].isna().to_numpy(dtype=bool) for name in names}
     null = {name: flags for name, flags in null.items() if flags.any()}
@@ -222,8 +251,13 @@ def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rule
         ids = [name for name in null if name not in (rules.rank_col, rules.time_col)]
         found = ", ".join(f"{n:,} in {where}" for where, n in counts.items())
         if ids:
-            raise NullKeyError(f'{role} has null ids: {found}; drop these rows or pass ⟦+null_keys="drop"⟧')
-        raise DataError(f'{role} has null times or positions: {found}; drop these rows or pass ⟦+null_keys="drop"⟧')
+            raise NullKeyError(
+                f'{role} has null ids: {found}; drop these rows or pass ⟦+null_keys="drop"⟧'
+            )
+        raise DataError(
+            f"{role} has null times or positions: {found}; drop these rows or pass "
+            '⟦+null_keys="drop"⟧'
+        )
     gone = np.logical_or.reduce(list(null.values()))
     return frame[~gone].reset_index(drop=True), int(gone.sum())
 
@@ -231,7 +265,8 @@ def _without_nulls(frame: pd.DataFrame, role: str, names: list[str], rules: Rule
 def frame_codes(
     frames: Mapping[str, pd.DataFrame], roles: Sequence[str], name: str
 ) -> tuple[dict[str, np.ndarray], int]:
-    """Code one id column of several frames, and return the codes and a number that they are below."""
+    """Code one id column of several frames, and return the codes and a number that they are
+    below."""
     codes = encode([read_ids(frames[role][name], f"{role}[{name!r}]") for role in roles])
     return dict(zip(roles, codes.codes, strict=True)), max(codes.n, 1)
 
@@ -241,9 +276,15 @@ def _read_position(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
         return None
     position = read_numbers(frame[rules.rank_col], f"log[{rules.rank_col!r}]")
     if position.dtype.kind == "f" and np.isinf(position).any():
-        raise DataError(f"log[{rules.rank_col!r}] holds {np.isinf(position).sum():,} infinite positions")
+        raise DataError(
+            f"log[{rules.rank_col!r}] holds {np.isinf(position).sum():,} infinite positions"
+        )
     if position.dtype == np.uint64:
-        position = position.astype(np.int64) if position.max(initial=0) < 2**63 else position.astype(np.float64)
+        position = (
+            position.astype(np.int64)
+            if position.max(initial=0) < 2**63
+            else position.astype(np.float64)
+        )
     return position
 
 
@@ -257,12 +298,15 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
     shares = clicks % 1 > 0
     if shares.any() and not bad.any():
         raise DataError(
-            f"log[{name!r}] holds {int(shares.sum()):,} fractions ({examples(clicks[shares])}); expected True and "
+            f"log[{name!r}] holds {int(shares.sum()):,} fractions ({examples(clicks[shares])}); "
+            "expected True and "
             "False, or numbers of clicks; a probability of a click is no click"
         )
     if bad.any():
         raise DataError(
-            f"log[{name!r}] holds {bad.sum():,} null, infinite or negative values ({examples(clicks[bad])}); expected "
-            f"True and False, or numbers of clicks; where null means no click, pass log.fillna({{{name!r}: 0}})"
+            f"log[{name!r}] holds {bad.sum():,} null, infinite or negative values "
+            f"({examples(clicks[bad])}); expected "
+            "True and False, or numbers of clicks; where null means no click, pass "
+            f"log.fillna({{{name!r}: 0}})"
         )
     return clicks

@@ -1,7 +1,8 @@
-"""Make the two tables from rows and rules: the events of each impression, and the events without an impression.
+"""Make the two tables from rows and rules: the events of each impression, and the events without an
+impression.
 
-Contract: everything before the last step is arrays with one entry per row of the log. The last step takes the labels
-from the frames, in the order of their rows.
+Contract: everything before the last step is arrays with one entry per row of the log. The last step
+takes the labels from the frames, in the order of their rows.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ SHOWN, CLICKED, BOUGHT = 0, 1, 2
 class Response:
     """What users did with each row of the log, or with each row that is added to `true`.
 
-    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row. `sums` are CLICKS and PURCHASES, sums of shares
-    of events, and VALUE, the sum of what was paid, as far as the inputs have their data.
+    `depth` is SHOWN, CLICKED or BOUGHT, the deepest event of the row. `sums` are CLICKS and
+    PURCHASES, sums of shares of events, and VALUE, the sum of what was paid, as far as the inputs
+    have their data.
     """
 
     depth: np.ndarray
     sums: dict[str, np.ndarray]
 
     def settled(self, stays: np.ndarray, moved: np.ndarray, standing: np.ndarray) -> Response:
-        """Return the response of the rows that stay, after adding that of each `moved` row to its `standing` row."""
+        """Return the response of the rows that stay, after adding that of each `moved` row to its
+        `standing` row."""
         place = np.searchsorted(np.flatnonzero(stays), standing)
         found = Response(self.depth[stays], {name: part[stays] for name, part in self.sums.items()})
         np.maximum.at(found.depth, place, self.depth[moved])
@@ -48,7 +51,8 @@ class Response:
         return found
 
     def gathered(self, place: np.ndarray, n: int) -> Response:
-        """Combine these rows into `n` rows, each at its `place`: take the deepest event, and add up the rest."""
+        """Combine these rows into `n` rows, each at its `place`: take the deepest event, and add up
+        the rest."""
         depth = np.zeros(n, np.int8)
         np.maximum.at(depth, place, self.depth)
         sums = {
@@ -67,7 +71,9 @@ class Response:
     def columns(self, rules: Rules) -> dict[str, pd.Series]:
         """Return the columns of `true` that hold the response."""
         names = {name: name for name in self.sums} | {VALUE: rules.value_col or ""}
-        found = {"relevance": self.gains(rules)} | {names[name]: part for name, part in self.sums.items()}
+        found = {"relevance": self.gains(rules)} | {
+            names[name]: part for name, part in self.sums.items()
+        }
         # A frame takes a Series without a copy, but copies an array.
         return {name: pd.Series(part, copy=False) for name, part in found.items()}
 
@@ -113,25 +119,48 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
     rank, nothing = ranking.rank, pd.DataFrame()
     ranking = ranking._replace(rank=rank[:0])
     tables = ImpressionTables(
-        nothing, nothing, rows.clock, rows.dropped, ranking, len(log), n_repeated, n_better_later, counted
+        nothing,
+        nothing,
+        rows.clock,
+        rows.dropped,
+        ranking,
+        len(log),
+        n_repeated,
+        n_better_later,
+        counted,
     )
-    frame = log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
-    del rows, log, events, added  # Free them here: codes and times take as much memory as the tables.
+    frame = (
+        log.frame if log.session is None else log.frame.assign(**{rules.list_cols[-1]: log.session})
+    )
+    del (
+        rows,
+        log,
+        events,
+        added,
+    )  # Free them here: codes and times take as much memory as the tables.
     labels = _some_rows(frame, [rules.user_col, *rules.list_cols, rules.item_col], stays)
     value = None if shown_value is None else pd.Series(shown_value, copy=False)
     pred = _pred(labels, frame, rules, stays, rank, value)
     true = labels.assign(**response.columns(rules))
-    return tables._replace(true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred)
+    return tables._replace(
+        true=true if more is None else pd.concat([true, more], ignore_index=True), pred=pred
+    )
 
 
-# -------------------------------------------------------------------------------------- what rows got
+# -------------------------------------------------------------------------------------- what rows
+# got
 
 
 def _respond(
-    log: LogRows, all_events: Sequence[EventRows], named: list[np.ndarray], rules: Rules, window: float | None,
+    log: LogRows,
+    all_events: Sequence[EventRows],
+    named: list[np.ndarray],
+    rules: Rules,
+    window: float | None,
     skew: float,
-) -> tuple[Response, dict[str, Outcome], dict[str, dict[str, int]]]:  # fmt: skip
-    """Return the response of every row of the log, what became of every event, and the counts of that."""
+) -> tuple[Response, dict[str, Outcome], dict[str, dict[str, int]]]:
+    """Return the response of every row of the log, what became of every event, and the counts of
+    that."""
     n = len(log)
     depth, sums, outcomes, counts = np.zeros(n, np.int8), {}, {}, {}
     if log.clicks is not None:
@@ -141,7 +170,9 @@ def _respond(
         followed = lists if rules.follows_lists(events.name) else np.full(len(lists), -1)
         whole = Outcome.of_none(len(lists))
         for event, candidates in candidates_by_list(log, events, followed, window, skew):
-            credit = give_credit(candidates, rules.attribution, None if events.paid is None else events.paid[event])
+            credit = give_credit(
+                candidates, rules.attribution, None if events.paid is None else events.paid[event]
+            )
             depth[credit.row] = CLICKED if events.name == CLICKS else BOUGHT
             for name, part in ((events.name, credit.share), (VALUE, credit.value)):
                 if name != VALUE or events.paid is not None:
@@ -157,8 +188,11 @@ def _respond(
     return Response(depth, sums), outcomes, counts
 
 
-def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.ndarray | None, Response, int]:
-    """Return which rows stay (None: all), their response, and how many rows repeat an item of their list."""
+def _settle_repeats(
+    log: LogRows, response: Response, rules: Rules
+) -> tuple[np.ndarray | None, Response, int]:
+    """Return which rows stay (None: all), their response, and how many rows repeat an item of their
+    list."""
     lists = log.lists.code
     repeated = repeated_rows(lists, log.item, log.n_items)
     if not len(repeated):
@@ -174,11 +208,14 @@ def _settle_repeats(log: LogRows, response: Response, rules: Rules) -> tuple[np.
     return stays, response.settled(stays, repeated[moved], standing[moved]), int(moved.sum())
 
 
-def _best_first(log: LogRows, response: Response, rules: Rules, rank: np.ndarray) -> tuple[int, np.ndarray | None]:
+def _best_first(
+    log: LogRows, response: Response, rules: Rules, rank: np.ndarray
+) -> tuple[int, np.ndarray | None]:
     """Count the lists in which a later impression of an item is more relevant than an earlier one.
 
-    `true` has no ranks, so that `evaluate` takes the most relevant row of an item for its first impression. The second
-    result is the value of each row of `pred` in that order, so that a hit has the value of its row of `true`.
+    `true` has no ranks, so that `evaluate` takes the most relevant row of an item for its first
+    impression. The second result is the value of each row of `pred` in that order, so that a hit
+    has the value of its row of `true`.
     """
     rows = repeated_rows(log.lists.code, log.item, log.n_items)
     pair, gain = dense_codes([log.lists.code[rows], log.item[rows]])[0], response.gains(rules)[rows]
@@ -193,11 +230,13 @@ def _best_first(log: LogRows, response: Response, rules: Rules, rank: np.ndarray
     return n_lists, value
 
 
-# ------------------------------------------------------------------------------------------ the tables
+# ------------------------------------------------------------------------------------------ the
+# tables
 
 
 def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) -> pd.DataFrame:
-    """Take some columns of the rows that stay (None: all), with a new index; one column at a time saves memory."""
+    """Take some columns of the rows that stay (None: all), with a new index; one column at a time
+    saves memory."""
     if stays is None:
         return frame[names].reset_index(drop=True)
     n = int(np.count_nonzero(stays))
@@ -206,9 +245,13 @@ def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) 
 
 
 def _pred(
-    labels: pd.DataFrame, log: pd.DataFrame, rules: Rules, stays: np.ndarray | None, rank: np.ndarray,
+    labels: pd.DataFrame,
+    log: pd.DataFrame,
+    rules: Rules,
+    stays: np.ndarray | None,
+    rank: np.ndarray,
     value: pd.Series | None,
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Make `pred`: the log with ranks and with what was paid; its other columns are kept."""
     taken = {*labels.columns, rules.clicked_col}
     names = {name: name for name in log.columns if name not in taken}
@@ -222,19 +265,24 @@ def _pred(
     ends = list(names.values())
     clash = [name for name in ends if ends.count(name) > 1 or name in (*labels.columns, *written)]
     if clash:
-        raise DataError(f"log has a column {clash[0]!r}, which from_impressions writes; rename it in the log")
+        raise DataError(
+            f"log has a column {clash[0]!r}, which from_impressions writes; rename it in the log"
+        )
     rest = _some_rows(log, list(names), stays).set_axis(ends, axis=1)
     return pd.concat([labels.assign(**written), rest], axis=1)
 
 
-# ------------------------------------------------------------------------- events without an impression
+# ------------------------------------------------------------------------- events without an
+# impression
 
 
 @dataclass(frozen=True)
 class _Added:
-    """Events without an impression that stay in `true`: their rows, their lists, their response and their counts.
+    """Events without an impression that stay in `true`: their rows, their lists, their response and
+    their counts.
 
-    `log_row` is a row of the log that has the labels of the event's list; -1 where the event names its list itself.
+    `log_row` is a row of the log that has the labels of the event's list; -1 where the event names
+    its list itself.
     """
 
     events: EventRows
@@ -245,19 +293,25 @@ class _Added:
     counts: dict[str, int]
 
 
-def _unattributed(log: LogRows, events: EventRows, row: np.ndarray, lists: np.ndarray, rules: Rules) -> _Added:
-    """Give each event without an impression a list; `row` are these events, and `lists` the lists that they name.
+def _unattributed(
+    log: LogRows, events: EventRows, row: np.ndarray, lists: np.ndarray, rules: Rules
+) -> _Added:
+    """Give each event without an impression a list; `row` are these events, and `lists` the lists
+    that they name.
 
-    This is the list that the event names itself, or else the last list of its user that began at or before it, or
-    else the first list of its user. An event whose user has no list cannot be placed. An event is left out if its list
-    shows its item, since it would count as a hit although the window or the times exclude it.
+    This is the list that the event names itself, or else the last list of its user that began at or
+    before it, or else the first list of its user. An event whose user has no list cannot be placed.
+    An event is left out if its list shows its item, since it would count as a hit although the
+    window or the times exclude it.
     """
     log_row = np.full(len(row), -1, np.int64)
     by_time = np.flatnonzero(lists < 0)
     if len(by_time):
         some = row[by_time]
         log_row[by_time] = _current_row(log, events.moments.user[some], events.moments.time[some])
-        lists[by_time] = np.append(log.lists.code, -1)[log_row[by_time]]  # row -1 reads the last entry: no list
+        lists[by_time] = np.append(log.lists.code, -1)[
+            log_row[by_time]
+        ]  # row -1 reads the last entry: no list
     placed = lists >= 0
     entries = TimedPairs(lists, events.moments.item[row], lists)
     pair = entries.pairs(slice(None), log.n_items)
@@ -272,12 +326,17 @@ def _unattributed(log: LogRows, events: EventRows, row: np.ndarray, lists: np.nd
     if rules.value_col is not None and not clicked:
         sums[VALUE] = np.zeros(len(keep)) if paid is None else paid[row[keep]]
     response = Response(np.full(len(keep), CLICKED if clicked else BOUGHT, np.int8), sums)
-    counts = {"kept_in_true": len(keep), "shown_in_list": int(in_list.sum()), "without_list": int((~placed).sum())}
+    counts = {
+        "kept_in_true": len(keep),
+        "shown_in_list": int(in_list.sum()),
+        "without_list": int((~placed).sum()),
+    }
     return _Added(events, row[keep], lists[keep], log_row[keep], response, counts)
 
 
 def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """Return a row of each user's last list that began by a given time, else of the first list; -1 without lists."""
+    """Return a row of each user's last list that began by a given time, else of the first list; -1
+    without lists."""
     if log.time is None or not len(log):
         return np.full(len(user), -1, np.int64)
     order = stable_order([log.lists.code, log.time])
@@ -291,8 +350,11 @@ def _current_row(log: LogRows, user: np.ndarray, time: np.ndarray) -> np.ndarray
     return np.where(high > low, heads[np.minimum(place, len(heads) - 1)], -1)
 
 
-def _added_rows(log: LogRows, added: list[_Added], response: Response, rules: Rules) -> pd.DataFrame | None:
-    """Return rows of `true` for the events without an impression, one for each (list, item); None if there are none."""
+def _added_rows(
+    log: LogRows, added: list[_Added], response: Response, rules: Rules
+) -> pd.DataFrame | None:
+    """Return rows of `true` for the events without an impression, one for each (list, item); None
+    if there are none."""
     added = [one for one in added if len(one.row)]
     if not added:
         return None
@@ -321,14 +383,17 @@ def _list_labels(log: LogRows, row: np.ndarray, rules: Rules) -> pd.DataFrame:
 
 
 def _event_labels(log: LogRows, added: _Added, rules: Rules) -> pd.DataFrame:
-    """Return user, list and item of events as labels; the labels of a list may come from a row of the log."""
+    """Return user, list and item of events as labels; the labels of a list may come from a row of
+    the log."""
     own = added.events.frame.take(added.row).reset_index(drop=True)
     found = own[[rules.user_col]]
     of_log = _list_labels(log, np.maximum(added.log_row, 0), rules) if len(log) else None
     for name in rules.list_cols:
         if name in own.columns and of_log is not None and added.events.list_keys is not None:
             values = own[name].where(added.log_row < 0, of_log[name])
-            whole = pd.api.types.is_integer_dtype(of_log[name].dtype) and pd.api.types.is_float_dtype(values.dtype)
+            whole = pd.api.types.is_integer_dtype(
+                of_log[name].dtype
+            ) and pd.api.types.is_float_dtype(values.dtype)
             if whole:  # Events that name no list have a null there, which made the integers floats.
                 values = values.astype(of_log[name].dtype)
         else:

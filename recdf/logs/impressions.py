@@ -1,4 +1,5 @@
-"""`from_impressions`: a log of impressions, clicks and purchases to the two tables `true` and `pred`."""
+"""`from_impressions`: a log of impressions, clicks and purchases to the two tables `true` and
+`pred`."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ RELEVANCE_LEVELS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 @dataclass(frozen=True, eq=False)
 class Impressions:
-    """The result of `from_impressions`. It unpacks into the two tables: `true, pred = rd.from_impressions(...)`.
+    """The result of `from_impressions`. It unpacks into the two tables: `true, pred =
+    rd.from_impressions(...)`.
 
     `rd.evaluate(*lists, metrics, **lists.options)` evaluates them by the columns that they have.
 
@@ -44,9 +46,11 @@ class Impressions:
     pred : DataFrame
         One row per (list key, item) shown, with its rank.
     events : DataFrame
-        One row per kind of event (`clicks`, `purchases`) with the number of events and what became of them.
+        One row per kind of event (`clicks`, `purchases`) with the number of events and what became
+        of them.
     spec : dict
-        JSON-safe record of the rules and of what was counted. Also in `attrs["recdf_impressions"]` of both tables.
+        JSON-safe record of the rules and of what was counted. Also in `attrs["recdf_impressions"]`
+        of both tables.
     """
 
     true: pd.DataFrame
@@ -59,177 +63,240 @@ class Impressions:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options with which `evaluate` reads these tables: `rd.evaluate(*lists, "ctr@10", **lists.options)`."""
+        """The options with which `evaluate` reads these tables: `rd.evaluate(*lists, "ctr@10",
+        **lists.options)`."""
         return dict(self.spec["options"])
 
     def __repr__(self) -> str:
         positions = self.spec["positions"]
         lines = [
-            f"{self.spec['counts']['impressions']:,} impressions in {self.spec['counts']['lists']:,} lists",
-            f"true {self.true.shape[0]:,} × {self.true.shape[1]}, pred {self.pred.shape[0]:,} × {self.pred.shape[1]}",
+            f"{self.spec['counts']['impressions']:,} impressions in "
+            f"{self.spec['counts']['lists']:,} lists",
+            f"true {self.true.shape[0]:,} × {self.true.shape[1]}, pred {self.pred.shape[0]:,} × "
+            f"{self.pred.shape[1]}",
         ]
         if positions["column"] is not None:
             lines.append(
-                f"positions from {positions['start']:g}, holes in {positions['lists_with_holes']:,} lists, "
+                f"positions from {positions['start']:g}, holes in "
+                f"{positions['lists_with_holes']:,} lists, "
                 f"a position twice in {positions['lists_with_ties']:,}"
             )
         if len(self.events):
             lines.append(self.events.to_string(index=False))
         for kind in ("refunds", "persons"):
             if kind in self.spec["counts"]:
-                lines.append(f"{kind}: " + ", ".join(f"{n:,} {name}" for name, n in self.spec["counts"][kind].items()))
+                lines.append(
+                    f"{kind}: "
+                    + ", ".join(f"{n:,} {name}" for name, n in self.spec["counts"][kind].items())
+                )
         return "\n".join(lines)
 
 
 @takes_columns("user_col", "item_col", "value_col", "null_keys")
 def from_impressions(
-    log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
-    list_cols: str | Sequence[str] = (SESSION,), time_col: str | None = None, clicked_col: str | None = None,
-    clicks: Any = None, purchases: Any = None, refunds: Any = None, order_col: str | None = None,
-    persons: Any = None, person_col: str | None = None, value_col: str | None = None, window: Any = None,
-    attribution: Literal["last", "first", "all"] = "last", relevance: Mapping[str, float] | None = None,
-    repeats: Literal["first", "last", "each"] = "first", unattributed: Literal["count", "true"] = "count",
-    session_gap: Any = None, clock_skew: Any = None, value: Literal["paid", "shown"] = "paid",
-    named_lists: Literal["clicks", "all", "none"] = "clicks", null_keys: Literal["raise", "drop"] = "raise",
+    log: Any,
+    *,
+    user_col: str = "user_id",
+    item_col: str = "item_id",
+    rank_col: str | None = "position",
+    list_cols: str | Sequence[str] = (SESSION,),
+    time_col: str | None = None,
+    clicked_col: str | None = None,
+    clicks: Any = None,
+    purchases: Any = None,
+    refunds: Any = None,
+    order_col: str | None = None,
+    persons: Any = None,
+    person_col: str | None = None,
+    value_col: str | None = None,
+    window: Any = None,
+    attribution: Literal["last", "first", "all"] = "last",
+    relevance: Mapping[str, float] | None = None,
+    repeats: Literal["first", "last", "each"] = "first",
+    unattributed: Literal["count", "true"] = "count",
+    session_gap: Any = None,
+    clock_skew: Any = None,
+    value: Literal["paid", "shown"] = "paid",
+    named_lists: Literal["clicks", "all", "none"] = "clicks",
+    null_keys: Literal["raise", "drop"] = "raise",
     options: Options | None = None,
-) -> Impressions:  # fmt: skip
+) -> Impressions:
     """Turn a raw log of impressions, with its clicks and purchases, into `true` and `pred`.
 
     Parameters
     ----------
     log : DataFrame or Arrow stream
-        One row per impression: an item shown to a user. `pred` keeps all its columns except `clicked_col`.
+        One row per impression: an item shown to a user. `pred` keeps all its columns except
+        `clicked_col`.
     user_col, item_col : str, default "user_id", "item_id"
         Columns of the user and of the item, in `log`, `clicks` and `purchases` alike.
     rank_col : str or None, default "position"
-        Position of the item on the page, from 0 or from 1, with or without holes. `pred` keeps it unchanged and gets a
-        column `rank` from 1 without holes. None ranks a list by time, or by row where there are no times.
+        Position of the item on the page, from 0 or from 1, with or without holes. `pred` keeps it
+        unchanged and gets a column `rank` from 1 without holes. None ranks a list by time, or by
+        row where there are no times.
     list_cols : str or list of str, default ("session_id",)
-        Columns that, with the user, name one list: a session, or a request. An empty list makes one list per user.
+        Columns that, with the user, name one list: a session, or a request. An empty list makes one
+        list per user.
     time_col : str, optional
-        Time of the impression in `log` and of the event in `clicks` and `purchases`: datetimes of any unit, all with
-        a time zone (not necessarily the same) or all without one, or plain numbers of one unit.
+        Time of the impression in `log` and of the event in `clicks` and `purchases`: datetimes of
+        any unit, all with a time zone (not necessarily the same) or all without one, or plain
+        numbers of one unit.
     clicked_col : str, optional
-        Column of `log` that tells whether the impression was clicked: bool, or the number of clicks.
+        Column of `log` that tells whether the impression was clicked: bool, or the number of
+        clicks.
     clicks, purchases : DataFrame or Arrow stream, optional
         One row per event with user, item and time.
     refunds : DataFrame or Arrow stream, optional
-        One row per refund with user, item, time and, where `value_col` is given and the refund may be of a part, the
-        amount that was paid back. A purchase that is refunded wholly does not count, and of one that is refunded in
-        part, the rest of the value counts.
+        One row per refund with user, item, time and, where `value_col` is given and the refund may
+        be of a part, the amount that was paid back. A purchase that is refunded wholly does not
+        count, and of one that is refunded in part, the rest of the value counts.
     order_col : str, optional
-        Column of the order in `purchases` and `refunds`. A refund cancels purchases of its order only.
+        Column of the order in `purchases` and `refunds`. A refund cancels purchases of its order
+        only.
     persons : DataFrame or Arrow stream, optional
-        One row per device, with `user_col` and `person_col`. The other frames have devices in `user_col`. Persons are
-        then the users, so that a purchase on one device belongs to an impression on another one, and the device is a
-        column of the list key, if there are `list_cols`. A device of several persons is that of the first one: by
-        `time_col`, if `persons` has it, else by row. An unknown device is a person of its
-        own, or the person with this id.
+        One row per device, with `user_col` and `person_col`. The other frames have devices in
+        `user_col`. Persons are then the users, so that a purchase on one device belongs to an
+        impression on another one, and the device is a column of the list key, if there are
+        `list_cols`. A device of several persons is that of the first one: by `time_col`, if
+        `persons` has it, else by row. An unknown device is a person of its own, or the person with
+        this id.
     person_col : str, optional
         Column of the person in `persons`, and in `true` and `pred`.
     value_col : str, optional
         What was paid, in `purchases`.
     window : str, timedelta or number, optional
-        Longest time from the impression to the event, such as "24h"; a number where times are numbers. None sets no
-        limit.
+        Longest time from the impression to the event, such as "24h"; a number where times are
+        numbers. None sets no limit.
     attribution : {"last", "first", "all"}, default "last"
-        Impression that an event belongs to: the last or the first of its item to its user within `window` before it,
-        or all of these with equal shares.
+        Impression that an event belongs to: the last or the first of its item to its user within
+        `window` before it, or all of these with equal shares.
     relevance : mapping, default {"shown": 0, "clicked": 1, "bought": 3}
         Gain of an impression by its deepest event.
     repeats : {"first", "last", "each"}, default "first"
-        What counts where a list shows an item twice: only the first or the last impression, which gets the events of
-        all of them, or each impression. With "each", pass `duplicates="keep"` to `evaluate`, which takes the most
-        relevant impression of an item for the first one; a warning counts the lists in which that is not so.
+        What counts where a list shows an item twice: only the first or the last impression, which
+        gets the events of all of them, or each impression. With "each", pass `duplicates="keep"` to
+        `evaluate`, which takes the most relevant impression of an item for the first one; a warning
+        counts the lists in which that is not so.
     unattributed : {"count", "true"}, default "count"
-        What happens to events that belong to no impression: they are only counted, or they are also kept in `true`.
+        What happens to events that belong to no impression: they are only counted, or they are also
+        kept in `true`.
     session_gap : str, timedelta or number, optional
-        Make sessions of the log: a pause longer than this between two impressions of a user begins a new one. The
-        column `session_id` numbers them from 1 for each user. Other `list_cols` separate sessions too.
+        Make sessions of the log: a pause longer than this between two impressions of a user begins
+        a new one. The column `session_id` numbers them from 1 for each user. Other `list_cols`
+        separate sessions too.
     clock_skew : str, timedelta or number, optional
-        How much later than its event an impression may be, where two machines wrote the times. By default it may not
-        be later.
+        How much later than its event an impression may be, where two machines wrote the times. By
+        default it may not be later.
     value : {"paid", "shown"}, default "paid"
-        Value of a purchase: `value_col` of `purchases`, or `value_col` of `log` (the price shown) at the impression.
+        Value of a purchase: `value_col` of `purchases`, or `value_col` of `log` (the price shown)
+        at the impression.
     named_lists : {"clicks", "all", "none"}, default "clicks"
-        Events that belong to the list that they name in `list_cols`, whenever it was shown: clicks, or purchases too.
-        With "none", and where an event names no list, `window` and `attribution` decide.
+        Events that belong to the list that they name in `list_cols`, whenever it was shown: clicks,
+        or purchases too. With "none", and where an event names no list, `window` and `attribution`
+        decide.
     null_keys : {"raise", "drop"}, default "raise"
-        What happens to rows with a null user, item, list column, position or time: they raise an error, or they are
-        dropped and counted.
+        What happens to rows with a null user, item, list column, position or time: they raise an
+        error, or they are dropped and counted.
     options : Options, optional
-        `user_col`, `item_col`, `value_col` and `null_keys` of a project, where they are not given here.
+        `user_col`, `item_col`, `value_col` and `null_keys` of a project, where they are not given
+        here.
 
     Returns
     -------
     Impressions
         It unpacks into `true` and `pred`; `.events` and `.spec` hold the counts.
 
-        `true`: user, list columns, item, `relevance`, `clicks` and `purchases` (number of events, or the sum of their
-        shares), `value_col` (sum of what was paid); float64, one row per (list, item) shown, also where nobody
-        clicked, so that lists without a click are in the population.
+        `true`: user, list columns, item, `relevance`, `clicks` and `purchases` (number of events,
+        or the sum of their shares), `value_col` (sum of what was paid); float64, one row per (list,
+        item) shown, also where nobody clicked, so that lists without a click are in the population.
 
-        `pred`: user, list columns, item, `rank`, `value_col` (as in `true`, so that `revenue` is what was paid), and
-        the other columns of the log. A column of the log named like `value_col` becomes `<value_col>_shown`.
+        `pred`: user, list columns, item, `rank`, `value_col` (as in `true`, so that `revenue` is
+        what was paid), and the other columns of the log. A column of the log named like `value_col`
+        becomes `<value_col>_shown`.
 
-        `events`: `event`, `events` (how many), `attributed`, `never_shown` (its user, or the list that it names, was
-        never shown its item), `before_impression` (all its impressions came later), `outside_window`, `unknown_list`
-        (it names a list that the log does not have), which add up; `by_list` (how many of the attributed ones went by
-        the list that they name); with `refunds`, `refunded` (it adds up too) and `refunded_in_part`; with
-        `unattributed="true"` also `kept_in_true`, `shown_in_list` and `without_list`.
+        `events`: `event`, `events` (how many), `attributed`, `never_shown` (its user, or the list
+        that it names, was never shown its item), `before_impression` (all its impressions came
+        later), `outside_window`, `unknown_list` (it names a list that the log does not have), which
+        add up; `by_list` (how many of the attributed ones went by the list that they name); with
+        `refunds`, `refunded` (it adds up too) and `refunded_in_part`; with `unattributed="true"`
+        also `kept_in_true`, `shown_in_list` and `without_list`.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError
-        If the log or the events break a rule; the message names the argument, the column and how to mend it.
+        If the log or the events break a rule; the message names the argument, the column and how to
+        mend it.
 
     Notes
     -----
     The rules at the edges:
 
-    * The window is closed: an impression at the time of the event counts, and so does one exactly `window` old.
-    * Of impressions at the same time, "first" takes the one whose row comes first, and "last" the one whose row comes
-      last.
-    * An event before every impression of its item belongs to none, unless the next one is within `clock_skew`.
-    * An event counts once: its shares sum to 1. Several events of one impression add up in `clicks`, `purchases` and
-      value, and count once in `relevance`, which is that of the deepest event.
-    * An event that names its list belongs to the impression of its item there, without a limit of time. Where the list
-      shows the item several times, `attribution` chooses among those before the event, else the next one is taken.
-      An event that names an unknown list, or one without its item, belongs to none.
+    * The window is closed: an impression at the time of the event counts, and so does one exactly
+      `window` old.
+    * Of impressions at the same time, "first" takes the one whose row comes first, and "last" the
+      one whose row comes last.
+    * An event before every impression of its item belongs to none, unless the next one is within
+      `clock_skew`.
+    * An event counts once: its shares sum to 1. Several events of one impression add up in
+      `clicks`, `purchases` and value, and count once in `relevance`, which is that of the deepest
+      event.
+    * An event that names its list belongs to the impression of its item there, without a limit of
+      time. Where the list shows the item several times, `attribution` chooses among those before
+      the event, else the next one is taken. An event that names an unknown list, or one without its
+      item, belongs to none.
     * A purchase needs no click: it belongs to the impression, clicked or not.
-    * A refund cancels the last purchase of its user and item (and order) at or before it that is not yet refunded, and
-      with what remains of its amount the one before that. Refunds go in the order of time, then of rows. Without
-      amounts in `refunds`, each cancels one whole purchase. Refunds without a purchase give a warning, and
-      `spec["counts"]["refunds"]` has their number, and how many are beyond what was paid. A null in `order_col` is an
-      order of its own.
-    * `spec["counts"]["persons"]` has the number of devices in the log and its events, of those that `persons` does not
-      name, and of those that it gives to several persons. For the assignment of an experiment by device, see
-      `rd.logs.assign_persons`.
-    * A pause of exactly `session_gap` does not end a session; clicks and purchases neither make nor lengthen one.
-    * "first" and "last" of a repeated item go by time, then by position, then by row. Two items at one position are
-      ranked by time, then by row.
-    * With `unattributed="true"`, an event goes to the list that it names itself in the list columns, else to the last
-      list of its user that began at or before it, else to the first list of its user. It is left out where that list
-      shows the item (`shown_in_list`: it would count as a hit against the window), and where its user has no list
-      (`without_list`); with one list per user, users without impressions have a list in `true`.
+    * A refund cancels the last purchase of its user and item (and order) at or before it that is
+      not yet refunded, and with what remains of its amount the one before that. Refunds go in the
+      order of time, then of rows. Without amounts in `refunds`, each cancels one whole purchase.
+      Refunds without a purchase give a warning, and `spec["counts"]["refunds"]` has their number,
+      and how many are beyond what was paid. A null in `order_col` is an order of its own.
+    * `spec["counts"]["persons"]` has the number of devices in the log and its events, of those that
+      `persons` does not name, and of those that it gives to several persons. For the assignment of
+      an experiment by device, see `rd.logs.assign_persons`.
+    * A pause of exactly `session_gap` does not end a session; clicks and purchases neither make nor
+      lengthen one.
+    * "first" and "last" of a repeated item go by time, then by position, then by row. Two items at
+      one position are ranked by time, then by row.
+    * With `unattributed="true"`, an event goes to the list that it names itself in the list
+      columns, else to the last list of its user that began at or before it, else to the first list
+      of its user. It is left out where that list shows the item (`shown_in_list`: it would count as
+      a hit against the window), and where its user has no list (`without_list`); with one list per
+      user, users without impressions have a list in `true`.
 
-    Use it for a log of what was really shown. For candidates with labels and scores, use `from_labelled`.
+    Use it for a log of what was really shown. For candidates with labels and scores, use
+    `from_labelled`.
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> log = pd.DataFrame({
-    ...     "user_id": ["ann", "ann", "bob"], "session_id": [1, 1, 7], "item_id": ["tea", "mug", "tea"],
-    ...     "position": [0, 3, 0], "time": pd.to_datetime(["2026-09-01 10:00"] * 3)})
-    >>> bought = pd.DataFrame({
-    ...     "user_id": ["ann"], "item_id": ["mug"], "time": pd.to_datetime(["2026-09-01 12:00"]), "price": [8.5]})
-    >>> true, pred = rd.from_impressions(log, time_col="time", purchases=bought, value_col="price", window="24h")
+    >>> log = pd.DataFrame(
+    ...     {
+    ...         "user_id": ["ann", "ann", "bob"],
+    ...         "session_id": [1, 1, 7],
+    ...         "item_id": ["tea", "mug", "tea"],
+    ...         "position": [0, 3, 0],
+    ...         "time": pd.to_datetime(["2026-09-01 10:00"] * 3),
+    ...     }
+    ... )
+    >>> bought = pd.DataFrame(
+    ...     {
+    ...         "user_id": ["ann"],
+    ...         "item_id": ["mug"],
+    ...         "time": pd.to_datetime(["2026-09-01 12:00"]),
+    ...         "price": [8.5],
+    ...     }
+    ... )
+    >>> true, pred = rd.from_impressions(
+    ...     log, time_col="time", purchases=bought, value_col="price", window="24h"
+    ... )
     >>> true
       user_id  session_id item_id  relevance  purchases  price
     0     ann           1     tea        0.0        0.0    0.0
     1     ann           1     mug        3.0        1.0    8.5
     2     bob           7     tea        0.0        0.0    0.0
-    >>> lists = rd.from_impressions(log, time_col="time", purchases=bought, value_col="price", window="24h")
+    >>> lists = rd.from_impressions(
+    ...     log, time_col="time", purchases=bought, value_col="price", window="24h"
+    ... )
     >>> rd.evaluate(*lists, ["hits@10", "revenue@10"], **lists.options).per_user
       user_id  session_id  n_true  n_pred  hits@10  revenue@10
     0     ann           1       1       2      1.0         8.5
@@ -238,10 +305,26 @@ def from_impressions(
     device_col = None if person_col is None else user_col
     lists = key_of_lists(list_cols, session_gap, user_col, person_col)
     rules = Rules(
-        person_col or user_col, item_col, rank_col, lists, time_col, clicked_col, value_col, window, attribution,
-        _levels(relevance), repeats, unattributed, session_gap, clock_skew, value, null_keys, named_lists, order_col,
+        person_col or user_col,
+        item_col,
+        rank_col,
+        lists,
+        time_col,
+        clicked_col,
+        value_col,
+        window,
+        attribution,
+        _levels(relevance),
+        repeats,
+        unattributed,
+        session_gap,
+        clock_skew,
+        value,
+        null_keys,
+        named_lists,
+        order_col,
         device_col,
-    )  # fmt: skip
+    )
     events = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in events.items() if data is not None}
     _check_rules(rules, list(events))
@@ -256,8 +339,12 @@ def from_impressions(
     warn_of_counts(spec["counts"])
     for frame in (tables.true, tables.pred):
         frame.attrs = {"recdf_impressions": spec}
-    counted = [{"event": name, **tables.outcomes[name]} for name in KINDS if name in tables.outcomes]
-    found = pd.DataFrame({name: [one.get(name, 0) for one in counted] for one in counted[-1:] for name in one})
+    counted = [
+        {"event": name, **tables.outcomes[name]} for name in KINDS if name in tables.outcomes
+    ]
+    found = pd.DataFrame(
+        {name: [one.get(name, 0) for one in counted] for one in counted[-1:] for name in one}
+    )
     return Impressions(tables.true, tables.pred, found, spec)
 
 
@@ -276,10 +363,15 @@ def _levels(relevance: Mapping[str, float] | None) -> dict[str, float]:
 def _check_rules(rules: Rules, events: list[str]) -> None:
     check_record(rules)
     if rules.clicked_col is not None and "clicks" in events:
-        raise OptionError("clicked_col and clicks both say what was clicked, and a click would count twice; pass one")
+        raise OptionError(
+            "clicked_col and clicks both say what was clicked, and a click would count twice; pass "
+            "one"
+        )
     check_refund_rules(rules, events)
     if rules.clicked_col is None and not events:
-        raise OptionError("nothing says what was relevant; pass ⟦+clicked_col=⟧, ⟦+clicks=⟧ or ⟦+purchases=⟧")
+        raise OptionError(
+            "nothing says what was relevant; pass ⟦+clicked_col=⟧, ⟦+clicks=⟧ or ⟦+purchases=⟧"
+        )
     for name in ("window", "clock_skew", "unattributed"):
         if getattr(rules, name) not in (None, "count") and not events:
             raise OptionError(f"⟦{name}=⟧ is about events; pass ⟦+clicks=⟧ or ⟦+purchases=⟧")
@@ -292,17 +384,27 @@ def _check_rules(rules: Rules, events: list[str]) -> None:
 
 
 def _check_distinct(rules: Rules) -> None:
-    named = [rules.user_col, *rules.list_cols, rules.item_col, rules.rank_col, rules.time_col, rules.clicked_col]
+    named = [
+        rules.user_col,
+        *rules.list_cols,
+        rules.item_col,
+        rules.rank_col,
+        rules.time_col,
+        rules.clicked_col,
+    ]
     names = [name for name in named if name is not None]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise OptionError(
-            f"{twice[0]!r} is named for two purposes; user, list, item, position and time are columns of their own"
+            f"{twice[0]!r} is named for two purposes; user, list, item, position and time are "
+            "columns of their own"
         )
     written = ["rank", "relevance", "clicks", "purchases", *as_columns(rules.value_col)]
     taken = [name for name in (rules.user_col, *rules.list_cols, rules.item_col) if name in written]
     if taken:
-        raise OptionError(f"{taken[0]!r} is a column that from_impressions writes; rename it in the log")
+        raise OptionError(
+            f"{taken[0]!r} is a column that from_impressions writes; rename it in the log"
+        )
 
 
 def warn_of_counts(counts: Mapping[str, Any]) -> None:
@@ -313,35 +415,43 @@ def warn_of_counts(counts: Mapping[str, Any]) -> None:
     devices = counts.get("persons", {"devices": 0})
     if devices["devices"] and devices["devices"] == devices["unknown_devices"]:
         warn_user(
-            f"none of the {devices['devices']:,} devices is in persons; compare the ids of the two frames",
+            f"none of the {devices['devices']:,} devices is in persons; compare the ids of the two "
+            "frames",
             NoOverlapWarning,
         )
     alone = counts.get("refunds", {}).get("without_purchase", 0)
     if alone:
         warn_user(
-            f"{alone:,} of {counts['refunds']['events']:,} refunds cancel nothing: there is no purchase of their user "
-            "and item (and order) at or before them that is not yet refunded; compare the ids and the times of the two "
+            f"{alone:,} of {counts['refunds']['events']:,} refunds cancel nothing: there is no "
+            "purchase of their user "
+            "and item (and order) at or before them that is not yet refunded; compare the ids and "
+            "the times of the two "
             "frames",
             NoOverlapWarning,
         )
     if counts["better_later"]:
         warn_user(
-            f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an item is more relevant"
-            " than an earlier one; evaluate takes the most relevant for the first, so that metrics that look at ranks "
-            'come out too high there (counts and sums over whole lists do not); ⟦+repeats="first"⟧ or "last" avoids '
-            'this',
+            f"in {counts['better_later']:,} of {counts['lists']:,} lists a later impression of an "
+            "item is more relevant"
+            " than an earlier one; evaluate takes the most relevant for the first, so that metrics "
+            "that look at ranks "
+            'come out too high there (counts and sums over whole lists do not); ⟦+repeats="first"⟧ '
+            'or "last" avoids '
+            "this",
             DuplicateWarning,
         )
 
 
 def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -> None:
-    """Warn if none of the events of a kind belongs to an impression: probably ids or times do not match."""
+    """Warn if none of the events of a kind belongs to an impression: probably ids or times do not
+    match."""
     n_events = counts["events"] - counts.get("refunded", 0)
     if n_events and not counts["attributed"] and n_impressions:
         reasons = {what: counts[what] for what in Outcome._fields[1:]}
         found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
         warn_user(
-            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the ids, the units "
+            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the ids, "
+            "the units "
             "and the time zones of the two frames",
             NoOverlapWarning,
         )
@@ -351,11 +461,15 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
     """Return the rules and the counts, in types that JSON has."""
     ranking = tables.ranking
     given = {name: getattr(rules, name) for name in RECORDED}
-    spans = {name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)}
+    spans = {
+        name: str(given[name]) for name in SPANS if not isinstance(given[name], int | float | None)
+    }
     options: dict[str, Any] = {
-        "user_col": [rules.user_col, *rules.list_cols], "item_col": rules.item_col, "rank_col": "rank",
+        "user_col": [rules.user_col, *rules.list_cols],
+        "item_col": rules.item_col,
+        "rank_col": "rank",
         "relevance_col": "relevance",
-    }  # fmt: skip
+    }
     options |= {} if rules.value_col is None else {"value_col": rules.value_col}
     options |= {"duplicates": "keep"} if rules.repeats == "each" else {}
     return {
@@ -365,12 +479,17 @@ def _spec(tables: ImpressionTables, rules: Rules) -> dict[str, Any]:
         "list_cols": list(rules.list_cols),
         "clock": {"kind": tables.clock.kind, "unit": tables.clock.unit} if rules.time_col else None,
         "positions": {
-            "column": "position" if rules.rank_col == "rank" else rules.rank_col, "start": ranking.start,
-            "lists_with_holes": ranking.lists_with_holes, "lists_with_ties": ranking.lists_with_ties,
+            "column": "position" if rules.rank_col == "rank" else rules.rank_col,
+            "start": ranking.start,
+            "lists_with_holes": ranking.lists_with_holes,
+            "lists_with_ties": ranking.lists_with_ties,
         },
         "counts": {
-            "impressions": tables.n_impressions, "lists": ranking.n_lists, "repeated": tables.n_repeated,
-            "better_later": tables.n_better_later, "null_rows": {name: n for name, n in tables.dropped.items() if n},
+            "impressions": tables.n_impressions,
+            "lists": ranking.n_lists,
+            "repeated": tables.n_repeated,
+            "better_later": tables.n_better_later,
+            "null_rows": {name: n for name, n in tables.dropped.items() if n},
             **tables.outcomes,
         },
-    }  # fmt: skip
+    }

@@ -18,7 +18,13 @@ from ..inputs.options import Options
 from ..inputs.sorting import dense_codes, distinct, run_heads, stable_order
 from ..tables.findings import Findings, row_objects
 from .clock_checks import check_clocks
-from .event_checks import check_click_rates, check_events, check_persons, check_prices, check_refunds
+from .event_checks import (
+    check_click_rates,
+    check_events,
+    check_persons,
+    check_prices,
+    check_refunds,
+)
 from .impression_rows import SESSION, ImpressionRows, LogRows, Rules, read_log_rows
 from .persons import key_of_lists, read_persons
 from .refunds import check_refund_rules, without_refunded
@@ -26,7 +32,8 @@ from .sessions import rank_lists, repeated_rows
 from .time_slices import empty_hours
 from .times import TICKS_PER_SECOND
 
-# If the mean of 1 / propensity is so many standard errors from the number of actions, the two do not fit.
+# If the mean of 1 / propensity is so many standard errors from the number of actions, the two do
+# not fit.
 FAR = 4.0
 # Where there are enough users, none of them should have more than this share of the impressions.
 MUCH, ENOUGH_USERS = 0.05, 100
@@ -34,25 +41,43 @@ MUCH, ENOUGH_USERS = 0.05, 100
 
 @takes_columns("user_col", "item_col", "value_col")
 def check_log(
-    log: Any, *, user_col: str = "user_id", item_col: str = "item_id", rank_col: str | None = "position",
-    list_cols: Any = (SESSION,), time_col: str | None = None, clicks: Any = None, purchases: Any = None,
-    refunds: Any = None, order_col: str | None = None, persons: Any = None, person_col: str | None = None,
-    value_col: str | None = None, window: Any = None, session_gap: Any = None,
-    named_lists: Literal["clicks", "all", "none"] = "clicks", variant_col: str | None = None,
-    propensity_col: str | None = None, n_actions: int | None = None, many: int = 1000, options: Options | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Find what is unusual in a log of impressions, and what it does to the numbers: one row per finding.
+    log: Any,
+    *,
+    user_col: str = "user_id",
+    item_col: str = "item_id",
+    rank_col: str | None = "position",
+    list_cols: Any = (SESSION,),
+    time_col: str | None = None,
+    clicks: Any = None,
+    purchases: Any = None,
+    refunds: Any = None,
+    order_col: str | None = None,
+    persons: Any = None,
+    person_col: str | None = None,
+    value_col: str | None = None,
+    window: Any = None,
+    session_gap: Any = None,
+    named_lists: Literal["clicks", "all", "none"] = "clicks",
+    variant_col: str | None = None,
+    propensity_col: str | None = None,
+    n_actions: int | None = None,
+    many: int = 1000,
+    options: Options | None = None,
+) -> pd.DataFrame:
+    """Find what is unusual in a log of impressions, and what it does to the numbers: one row per
+    finding.
 
     Parameters
     ----------
     log : DataFrame or Arrow stream
         One row per impression.
-    user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, refunds, order_col, persons, person_col, \
+    user_col, item_col, rank_col, list_cols, time_col, clicks, purchases, refunds, order_col,
+    persons, person_col, \
 value_col, window, session_gap, named_lists
         As in `from_impressions`. What refunds cancel is no purchase, and persons are the users.
     variant_col : str, optional
-        Column of the variant of an experiment. Variants that change within a list or between the lists of a user are
-        reported.
+        Column of the variant of an experiment. Variants that change within a list or between the
+        lists of a user are reported.
     propensity_col : str, optional
         Column of the probability with which the item was shown at its place.
     n_actions : int, optional
@@ -65,9 +90,10 @@ value_col, window, session_gap, named_lists
     Returns
     -------
     DataFrame
-        `finding`, `severity` ("error": `from_impressions` refuses the log; "warning": numbers change; "info": worth
-        knowing), `count`, `share` (of the rows, lists, users, events or hours that it concerns), `examples` (text),
-        `effect` (what it does to the numbers, and what to do). Errors first. A clean log has no row.
+        `finding`, `severity` ("error": `from_impressions` refuses the log; "warning": numbers
+        change; "info": worth knowing), `count`, `share` (of the rows, lists, users, events or hours
+        that it concerns), `examples` (text), `effect` (what it does to the numbers, and what to
+        do). Errors first. A clean log has no row.
 
     Raises
     ------
@@ -76,14 +102,15 @@ value_col, window, session_gap, named_lists
 
     Notes
     -----
-    It looks for null ids, times and positions; ids and clocks that cannot be compared; clocks that differ by some
-    hours; clicks and purchases without an impression, before their impression (with quantiles of how long before),
-    after the window, written twice, or that name an unknown list or another one than that of the last impression;
-    refunds without a purchase, or beyond what was paid; devices without a person, or of several;
-    prices below 0; users with more than `many` impressions, or with over 5 % of them; users who click far more often
-    than the others; rows that were logged twice; items shown twice in a list; positions that do not start at 1, have
-    holes or occur twice; hours without any row; variants that change; propensities outside (0, 1], or whose inverses
-    do not have the number of actions as their mean.
+    It looks for null ids, times and positions; ids and clocks that cannot be compared; clocks that
+    differ by some hours; clicks and purchases without an impression, before their impression (with
+    quantiles of how long before), after the window, written twice, or that name an unknown list or
+    another one than that of the last impression; refunds without a purchase, or beyond what was
+    paid; devices without a person, or of several; prices below 0; users with more than `many`
+    impressions, or with over 5 % of them; users who click far more often than the others; rows that
+    were logged twice; items shown twice in a list; positions that do not start at 1, have holes or
+    occur twice; hours without any row; variants that change; propensities outside (0, 1], or whose
+    inverses do not have the number of actions as their mean.
 
     Examples
     --------
@@ -97,18 +124,39 @@ value_col, window, session_gap, named_lists
     check_value("named_lists", named_lists, Literal["clicks", "all", "none"])
     lists = key_of_lists(list_cols, session_gap, user_col, person_col)
     rules = Rules(
-        person_col or user_col, item_col, rank_col, lists, time_col, None, value_col, window, "last", {}, "first",
-        "true", session_gap, None, "paid", "drop", named_lists, order_col, None if person_col is None else user_col,
-    )  # fmt: skip
+        person_col or user_col,
+        item_col,
+        rank_col,
+        lists,
+        time_col,
+        None,
+        value_col,
+        window,
+        "last",
+        {},
+        "first",
+        "true",
+        session_gap,
+        None,
+        "paid",
+        "drop",
+        named_lists,
+        order_col,
+        None if person_col is None else user_col,
+    )
     given = {"clicks": clicks, "purchases": purchases, "refunds": refunds}
     events = {name: data for name, data in given.items() if data is not None}
     check_refund_rules(rules, events)
     if time_col is None and (events or session_gap is not None):
-        raise OptionError("⟦clicks=⟧, ⟦purchases=⟧ and ⟦session_gap=⟧ need ⟦+time_col=⟧, the column of the time")
+        raise OptionError(
+            "⟦clicks=⟧, ⟦purchases=⟧ and ⟦session_gap=⟧ need ⟦+time_col=⟧, the column of the time"
+        )
     if value_col is not None and "purchases" not in events:
         raise OptionError(f"⟦value_col={value_col!r}⟧ is what was paid; pass ⟦+purchases=⟧")
     found = Findings()
-    frames: dict[str, Any] = {name: as_frame(data, name) for name, data in {"log": log, **events}.items()}
+    frames: dict[str, Any] = {
+        name: as_frame(data, name) for name, data in {"log": log, **events}.items()
+    }
     if not len(frames["log"]):
         found.add("log is empty", "error", 1, 1, "0 rows", "there is nothing to evaluate")
         return found.table()
@@ -121,12 +169,21 @@ value_col, window, session_gap, named_lists
     except (ColumnError, OptionError):
         raise
     except RecdfError as error:
-        found.add("columns that cannot be read or compared", "error", 1, 1, str(error), "from_impressions raises")
+        found.add(
+            "columns that cannot be read or compared",
+            "error",
+            1,
+            1,
+            str(error),
+            "from_impressions raises",
+        )
         return found.table()
     if len(rows.log):
         for one in remaining:
             names = [rules.user_col, item_col, str(time_col)]
-            check_events(found, rows.log, one, span, rows.clock, names, rules.follows_lists(one.name))
+            check_events(
+                found, rows.log, one, span, rows.clock, names, rules.follows_lists(one.name)
+            )
             check_prices(found, one, str(value_col))
             if one.name == "clicks":
                 check_click_rates(found, rows.log, one, rules.user_col)
@@ -143,11 +200,17 @@ value_col, window, session_gap, named_lists
 
 def _check_nulls(found: Findings, frames: Mapping[str, pd.DataFrame], rules: Rules) -> None:
     for role, frame in frames.items():
-        names = rules.log_columns if role == "log" else [rules.user_col, rules.item_col, rules.time_col]
+        names = (
+            rules.log_columns if role == "log" else [rules.user_col, rules.item_col, rules.time_col]
+        )
         for name in names:
             if name is not None:
                 null = column(frame, name, role).isna()
-                what = "positions missing" if role == "log" and name == rules.rank_col else f"null {name} in {role}"
+                what = (
+                    "positions missing"
+                    if role == "log" and name == rules.rank_col
+                    else f"null {name} in {role}"
+                )
                 effect = 'from_impressions raises; ⟦+null_keys="drop"⟧ leaves these rows out'
                 found.add(what, "error", int(null.sum()), len(frame), f"{role}[{name!r}]", effect)
 
@@ -159,15 +222,23 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
     busy = busy[np.argsort(-rows[busy], kind="stable")]
     first = first_rows(log.user, len(rows))
     labels = log.frame[rules.user_col].take(first[busy[:5]]).tolist()
-    words = ", ".join(f"{label!r}: {n:,}" for label, n in zip(labels, rows[busy[:5]].tolist(), strict=True))
+    words = ", ".join(
+        f"{label!r}: {n:,}" for label, n in zip(labels, rows[busy[:5]].tolist(), strict=True)
+    )
     share = rows[busy].sum() / len(log)
-    effect = f"they have {share:.1%} of the impressions; programs do not click like people: leave such users out"
+    effect = (
+        f"they have {share:.1%} of the impressions; programs do not click like people: leave "
+        "such users out"
+    )
     n_users = int((rows > 0).sum())
     found.add(f"users with over {many:,} impressions", "warning", len(busy), n_users, words, effect)
     largest = int(rows.argmax())
     if n_users >= ENOUGH_USERS and rows[largest] > MUCH * len(log) and rows[largest] <= many:
         words = repr(log.frame[rules.user_col].take([first[largest]]).tolist()[0])
-        effect = "clicks per impression are then mostly those of one user; leave the user out if it is a program"
+        effect = (
+            "clicks per impression are then mostly those of one user; leave the user out if "
+            "it is a program"
+        )
         found.add("a user with over 5 % of the impressions", "warning", 1, n_users, words, effect)
     keys = [*log.keys, log.item, *(key for key in (log.time, log.position) if key is not None)]
     if log.time is None:
@@ -177,11 +248,19 @@ def _check_heavy_users(found: Findings, log: LogRows, many: int, rules: Rules) -
     again[run_heads([key[order] for key in keys])] = False
     twice = order[again]
     effect = (
-        'one impression stands for all copies; with ⟦+repeats="each"⟧ every copy counts. log.drop_duplicates() takes '
+        'one impression stands for all copies; with ⟦+repeats="each"⟧ every copy counts. '
+        "log.drop_duplicates() takes "
         "them out"
     )
     names = [rules.user_col, *rules.source_lists, rules.item_col]
-    found.add("rows logged twice", "warning", len(twice), len(log), _log_labels(log, names, np.sort(twice)), effect)
+    found.add(
+        "rows logged twice",
+        "warning",
+        len(twice),
+        len(log),
+        _log_labels(log, names, np.sort(twice)),
+        effect,
+    )
 
 
 def _log_labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
@@ -189,23 +268,46 @@ def _log_labels(log: LogRows, names: list[str], rows: np.ndarray) -> list[Any]:
 
 
 def _check_lists(found: Findings, log: LogRows, rules: Rules) -> None:
-    """Report items shown twice in a list, and positions that do not start at 1, have holes or occur twice."""
+    """Report items shown twice in a list, and positions that do not start at 1, have holes or occur
+    twice."""
     names = [rules.user_col, *rules.source_lists, rules.item_col]
     repeated = repeated_rows(log.lists.code, log.item, log.n_items)
     ranking = rank_lists(log.lists, log.position)
     if len(repeated):
         concerned = len(distinct(log.lists.code[repeated]))
-        effect = 'one impression stands for all; ⟦+repeats="last"⟧ takes the last and "each" counts them all'
+        effect = (
+            'one impression stands for all; ⟦+repeats="last"⟧ takes the last and "each" '
+            "counts them all"
+        )
         some = _log_labels(log, names, repeated)
-        found.add("items shown twice in a list", "warning", concerned, ranking.n_lists, dict.fromkeys(some), effect)
+        found.add(
+            "items shown twice in a list",
+            "warning",
+            concerned,
+            ranking.n_lists,
+            dict.fromkeys(some),
+            effect,
+        )
     if log.position is None:
         return
     effect = "ranks for metrics count from 1; the positions stay as they are in pred"
     of = ranking.n_lists
-    found.add("positions that do not start at 1", "info", ranking.start != 1, 1, f"from {ranking.start:g}", effect)
-    effect = "ranks close the holes (advertisements, collapsed places); the positions stay as they are in pred"
+    found.add(
+        "positions that do not start at 1",
+        "info",
+        ranking.start != 1,
+        1,
+        f"from {ranking.start:g}",
+        effect,
+    )
+    effect = (
+        "ranks close the holes (advertisements, collapsed places); the positions stay as they "
+        "are in pred"
+    )
     found.add("positions with holes", "info", ranking.lists_with_holes, of, "", effect)
-    effect = "several pages or requests are one list; name the column of the request in ⟦+list_cols=⟧"
+    effect = (
+        "several pages or requests are one list; name the column of the request in ⟦+list_cols=⟧"
+    )
     found.add("a position twice in a list", "warning", ranking.lists_with_ties, of, "", effect)
 
 
@@ -220,9 +322,14 @@ def _check_hours(found: Findings, rows: ImpressionRows) -> None:
         return
     largest = np.argsort(-length, kind="stable")[:5]
     starts = (begin[largest] * 3600).astype("datetime64[s]").astype(str)
-    words = ", ".join(f"{n:,} from {start}" for start, n in zip(starts, length[largest].tolist(), strict=True))
+    words = ", ".join(
+        f"{n:,} from {start}" for start, n in zip(starts, length[largest].tolist(), strict=True)
+    )
     n_hours = int(time.max() // per_hour - time.min() // per_hour) + 1
-    effect = "the log is broken there, or nobody was awake; leave the days concerned out of a comparison over time"
+    effect = (
+        "the log is broken there, or nobody was awake; leave the days concerned out of a "
+        "comparison over time"
+    )
     found.add("hours without a row", "warning", int(length.sum()), n_hours, words, effect)
 
 
@@ -231,7 +338,14 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
         return
     values = column(log.frame, name, "log")
     null = int(values.isna().sum())
-    found.add("null variants", "warning", null, len(log), f"log[{name!r}]", "these impressions belong to no arm")
+    found.add(
+        "null variants",
+        "warning",
+        null,
+        len(log),
+        f"log[{name!r}]",
+        "these impressions belong to no arm",
+    )
     variant = pd.factorize(values)[0]
     names = [rules.user_col, *rules.source_lists]
     within = "the list belongs to no arm: leave it out"
@@ -248,15 +362,25 @@ def _check_variants(found: Findings, log: LogRows, name: str | None, rules: Rule
         found.add(what, "warning", len(several), len(distinct(unit[row])), examples, effect)
 
 
-def _check_propensities(found: Findings, log: LogRows, name: str | None, n_actions: int | None) -> None:
-    """Report invalid propensities, and a mean of their inverses that differs from the number of actions."""
+def _check_propensities(
+    found: Findings, log: LogRows, name: str | None, n_actions: int | None
+) -> None:
+    """Report invalid propensities, and a mean of their inverses that differs from the number of
+    actions."""
     if name is None:
         return
     where = f"log[{name!r}]"
     given = read_numbers(column(log.frame, name, "log"), where).astype(np.float64)
     bad = ~((given > 0) & (given <= 1))
     effect = "a propensity is a probability above 0; estimates of other policies divide by it"
-    found.add("propensities outside (0, 1]", "error", int(bad.sum()), len(given), given[bad][:5].tolist(), effect)
+    found.add(
+        "propensities outside (0, 1]",
+        "error",
+        int(bad.sum()),
+        len(given),
+        given[bad][:5].tolist(),
+        effect,
+    )
     inverse = 1 / given[~bad]
     actions = len(distinct(log.item)) if n_actions is None else n_actions
     if len(inverse) < 2:
@@ -265,6 +389,14 @@ def _check_propensities(found: Findings, log: LogRows, name: str | None, n_actio
     if abs(mean - actions) > max(FAR * error, 1e-9 * actions):
         words = f"mean of 1/propensity {mean:.4g}, actions {actions:,}"
         effect = (
-            "propensities are not those with which the items were chosen; pass ⟦+n_actions=⟧ if others could be shown"
+            "propensities are not those with which the items were chosen; pass ⟦+n_actions=⟧ "
+            "if others could be shown"
         )
-        found.add("propensities that do not fit the actions", "warning", len(inverse), len(given), words, effect)
+        found.add(
+            "propensities that do not fit the actions",
+            "warning",
+            len(inverse),
+            len(given),
+            words,
+            effect,
+        )

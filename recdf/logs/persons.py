@@ -1,7 +1,8 @@
-"""Devices to persons: whose device each row of a log is, and the assignment of a person who has several devices.
+"""Devices to persons: whose device each row of a log is, and the assignment of a person who has
+several devices.
 
-Contract: a device that a mapping names several times is that of the person in the first row, by time if the mapping has
-times. A device that it does not name is a person of its own.
+Contract: a device that a mapping names several times is that of the person in the first row, by
+time if the mapping has times. A device that it does not name is a person of its own.
 """
 
 from __future__ import annotations
@@ -22,14 +23,22 @@ from .impression_rows import SESSION, frame_codes, raw_frame
 
 
 def with_persons(
-    frames: Mapping[str, pd.DataFrame], persons: Any, user_col: str, person_col: str, time_col: str | None = None
+    frames: Mapping[str, pd.DataFrame],
+    persons: Any,
+    user_col: str,
+    person_col: str,
+    time_col: str | None = None,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, int]]:
-    """Return the frames with a column `person_col`, and counts of their devices, which are in `user_col`."""
+    """Return the frames with a column `person_col`, and counts of their devices, which are in
+    `user_col`."""
     persons = raw_frame(persons, "persons")
     for role, frame in {**frames, "persons": persons}.items():
         column(frame, user_col, role)
         if role != "persons" and person_col in frame.columns:
-            raise OptionError(f"{role} has a column {person_col!r}, which comes from ⟦persons=⟧; drop it in {role}")
+            raise OptionError(
+                f"{role} has a column {person_col!r}, which comes from ⟦persons=⟧; drop it in "
+                f"{role}"
+            )
     column(persons, person_col, "persons")
     if time_col in persons.columns:
         persons = persons.sort_values(time_col, kind="stable")
@@ -63,7 +72,8 @@ def with_persons(
 def key_of_lists(
     list_cols: Any, session_gap: Any, user_col: str, person_col: str | None
 ) -> tuple[str, ...]:
-    """Return the columns that name a list of a user: sessions come last; those of a person have a device."""
+    """Return the columns that name a list of a user: sessions come last; those of a person have a
+    device."""
     lists = tuple(as_columns(list_cols))
     if session_gap is not None:
         lists = (*(name for name in lists if name != SESSION), SESSION)
@@ -73,9 +83,14 @@ def key_of_lists(
 
 
 def read_persons(
-    frames: Mapping[str, Any], persons: Any, user_col: str, person_col: str | None, time_col: str | None
+    frames: Mapping[str, Any],
+    persons: Any,
+    user_col: str,
+    person_col: str | None,
+    time_col: str | None,
 ) -> tuple[dict[str, Any], dict[str, dict[str, int]]]:
-    """Return the frames, with their persons if there are any, and then the counts of devices as `persons`."""
+    """Return the frames, with their persons if there are any, and then the counts of devices as
+    `persons`."""
     if person_col is None and persons is None:
         return dict(frames), {}
     if person_col is None or persons is None:
@@ -86,9 +101,15 @@ def read_persons(
 
 
 def assign_persons(
-    assignment: Any, persons: Any, *, person_col: str, user_col: str = "user_id", time_col: str | None = None
+    assignment: Any,
+    persons: Any,
+    *,
+    person_col: str,
+    user_col: str = "user_id",
+    time_col: str | None = None,
 ) -> pd.DataFrame:
-    """Turn the assignment of devices to variants into one of persons: of each person, the first assignment stands.
+    """Turn the assignment of devices to variants into one of persons: of each person, the first
+    assignment stands.
 
     Parameters
     ----------
@@ -101,29 +122,33 @@ def assign_persons(
     user_col : str, default "user_id"
         Column of the device, in both frames.
     time_col : str, optional
-        Time of the assignment in `assignment`. By default its first row is the first assignment. If `persons` has this
-        column, it is the time from which the device is the person's.
+        Time of the assignment in `assignment`. By default its first row is the first assignment. If
+        `persons` has this column, it is the time from which the device is the person's.
 
     Returns
     -------
     DataFrame
-        One row per person, in the order of `assignment`: `person_col`, the columns of the first assignment, and
-        `n_devices`, how many devices of the person were assigned.
+        One row per person, in the order of `assignment`: `person_col`, the columns of the first
+        assignment, and `n_devices`, how many devices of the person were assigned.
 
     Raises
     ------
     ColumnError, IdTypeError, OptionError
-        A column is missing; ids of devices and persons cannot stand in one column; `assignment` has `person_col`.
+        A column is missing; ids of devices and persons cannot stand in one column; `assignment` has
+        `person_col`.
 
     Notes
     -----
-    Someone who was assigned on the phone first and on the laptop later is analysed in the variant of the phone, also if
-    the laptop showed the other one. To leave out these persons would depend on what the variants did to them.
+    Someone who was assigned on the phone first and on the laptop later is analysed in the variant
+    of the phone, also if the laptop showed the other one. To leave out these persons would depend
+    on what the variants did to them.
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> devices = pd.DataFrame({"user_id": ["phone", "laptop", "tv"], "variant": ["A", "B", "B"], "day": [2, 1, 1]})
+    >>> devices = pd.DataFrame(
+    ...     {"user_id": ["phone", "laptop", "tv"], "variant": ["A", "B", "B"], "day": [2, 1, 1]}
+    ... )
     >>> persons = pd.DataFrame({"user_id": ["phone", "laptop"], "person_id": ["ann", "ann"]})
     >>> rd.logs.assign_persons(devices, persons, person_col="person_id", time_col="day")
       person_id user_id variant  day  n_devices
@@ -131,7 +156,9 @@ def assign_persons(
     1        tv      tv       B    1          1
     """
     given = {"assignment": raw_frame(assignment, "assignment")}
-    frame = with_persons(given, persons, user_col, person_col, time_col)[0]["assignment"].reset_index(drop=True)
+    frame = with_persons(given, persons, user_col, person_col, time_col)[0][
+        "assignment"
+    ].reset_index(drop=True)
     frame["n_devices"] = frame.groupby(person_col)[user_col].transform("nunique")
     if time_col is not None:
         column(frame, time_col, "assignment")

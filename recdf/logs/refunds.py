@@ -1,8 +1,9 @@
 """Refunds: which purchases they cancel, wholly or in part.
 
-Contract: a refund cancels purchases of its own user and item (and order, where orders are named) that were made at or
-before it: the last one that is not yet refunded, and with what remains of its amount the one before that. Refunds go in
-the order of time. Without amounts, each refund cancels one whole purchase.
+Contract: a refund cancels purchases of its own user and item (and order, where orders are named)
+that were made at or before it: the last one that is not yet refunded, and with what remains of its
+amount the one before that. Refunds go in the order of time. Without amounts, each refund cancels
+one whole purchase.
 """
 
 from __future__ import annotations
@@ -27,38 +28,50 @@ def check_refund_rules(rules: Rules, events: Collection[str]) -> None:
     if "refunds" in events and "purchases" not in events:
         raise OptionError("⟦refunds=⟧ cancel purchases; pass ⟦+purchases=⟧")
     if rules.order_col is not None and "refunds" not in events:
-        raise OptionError(f"⟦order_col={rules.order_col!r}⟧ matches refunds to purchases; pass ⟦+refunds=⟧")
+        raise OptionError(
+            f"⟦order_col={rules.order_col!r}⟧ matches refunds to purchases; pass ⟦+refunds=⟧"
+        )
 
 
 def without_refunded(
     all_events: Sequence[EventRows], rules: Rules
 ) -> tuple[list[EventRows], dict[str, dict[str, int]]]:
-    """Return the events without refunds and without what they cancel, and counts of purchases and refunds."""
+    """Return the events without refunds and without what they cancel, and counts of purchases and
+    refunds."""
     by_name = {events.name: events for events in all_events}
     if "refunds" not in by_name:
         return list(all_events), {}
     refunds, purchases = by_name.pop("refunds"), by_name["purchases"]
     price, amount = (_amounts(events, purchases, refunds, rules) for events in (purchases, refunds))
     times = purchases.moments.time, refunds.moments.time
-    left, rest, met = match_refunds(_refund_codes(purchases, refunds, rules.order_col), times, price, amount)
+    left, rest, met = match_refunds(
+        _refund_codes(purchases, refunds, rules.order_col), times, price, amount
+    )
     gone, reduced = (left <= 0) & (price > 0), (left > 0) & (left < price)
     by_name["purchases"] = replace(
-        purchases, frame=purchases.frame[~gone].reset_index(drop=True),
+        purchases,
+        frame=purchases.frame[~gone].reset_index(drop=True),
         paid=None if purchases.paid is None else np.where(reduced, left, purchases.paid)[~gone],
         moments=TimedPairs(*(part[~gone] for part in purchases.moments)),
-        list_keys=None if purchases.list_keys is None else [key[~gone] for key in purchases.list_keys],
-    )  # fmt: skip
+        list_keys=None
+        if purchases.list_keys is None
+        else [key[~gone] for key in purchases.list_keys],
+    )
     counts = {
         "purchases": {"refunded": int(gone.sum()), "refunded_in_part": int(reduced.sum())},
         "refunds": {
-            "events": len(met), "matched": int(met.sum()), "without_purchase": int((~met).sum()),
+            "events": len(met),
+            "matched": int(met.sum()),
+            "without_purchase": int((~met).sum()),
             "beyond_price": int((met & (rest > 0)).sum()),
         },
-    }  # fmt: skip
+    }
     return list(by_name.values()), counts
 
 
-def _amounts(events: EventRows, purchases: EventRows, refunds: EventRows, rules: Rules) -> np.ndarray:
+def _amounts(
+    events: EventRows, purchases: EventRows, refunds: EventRows, rules: Rules
+) -> np.ndarray:
     """Return what was paid or paid back; 1 each if refunds or purchases have no amounts."""
     name = rules.value_col
     if name is None or not all(name in one.frame.columns for one in (purchases, refunds)):
@@ -66,15 +79,21 @@ def _amounts(events: EventRows, purchases: EventRows, refunds: EventRows, rules:
     amount = read_values(events.frame, name, events.name)
     if events is refunds and (amount < 0).any():
         raise DataError(
-            f"refunds[{name!r}] holds {int((amount < 0).sum()):,} values below 0; expected what was paid back, such as "
+            f"refunds[{name!r}] holds {int((amount < 0).sum()):,} values below 0; expected what "
+            "was paid back, such as "
             f"refunds.assign({name}=refunds[{name!r}].abs())"
         )
     return amount
 
 
-def _refund_codes(purchases: EventRows, refunds: EventRows, order_col: str | None) -> tuple[np.ndarray, np.ndarray]:
+def _refund_codes(
+    purchases: EventRows, refunds: EventRows, order_col: str | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return one code for user, item and order of each purchase and of each refund."""
-    keys = [np.concatenate(both) for both in list(zip(purchases.moments, refunds.moments, strict=True))[:2]]
+    keys = [
+        np.concatenate(both)
+        for both in list(zip(purchases.moments, refunds.moments, strict=True))[:2]
+    ]
     if order_col is not None:
         frames = {events.name: events.frame for events in (purchases, refunds)}
         for name, frame in frames.items():
@@ -85,11 +104,15 @@ def _refund_codes(purchases: EventRows, refunds: EventRows, order_col: str | Non
 
 
 def match_refunds(
-    pairs: tuple[np.ndarray, np.ndarray], times: tuple[np.ndarray, np.ndarray], price: np.ndarray, amount: np.ndarray
+    pairs: tuple[np.ndarray, np.ndarray],
+    times: tuple[np.ndarray, np.ndarray],
+    price: np.ndarray,
+    amount: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what is left of each purchase and of each refund, and which refunds cancel anything.
 
-    Each step takes one refund of every pair of user and item at once, and compares it with one purchase.
+    Each step takes one refund of every pair of user and item at once, and compares it with one
+    purchase.
     """
     order, by_time = (stable_order([pair, time]) for pair, time in zip(pairs, times, strict=True))
     pair, of = pairs[0][order], pairs[1][by_time]
@@ -97,7 +120,10 @@ def match_refunds(
     least, least_rest = left * ROUNDING, rest * ROUNDING
     low, high = np.searchsorted(pair, of), np.searchsorted(pair, of, side="right")
     last = bisect(times[0][order], low, high, times[1][by_time], right=True) - 1
-    at, below = last.copy(), np.arange(len(pair)) - 1  # of a purchase without a rest, the next one to try
+    at, below = (
+        last.copy(),
+        np.arange(len(pair)) - 1,
+    )  # of a purchase without a rest, the next one to try
     now = run_heads([of])
     end = np.append(now[1:], len(of))
     while len(now):

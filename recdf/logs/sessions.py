@@ -1,6 +1,8 @@
-"""Sessions and lists: which rows of a log belong together, in which order, and which rows repeat an item.
+"""Sessions and lists: which rows of a log belong together, in which order, and which rows repeat an
+item.
 
-Contract: users, items and lists are integer codes, and times and positions are numbers; there are no labels here.
+Contract: users, items and lists are integer codes, and times and positions are numbers; there are
+no labels here.
 """
 
 from __future__ import annotations
@@ -17,16 +19,19 @@ Repeats = Literal["first", "last", "each"]
 
 
 def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.ndarray:
-    """Number the sessions of each user from 1: a session ends where more than `gap` passes before the next row.
+    """Number the sessions of each user from 1: a session ends where more than `gap` passes before
+    the next row.
 
     Parameters
     ----------
     keys : list of int arrays
-        Code of the user of each row, and of anything else that separates sessions, such as the variant.
+        Code of the user of each row, and of anything else that separates sessions, such as the
+        variant.
     time : array
         Time of each row, in any order.
     gap : int or float
-        Longest pause within a session, in units of the times; a pause of exactly `gap` does not end it.
+        Longest pause within a session, in units of the times; a pause of exactly `gap` does not end
+        it.
     """
     owner = keys[0] if len(keys) == 1 else dense_codes(keys)[0]
     order = stable_order([owner] if ascends(time) else [owner, time])
@@ -50,8 +55,8 @@ def sessions_by_gap(keys: list[np.ndarray], time: np.ndarray, gap: float) -> np.
 class ListRule:
     """Which rows make up a list, and in which order.
 
-    code : number of the list of each row, from 0 · order : rows list after list, best first; None if the rows have this
-    order already.
+    code : number of the list of each row, from 0 · order : rows list after list, best first; None
+    if the rows have this order already.
     """
 
     code: np.ndarray
@@ -59,10 +64,11 @@ class ListRule:
 
 
 class Ranking(NamedTuple):
-    """The rank (int32, from 1) of each row within its list, the number of lists, and a summary of the positions.
+    """The rank (int32, from 1) of each row within its list, the number of lists, and a summary of
+    the positions.
 
-    start : the smallest position · lists_with_holes : lists in which a position is left out between two others ·
-    lists_with_ties : lists that have a position twice.
+    start : the smallest position · lists_with_holes : lists in which a position is left out between
+    two others · lists_with_ties : lists that have a position twice.
     """
 
     rank: np.ndarray
@@ -72,8 +78,11 @@ class Ranking(NamedTuple):
     lists_with_ties: int
 
 
-def arrange_lists(keys: list[np.ndarray], position: np.ndarray | None, time: np.ndarray | None) -> ListRule:
-    """Number the lists and order their rows by position, rows of one position by time, and then by row.
+def arrange_lists(
+    keys: list[np.ndarray], position: np.ndarray | None, time: np.ndarray | None
+) -> ListRule:
+    """Number the lists and order their rows by position, rows of one position by time, and then by
+    row.
 
     Parameters
     ----------
@@ -111,8 +120,11 @@ def _ascends_within(heads: np.ndarray, key: np.ndarray, strictly: bool) -> bool:
     return bool(ascending.all())
 
 
-def _ties_by_time(order: np.ndarray, lists: np.ndarray, position: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """Return `order` with the rows of one list and one position sorted by time. `lists` are codes in this order."""
+def _ties_by_time(
+    order: np.ndarray, lists: np.ndarray, position: np.ndarray, time: np.ndarray
+) -> np.ndarray:
+    """Return `order` with the rows of one list and one position sorted by time. `lists` are codes
+    in this order."""
     there = position[order]
     tied = np.zeros(len(order) + 1, bool)
     tied[1:-1] = (lists[1:] == lists[:-1]) & (there[1:] == there[:-1])
@@ -126,10 +138,14 @@ def _ties_by_time(order: np.ndarray, lists: np.ndarray, position: np.ndarray, ti
     return result
 
 
-def rank_lists(lists: ListRule, position: np.ndarray | None, stays: np.ndarray | None = None) -> Ranking:
-    """Rank each row within its list, from 1 and without holes: positions 0, 4, 9 have the ranks 1, 2, 3.
+def rank_lists(
+    lists: ListRule, position: np.ndarray | None, stays: np.ndarray | None = None
+) -> Ranking:
+    """Rank each row within its list, from 1 and without holes: positions 0, 4, 9 have the ranks 1,
+    2, 3.
 
-    `stays` (bool) marks the rows to rank, by default all. The ranks have one entry for each of these rows.
+    `stays` (bool) marks the rows to rank, by default all. The ranks have one entry for each of
+    these rows.
     """
     order = lists.order
     if stays is not None:
@@ -153,7 +169,8 @@ def rank_lists(lists: ListRule, position: np.ndarray | None, stays: np.ndarray |
 
 
 def _count_odd(position: np.ndarray, heads: np.ndarray) -> list[int]:
-    """Count the lists with holes and the lists with ties. Positions come list after list, ascending within each."""
+    """Count the lists with holes and the lists with ties. Positions come list after list, ascending
+    within each."""
     counts = []
     for odd in (np.greater(position[1:] - 1, position[:-1]), position[1:] == position[:-1]):
         odd[heads[1:] - 1] = False
@@ -170,8 +187,11 @@ def repeated_rows(lists: np.ndarray, item: np.ndarray, n_items: int) -> np.ndarr
     return rows_of_pairs(entries, twice, n_items)
 
 
-def standing_rows(repeated: np.ndarray, lists: np.ndarray, item: np.ndarray, order: list[np.ndarray]) -> np.ndarray:
-    """Return for each repeated row the row that stands for its item in its list: the first one by `order`, then by row.
+def standing_rows(
+    repeated: np.ndarray, lists: np.ndarray, item: np.ndarray, order: list[np.ndarray]
+) -> np.ndarray:
+    """Return for each repeated row the row that stands for its item in its list: the first one by
+    `order`, then by row.
 
     `order` are sort keys of the repeated rows, the most important first.
     """

@@ -1,8 +1,8 @@
 """Columns of time, of any unit and in any form, as numbers of one clock.
 
-Contract: `read_times` converts the time columns of several frames to one unit, so that they can be compared and
-subtracted; instants stay exact. Columns that cannot be compared are refused: times with a zone beside times without
-one, and dates beside plain numbers.
+Contract: `read_times` converts the time columns of several frames to one unit, so that they can be
+compared and subtracted; instants stay exact. Columns that cannot be compared are refused: times
+with a zone beside times without one, and dates beside plain numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class TimeColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class Clock:
-    """What the numbers of the times mean: datetimes count `unit`s since 1970, plain numbers have no unit."""
+    """What the numbers of the times mean: datetimes count `unit`s since 1970, plain numbers have no
+    unit."""
 
     kind: str
     unit: str = ""
@@ -47,7 +48,8 @@ class Clock:
     def span(self, value: Any, name: str) -> float | None:
         """Convert a span of time, such as "24h", to a number of this clock; None stays None.
 
-        A span that is not a whole number of units is rounded down, since times differ by whole units.
+        A span that is not a whole number of units is rounded down, since times differ by whole
+        units.
         """
         if value is None:
             return None
@@ -55,10 +57,14 @@ class Clock:
             return _number_span(value, name)
         if isinstance(value, numbers.Number) and not isinstance(value, np.timedelta64):
             raise OptionError(
-                f'⟦{name}={value!r}⟧ has no unit, but the times are datetimes; write ⟦{name}=⟧"{value}s", "24h" or "7D"'
+                f"⟦{name}={value!r}⟧ has no unit, but the times are datetimes; write "
+                f'⟦{name}=⟧"{value}s", "24h" or "7D"'
             )
         if isinstance(value, str) and value.strip().replace(".", "", 1).lstrip("+-").isdigit():
-            raise OptionError(f'⟦{name}={value!r}⟧ has no unit; expected text such as "24h", "30min" or "{value}s"')
+            raise OptionError(
+                f'⟦{name}={value!r}⟧ has no unit; expected text such as "24h", "30min" or '
+                f'"{value}s"'
+            )
         try:
             span = pd.Timedelta(value)
             nanoseconds = span.as_unit("ns").value
@@ -67,14 +73,21 @@ class Clock:
                 f'⟦{name}={value!r}⟧ is no span of time; expected text such as "24h" or "30min"'
             ) from error
         if pd.isna(span) or nanoseconds < 0:
-            raise OptionError(f'⟦{name}={value!r}⟧; expected a span of time that is not negative, such as "24h"')
+            raise OptionError(
+                f'⟦{name}={value!r}⟧; expected a span of time that is not negative, such as "24h"'
+            )
         return int(nanoseconds * TICKS_PER_SECOND[self.unit] // 10**9)
 
 
 def _number_span(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not np.isfinite(float(value)):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Real)
+        or not np.isfinite(float(value))
+    ):
         raise OptionError(
-            f"⟦{name}={value!r}⟧, but the times are plain numbers; give a number in their unit, or make them datetimes "
+            f"⟦{name}={value!r}⟧, but the times are plain numbers; give a number in their unit, or "
+            "make them datetimes "
             'first, e.g. pd.to_datetime(log["time"], unit="s")'
         )
     check_value(name, value, a_number(0))
@@ -111,9 +124,13 @@ def read_times(columns: Sequence[tuple[str, pd.Series]]) -> tuple[Clock, list[Ti
     if known[0].kind == "number":
         whole = all(one.values.dtype.kind == "i" for one in found)
         kind = np.int64 if whole else np.float64
-        return Clock("number"), [one._replace(values=one.values.astype(kind, copy=False)) for one in found]
+        return Clock("number"), [
+            one._replace(values=one.values.astype(kind, copy=False)) for one in found
+        ]
     unit = max((one.unit for one in known), key=list(TICKS_PER_SECOND).index)
-    return Clock(known[0].kind, unit), [one._replace(values=_in_unit(one, unit), unit=unit) for one in found]
+    return Clock(known[0].kind, unit), [
+        one._replace(values=_in_unit(one, unit), unit=unit) for one in found
+    ]
 
 
 def _differ(one: TimeColumn, two: TimeColumn) -> str:
@@ -128,7 +145,8 @@ def _differ(one: TimeColumn, two: TimeColumn) -> str:
 
 
 def _in_unit(column: TimeColumn, unit: str) -> np.ndarray:
-    """Convert numbers to a finer unit; those that would overflow become the smallest or the largest integer."""
+    """Convert numbers to a finer unit; those that would overflow become the smallest or the largest
+    integer."""
     if column.unit in ("", unit):
         return column.values
     factor = TICKS_PER_SECOND[unit] // TICKS_PER_SECOND[column.unit]
@@ -155,26 +173,36 @@ def _read_time(series: pd.Series, where: str) -> TimeColumn:
 def _no_times(series: pd.Series, where: str) -> DataError:
     some = examples(series.dropna().head(5))
     return DataError(
-        f"{where} holds {series.dtype} values ({some}); expected times: parse them first, e.g. pd.to_datetime({where})"
+        f"{where} holds {series.dtype} values ({some}); expected times: parse them first, e.g. "
+        f"pd.to_datetime({where})"
     )
 
 
 def as_datetimes(series: pd.Series, where: str) -> pd.Series:
-    """Return a column of datetimes in a pandas dtype, also if it holds Arrow's times or Python's dates."""
-    if pd.api.types.is_datetime64_any_dtype(series.dtype) and not isinstance(series.dtype, pd.ArrowDtype):
+    """Return a column of datetimes in a pandas dtype, also if it holds Arrow's times or Python's
+    dates."""
+    if pd.api.types.is_datetime64_any_dtype(series.dtype) and not isinstance(
+        series.dtype, pd.ArrowDtype
+    ):
         return series
     if isinstance(series.dtype, pd.ArrowDtype):
         kind = str(series.dtype.pyarrow_dtype)
         if not kind.startswith(("timestamp", "date")):
             raise _no_times(series, where)
-        series = pd.Series(series.array.__arrow_array__().to_pandas(), index=series.index, name=series.name)
+        series = pd.Series(
+            series.array.__arrow_array__().to_pandas(), index=series.index, name=series.name
+        )
     elif pd.api.types.infer_dtype(series, skipna=True) not in ("date", "datetime", "datetime64"):
         raise _no_times(series, where)
     try:
         return pd.to_datetime(series)
-    except (ValueError, TypeError) as error:  # datetimes of several time zones, or with and without one
+    except (
+        ValueError,
+        TypeError,
+    ) as error:  # datetimes of several time zones, or with and without one
         raise DataError(
-            f"{where} holds times of several zones, or with and without one ({error}); bring them to one zone, e.g. "
+            f"{where} holds times of several zones, or with and without one ({error}); bring them "
+            "to one zone, e.g. "
             f"pd.to_datetime({where}, utc=True)"
         ) from error
 
@@ -190,5 +218,7 @@ def _time_numbers(series: pd.Series, where: str, null: np.ndarray) -> np.ndarray
         return values
     values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     if np.isinf(values).any():
-        raise DataError(f"{where} holds {np.isinf(values).sum():,} infinite times; expected finite numbers")
+        raise DataError(
+            f"{where} holds {np.isinf(values).sum():,} infinite times; expected finite numbers"
+        )
     return np.where(null, 0.0, values)

@@ -1,8 +1,10 @@
-"""Blocks of lists: a long table is worked on in parts that stay in a processor's cache, by several threads.
+"""Blocks of lists: a long table is worked on in parts that stay in a processor's cache, by several
+threads.
 
-Contract: integer codes go in, one per row (or per run of rows). Each `Block` that comes out holds several lists, and
-holds each of them whole. Where the rows of every list stand together, a block is a slice of the table. Otherwise the
-rows are distributed, in linear time, to blocks of neighbouring codes.
+Contract: integer codes go in, one per row (or per run of rows). Each `Block` that comes out holds
+several lists, and holds each of them whole. Where the rows of every list stand together, a block is
+a slice of the table. Otherwise the rows are distributed, in linear time, to blocks of neighbouring
+codes.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class Block:
-    """Some lists of a table: list i is row[start[i]:start[i + 1]], in the order of the table, and has code[i].
+    """Some lists of a table: list i is row[start[i]:start[i + 1]], in the order of the table, and
+    has code[i].
 
-    `row` is a slice where the block has consecutive rows of the table in their order. `columns` are values of its rows.
+    `row` is a slice where the block has consecutive rows of the table in their order. `columns` are
+    values of its rows.
     """
 
     code: np.ndarray
@@ -43,13 +47,16 @@ class Block:
     def first(self) -> np.ndarray:
         """The first row of each list."""
         heads = self.start[:-1]
-        found: np.ndarray = heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
+        found: np.ndarray = (
+            heads + self.row.start if isinstance(self.row, slice) else self.row[heads]
+        )
         return found
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """The `n` blocks of a table, in groups: the values of one group of blocks are distributed at a time.
+    """The `n` blocks of a table, in groups: the values of one group of blocks are distributed at a
+    time.
 
     Nothing is kept from one call of `each` to the next, since few metrics need the blocks twice.
     """
@@ -58,17 +65,24 @@ class Blocks:
     groups: Callable[[], Iterable[Sequence[Callable[[], Block]]]]
 
     def each(self, function: Callable[[Block], Made]) -> list[Made]:
-        """Make every block and call the function for it, by several threads; return the results in order."""
-        return [found for group in self.groups() for found in each(lambda make: function(make()), group)]
+        """Make every block and call the function for it, by several threads; return the results in
+        order."""
+        return [
+            found for group in self.groups() for found in each(lambda make: function(make()), group)
+        ]
 
 
 def list_blocks(
-    code: CodeColumn, heads: np.ndarray | None, n_rows: int, n_codes: int, columns: Sequence[CodeColumn]
+    code: CodeColumn,
+    heads: np.ndarray | None,
+    n_rows: int,
+    n_codes: int,
+    columns: Sequence[CodeColumn],
 ) -> Blocks:
     """Return the blocks, which together hold every list. Rows of code -1 are left out.
 
-    Codes are below `n_codes`. `heads`, if given, are the first rows of runs of equal codes, and `code` then has one
-    entry per run.
+    Codes are below `n_codes`. `heads`, if given, are the first rows of runs of equal codes, and
+    `code` then has one entry per run.
     """
     if heads is None:
         return _dealt(code, n_codes, columns)
@@ -104,14 +118,17 @@ def _stood(code: np.ndarray, start: np.ndarray, columns: Sequence[CodeColumn]) -
         return Block(code, start - start[0], rows, values)
     length = np.diff(start)[inside]
     row = spans(start[:-1][inside], length)
-    return Block(code[inside], offsets(length), row, [value.take(row - rows.start) for value in values])
+    return Block(
+        code[inside], offsets(length), row, [value.take(row - rows.start) for value in values]
+    )
 
 
 def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blocks:
-    """Distribute the rows to blocks by the high bits of their codes; each block then sorts its rows by the low bits.
+    """Distribute the rows to blocks by the high bits of their codes; each block then sorts its rows
+    by the low bits.
 
-    Every chunk of rows sorts its rows by block. The values are distributed later, for some blocks at a time, so that
-    only the values of these are in memory twice.
+    Every chunk of rows sorts its rows by block. The values are distributed later, for some blocks
+    at a time, so that only the values of these are in memory twice.
     """
     block_rows = rows_at_a_time(sizes().list_block_rows)
     # A block gets as many codes as have about `block_rows` rows.
@@ -130,7 +147,9 @@ def _dealt(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -> Blo
     return Blocks(n_blocks, groups)
 
 
-def _deal(code: CodeColumn, n_blocks: int, chunk_rows: int, shift: int, columns: Sequence[CodeColumn]) -> _Dealt:
+def _deal(
+    code: CodeColumn, n_blocks: int, chunk_rows: int, shift: int, columns: Sequence[CodeColumn]
+) -> _Dealt:
     """Sort the rows of every chunk by block."""
     row = np.empty(len(code), np.int32)
     low = np.empty(len(code), np.uint16 if shift <= 16 else np.int64)
@@ -152,7 +171,8 @@ def _deal(code: CodeColumn, n_blocks: int, chunk_rows: int, shift: int, columns:
 
 @dataclass(frozen=True)
 class _Dealt:
-    """Rows in chunks of `chunk_rows`, each sorted by block: those of block i begin at edges[chunk, i].
+    """Rows in chunks of `chunk_rows`, each sorted by block: those of block i begin at edges[chunk,
+    i].
 
     `row` : the number of each row · `low` : the `shift` low bits of its code.
     """
@@ -165,10 +185,11 @@ class _Dealt:
     columns: Sequence[CodeColumn]
 
     def group(self, first: int, last: int) -> list[Callable[[], Block]]:
-        """Return functions that make the blocks from `first` to `last` - 1, whose values are distributed here.
+        """Return functions that make the blocks from `first` to `last` - 1, whose values are
+        distributed here.
 
-        The values are read in the order of the table, which is fast; to gather them block by block would wait for
-        memory at every row.
+        The values are read in the order of the table, which is fast; to gather them block by block
+        would wait for memory at every row.
         """
         begin, end = self.edges[:, first], self.edges[:, last]
         to = offsets(end - begin)
@@ -186,7 +207,9 @@ class _Dealt:
             edges = self.edges[:, i : i + 2]
             runs = [slice(a, z) for a, z in edges.tolist()]
             moved = [slice(a, z) for a, z in (edges - begin[:, None] + to[:-1, None]).tolist()]
-            rows, codes = (np.concatenate([array[run] for run in runs]) for array in (self.row, self.low))
+            rows, codes = (
+                np.concatenate([array[run] for run in runs]) for array in (self.row, self.low)
+            )
             of_block = [np.concatenate([array[run] for run in moved]) for array in values]
             return _sorted(rows, codes, 2**self.shift, i << self.shift, of_block)
 
@@ -202,11 +225,21 @@ def _sorted_all(code: CodeColumn, n_codes: int, columns: Sequence[CodeColumn]) -
 
 
 def _sorted(
-    rows: np.ndarray | None, codes: np.ndarray, n_codes: int, first_code: int, values: list[np.ndarray]
+    rows: np.ndarray | None,
+    codes: np.ndarray,
+    n_codes: int,
+    first_code: int,
+    values: list[np.ndarray],
 ) -> Block:
-    """Make a block of some rows (None: all) from their values and codes; a code counts from `first_code`."""
+    """Make a block of some rows (None: all) from their values and codes; a code counts from
+    `first_code`."""
     order = order_of_codes(codes, n_codes)
     codes = codes.take(order)
     heads = run_heads([codes])
-    row, values = order if rows is None else rows.take(order), [value.take(order) for value in values]
-    return Block(first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), row, values)
+    row, values = (
+        order if rows is None else rows.take(order),
+        [value.take(order) for value in values],
+    )
+    return Block(
+        first_code + codes[heads].astype(np.int64), np.append(heads, len(codes)), row, values
+    )

@@ -1,9 +1,11 @@
-"""The argument of a metric of exposure: `Counts`, numbers per item over the lists of one `by` value, cut at k.
+"""The argument of a metric of exposure: `Counts`, numbers per item over the lists of one `by`
+value, cut at k.
 
-Contract: arrays have one entry per item code. There are `n_items` codes, and some of them stand for no item. Every
-array that `summed` returns is a sum over the lists, so that parts of a population can be counted apart and added. The
-record of a metric names the sums that the metric reads. `ListCounts` holds lists and counts a sum when it is first
-read; a plain `Counts` holds sums that were computed before.
+Contract: arrays have one entry per item code. There are `n_items` codes, and some of them stand for
+no item. Every array that `summed` returns is a sum over the lists, so that parts of a population
+can be counted apart and added. The record of a metric names the sums that the metric reads.
+`ListCounts` holds lists and counts a sum when it is first read; a plain `Counts` holds sums that
+were computed before.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from ..inputs.sums import exact_sums
 from .lists import Lists, Matched
 from .side_tables.sides import Sides
 
-# The items that a sum is about; it is 0 for all others. A sum about lists ("lists") has no entry per item.
+# The items that a sum is about; it is 0 for all others. A sum about lists ("lists") has no entry
+# per item.
 Over = Literal["pred", "true", "log", "lists"]
 
 
@@ -42,22 +45,31 @@ def _per_item(meaning: str) -> cached_property[np.ndarray]:
 class Counts:
     """Counts per item of the first k of the lists of one `by` value.
 
-    k : the cut-off · sides : side tables of the call · n_items : number of item codes, some of which stand for no
-    item · sums : the sums counted so far, by name.
+    k : the cut-off · sides : side tables of the call · n_items : number of item codes, some of
+    which stand for no item · sums : the sums counted so far, by name.
     """
 
     def __init__(
-        self, k: int, sides: Sides, n_items: int, sums: Mapping[str, np.ndarray], has_true: bool = True
+        self,
+        k: int,
+        sides: Sides,
+        n_items: int,
+        sums: Mapping[str, np.ndarray],
+        has_true: bool = True,
     ) -> None:
         self.k, self.sides, self.n_items = k, sides, n_items
         self.sums = dict(sums)
         self._has_true = has_true
 
-    def summed(self, name: str, count: Callable[[ListCounts], np.ndarray], over: Over = "pred") -> np.ndarray:
-        """Return the sum over these lists that `count` computes; it is computed once and kept by its name.
+    def summed(
+        self, name: str, count: Callable[[ListCounts], np.ndarray], over: Over = "pred"
+    ) -> np.ndarray:
+        """Return the sum over these lists that `count` computes; it is computed once and kept by
+        its name.
 
-        The sum is an array by item code that is 0 except for items of `pred`, of `true` or of the log, as `over`
-        says. With `over="lists"` it is an array of any other numbers; a shorter one counts as filled up with zeros.
+        The sum is an array by item code that is 0 except for items of `pred`, of `true` or of the
+        log, as `over` says. With `over="lists"` it is an array of any other numbers; a shorter one
+        counts as filled up with zeros.
         """
         if name not in self.sums:
             self.sums[name] = self._counted(Sum(name, count, over))
@@ -65,7 +77,8 @@ class Counts:
 
     def _counted(self, one: Sum) -> np.ndarray:
         raise OptionError(
-            f"reads the sum {one.name!r}, which it does not name in ⟦+sums=⟧, so that it was not added up over the "
+            f"reads the sum {one.name!r}, which it does not name in ⟦+sums=⟧, so that it was not "
+            "added up over the "
             "parts of files; name it, or use evaluate"
         )
 
@@ -89,7 +102,8 @@ class Counts:
 
     shown = _per_item("How often each item was shown.")
     n_lists_with = _per_item(
-        "Number of lists that show each item. It differs from `shown` only where repeated rows are kept."
+        "Number of lists that show each item. It differs from `shown` only where repeated rows are "
+        "kept."
     )
     first_shown = _per_item("How often each item was shown at rank 1.")
     hits = _per_item("How often each item was a hit.")
@@ -98,13 +112,18 @@ class Counts:
     new = _per_item("How often each item was shown to a user for whom the log does not have it.")
 
     def exposure(self, discount: str = "log", p: float = 0.85) -> np.ndarray:
-        """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), Σ p^(rank − 1), or `shown` without discount."""
+        """Rank-discounted exposure of each item: Σ 1 / log2(rank + 1), Σ p^(rank − 1), or `shown`
+        without discount."""
         return self.summed(*exposure_sum(discount, p)).astype(np.float64)
 
     def by_user_group(self, one: Sum) -> Mapping[str, np.ndarray]:
         """Return a sum that is counted apart for each group of users, by the name of the group."""
         before = one.name + ":"
-        return {name.removeprefix(before): sums for name, sums in self.sums.items() if name.startswith(before)}
+        return {
+            name.removeprefix(before): sums
+            for name, sums in self.sums.items()
+            if name.startswith(before)
+        }
 
     def needs_true(self, otherwise: str) -> None:
         """Raise if there is no `true`."""
@@ -113,7 +132,9 @@ class Counts:
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in LIST_ATTRIBUTES:
-            raise OptionError(f"reads {name!r}, which does not add up over the parts of files; use evaluate")
+            raise OptionError(
+                f"reads {name!r}, which does not add up over the parts of files; use evaluate"
+            )
         raise AttributeError(f"Counts has no attribute {name!r}")
 
 
@@ -162,17 +183,30 @@ class ListCounts(Counts):
 
 
 # Attributes that only `ListCounts` has.
-LIST_ATTRIBUTES = ("lists", "matched", "by", "mine", "n_shown", "places", "rank", "item", "per_item")
+LIST_ATTRIBUTES = (
+    "lists",
+    "matched",
+    "by",
+    "mine",
+    "n_shown",
+    "places",
+    "rank",
+    "item",
+    "per_item",
+)
 
 
-# ------------------------------------------------------------------------------------------------ sums
+# ------------------------------------------------------------------------------------------------
+# sums
 
 
 def _lists_with(counts: ListCounts) -> np.ndarray:
     repeat = counts.matched.repeat
     if not len(repeat):
         return counts.shown
-    return counts.shown - np.bincount(counts.item[np.isin(counts.places, repeat)], minlength=counts.n_items)
+    return counts.shown - np.bincount(
+        counts.item[np.isin(counts.places, repeat)], minlength=counts.n_items
+    )
 
 
 def _hits(counts: ListCounts) -> np.ndarray:
@@ -190,7 +224,8 @@ def _relevant_counts(counts: ListCounts) -> np.ndarray:
 
 
 def discount_at(discount: str, p: float, rank: np.ndarray) -> np.ndarray:
-    """Weight of each rank: 1 / log2(rank + 1) for "log", p^(rank − 1) for "geometric", 1 for "none"."""
+    """Weight of each rank: 1 / log2(rank + 1) for "log", p^(rank − 1) for "geometric", 1 for
+    "none"."""
     if discount == "log":
         return 1.0 / np.log2(rank + 1.0)
     return p ** (rank - 1.0) if discount == "geometric" else np.ones(len(rank))
@@ -210,9 +245,11 @@ def exposure_sum(discount: str, p: float) -> Sum:
 
 
 def user_group_sums(column: str) -> tuple[Sum, Sum]:
-    """Return how often each item was shown to, and had by, the users of each group, which a column of users= names.
+    """Return how often each item was shown to, and had by, the users of each group, which a column
+    of users= names.
 
-    Each of the two is a dict by the name of the group. Where parts of a population are added, it is a sum per group.
+    Each of the two is a dict by the name of the group. Where parts of a population are added, it is
+    a sum per group.
     """
     shown, had = partial(_shown_to_groups, column), partial(_had_by_groups, column)
     return Sum(f"shown to each {column!r}", shown), Sum(f"had by each {column!r}", had, "log")
@@ -221,12 +258,18 @@ def user_group_sums(column: str) -> tuple[Sum, Sum]:
 def _shown_to_groups(column: str, counts: ListCounts) -> Any:
     names, group = counts.matched.user_groups(column)
     of_place, n_items = np.repeat(group[counts.mine], counts.n_shown), counts.n_items
-    return {str(name): np.bincount(counts.item[of_place == g], minlength=n_items) for g, name in enumerate(names)}
+    return {
+        str(name): np.bincount(counts.item[of_place == g], minlength=n_items)
+        for g, name in enumerate(names)
+    }
 
 
 def _had_by_groups(column: str, counts: ListCounts) -> Any:
     names, group = counts.matched.user_groups(column)
-    return {str(name): _had_by(counts, counts.mine[group[counts.mine] == g]) for g, name in enumerate(names)}
+    return {
+        str(name): _had_by(counts, counts.mine[group[counts.mine] == g])
+        for g, name in enumerate(names)
+    }
 
 
 def _had(counts: ListCounts) -> np.ndarray:
@@ -240,14 +283,18 @@ def _had_by(counts: ListCounts, lists: np.ndarray) -> np.ndarray:
     return np.bincount(log.pairs[1], weights=n_of_user[log.pair_user], minlength=counts.n_items)
 
 
-# The sums that a metric of exposure may name. "lengths" is the number of lists by how many items they show.
+# The sums that a metric of exposure may name. "lengths" is the number of lists by how many items
+# they show.
 SUMS: dict[str, Sum] = {
     one.name: one
     for one in (
         Sum("lengths", lambda counts: np.bincount(counts.n_shown), "lists"),
         Sum("shown", lambda counts: np.bincount(counts.item, minlength=counts.n_items)),
         Sum("n_lists_with", _lists_with),
-        Sum("first_shown", lambda counts: np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items)),
+        Sum(
+            "first_shown",
+            lambda counts: np.bincount(counts.item[counts.rank == 1], minlength=counts.n_items),
+        ),
         Sum("exposure", partial(_discounted_exposure, "log", 0.0)),
         Sum("hits", _hits),
         Sum("relevant", _relevant_counts, "true"),

@@ -1,7 +1,8 @@
 """The rows that `exclude=` takes out of both frames before their lists are ranked.
 
-Contract: rows go out of one block of lists after another. A list that loses all its rows is no list any more, as if its
-rows had not been given. What is left keeps its order, so that later rows move up.
+Contract: rows go out of one block of lists after another. A list that loses all its rows is no list
+any more, as if its rows had not been given. What is left keeps its order, so that later rows move
+up.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from .blocks import Block, list_blocks
 from .list_keys import at_heads, key_run_heads
 from .pairing import pair_within
 
-# The columns of the excluded users in a frame, the code of the list key of each row, and the rows that have codes.
+# The columns of the excluded users in a frame, the code of the list key of each row, and the rows
+# that have codes.
 FrameKeys = tuple[Sequence[IdColumn], Coded, np.ndarray | None]
 
 
 @dataclass(frozen=True)
 class Excluded:
-    """The items that go out of the lists of each key: `item`; `start` and `length` by key. `n_items` is above them."""
+    """The items that go out of the lists of each key: `item`; `start` and `length` by key.
+    `n_items` is above them."""
 
     item: np.ndarray
     start: np.ndarray
@@ -34,9 +37,15 @@ class Excluded:
 
     @classmethod
     def of(
-        cls, users: Sequence[IdColumn], item: Coded, frames: Sequence[FrameKeys], n_keys: int, n_items: int
+        cls,
+        users: Sequence[IdColumn],
+        item: Coded,
+        frames: Sequence[FrameKeys],
+        n_keys: int,
+        n_items: int,
     ) -> Excluded:
-        """Arrange the items of excluded rows by the list keys of both frames; `users` are the rows' users."""
+        """Arrange the items of excluded rows by the list keys of both frames; `users` are the rows'
+        users."""
         for columns in zip(*(keys for keys, _, _ in frames), users, strict=True):
             check_kinds(columns)
         known, tables = [], []
@@ -47,10 +56,15 @@ class Excluded:
             tables.append(at_heads(keys, first if rows is None else rows[first]))
         heads = key_run_heads(users)
         (*of_frames, code), n = encode_keys([*tables, at_heads(users, heads)])
-        user, place = np.full(n_keys, n, np.int64), np.full(n, -1, np.int32)  # users that no list has are left out
+        user, place = (
+            np.full(n_keys, n, np.int64),
+            np.full(n, -1, np.int32),
+        )  # users that no list has are left out
         for codes, coded in zip(known, of_frames, strict=True):
             user[codes] = place[coded.all()] = coded.all()
-        blocks = list_blocks(code.mapped(place), heads, len(item), n, [item]).each(lambda block: block)
+        blocks = list_blocks(code.mapped(place), heads, len(item), n, [item]).each(
+            lambda block: block
+        )
         items = np.concatenate([block.columns[0] for block in blocks])
         start, length, above = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), 0
         for block in blocks:
@@ -59,7 +73,8 @@ class Excluded:
         return cls(items, start.take(user), length.take(user), n_items)
 
     def n_distinct(self, inside: np.ndarray) -> np.ndarray:
-        """Return for each key the number of its different items that are `inside` (bool per item code)."""
+        """Return for each key the number of its different items that are `inside` (bool per item
+        code)."""
         if not len(self.item):
             return np.zeros(len(self.start), np.int64)
         item = self.item.astype(np.int64)
@@ -87,15 +102,20 @@ class Excluded:
     def _has(self, item: np.ndarray, start: np.ndarray, key: np.ndarray) -> np.ndarray:
         """Tell for each row of lists whether its item goes out of its list.
 
-        A few lists at a time mark their excluded items in a table that stays in the processor's cache, and then look up
-        their own. Where the catalogue is so large that too few lists have room in it, rows are paired instead.
+        A few lists at a time mark their excluded items in a table that stays in the processor's
+        cache, and then look up their own. Where the catalogue is so large that too few lists have
+        room in it, rows are paired instead.
         """
         begin, n_out, n_own = self.start.take(key), self.length.take(key), np.diff(start)
         together = min(sizes().marked_cells // max(self.n_items, 1), len(key))
         if len(key) * sizes().rows_of_marks >= (len(item) + int(n_out.sum())) * together:
-            return pair_within(item, start[:-1], n_own, self.item, begin, n_out, self.n_items).has_sought(len(item))
+            return pair_within(
+                item, start[:-1], n_own, self.item, begin, n_out, self.n_items
+            ).has_sought(len(item))
         mark, found = np.zeros(together * self.n_items, np.uint8), np.empty(len(item), bool)
-        table = np.arange(together, dtype=np.int32) * np.int32(self.n_items)  # where the marks of each list begin
+        table = np.arange(together, dtype=np.int32) * np.int32(
+            self.n_items
+        )  # where the marks of each list begin
         end = begin + n_out
 
         def places(lists: slice, length: np.ndarray, items: np.ndarray) -> np.ndarray:
@@ -108,7 +128,11 @@ class Excluded:
             if number == 1:  # other numbers are no marks yet, so nothing has to be cleared
                 mark[:] = 0
             a, z = begin[lists], end[lists]
-            out = self.item[a[0] : z[-1]] if (a[1:] == z[:-1]).all() else self.item.take(spans(a, n_out[lists]))
+            out = (
+                self.item[a[0] : z[-1]]
+                if (a[1:] == z[:-1]).all()
+                else self.item.take(spans(a, n_out[lists]))
+            )
             mark[places(lists, n_out, out)] = number
             rows = slice(start[first], start[first + len(a)])
             np.equal(mark.take(places(lists, n_own, item[rows])), number, out=found[rows])

@@ -1,7 +1,7 @@
 """Hits: the recommended items that `true` judges, as arrays with one entry per item.
 
-Contract: entries stand list after list, and within a list by rank. A subset of hits gathers each array on first use,
-since few metrics read all of them.
+Contract: entries stand list after list, and within a list by rank. A subset of hits gathers each
+array on first use, since few metrics read all of them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ import numpy as np
 def ratio(above: Any, below: Any) -> np.ndarray:
     """Return above / below; it is NaN (undefined) where below is 0."""
     undefined = np.equal(below, 0)
-    return np.asarray(np.true_divide(above, np.where(undefined, np.nan, below) if undefined.any() else below))
+    return np.asarray(
+        np.true_divide(above, np.where(undefined, np.nan, below) if undefined.any() else below)
+    )
 
 
 def quotient(above: Any, below: Any, pooled: bool) -> Any:
-    """Return above / below of each list, or both of them for a pooled metric, which is the ratio of their sums."""
+    """Return above / below of each list, or both of them for a pooled metric, which is the ratio of
+    their sums."""
     return (above, below) if pooled else ratio(above, below)
 
 
 def running(ufunc: np.ufunc, number: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Accumulate the values of each list in their order by `np.add` or `np.multiply`; `number` counts them from 1.
+    """Accumulate the values of each list in their order by `np.add` or `np.multiply`; `number`
+    counts them from 1.
 
     All lists go on together, one entry at a time, so that no list depends on those before it.
     """
@@ -34,7 +38,9 @@ def running(ufunc: np.ufunc, number: np.ndarray, values: np.ndarray) -> np.ndarr
     length = np.diff(np.append(place, len(found)))
     place = place[np.argsort(-length, kind="stable")]
     n_longer = len(place) - np.cumsum(np.bincount(length))
-    for n in n_longer[1:-1].tolist():  # first the second entries of all lists that have one, then the third
+    for n in n_longer[
+        1:-1
+    ].tolist():  # first the second entries of all lists that have one, then the third
         place = place[:n] + 1
         found[place] = ufunc(found[place - 1], found[place])
     return found
@@ -72,7 +78,9 @@ class Hits:
     list = _array("Code of the list.")
     rank = _array("Rank in the list, 1 for the first item.")
     gain = _array("Relevance in `true`.")
-    number = _array("Number of the entry within its list: 1 for the list's first entry, 2 for its second.")
+    number = _array(
+        "Number of the entry within its list: 1 for the list's first entry, 2 for its second."
+    )
     place = _array("Row among all recommended rows.")
     true_place = _array("Row among the rows of `true`, as ranked by gain.")
 
@@ -81,7 +89,12 @@ class Hits:
 
     @classmethod
     def of(
-        cls, list: np.ndarray, rank: np.ndarray, gain: np.ndarray, place: np.ndarray, true_place: np.ndarray
+        cls,
+        list: np.ndarray,
+        rank: np.ndarray,
+        gain: np.ndarray,
+        place: np.ndarray,
+        true_place: np.ndarray,
     ) -> Hits:
         """Make hits from arrays in list order, and number them within each list."""
         heads = np.flatnonzero(np.append(True, list[1:] != list[:-1])[: len(list)])
@@ -96,10 +109,15 @@ class Hits:
     def numbered(self, keep: np.ndarray) -> Hits:
         """Keep the entries where `keep` is true, and number them anew within each list."""
         kept = self.where(keep)
-        return kept if kept is self else Hits.of(kept.list, kept.rank, kept.gain, kept.place, kept.true_place)
+        return (
+            kept
+            if kept is self
+            else Hits.of(kept.list, kept.rank, kept.gain, kept.place, kept.true_place)
+        )
 
     def from_all(self, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
-        """Compute value(hits, *args) over the hits of the whole lists, and return it for these hits.
+        """Compute value(hits, *args) over the hits of the whole lists, and return it for these
+        hits.
 
         This is for values that depend on other hits of the list, such as those at better ranks.
         """
@@ -111,21 +129,32 @@ class Hits:
         return self._known[key]
 
     def sum_upto(
-        self, cut: int, n_lists: int, parts: dict[tuple[int, int], Hits], value: Callable[..., Any], *args: Any
+        self,
+        cut: int,
+        n_lists: int,
+        parts: dict[tuple[int, int], Hits],
+        value: Callable[..., Any],
+        *args: Any,
     ) -> np.ndarray:
-        """Sum value(hits, *args) over the ranks up to `cut` of each list; callers share one read-only array.
+        """Sum value(hits, *args) over the ranks up to `cut` of each list; callers share one
+        read-only array.
 
-        The sum continues from the largest smaller cut-off that is already known, so that each hit is read once. It adds
-        in rank order, so that the result does not depend on which cut-offs are known. `parts` keeps the hits between
-        two cut-offs, so that other values reuse them.
+        The sum continues from the largest smaller cut-off that is already known, so that each hit
+        is read once. It adds in rank order, so that the result does not depend on which cut-offs
+        are known. `parts` keeps the hits between two cut-offs, so that other values reuse them.
         """
-        known, cut = self._sums.setdefault((value, *args), {0: np.zeros(n_lists)}), min(cut, self.deepest)
+        known, cut = (
+            self._sums.setdefault((value, *args), {0: np.zeros(n_lists)}),
+            min(cut, self.deepest),
+        )
         if cut not in known:
             above = max(one for one in known if one < cut)
             if (above, cut) not in parts:
                 parts[above, cut] = self.where((self.rank > above) & (self.rank <= cut))
             further, total = parts[above, cut], known[above].copy()
-            np.add.at(total, further.list, np.asarray(value(further, *args), np.float64))  # it is slow for integers
+            np.add.at(
+                total, further.list, np.asarray(value(further, *args), np.float64)
+            )  # it is slow for integers
             total.flags.writeable = False
             known[cut] = total
         return known[cut]

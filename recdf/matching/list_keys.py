@@ -1,6 +1,8 @@
-"""List keys: which rows belong to one list, which lists there are, and the labels that results get at the end.
+"""List keys: which rows belong to one list, which lists there are, and the labels that results get
+at the end.
 
-Contract: a key or a `by` value has one code in both frames. The code of a list is `by` code × n_keys + key code.
+Contract: a key or a `by` value has one code in both frames. The code of a list is `by` code ×
+n_keys + key code.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from ..inputs.true_and_pred import ReadRows
 
 
 def key_run_heads(columns: Sequence[IdColumn]) -> np.ndarray | None:
-    """Return the first row of each run of equal keys; None where runs are so short that they save no work."""
+    """Return the first row of each run of equal keys; None where runs are so short that they save
+    no work."""
     n = len(columns[0])
 
     def changes(first: int) -> np.ndarray:
@@ -49,7 +52,8 @@ def encode_by(
 ) -> tuple[Coded | None, pd.DataFrame]:
     """Return the code of the `by` value of each row (or run of rows), and the labels of the codes.
 
-    Codes follow the order of `known`, if it is given, and otherwise the order in which values first appear.
+    Codes follow the order of `known`, if it is given, and otherwise the order in which values first
+    appear.
     """
     if not table.by:
         return None, pd.DataFrame(index=range(1))
@@ -58,7 +62,10 @@ def encode_by(
         known = table.frame[names].dropna().drop_duplicates(ignore_index=True)
     if known is not None:
         rows = table.frame_rows(np.arange(len(table)) if heads is None else heads)
-        pairs = [read_by([known[name], table.frame[name].take(rows)], f"pred[{name!r}]") for name in names]
+        pairs = [
+            read_by([known[name], table.frame[name].take(rows)], f"pred[{name!r}]")
+            for name in names
+        ]
         (first_seen, codes), n = encode_keys([list(column) for column in zip(*pairs, strict=True)])
         present, labels = first_seen.all(), known
     else:
@@ -75,7 +82,8 @@ def encode_by(
 
 @dataclass(frozen=True)
 class ListCodes:
-    """The list code of each row (or run of rows), by * n_keys + key; -1 for keys that are not `inside`."""
+    """The list code of each row (or run of rows), by * n_keys + key; -1 for keys that are not
+    `inside`."""
 
     key: Coded
     by: Coded | None
@@ -90,8 +98,14 @@ class ListCodes:
         key = code = self.key[rows]
         if self.by is not None:
             by = self.by[rows]
-            code = (by if self.n_by * self.n_keys < 2**31 else by.astype(np.int64)) * self.n_keys + key
-        return code if self.inside is None else np.where(self.inside.take(key), code, code.dtype.type(-1))
+            code = (
+                by if self.n_by * self.n_keys < 2**31 else by.astype(np.int64)
+            ) * self.n_keys + key
+        return (
+            code
+            if self.inside is None
+            else np.where(self.inside.take(key), code, code.dtype.type(-1))
+        )
 
 
 def split_codes(codes: np.ndarray, n_keys: int, n_by: int) -> tuple[np.ndarray, np.ndarray]:
@@ -107,8 +121,8 @@ def population_of(
 ) -> np.ndarray:
     """Return the codes of the lists of the population, sorted by their `by` value.
 
-    `base` are the keys of the population where it does not come from `pred`. `code` are the lists of `pred`, and
-    `first` are the rows where they first appear.
+    `base` are the keys of the population where it does not come from `pred`. `code` are the lists
+    of `pred`, and `first` are the rows where they first appear.
     """
     rule = options.population.rule
     if rule == "pred":
@@ -135,15 +149,21 @@ def place_of(lists: np.ndarray, codes: np.ndarray, n_codes: int) -> np.ndarray:
 
 
 def key_frame(
-    key: np.ndarray, n_keys: int, sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]], options: Options
+    key: np.ndarray,
+    n_keys: int,
+    sources: dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]],
+    options: Options,
 ) -> pd.DataFrame:
-    """Return the labels of the lists' keys, in the dtype of the frame that the population is taken from.
+    """Return the labels of the lists' keys, in the dtype of the frame that the population is taken
+    from.
 
-    Each of the `sources` is a frame, the key codes that it holds, and the row of the frame that stands for each code.
+    Each of the `sources` is a frame, the key codes that it holds, and the row of the frame that
+    stands for each code.
     """
     names = as_columns(options.user_col)
     chosen = [sources[name] for name in options.population.frames]
-    # Versions of pandas differ in whether an empty frame affects the common dtype, so empty frames are left out.
+    # Versions of pandas differ in whether an empty frame affects the common dtype, so empty frames
+    # are left out.
     chosen = [source for source in chosen if len(source[1])] or chosen[:1]
     row_of, above, tables = np.full(n_keys, -1, np.int64), 0, []
     if len(chosen) == 1:
@@ -162,16 +182,22 @@ def key_frame(
     try:
         both = pd.concat(tables, ignore_index=True)
     except UnicodeEncodeError as error:  # pandas cannot compare such categories
-        odd = [name for name in names if any(isinstance(table[name].dtype, pd.CategoricalDtype) for table in tables)]
+        odd = [
+            name
+            for name in names
+            if any(isinstance(table[name].dtype, pd.CategoricalDtype) for table in tables)
+        ]
         raise IdTypeError(
-            f'⟦users="all"⟧: the categories of the key columns {odd} hold strings with lone surrogates ({error}), '
+            f'⟦users="all"⟧: the categories of the key columns {odd} hold strings with lone '
+            f"surrogates ({error}), "
             "which pandas cannot join; convert the columns ⟦with .astype(object)⟧"
         ) from error
     return key_labels(both, names, row_of[key])
 
 
 def _holds_both(name: str, columns: list[pd.Series], dtypes: Sequence[object]) -> str | None:
-    """Return the dtype in which uint64 beside signed integers stay exact, since pandas joins them as floats.
+    """Return the dtype in which uint64 beside signed integers stay exact, since pandas joins them
+    as floats.
 
     It is None where pandas joins the columns without a loss.
     """
@@ -185,12 +211,16 @@ def _holds_both(name: str, columns: list[pd.Series], dtypes: Sequence[object]) -
     if low >= 0:
         return "uint64" if plain else "UInt64"
     raise IdTypeError(
-        f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which no integer dtype holds; convert '
+        f'⟦users="all"⟧: the key column {name!r} has ids from {low} to {high}, which no integer '
+        "dtype holds; convert "
         "both columns, e.g. ⟦with .astype(str)⟧"
     )
 
 
 def key_labels(frame: pd.DataFrame, names: list[str], rows: np.ndarray) -> pd.DataFrame:
-    """Take some rows of some columns, with a new index. It goes by column, since frame[names] would copy all rows."""
-    labels = pd.DataFrame({i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False)
+    """Take some rows of some columns, with a new index. It goes by column, since frame[names] would
+    copy all rows."""
+    labels = pd.DataFrame(
+        {i: take_rows(frame[name], rows) for i, name in enumerate(names)}, copy=False
+    )
     return labels.set_axis(pd.Index(names, tupleize_cols=False), axis=1)

@@ -1,8 +1,9 @@
-"""What a metric reads: `Matched`, all lists of the population beside `true`, and `Lists`, these lists cut at one k.
+"""What a metric reads: `Matched`, all lists of the population beside `true`, and `Lists`, these
+lists cut at one k.
 
-Contract: every array has one entry per list of the population unless its description says otherwise. There are no
-labels except the key frames that results get at the end. Metrics change nothing here. What several metrics need is
-computed on first use and kept.
+Contract: every array has one entry per list of the population unless its description says
+otherwise. There are no labels except the key frames that results get at the end. Metrics change
+nothing here. What several metrics need is computed on first use and kept.
 """
 
 from __future__ import annotations
@@ -28,24 +29,25 @@ from .values_and_weights import Rating, Values
 
 @dataclass(frozen=True)
 class Matched:
-    """All lists of the population beside `true`. Arrays have one entry per list unless said otherwise.
+    """All lists of the population beside `true`. Arrays have one entry per list unless said
+    otherwise.
 
-    keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each list ·
-    n_true, n_pred : number of relevant and of recommended items of each list · start : its first place among the
-    recommended rows, `pred_lists` · true_list : the list's entry in `true_lists`, -1 for none · pool : recommended
-    rows that `true` has, judged or not · repeats : the list of each row that repeats an item, and its rank before such
-    rows were dropped · counts : numbers of rows that were dropped or repeated ·
-    order, relevance_col : columns that rank and grade the rows · overlap : what both frames share ·
-    sides : the side tables · first : where the list first stands in each frame that names the population, -1 for
-    nowhere; only of a part · weight : how much each list counts in a mean, None if all count alike ·
-    untied : ranks are not those of scores, so that no two places tie ·
-    n_excluded : a function from `inside` (bool per item code) to the number of such items that `exclude=` has for each
-    list, None without `exclude=` ·
-    item_weights : 1/propensity of each row of `true`, None without propensities ·
-    responses : a function from the name of a column of `true`, such as "clicks", to its number for each row of `true`,
-    or to None where there is no such column ·
-    user_groups : a function from a column of the frame `users=` to the names of its groups, and the group of each list,
-    -1 for none.
+    keys : labels of each list's key · by : labels of the `by` values, list_by : their row for each
+    list · n_true, n_pred : number of relevant and of recommended items of each list · start : its
+    first place among the recommended rows, `pred_lists` · true_list : the list's entry in
+    `true_lists`, -1 for none · pool : recommended rows that `true` has, judged or not · repeats :
+    the list of each row that repeats an item, and its rank before such rows were dropped · counts :
+    numbers of rows that were dropped or repeated · order, relevance_col : columns that rank and
+    grade the rows · overlap : what both frames share · sides : the side tables · first : where the
+    list first stands in each frame that names the population, -1 for nowhere; only of a part ·
+    weight : how much each list counts in a mean, None if all count alike · untied : ranks are not
+    those of scores, so that no two places tie · n_excluded : a function from `inside` (bool per
+    item code) to the number of such items that `exclude=` has for each list, None without
+    `exclude=` · item_weights : 1/propensity of each row of `true`, None without propensities ·
+    responses : a function from the name of a column of `true`, such as "clicks", to its number for
+    each row of `true`, or to None where there is no such column · user_groups : a function from a
+    column of the frame `users=` to the names of its groups, and the group of each list, -1 for
+    none.
     """
 
     keys: pd.DataFrame
@@ -77,7 +79,10 @@ class Matched:
     item_weights: np.ndarray | None = None
     rating: Rating | None = None
     responses: Callable[[str], np.ndarray | None] = lambda name: None
-    user_groups: Callable[[str], tuple[pd.Index, np.ndarray]] = lambda name: (pd.Index([]), np.empty(0, np.int64))
+    user_groups: Callable[[str], tuple[pd.Index, np.ndarray]] = lambda name: (
+        pd.Index([]),
+        np.empty(0, np.int64),
+    )
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -99,7 +104,8 @@ class Matched:
 
     @property
     def tie_level(self) -> np.ndarray | None:
-        """A number per recommended row that is equal for equal scores of a list; None without ties."""
+        """A number per recommended row that is equal for equal scores of a list; None without
+        ties."""
         return None if self.untied else self.pred_lists.level
 
     @property
@@ -138,10 +144,11 @@ class Matched:
         return {}
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what `make` returns; it is called once for all metrics and cut-offs that ask by this key.
+        """Return what `make` returns; it is called once for all metrics and cut-offs that ask by
+        this key.
 
-        The result must depend only on the recommended lists and the side tables, since lists of the same `pred` beside
-        other rows of `true` share it.
+        The result must depend only on the recommended lists and the side tables, since lists of the
+        same `pred` beside other rows of `true` share it.
         """
         if key not in self.cache:
             self.cache[key] = make()
@@ -158,13 +165,17 @@ class Matched:
         return {}
 
     def derived(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what `make` returns; it is called once for all that ask by this key beside these rows of `true`."""
+        """Return what `make` returns; it is called once for all that ask by this key beside these
+        rows of `true`."""
         if key not in self._derived:
             self._derived[key] = make()
         return self._derived[key]
 
-    def beside(self, pool: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None) -> Matched:
-        """Return these lists with another pool; `true_lists`, if given, are the rows of `true` at `rows`."""
+    def beside(
+        self, pool: Hits, true_lists: TrueLists | None = None, rows: np.ndarray | None = None
+    ) -> Matched:
+        """Return these lists with another pool; `true_lists`, if given, are the rows of `true` at
+        `rows`."""
         if true_lists is None or rows is None:
             return replace(self, pool=pool)
         values, rating, responses = self.values, self.rating, self.responses
@@ -174,12 +185,17 @@ class Matched:
             return None if found is None else found[rows]
 
         return replace(
-            self, pool=pool, true_lists=true_lists, n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
+            self,
+            pool=pool,
+            true_lists=true_lists,
+            n_true=np.append(true_lists.n_relevant, 0)[self.true_list],
             values=None if values is None else Values(values.pred, values.true[rows], values.where),
             item_weights=None if self.item_weights is None else self.item_weights[rows],
-            rating=None if rating is None else Rating(lambda: rating.given()[rows], rating.predicted),
+            rating=None
+            if rating is None
+            else Rating(lambda: rating.given()[rows], rating.predicted),
             responses=of_rows,
-        )  # fmt: skip
+        )
 
     def __enter__(self) -> Matched:
         return self
@@ -188,7 +204,8 @@ class Matched:
         self.close()
 
     def close(self) -> None:
-        """Drop references that form cycles, which would keep the memory until Python collects garbage."""
+        """Drop references that form cycles, which would keep the memory until Python collects
+        garbage."""
         self._views.clear()
         self.hits_between.clear()
         self._derived.clear()
@@ -201,7 +218,8 @@ def _one(hits: Hits) -> float:
 class Lists:
     """All lists cut at rank k. It is the argument of every metric.
 
-    Attributes are arrays with one entry per list (`n_true`, `n_pred`, `n_shown`, `n_hits`), or `Hits`.
+    Attributes are arrays with one entry per list (`n_true`, `n_pred`, `n_shown`, `n_hits`), or
+    `Hits`.
     """
 
     def __init__(self, matched: Matched, k: int | None) -> None:
@@ -254,7 +272,8 @@ class Lists:
 
     @cached_property
     def hit_places_by_value(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where each `by` value begins among the places of the hits, and these places, sorted by `by` value."""
+        """Where each `by` value begins among the places of the hits, and these places, sorted by
+        `by` value."""
         value = self.matched.list_by[self.hits.list]
         n_hits = np.bincount(value, minlength=len(self.matched.by))
         return offsets(n_hits), self.hits.place[np.argsort(value, kind="stable")]
@@ -268,7 +287,9 @@ class Lists:
         level = self.matched.tie_level
         if level is None:
             return self.hits.where(np.zeros(len(self.hits), bool))
-        same = np.concatenate([[False], level[1:] == level[:-1], [False]])  # entry i: row i ties with row i - 1
+        same = np.concatenate(
+            [[False], level[1:] == level[:-1], [False]]
+        )  # entry i: row i ties with row i - 1
         return self.hits.where(same[self.hits.place] | same[self.hits.place + 1])
 
     @cached_property
@@ -278,7 +299,8 @@ class Lists:
 
     @cached_property
     def pool(self) -> Hits:
-        """Items among the first k that `true` has, also those of null or negative relevance, which nobody judged."""
+        """Items among the first k that `true` has, also those of null or negative relevance, which
+        nobody judged."""
         return self.matched.pool.where(self.matched.pool.rank <= self.cut)
 
     @property
@@ -291,29 +313,40 @@ class Lists:
         """Rank of the first hit of each list, infinite without one."""
         if self is not self.whole:
             rank = self.whole.first_rank
-            return rank if self.cut >= self.matched.hits.deepest else np.where(rank <= self.cut, rank, np.inf)
+            return (
+                rank
+                if self.cut >= self.matched.hits.deepest
+                else np.where(rank <= self.cut, rank, np.inf)
+            )
         hits, rank = self.hits, np.full(len(self), np.inf)
         rank[hits.list[::-1]] = hits.rank[::-1]  # of equal lists the last entry stays
         return rank
 
     def sum_hits(self, value: Callable[..., Any], *args: Any) -> np.ndarray:
-        """Sum value(hits, *args) per list; `value` returns one number per hit that does not depend on k.
+        """Sum value(hits, *args) per list; `value` returns one number per hit that does not depend
+        on k.
 
-        The array is read-only, since metrics and cut-offs share it where `value` is the same function and `args` are
-        equal.
+        The array is read-only, since metrics and cut-offs share it where `value` is the same
+        function and `args` are equal.
         """
-        return self.matched.hits.sum_upto(self.cut, len(self), self.matched.hits_between, value, *args)
+        return self.matched.hits.sum_upto(
+            self.cut, len(self), self.matched.hits_between, value, *args
+        )
 
     def sum(self, values: np.ndarray, over: Hits | None = None) -> np.ndarray:
         """Sum one value per hit (or per entry of `over`) for each list."""
         entries = self.hits if over is None else over
         # Where there are no entries, bincount returns integers.
-        return np.bincount(entries.list, weights=values, minlength=len(self)).astype(np.float64, copy=False)
+        return np.bincount(entries.list, weights=values, minlength=len(self)).astype(
+            np.float64, copy=False
+        )
 
     def sum_shown(self, values: np.ndarray) -> np.ndarray:
-        """Sum over the items shown of each list; `values` has one number per recommended row of the whole lists."""
+        """Sum over the items shown of each list; `values` has one number per recommended row of the
+        whole lists."""
         start = self.matched.start
-        # `reduceat` also sums the rows between two edges. Lists in the order of their rows keep these sums short.
+        # `reduceat` also sums the rows between two edges. Lists in the order of their rows keep
+        # these sums short.
         order = np.argsort(start, kind="stable")
         edges = np.stack([start, start + self.n_shown], axis=1)[order].ravel()
         total = np.empty(len(start))
@@ -334,25 +367,34 @@ class Lists:
         total = exact_sums(np.where(lists.gain > 0, values, 0.0), lists.key, len(lists.start) - 1)
         return np.append(total, 0.0).take(self.matched.true_list)
 
-    def sum_ideal(self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None) -> np.ndarray:
-        """Sum value(entries, *args) over the ideal list of each list: its relevant items, best first, cut at k.
+    def sum_ideal(
+        self, value: Callable[..., np.ndarray], *args: Any, gain: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Sum value(entries, *args) over the ideal list of each list: its relevant items, best
+        first, cut at k.
 
-        `gain` replaces the gains of the rows of `true`. It must be in descending order within each key.
+        `gain` replaces the gains of the rows of `true`. It must be in descending order within each
+        key.
         """
         lists = self.matched.true_lists
         if gain is None and lists.constant_gain:
             # All gains are equal, so the sum depends only on the number of items.
             n_ideal = np.minimum(lists.n_relevant, self.cut)
             rank = np.arange(1, int(n_ideal.max(initial=0)) + 1)
-            longest = Hits(HitArrays(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank))
+            longest = Hits(
+                HitArrays(np.zeros_like(rank), rank, np.ones(len(rank)), rank, rank, rank)
+            )
             total = np.concatenate([[0.0], np.cumsum(value(longest, *args))]).take(n_ideal)
         else:
             ideal = lists.ideal if gain is None else lists.ideal_by(gain)
             total = ideal.sum_upto(self.cut, len(lists.n_relevant), {}, value, *args)
         return np.append(total, 0.0).take(self.matched.true_list)
 
-    def sum_best(self, worth: np.ndarray, value: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
-        """Sum value(entries, *args) over the min(k, n_true) relevant items of each list with the largest worth.
+    def sum_best(
+        self, worth: np.ndarray, value: Callable[..., np.ndarray], *args: Any
+    ) -> np.ndarray:
+        """Sum value(entries, *args) over the min(k, n_true) relevant items of each list with the
+        largest worth.
 
         `worth` has one number per row of `true`, at least 0; it is the gain of the entries.
         """
@@ -364,12 +406,16 @@ class Lists:
 
     @cached_property
     def n_candidates(self) -> np.ndarray:
-        """Number of items that could have been shown: the judged items with `judged_only`, else the catalogue."""
+        """Number of items that could have been shown: the judged items with `judged_only`, else the
+        catalogue."""
         matched = self.matched
         if self is not self.whole:
             return self.whole.n_candidates
         if matched.repeats_kept:
-            raise DataError('candidates are distinct items, but ⟦duplicates="keep"⟧ counts repeated rows; pass "drop"')
+            raise DataError(
+                'candidates are distinct items, but ⟦duplicates="keep"⟧ counts repeated rows; pass '
+                '"drop"'
+            )
         if matched.judged_only:
             return self.n_judged
         if not matched.sides.has("items"):
@@ -379,13 +425,15 @@ class Lists:
             outside = distinct(codes[~catalogue.inside[codes]])
             if len(outside):
                 raise DataError(
-                    f"⟦items=⟧ lacks {len(outside):,} items of {role}; the catalogue must hold every candidate"
+                    f"⟦items=⟧ lacks {len(outside):,} items of {role}; the catalogue must hold "
+                    "every candidate"
                 )
         return np.full(len(matched), len(catalogue.codes))
 
     @property
     def item_weights(self) -> np.ndarray | None:
-        """1/propensity of each row of `true`, as `Hits.true_place` counts them; None without `propensity_col`."""
+        """1/propensity of each row of `true`, as `Hits.true_place` counts them; None without
+        `propensity_col`."""
         return self.matched.item_weights
 
     @property

@@ -1,9 +1,9 @@
 """What `true` and `pred` have in common, and the warnings for data that can have no hit.
 
-Contract: `Overlap` holds numbers and a few ids as text. The overlaps of disjoint parts of a population can be added, so
-that frames and files give the same warnings. Ids are compared only where nothing was a hit. `compared` does it for
-whole frames. For parts the caller does it once it has read all of them, since an item may be in one part of `pred` and
-in another part of `true`.
+Contract: `Overlap` holds numbers and a few ids as text. The overlaps of disjoint parts of a
+population can be added, so that frames and files give the same warnings. Ids are compared only
+where nothing was a hit. `compared` does it for whole frames. For parts the caller does it once it
+has read all of them, since an item may be in one part of `pred` and in another part of `true`.
 """
 
 from __future__ import annotations
@@ -37,17 +37,20 @@ from .true_and_pred_lists import PredLists
 class Overlap:
     """What the rows of both frames share.
 
-    n_true_rows, n_pred_rows : number of rows that were not dropped · relevant : some row of `true` is relevant ·
-    has_true : `true` is a table, so that an empty one deserves a warning · given : the caller gave the population ·
-    n_with_true : lists of the population that `true` judges · n_judged : recommended rows that `true` judges, for each
-    `by` value · shares_user, shares_item : some user, some item is in both frames · by_shares_item : for each `by`
-    value, some item that it recommends to the population is in `true` · samples : two ids of each frame as text, by
-    what they are, such as "true user" · ranks_repeat : some list has a rank twice · n_without_pred : lists of the
-    population that `pred` does not have · alone : no key has lists of two `by` values · n_lists, n_with_relevant :
-    lists of the population, and those with a relevant item · n_ranked : rows of the ranked lists · in_sides : for each
-    side table, such as "log item" and "log user", how much of both frames it has, 0 for nothing · disordered : for
-    each column that looks like a score or a rank and is not used, the lists whose rows are in another order ·
-    true_by : `by` columns that `true` has too and that are not matched · swapped : `true` has the columns of `pred`.
+    n_true_rows, n_pred_rows : number of rows that were not dropped · relevant : some row of `true`
+    is relevant · has_true : `true` is a table, so that an empty one deserves a warning · given :
+    the caller gave the population · n_with_true : lists of the population that `true` judges ·
+    n_judged : recommended rows that `true` judges, for each `by` value · shares_user, shares_item :
+    some user, some item is in both frames · by_shares_item : for each `by` value, some item that it
+    recommends to the population is in `true` · samples : two ids of each frame as text, by what
+    they are, such as "true user" · ranks_repeat : some list has a rank twice · n_without_pred :
+    lists of the population that `pred` does not have · alone : no key has lists of two `by` values
+    · n_lists, n_with_relevant : lists of the population, and those with a relevant item · n_ranked
+    : rows of the ranked lists · in_sides : for each side table, such as "log item" and "log user",
+    how much of both frames it has, 0 for nothing · disordered : for each column that looks like a
+    score or a rank and is not used, the lists whose rows are in another order · true_by : `by`
+    columns that `true` has too and that are not matched · swapped : `true` has the columns of
+    `pred`.
     """
 
     n_true_rows: int
@@ -74,7 +77,10 @@ class Overlap:
 
     def __add__(self, other: Overlap) -> Overlap:
         return Overlap(
-            **{one.name: _both(one.name, getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+            **{
+                one.name: _both(one.name, getattr(self, one.name), getattr(other, one.name))
+                for one in fields(self)
+            }
         )
 
     def shown(self, what: str, roles: Sequence[str]) -> str:
@@ -89,22 +95,31 @@ class Overlap:
 
 
 def _both(name: str, one: Any, two: Any) -> Any:
-    """Join what two parts know: counts are added, facts hold if one part has them, and texts stay."""
+    """Join what two parts know: counts are added, facts hold if one part has them, and texts
+    stay."""
     if name == "alone":
         return one and two
     if isinstance(one, Mapping):
-        return {**two, **{key: _both(key, value, two.get(key, value * 0)) for key, value in one.items()}}
+        return {
+            **two,
+            **{key: _both(key, value, two.get(key, value * 0)) for key, value in one.items()},
+        }
     if isinstance(one, bool) or (isinstance(one, np.ndarray) and one.dtype.kind == "b"):
         return one | two
     return one if isinstance(one, str | list) else one + two
 
 
 def compared(
-    overlap: Overlap, keys: tuple[Coded, Coded], items: IdCodes, pred_lists: PredLists, of_list: np.ndarray
+    overlap: Overlap,
+    keys: tuple[Coded, Coded],
+    items: IdCodes,
+    pred_lists: PredLists,
+    of_list: np.ndarray,
 ) -> Overlap:
     """Complete the overlap of whole frames by comparing ids wherever nothing is a hit.
 
-    `keys` are the keys of `true` and of `pred`, and `of_list` is the `by` value of each list of `pred`.
+    `keys` are the keys of `true` and of `pred`, and `of_list` is the `by` value of each list of
+    `pred`.
     """
     if overlap.by_shares_item.all():
         return overlap
@@ -112,7 +127,11 @@ def compared(
     in_true[items.columns[0].all()] = True
     if not overlap.n_judged.any():
         shares_user = bool(np.isin(pd.unique(keys[1].all()), pd.unique(keys[0].all())).any())
-        return replace(overlap, shares_user=shares_user, shares_item=bool(in_true[items.columns[1].all()].any()))
+        return replace(
+            overlap,
+            shares_user=shares_user,
+            shares_item=bool(in_true[items.columns[1].all()].any()),
+        )
     shares = overlap.by_shares_item.copy()
     lists = np.flatnonzero(~shares[of_list])
     length = np.diff(pred_lists.start)[lists]
@@ -122,23 +141,31 @@ def compared(
 
 
 def samples_of(role: str, keys: Sequence[IdColumn], item: IdColumn) -> dict[str, str]:
-    """Return two users and two items of a frame as text for a message; a user is named by the whole list key."""
+    """Return two users and two items of a frame as text for a message; a user is named by the whole
+    list key."""
     samples = {}
     for what, columns in (("user", keys), ("item", [item])):
         if columns and len(columns[0]):
             shown = zip(*(ids.show(np.arange(min(100, len(ids)))) for ids in columns), strict=True)
-            some = [repr(one[0]) if len(one) == 1 else repr(one) for one in list(dict.fromkeys(shown))[:2]]
-            samples[f"{role} {what}"] = f"{', '.join(ids.where for ids in columns)}: {', '.join(some)}"
+            some = [
+                repr(one[0]) if len(one) == 1 else repr(one)
+                for one in list(dict.fromkeys(shown))[:2]
+            ]
+            samples[f"{role} {what}"] = (
+                f"{', '.join(ids.where for ids in columns)}: {', '.join(some)}"
+            )
     return samples
 
 
-# ------------------------------------------------------------------------------------ warnings and errors
+# ------------------------------------------------------------------------------------ warnings and
+# errors
 
 
 def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:
     """Return the error for an empty population."""
     found = (
-        f"there is no list to evaluate: true has {overlap.n_true_rows:,} rows, pred {overlap.n_pred_rows:,}, "
+        f"there is no list to evaluate: true has {overlap.n_true_rows:,} rows, pred "
+        f"{overlap.n_pred_rows:,}, "
         f"⟦users={options.spec()['users']!r}⟧" + (f", ⟦by={options.by!r}⟧" if options.by else "")
     )
     if overlap.in_sides.get("exclude pair"):
@@ -158,7 +185,8 @@ def warn_of_columns(overlap: Overlap) -> None:
 
 
 def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options: Options) -> None:
-    """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the `by` values."""
+    """Warn of repeated rows and of frames that have nothing in common; `by` are the labels of the
+    `by` values."""
     told = (*_of_rows(overlap, counts, options), *_of_sides(overlap), *_why_no_hits(overlap, by))
     repeated = sum(counts.get(f"{role}_duplicates", 0) for role in ("true", "pred"))
     for message, category in told:
@@ -168,54 +196,74 @@ def warn(overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame, options:
 def _of_columns(overlap: Overlap) -> Told:
     if names := overlap.true_by:
         yield (
-            f"true has the by column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} too, and each value of "
-            "pred is scored with all rows of true. Pass ⟦+by_in_true=True⟧ to score a fold, or the like, with the "
+            f"true has the by column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} too, "
+            "and each value of "
+            "pred is scored with all rows of true. Pass ⟦+by_in_true=True⟧ to score a fold, or the "
+            "like, with the "
             "rows of true of the same value; ⟦+by_in_true=False⟧ says that all of true is meant",
             FoldByWarning,
         )
     if overlap.swapped:
         yield (
-            "true has a score or a rank, or pred a relevance, and no column orders pred: are they swapped? true "
+            "true has a score or a rank, or pred a relevance, and no column orders pred: are they "
+            "swapped? true "
             "comes first; ⟦+score_col=False⟧ says that the order of the rows of pred is meant",
             OrderWarning,
         )
 
 
 def _of_rows(overlap: Overlap, counts: Mapping[str, int], options: Options) -> Told:
-    """Tell of repeated items, of repeated ranks, and of rows in no order that a column of scores or ranks has."""
-    repeated = {role: counts[f"{role}_duplicates"] for role in ("true", "pred") if f"{role}_duplicates" in counts}
+    """Tell of repeated items, of repeated ranks, and of rows in no order that a column of scores or
+    ranks has."""
+    repeated = {
+        role: counts[f"{role}_duplicates"]
+        for role in ("true", "pred")
+        if f"{role}_duplicates" in counts
+    }
     if repeated and options.duplicates == "drop":
         found = " and ".join(f"{n:,} of {role}" for role, n in repeated.items())
         forgotten = "pred" in repeated and not options.by
-        several = "if pred holds several recommenders, pass the column of their names as ⟦+by=⟧; " if forgotten else ""
+        several = (
+            "if pred holds several recommenders, pass the column of their names as ⟦+by=⟧; "
+            if forgotten
+            else ""
+        )
         yield (
             f"dropped repeated (list, item) rows: {found}; the best rank and the largest gain stay "
-            f'(⟦+duplicates="keep"⟧ counts them, "raise" refuses them); {several}⟦rd.check(true, pred)⟧ tells more',
+            f'(⟦+duplicates="keep"⟧ counts them, "raise" refuses them); {several}⟦rd.check(true, '
+            "pred)⟧ tells more",
             DuplicateWarning,
         )
     if overlap.ranks_repeat:
         more = "another column in ⟦+by=⟧" if options.by else "⟦by=⟧"
         yield (
-            f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a column of "
+            f"ranks repeat within a list, whose order then says nothing; is {more} missing, or a "
+            "column of "
             "⟦+user_col=⟧? ⟦rd.check(true, pred)⟧ tells more",
             RankWarning,
         )
     if overlap.disordered and min(overlap.disordered.values()):
         name, n = next(iter(overlap.disordered.items()))
         yield (
-            f"the order of the rows ranks pred, which has no column named 'rank' or 'score', and pred[{name!r}] says "
-            f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or ⟦+score_col=False⟧ to keep their "
+            "the order of the rows ranks pred, which has no column named 'rank' or 'score', and "
+            f"pred[{name!r}] says "
+            f"otherwise in {n:,} list{'s' * (n > 1)}: pass {argument_of(name)}, or "
+            "⟦+score_col=False⟧ to keep their "
             "order",
             OrderWarning,
         )
 
 
 def _of_sides(overlap: Overlap) -> Told:
-    """Tell of side tables that share no user, or no item, with the lists, and of an exclusion that left out no row."""
+    """Tell of side tables that share no user, or no item, with the lists, and of an exclusion that
+    left out no row."""
     lacking = [what for what in ("user", "pair") if overlap.in_sides.get(f"exclude {what}") == 0]
     for what in lacking[:1]:
         some = overlap.shown("user" if what == "user" else "item", ("true", "pred", "exclude"))
-        yield f"⟦exclude=⟧ has no {what} of true or pred, so no row was left out ({some})", NoOverlapWarning
+        yield (
+            f"⟦exclude=⟧ has no {what} of true or pred, so no row was left out ({some})",
+            NoOverlapWarning,
+        )
     for known, n in overlap.in_sides.items() if overlap.n_ranked else ():
         name, what = known.split()
         if name == "exclude":
@@ -225,18 +273,25 @@ def _of_sides(overlap: Overlap) -> Told:
             frames = "true or pred" if what == "item" else "the evaluated lists"
             some = overlap.shown(what, roles)
             yield (
-                f"⟦{name}=⟧ has no {what} of {frames}, so what metrics read from it says nothing ({some})",
+                f"⟦{name}=⟧ has no {what} of {frames}, so what metrics read from it says nothing "
+                f"({some})",
                 NoOverlapWarning,
             )
 
 
 def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
-    """Tell why there is no hit, or none for some `by` values: what nothing shares, and what can have no hit."""
+    """Tell why there is no hit, or none for some `by` values: what nothing shares, and what can
+    have no hit."""
     rows = overlap.n_true_rows and overlap.n_pred_rows and not overlap.n_judged.any()
-    apart = [what for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item)) if not shared]
+    apart = [
+        what
+        for what, shared in (("user", overlap.shares_user), ("item", overlap.shares_item))
+        if not shared
+    ]
     for what in apart[:1] if rows else ():
         yield (
-            f"no recommended {what} is in true, so every list scores 0 ({overlap.shown(what, ('true', 'pred'))}); "
+            f"no recommended {what} is in true, so every list scores 0 "
+            f"({overlap.shown(what, ('true', 'pred'))}); "
             "⟦rd.check(true, pred)⟧ tells more",
             NoOverlapWarning,
         )
@@ -246,7 +301,8 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
         labels = zip(*(some[name].tolist() for name in some.columns), strict=True)
         named = ", ".join(repr(one[0] if len(one) == 1 else one) for one in labels)
         yield (
-            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is in true, "
+            f"{len(silent):,} of {len(by):,} by values recommend the users of true nothing that is "
+            "in true, "
             f"and score 0: {named}; ⟦rd.check(true, pred, by=...)⟧ tells more",
             NoOverlapWarning,
         )
@@ -254,8 +310,12 @@ def _why_no_hits(overlap: Overlap, by: pd.DataFrame) -> Told:
         "true has no rows": not overlap.n_true_rows,
         "no row of true is relevant": not overlap.relevant,
         "none of the given users is in true": overlap.given and not overlap.n_with_true,
-        "none of the given users is in pred": overlap.given and overlap.n_without_pred == overlap.n_lists,
+        "none of the given users is in pred": overlap.given
+        and overlap.n_without_pred == overlap.n_lists,
     }
     reason = next((words for words, holds in reasons.items() if holds), None)
     if reason is not None and overlap.has_true and overlap.n_pred_rows:
-        yield f"{reason}, so there can be no hit; ⟦rd.check(true, pred)⟧ tells more", NoOverlapWarning
+        yield (
+            f"{reason}, so there can be no hit; ⟦rd.check(true, pred)⟧ tells more",
+            NoOverlapWarning,
+        )

@@ -1,8 +1,8 @@
 """Pair the rows of lists with rows of the same item, and find repeated items.
 
-Contract: `pair_within` finds repeated items in lists given by start and length, and finds where sought items stand in
-them. It sorts the rows of each list as integers, in time that is linear in the number of rows, times the logarithm of
-a list's length.
+Contract: `pair_within` finds repeated items in lists given by start and length, and finds where
+sought items stand in them. It sorts the rows of each list as integers, in time that is linear in
+the number of rows, times the logarithm of a list's length.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from ..inputs.sorting import alike, offsets, windows
 
 @dataclass(frozen=True)
 class Pairs:
-    """The rows of lists that pair with sought rows because they have the same item, and the repeated rows.
+    """The rows of lists that pair with sought rows because they have the same item, and the
+    repeated rows.
 
-    `place`, `sought` : the two rows of each pair · `n` : number of pairs of each list · `repeat` : rows whose item
-    stands earlier in the same list · `first` : the row where that item stands first.
+    `place`, `sought` : the two rows of each pair · `n` : number of pairs of each list · `repeat` :
+    rows whose item stands earlier in the same list · `first` : the row where that item stands
+    first.
     """
 
     place: np.ndarray
@@ -47,17 +49,24 @@ class Pairs:
 
 
 def pair_within(
-    item: np.ndarray, start: np.ndarray, length: np.ndarray, sought: np.ndarray, sought_start: np.ndarray,
-    sought_length: np.ndarray, n_items: int,
-) -> Pairs:  # fmt: skip
+    item: np.ndarray,
+    start: np.ndarray,
+    length: np.ndarray,
+    sought: np.ndarray,
+    sought_start: np.ndarray,
+    sought_length: np.ndarray,
+    n_items: int,
+) -> Pairs:
     """Find the repeats in each list, and where it holds the items sought from it.
 
-    `item`, `start`, `length` are the lists. `sought`, `sought_start`, `sought_length` are the items that are looked for
-    in each of them. Item codes are below `n_items`. Where an item occurs several times, its j-th row pairs with the
-    j-th row that is sought. Repeats are in ascending order, pairs in no particular order.
+    `item`, `start`, `length` are the lists. `sought`, `sought_start`, `sought_length` are the items
+    that are looked for in each of them. Item codes are below `n_items`. Where an item occurs
+    several times, its j-th row pairs with the j-th row that is sought. Repeats are in ascending
+    order, pairs in no particular order.
 
-    The items of a list and those sought in it become integers in one row of a matrix. An item stands in the high bits,
-    so that equal items are neighbours once the row is sorted, which numpy does at the speed of memory:
+    The items of a list and those sought in it become integers in one row of a matrix. An item
+    stands in the high bits, so that equal items are neighbours once the row is sorted, which numpy
+    does at the speed of memory:
 
         | list of the row | item code, or a filler above all codes | 1 if sought | place in its list |
           high bits                                                                    low bits
@@ -77,7 +86,9 @@ def pair_within(
         bits = (max(own.width, other.width) - 1).bit_length() + 1
         list_bits = bits + (n_items + width - 1).bit_length()
         in_row = 1 << max((sizes().row_cells // width).bit_length() - 1, 0)
-        dtype: Any = np.uint32 if list_bits + in_row.bit_length() - 1 <= sizes().narrow_bits else np.uint64
+        dtype: Any = (
+            np.uint32 if list_bits + in_row.bit_length() - 1 <= sizes().narrow_bits else np.uint64
+        )
         is_sought, place_bits = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
         row = np.arange(in_row, dtype=dtype)[:, None] << dtype(list_bits)
         # A list is filled up to the width of its row with distinct codes that no item has.
@@ -103,7 +114,9 @@ def pair_within(
         found[1].append(other.start.take(list_of) + (right & place_bits).astype(np.int64))
         if len(list_of):
             n[lists] = np.bincount(list_of, minlength=len(lists))
-    place, query, repeat, first = (np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in found)
+    place, query, repeat, first = (
+        np.concatenate(parts) if parts else np.empty(0, np.int64) for parts in found
+    )
     order = np.argsort(repeat)
     return Pairs(place, query, n, repeat[order], first[order])
 
@@ -123,8 +136,8 @@ class _ItemLists:
     def keys(self, row: np.ndarray, beyond: np.ndarray, bits: int) -> np.ndarray:
         """Return items in the bits above their places, shape (rows, lists of a row, width).
 
-        `row` are the highest bits of each list, and `beyond` are the codes that fill it up. The last row may have room
-        for more lists than there are; these have no items.
+        `row` are the highest bits of each list, and `beyond` are the codes that fill it up. The
+        last row may have room for more lists than there are; these have no items.
         """
         dtype, in_row, width = row.dtype.type, len(row), self.width
         n_none = -len(self.start) % in_row
@@ -136,18 +149,23 @@ class _ItemLists:
         rows |= (row | place).ravel()
         lists = rows.reshape(-1, in_row, width)
         if self.length.min() < width:
-            short = place >= np.append(self.length, np.zeros(n_none, np.int64)).astype(dtype)[:, None]
+            short = (
+                place >= np.append(self.length, np.zeros(n_none, np.int64)).astype(dtype)[:, None]
+            )
             np.copyto(lists, beyond, where=short.reshape(lists.shape))
         elif n_none:
             lists[-1, -n_none:] = beyond[-n_none:]
         return lists
 
 
-def _in_runs(before: np.ndarray, is_sought: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the cells of repeats, the cells where these items stand first, and the two cells of each pair.
+def _in_runs(
+    before: np.ndarray, is_sought: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the cells of repeats, the cells where these items stand first, and the two cells of
+    each pair.
 
-    Equal items stand together, in any number. `before` are the cells with the same item as the next cell. Items of the
-    list stand before sought ones.
+    Equal items stand together, in any number. `before` are the cells with the same item as the next
+    cell. Items of the list stand before sought ones.
     """
     head = np.flatnonzero(np.append(True, before[1:] != before[:-1] + 1))
     length = np.diff(np.append(head, len(before))) + 1

@@ -1,8 +1,9 @@
-"""Lists in rank order: blocks of rows of a table, ranked, and paired with the rows of `true` that judge them.
+"""Lists in rank order: blocks of rows of a table, ranked, and paired with the rows of `true` that
+judge them.
 
-Contract: codes and numbers go in, and a `Ranked` comes out. `pair` finds the judged rows once. `settle_pairs` then
-applies the options that need them: repeated items, condensed lists, and ties with the relevant items last. Each
-function works on one block of lists.
+Contract: codes and numbers go in, and a `Ranked` comes out. `pair` finds the judged rows once.
+`settle_pairs` then applies the options that need them: repeated items, condensed lists, and ties
+with the relevant items last. Each function works on one block of lists.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from .pairing import Pairs, pair_within
 class Ranked:
     """Rows of a table list after list, best first.
 
-    `code` : code of each list · `first` : row of the table where the list first appears · `start` (n_lists + 1) :
-    first place of each list · `item` : item code at each place · `row` : row of the table at each place, a slice where
-    the rows keep the table's order · `level` : equal for rows of a list with equal numbers, and larger for every later
-    number; None where no two are equal.
+    `code` : code of each list · `first` : row of the table where the list first appears · `start`
+    (n_lists + 1) : first place of each list · `item` : item code at each place · `row` : row of the
+    table at each place, a slice where the rows keep the table's order · `level` : equal for rows of
+    a list with equal numbers, and larger for every later number; None where no two are equal.
     """
 
     code: np.ndarray
@@ -44,7 +45,9 @@ class Ranked:
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         """Return the rows of the table at some places."""
-        found: np.ndarray = places + self.row.start if isinstance(self.row, slice) else self.row[places]
+        found: np.ndarray = (
+            places + self.row.start if isinstance(self.row, slice) else self.row[places]
+        )
         return found
 
     def all_rows(self) -> np.ndarray:
@@ -57,7 +60,8 @@ class Ranked:
         return replace(self, item=self.item[places], row=self.rows(places), level=level)
 
     def kept(self, keep: np.ndarray) -> Ranked:
-        """Keep the rows where `keep` is true; later rows move up in rank, and a list may become empty."""
+        """Keep the rows where `keep` is true; later rows move up in rank, and a list may become
+        empty."""
         return replace(self.moved(np.flatnonzero(keep)), start=offsets(keep)[self.start])
 
 
@@ -74,17 +78,24 @@ def joined(blocks: Sequence[Ranked]) -> Ranked:
         row = np.concatenate([lists.all_rows().astype(np.int32, copy=False) for lists in blocks])
     level = None
     if any(lists.level is not None for lists in blocks):
-        levels = [np.arange(len(one.item), dtype=np.int32) if one.level is None else one.level for one in blocks]
+        levels = [
+            np.arange(len(one.item), dtype=np.int32) if one.level is None else one.level
+            for one in blocks
+        ]
         above = offsets(np.array([level[-1] + 1 if len(level) else 0 for level in levels]))
-        level = np.concatenate([level + np.int32(first) for level, first in zip(levels, above[:-1], strict=True)])
+        level = np.concatenate(
+            [level + np.int32(first) for level, first in zip(levels, above[:-1], strict=True)]
+        )
     code, first, item = (
-        np.concatenate([getattr(lists, name) for lists in blocks]) for name in ("code", "first", "item")
+        np.concatenate([getattr(lists, name) for lists in blocks])
+        for name in ("code", "first", "item")
     )
     return Ranked(code, first, offsets(length), item, row, level)
 
 
 def _rank_block(block: Block, descending: bool) -> Ranked:
-    """Order each list by the second column, if there is one: best first, NaN last; equal numbers keep their order."""
+    """Order each list by the second column, if there is one: best first, NaN last; equal numbers
+    keep their order."""
     (item, *number), start, row = block.columns, block.start, block.row
     if not number:
         return Ranked(block.code, block.first, start, item, row)
@@ -97,7 +108,10 @@ def _rank_block(block: Block, descending: bool) -> Ranked:
     moved = rank_within(key, start, descending)
     if moved is not None:
         places, key = moved
-        item, row = item.take(places), places + row.start if isinstance(row, slice) else row.take(places)
+        item, row = (
+            item.take(places),
+            places + row.start if isinstance(row, slice) else row.take(places),
+        )
     same = key[1:] == key[:-1]
     if key.dtype.kind == "f":
         same |= np.isnan(key[1:]) & np.isnan(key[:-1])
@@ -107,7 +121,8 @@ def _rank_block(block: Block, descending: bool) -> Ranked:
 
 
 def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray | None:
-    """Return the places that order the rows of each level by `second` (integers from 0 to n_second - 1).
+    """Return the places that order the rows of each level by `second` (integers from 0 to n_second
+    - 1).
 
     Equal rows keep their order. The result is None if the rows are in order already.
     """
@@ -137,9 +152,15 @@ def _tie_order(lists: Ranked, second: np.ndarray, n_second: int) -> np.ndarray |
 
 
 def rank_true(
-    table: ReadRows, key: Coded, heads: np.ndarray | None, n_keys: int, items: IdCodes, options: Options,
-    counts: dict[str, int], excluded: Excluded | None = None,
-) -> tuple[Ranked, np.ndarray]:  # fmt: skip
+    table: ReadRows,
+    key: Coded,
+    heads: np.ndarray | None,
+    n_keys: int,
+    items: IdCodes,
+    options: Options,
+    counts: dict[str, int],
+    excluded: Excluded | None = None,
+) -> tuple[Ranked, np.ndarray]:
     """Return the lists of `true` by key, largest gain first, and the gains."""
     gain = table.number
     assert gain is not None
@@ -157,7 +178,12 @@ def rank_true(
     if excluded is not None:
         counts["true_excluded"] = len(table) - len(lists.item)
     first, repeat = (
-        np.concatenate([getattr(pairs, name) + start for (_, pairs), start in zip(found, above[:-1], strict=True)])
+        np.concatenate(
+            [
+                getattr(pairs, name) + start
+                for (_, pairs), start in zip(found, above[:-1], strict=True)
+            ]
+        )
         for name in ("first", "repeat")
     )
     if len(repeat):
@@ -172,47 +198,61 @@ def rank_true(
 
 
 def repeats(lists: Ranked, n_items: int) -> Pairs:
-    """Return the places whose item stands earlier in the same list (`repeat`), and where it stands first (`first`)."""
+    """Return the places whose item stands earlier in the same list (`repeat`), and where it stands
+    first (`first`)."""
     start, none = lists.start[:-1], np.zeros(len(lists.start) - 1, np.int64)
     return pair_within(lists.item, start, np.diff(lists.start), lists.item[:0], none, none, n_items)
 
 
 def refuse_duplicates(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:
-    """Raise if there are repeated rows and the options forbid them. There are `n`, and `rows` are the first of them."""
+    """Raise if there are repeated rows and the options forbid them. There are `n`, and `rows` are
+    the first of them."""
     if options.duplicates != "raise" or not n:
         return
-    shown = list(zip(*[ids.show(rows) for ids in (*table.by, *table.keys, table.item)], strict=True))
+    shown = list(
+        zip(*[ids.show(rows) for ids in (*table.by, *table.keys, table.item)], strict=True)
+    )
     raise DuplicateError(
         f"{table.role} has {n:,} repeated (list, item) rows of {len(table):,}: "
         f"{', '.join(map(repr, shown))}; "
-        'drop them or pass ⟦+duplicates="drop"⟧', count=n, examples=shown,
-    )  # fmt: skip
+        'drop them or pass ⟦+duplicates="drop"⟧',
+        count=n,
+        examples=shown,
+    )
 
 
 def refuse_ties(table: ReadRows, rows: np.ndarray, n: int, options: Options) -> None:
-    """Raise if rows have the score of the row before them and the options forbid it; `rows` are the first of `n`."""
+    """Raise if rows have the score of the row before them and the options forbid it; `rows` are the
+    first of `n`."""
     if options.ties != "raise" or not n:
         return
     where = [ids.show(rows[:1])[0] for ids in (*table.by, *table.keys)]
     raise TieError(
-        f'pred has {n:,} items with the score of the item before them, first in list {where}; ⟦ties="raise"⟧', count=n
+        f"pred has {n:,} items with the score of the item before them, first in list {where}; "
+        '⟦ties="raise"⟧',
+        count=n,
     )
 
 
-def pred_blocks(table: ReadRows, code: CodeColumn, heads: np.ndarray | None, n_codes: int, item: Coded) -> Blocks:
+def pred_blocks(
+    table: ReadRows, code: CodeColumn, heads: np.ndarray | None, n_codes: int, item: Coded
+) -> Blocks:
     """Return the blocks of recommended lists which `rank_pred` takes."""
     number = [] if table.number is None else [table.number]
     return list_blocks(code, heads, len(table), n_codes, [item, *number])
 
 
 def rank_pred(table: ReadRows, block: Block, items: IdCodes, options: Options) -> Ranked:
-    """Rank recommended lists, best first. Ties are broken here by every rule except the one that needs relevance."""
+    """Rank recommended lists, best first. Ties are broken here by every rule except the one that
+    needs relevance."""
     lists = _rank_block(block, table.descending)
     if lists.level is None or options.ties in ("raise", "row"):
         return lists
     rank = items.rank()
     second = lists.item if rank is None else rank[lists.item]
-    order = _tie_order(lists, second if options.ties == "item_asc" else items.n - 1 - second, items.n)
+    order = _tie_order(
+        lists, second if options.ties == "item_asc" else items.n - 1 - second, items.n
+    )
     return lists if order is None else lists.moved(order)
 
 
@@ -223,10 +263,18 @@ def tied_rows(lists: Ranked) -> np.ndarray:
     return lists.rows(np.flatnonzero(np.diff(lists.level) == 0))
 
 
-def pair(lists: Ranked, sought: np.ndarray, sought_start: np.ndarray, sought_length: np.ndarray, n_items: int) -> Pairs:
+def pair(
+    lists: Ranked,
+    sought: np.ndarray,
+    sought_start: np.ndarray,
+    sought_length: np.ndarray,
+    n_items: int,
+) -> Pairs:
     """Find in each list the items that are sought there; the pairs have ascending places."""
     length = np.diff(lists.start)
-    pairs = pair_within(lists.item, lists.start[:-1], length, sought, sought_start, sought_length, n_items)
+    pairs = pair_within(
+        lists.item, lists.start[:-1], length, sought, sought_start, sought_length, n_items
+    )
     sought_at = np.full(len(lists.item), -1, np.int32)
     sought_at[pairs.place] = pairs.sought
     place = np.flatnonzero(sought_at >= 0)
@@ -236,9 +284,11 @@ def pair(lists: Ranked, sought: np.ndarray, sought_start: np.ndarray, sought_len
 def settle_pairs(
     lists: Ranked, pairs: Pairs, gain: np.ndarray, options: Options
 ) -> tuple[Ranked, Pairs, dict[str, int]]:
-    """Apply the options that need the pairs: repeated items, condensed lists, and ties with the relevant items last.
+    """Apply the options that need the pairs: repeated items, condensed lists, and ties with the
+    relevant items last.
 
-    The third value returned counts the rows that this drops, or that it would drop without duplicates="keep".
+    The third value returned counts the rows that this drops, or that it would drop without
+    duplicates="keep".
     """
     counts: dict[str, int] = {}
     keep = np.ones(len(lists.item), bool)
@@ -256,7 +306,13 @@ def settle_pairs(
         to = offsets(keep)
         repeat = keep[pairs.repeat]
         # No pair is dropped: repeated items pair at their first row, and a row in a pair is judged.
-        pairs = Pairs(to[pairs.place], pairs.sought, pairs.n, to[pairs.repeat[repeat]], to[pairs.first[repeat]])
+        pairs = Pairs(
+            to[pairs.place],
+            pairs.sought,
+            pairs.n,
+            to[pairs.repeat[repeat]],
+            to[pairs.first[repeat]],
+        )
         lists = lists.kept(keep)
     if options.ties == "worst" and lists.level is not None:
         gains = gain[pairs.sought]

@@ -1,10 +1,10 @@
 """The rows of both frames as lists.
 
-The lists of `true` have the largest gain first. Those of `pred` are ranked, paired with `true` and settled, one block
-of lists after another.
+The lists of `true` have the largest gain first. Those of `pred` are ranked, paired with `true` and
+settled, one block of lists after another.
 
-Contract: the hits and lengths of every block are kept, since most metrics need them. The item and the row at every
-place are computed again, by the same steps, when something reads them.
+Contract: the hits and lengths of every block are kept, since most metrics need them. The item and
+the row at every place are computed again, by the same steps, when something reads them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,22 @@ from .excluded import Excluded
 from .hits import HitArrays, Hits
 from .list_keys import split_codes
 from .pairing import Pairs
-from .ranked import Ranked, joined, pair, rank_pred, refuse_duplicates, refuse_ties, settle_pairs, tied_rows
+from .ranked import (
+    Ranked,
+    joined,
+    pair,
+    rank_pred,
+    refuse_duplicates,
+    refuse_ties,
+    settle_pairs,
+    tied_rows,
+)
 
 
 @dataclass(frozen=True)
 class TrueLists:
-    """The rows of `true`, one list per key, largest gain first: list i has the rows start[i]:start[i + 1]."""
+    """The rows of `true`, one list per key, largest gain first: list i has the rows
+    start[i]:start[i + 1]."""
 
     start: np.ndarray
     gain: np.ndarray
@@ -60,11 +70,13 @@ class TrueLists:
 
     @cached_property
     def ideal(self) -> Hits:
-        """The relevant rows of each list, best first, as hits of a list that recommends exactly them."""
+        """The relevant rows of each list, best first, as hits of a list that recommends exactly
+        them."""
         return self.ideal_by(self.gain)
 
     def ideal_by(self, gain: np.ndarray) -> Hits:
-        """Return the ideal lists with other gains, which must descend within each list and keep relevant rows first."""
+        """Return the ideal lists with other gains, which must descend within each list and keep
+        relevant rows first."""
         n = self.n_relevant
         key = np.repeat(np.arange(len(n)), n)
         rank = np.arange(1, len(key) + 1)
@@ -76,15 +88,23 @@ class TrueLists:
     def kept(self, keep: np.ndarray) -> tuple[TrueLists, np.ndarray, np.ndarray]:
         """Keep the rows where `keep` is true.
 
-        Also return the old place of each row that is kept, and for each old place the number of kept rows before it.
+        Also return the old place of each row that is kept, and for each old place the number of
+        kept rows before it.
         """
         rows, to = np.flatnonzero(keep), offsets(keep)
-        return TrueLists(to[self.start], self.gain[rows], self.item[rows], lambda at: self.rows(rows[at])), rows, to
+        return (
+            TrueLists(
+                to[self.start], self.gain[rows], self.item[rows], lambda at: self.rows(rows[at])
+            ),
+            rows,
+            to,
+        )
 
 
 @dataclass(frozen=True)
 class TrueByKey:
-    """The rows of `true`, to be paired with the lists of `pred`: `item`, `gain` by row; `start`, `length` by key."""
+    """The rows of `true`, to be paired with the lists of `pred`: `item`, `gain` by row; `start`,
+    `length` by key."""
 
     item: np.ndarray
     gain: np.ndarray
@@ -94,13 +114,15 @@ class TrueByKey:
 
     @classmethod
     def of(cls, lists: Ranked, gain: np.ndarray, n_keys: int, n_by: int) -> TrueByKey:
-        """Arrange ranked lists of `true` by key code, for `n_keys` keys and `n_by` values of `by`."""
+        """Arrange ranked lists of `true` by key code, for `n_keys` keys and `n_by` values of
+        `by`."""
         start, length = np.zeros(n_keys, np.int64), np.zeros(n_keys, np.int64)
         start[lists.code], length[lists.code] = lists.start[:-1], np.diff(lists.start)
         return cls(lists.item, gain, start, length, n_by)
 
     def pair(self, pred_lists: Ranked, n_items: int, judged_only: bool) -> Pairs:
-        """Find in each list of `pred` the items that `true` has for its key, or only those that it judges."""
+        """Find in each list of `pred` the items that `true` has for its key, or only those that it
+        judges."""
         _, key = split_codes(pred_lists.code, len(self.start), self.n_by)
         pairs = pair(pred_lists, self.item, self.start.take(key), self.length.take(key), n_items)
         return pairs.where(self.gain[pairs.sought] >= 0) if judged_only else pairs
@@ -110,8 +132,8 @@ class TrueByKey:
 class _Found:
     """What is kept of one block; the arrays are those of `PredLists`.
 
-    `tied` and `repeated` are rows of `pred` to name in a message. `settled` tells that settling changed the ranked
-    lists. `lists` are kept only where there is a single block.
+    `tied` and `repeated` are rows of `pred` to name in a message. `settled` tells that settling
+    changed the ranked lists. `lists` are kept only where there is a single block.
     """
 
     code: np.ndarray
@@ -137,17 +159,22 @@ class _Found:
 class PredLists:
     """The lists of `pred`. Places count its rows list after list, best first.
 
-    `code` : code of each list · `first` : row of the table where the list first appears · `start` (n_lists + 1) :
-    first place of each list · `n_pairs` : number of judged rows of each list · `rank`, `number`, `place`,
-    `true_place` : what `Hits` says of each judged row, by ascending place · `repeat` : places whose item stands earlier
-    in the same list · `repeat_list`, `repeat_rank` : the list of each repeated row, and its rank
-    before repeated rows were dropped.
+    `code` : code of each list · `first` : row of the table where the list first appears · `start`
+    (n_lists + 1) : first place of each list · `n_pairs` : number of judged rows of each list ·
+    `rank`, `number`, `place`, `true_place` : what `Hits` says of each judged row, by ascending
+    place · `repeat` : places whose item stands earlier in the same list · `repeat_list`,
+    `repeat_rank` : the list of each repeated row, and its rank before repeated rows were dropped.
     """
 
     def __init__(
-        self, table: ReadRows, blocks: Blocks, items: IdCodes, true: TrueByKey, options: Options,
+        self,
+        table: ReadRows,
+        blocks: Blocks,
+        items: IdCodes,
+        true: TrueByKey,
+        options: Options,
         excluded: Excluded | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._table, self._blocks, self._items, self._excluded = table, blocks, items, excluded
         self._true, self._options = true, options
         parts = blocks.each(self._measured)
@@ -156,17 +183,24 @@ class PredLists:
         for part in parts:
             for name, n in part.counts.items():
                 self.counts[name] = self.counts.get(name, 0) + n
-        refuse_duplicates(table, parts_of(parts, "repeated")[:5], self.counts.get("pred_duplicates", 0), options)
+        refuse_duplicates(
+            table, parts_of(parts, "repeated")[:5], self.counts.get("pred_duplicates", 0), options
+        )
         self.code, self.first, self.n_pairs, self.rank, self.number, self.true_place = (
-            parts_of(parts, name) for name in ("code", "first", "n_pairs", "rank", "number", "true_place")
+            parts_of(parts, name)
+            for name in ("code", "first", "n_pairs", "rank", "number", "true_place")
         )
         self.start = offsets(parts_of(parts, "length"))
         self.repeat_rank = parts_of(parts, "repeat_rank")
         first_list = offsets(np.array([len(part.code) for part in parts]))[:-1]
-        self.repeat_list = np.concatenate([one.repeat_list + at for one, at in zip(parts, first_list, strict=True)])
+        self.repeat_list = np.concatenate(
+            [one.repeat_list + at for one, at in zip(parts, first_list, strict=True)]
+        )
         above = offsets(np.array([part.length.sum() for part in parts]))[:-1].tolist()
         self.place, self.repeat = (
-            np.concatenate([getattr(part, name) + first for part, first in zip(parts, above, strict=True)])
+            np.concatenate(
+                [getattr(part, name) + first for part, first in zip(parts, above, strict=True)]
+            )
             for name in ("place", "repeat")
         )
         self._has_levels = any(part.has_levels for part in parts)
@@ -190,22 +224,39 @@ class PredLists:
         pairs = self._paired(ranked)
         repeat_list, repeat_rank = self._ranks_as_given(ranked, pairs)
         tied = tied_rows(ranked) if self._options.ties == "raise" else ranked.start[:0]
-        repeated = ranked.rows(pairs.repeat[:5]) if self._options.duplicates == "raise" else ranked.start[:0]
+        repeated = (
+            ranked.rows(pairs.repeat[:5])
+            if self._options.duplicates == "raise"
+            else ranked.start[:0]
+        )
         lists, pairs, counts = settle_pairs(ranked, pairs, self._true.gain, self._options)
         if self._excluded is not None:
             counts["pred_excluded"] = len(block.columns[0]) - len(ranked.item)
         return _Found(
-            code=lists.code, first=lists.first, length=np.diff(lists.start), n_pairs=pairs.n,
+            code=lists.code,
+            first=lists.first,
+            length=np.diff(lists.start),
+            n_pairs=pairs.n,
             rank=pairs.place - np.repeat(lists.start[:-1] - 1, pairs.n),
-            number=np.arange(1, len(pairs.place) + 1) - np.repeat(np.cumsum(pairs.n) - pairs.n, pairs.n),
-            place=pairs.place.astype(np.int32), true_place=pairs.sought.astype(np.int32), repeat=pairs.repeat,
-            repeat_list=repeat_list, repeat_rank=repeat_rank,
-            counts=counts, has_levels=lists.level is not None, tied=tied[:1], n_tied=len(tied), repeated=repeated,
-            settled=lists is not ranked, lists=lists if self._blocks.n == 1 else None,
-        )  # fmt: skip
+            number=np.arange(1, len(pairs.place) + 1)
+            - np.repeat(np.cumsum(pairs.n) - pairs.n, pairs.n),
+            place=pairs.place.astype(np.int32),
+            true_place=pairs.sought.astype(np.int32),
+            repeat=pairs.repeat,
+            repeat_list=repeat_list,
+            repeat_rank=repeat_rank,
+            counts=counts,
+            has_levels=lists.level is not None,
+            tied=tied[:1],
+            n_tied=len(tied),
+            repeated=repeated,
+            settled=lists is not ranked,
+            lists=lists if self._blocks.n == 1 else None,
+        )
 
     def _ranks_as_given(self, ranked: Ranked, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Return the list of each repeated row, and its rank among all rows of the list that are not condensed away."""
+        """Return the list of each repeated row, and its rank among all rows of the list that are
+        not condensed away."""
         if not len(pairs.repeat):
             return pairs.repeat, pairs.repeat
         n = len(ranked.item)
@@ -255,7 +306,8 @@ class PredLists:
 
     @property
     def level(self) -> np.ndarray | None:
-        """A number per place: equal for equal scores of a list, and larger for every later score; None without ties."""
+        """A number per place: equal for equal scores of a list, and larger for every later score;
+        None without ties."""
         return self._lists.level if self._has_levels else None
 
 

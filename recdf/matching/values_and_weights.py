@@ -1,9 +1,11 @@
-"""Numbers besides gains: of rows, money, ratings, clicks and purchases; of lists, the weight in a mean.
+"""Numbers besides gains: of rows, money, ratings, clicks and purchases; of lists, the weight in a
+mean.
 
-Contract: each array of rows has one entry per recommended row, or per row of `true`, in the order of the ranked lists.
+Contract: each array of rows has one entry per recommended row, or per row of `true`, in the order
+of the ranked lists.
 
-Weights are finite and at least 0, and every list has one. They come from one place: a column of `true`, a
-column of the frame `users`, or a mapping of users to weights.
+Weights are finite and at least 0, and every list has one. They come from one place: a column of
+`true`, a column of the frame `users`, or a mapping of users to weights.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ RESPONSES = ("clicks", "purchases")
 
 @dataclass(frozen=True)
 class Rating:
-    """Functions that read the ratings that users gave (per row of `true`) and those predicted (per recommended row)."""
+    """Functions that read the ratings that users gave (per row of `true`) and those predicted (per
+    recommended row)."""
 
     given: Callable[[], np.ndarray]
     predicted: Callable[[], np.ndarray]
@@ -39,7 +42,8 @@ class Rating:
 
 @dataclass(frozen=True)
 class Values:
-    """The value of each recommended row (as recommended) and of each row of `true` (as bought), both in list order."""
+    """The value of each recommended row (as recommended) and of each row of `true` (as bought),
+    both in list order."""
 
     pred: np.ndarray
     true: np.ndarray
@@ -54,14 +58,16 @@ class Values:
             if len(below):
                 raise DataError(
                     f"{where} holds {len(below):,} negative values ({examples(below)}); "
-                    'drop the refunds, or count them as 0: "revenue(negative=clip)@10" in evaluate, '
+                    'drop the refunds, or count them as 0: "revenue(negative=clip)@10" in '
+                    "evaluate, "
                     'rd.revenue(..., negative="clip")'
                 )
         return self
 
 
 def responses_of(table: ReadRows, lists: Ranked, name: str) -> np.ndarray | None:
-    """Return the clicks or purchases of each row of `true` from the column of this name; None without the column."""
+    """Return the clicks or purchases of each row of `true` from the column of this name; None
+    without the column."""
     if name not in table.frame.columns:
         return None
     found = read_values(table.frame, name, table.role)
@@ -72,10 +78,16 @@ def responses_of(table: ReadRows, lists: Ranked, name: str) -> np.ndarray | None
 
 
 def item_values(
-    true_rows: ReadRows, pred_rows: ReadRows, true_lists: Ranked, pred_lists: PredLists, catalogue: Door | None,
-    items: IdCodes, options: Options,
-) -> Values | None:  # fmt: skip
-    """Return the values in `value_col`: from the frame itself where it has the column, else from the catalogue."""
+    true_rows: ReadRows,
+    pred_rows: ReadRows,
+    true_lists: Ranked,
+    pred_lists: PredLists,
+    catalogue: Door | None,
+    items: IdCodes,
+    options: Options,
+) -> Values | None:
+    """Return the values in `value_col`: from the frame itself where it has the column, else from
+    the catalogue."""
     name = options.value_col
     if name is None:
         return None
@@ -83,7 +95,10 @@ def item_values(
     if catalogue is not None and name in catalogue.frame.columns:
         codes = items.codes[2]
         if len(pd.unique(codes)) < len(codes):
-            raise DataError(f"items has {len(codes) - len(pd.unique(codes)):,} repeated ids; expected one row per item")
+            raise DataError(
+                f"items has {len(codes) - len(pd.unique(codes)):,} repeated ids; expected one row "
+                "per item"
+            )
         of_item = np.full(items.n, np.nan)
         of_item[codes] = read_values(catalogue.frame, name, "items")
     found = []
@@ -92,28 +107,39 @@ def item_values(
             values = read_values(table.frame, name, table.role)
             found.append(values[table.frame_rows(lists.all_rows())])
         elif of_item is None:
-            column(table.frame, name, table.role)  # raises an error that names the columns there are
+            column(
+                table.frame, name, table.role
+            )  # raises an error that names the columns there are
         else:
             found.append(of_item[lists.item])
             lacking = np.isnan(found[-1])
             if lacking.any():
                 raise DataError(
-                    f"items has no {name!r} for {len(distinct(lists.item[lacking])):,} items of {table.role}"
+                    f"items has no {name!r} for {len(distinct(lists.item[lacking])):,} items of "
+                    f"{table.role}"
                 )
     return Values(found[0], found[1], (f"pred[{name!r}]", f"true[{name!r}]"))
 
 
-WEIGHT_PLACES = {"true": "a column of true", "users": "a column of ⟦users=⟧", "mapping": "a mapping"}
+WEIGHT_PLACES = {
+    "true": "a column of true",
+    "users": "a column of ⟦users=⟧",
+    "mapping": "a mapping",
+}
 
 
 def list_weights(
-    labels: pd.DataFrame, true_rows: ReadRows, true: Ranked, true_list: np.ndarray, users: pd.DataFrame | None,
+    labels: pd.DataFrame,
+    true_rows: ReadRows,
+    true: Ranked,
+    true_list: np.ndarray,
+    users: pd.DataFrame | None,
     options: Options,
-) -> np.ndarray | None:  # fmt: skip
+) -> np.ndarray | None:
     """Return the weight of each list, or None without weights.
 
-    `labels` are the keys of the lists, and `true_list` is the entry of each among the ranked lists of `true`, -1 for
-    none. `users` is the population where it was given as a frame.
+    `labels` are the keys of the lists, and `true_list` is the entry of each among the ranked lists
+    of `true`, -1 for none. `users` is the population where it was given as a frame.
     """
     source = options.weight_source
     if source is None:
@@ -126,7 +152,8 @@ def list_weights(
     if missing.any():
         some = ", ".join(map(repr, labels[missing].head(3).to_dict("records")))
         raise DataError(
-            f"{missing.sum():,} of {len(weights):,} lists have no weight, such as {some}; weight_col is "
+            f"{missing.sum():,} of {len(weights):,} lists have no weight, such as {some}; "
+            "weight_col is "
             f"{WEIGHT_PLACES[source]}, which lacks them"
         )
     return weights
@@ -140,12 +167,15 @@ def _of_true(rows: ReadRows, lists: Ranked, options: Options) -> np.ndarray:
     start = lists.start[:-1]
     if not len(start):
         return np.empty(0)
-    changes = np.flatnonzero(np.minimum.reduceat(weights, start) < np.maximum.reduceat(weights, start))
+    changes = np.flatnonzero(
+        np.minimum.reduceat(weights, start) < np.maximum.reduceat(weights, start)
+    )
     if len(changes):
         first = rows.frame_rows(lists.rows(start[changes[:1]]))
         key = rows.frame[as_columns(options.user_col)].iloc[first].to_dict("records")[0]
         raise DataError(
-            f"true[{name!r}] is not constant within {len(changes):,} lists, such as {key}; a list has one weight"
+            f"true[{name!r}] is not constant within {len(changes):,} lists, such as {key}; a list "
+            "has one weight"
         )
     return weights.take(start)
 
@@ -154,13 +184,18 @@ def _given(users: pd.DataFrame | None, options: Options) -> pd.DataFrame:
     """Return the users and their weights as a frame."""
     if isinstance(options.weight_col, Mapping):
         keys = as_series(list(options.weight_col))
-        return pd.DataFrame({as_columns(options.user_col)[0]: keys, "weight": list(options.weight_col.values())})
+        return pd.DataFrame(
+            {as_columns(options.user_col)[0]: keys, "weight": list(options.weight_col.values())}
+        )
     assert users is not None
     return users
 
 
-def _of_frame(labels: pd.DataFrame, frame: pd.DataFrame, source: str, options: Options) -> np.ndarray:
-    """Return the weight of each list by the keys of a frame, NaN for a list that it does not have."""
+def _of_frame(
+    labels: pd.DataFrame, frame: pd.DataFrame, source: str, options: Options
+) -> np.ndarray:
+    """Return the weight of each list by the keys of a frame, NaN for a list that it does not
+    have."""
     where = "weight_col" if source == "mapping" else f"users[{options.weight_name!r}]"
     weights = read_weights(column(frame, options.weight_name, "users"), where, options)
     return _by_key(labels, frame, weights, (where, "weights"), options)
@@ -169,7 +204,8 @@ def _of_frame(labels: pd.DataFrame, frame: pd.DataFrame, source: str, options: O
 def user_groups_of(
     labels: pd.DataFrame, users: pd.DataFrame | None, options: Options, name: str
 ) -> tuple[pd.Index, np.ndarray]:
-    """Return the groups that a column of `users=` names, and the number of the group of each list, -1 for none."""
+    """Return the groups that a column of `users=` names, and the number of the group of each list,
+    -1 for none."""
     if users is None:
         raise OptionError(f"needs ⟦+users=⟧ (a frame of users with the column {name!r})")
     where = f"users[{name!r}]"
@@ -179,9 +215,14 @@ def user_groups_of(
 
 
 def _by_key(
-    labels: pd.DataFrame, frame: pd.DataFrame, values: np.ndarray, said: tuple[str, str], options: Options
+    labels: pd.DataFrame,
+    frame: pd.DataFrame,
+    values: np.ndarray,
+    said: tuple[str, str],
+    options: Options,
 ) -> np.ndarray:
-    """Return the value of each list, of values by the rows of a frame of keys; NaN for a list that it does not have.
+    """Return the value of each list, of values by the rows of a frame of keys; NaN for a list that
+    it does not have.
 
     `said` is what an error about keys with two values says of the values.
     """
@@ -198,5 +239,7 @@ def _by_key(
     differ = found[rows] != values
     if differ.any():
         some = frame[names][differ].head(3).to_dict("records")
-        raise DataError(f"{said[0]} has two {said[1]} for {len(distinct(rows[differ])):,} users, such as {some}")
+        raise DataError(
+            f"{said[0]} has two {said[1]} for {len(distinct(rows[differ])):,} users, such as {some}"
+        )
     return found.take(of_lists.all())

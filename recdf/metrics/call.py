@@ -1,7 +1,9 @@
-"""The checked arguments of a call: options, metric requests and side tables, before any row is read.
+"""The checked arguments of a call: options, metric requests and side tables, before any row is
+read.
 
-Contract: a `Call` is frozen and can be pickled. `evaluate`, metric objects, `evaluate_parquet`, `check` and the tables
-of diagnostics all start from a `Call`, so that the same mistake raises the same error everywhere.
+Contract: a `Call` is frozen and can be pickled. `evaluate`, metric objects, `evaluate_parquet`,
+`check` and the tables of diagnostics all start from a `Call`, so that the same mistake raises the
+same error everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from .record import Request
 from .unknown import unknown_counts, warn_of_unknown
 
 CarryRule = Literal["constant", "first", "last", "min", "max"]
-# Columns of `pred` that are copied into the per-user table, and how each is reduced to one value per list.
+# Columns of `pred` that are copied into the per-user table, and how each is reduced to one value
+# per list.
 Carry = str | Sequence[str] | Mapping[str, CarryRule] | None
 
 # What a metric may need beyond `pred`, and the argument that gives it.
@@ -40,10 +43,11 @@ NEEDS = {
 class Call:
     """The checked arguments of a call.
 
-    options : checked options · requests : the metrics, each with its parameters and its k · given : side tables as
-    the caller passed them, which are read when lists are matched · item_by : column of the catalogue whose groups of
-    items are measured separately · carry : columns of `pred` to copy into the per-user table, each with its rule ·
-    files : how many files and rows hold each frame, if files do.
+    options : checked options · requests : the metrics, each with its parameters and its k · given :
+    side tables as the caller passed them, which are read when lists are matched · item_by : column
+    of the catalogue whose groups of items are measured separately · carry : columns of `pred` to
+    copy into the per-user table, each with its rule · files : how many files and rows hold each
+    frame, if files do.
     """
 
     options: Options
@@ -55,23 +59,33 @@ class Call:
 
     @classmethod
     def from_arguments(
-        cls, function: Callable[..., Any], arguments: Mapping[str, Any], true: Any = None,
+        cls,
+        function: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        true: Any = None,
         requests: Callable[[Options], Sequence[Request]] = lambda options: (),
-    ) -> Call:  # fmt: skip
+    ) -> Call:
         """Check the arguments of a function that takes `true` and `pred`.
 
-        `arguments` are its shared options, side tables, `item_by` and `carry`, by name. `requests` makes the metrics
-        that it is to compute.
+        `arguments` are its shared options, side tables, `item_by` and `carry`, by name. `requests`
+        makes the metrics that it is to compute.
         """
-        given = {name: value for name, value in arguments.items() if name in SIDES and value is not None}
-        options = {name: value for name, value in arguments.items() if name not in (*SIDES, "item_by", "carry")}
+        given = {
+            name: value for name, value in arguments.items() if name in SIDES and value is not None
+        }
+        options = {
+            name: value
+            for name, value in arguments.items()
+            if name not in (*SIDES, "item_by", "carry")
+        }
         check_shared(options, function)
         call = cls(Options(**options), given=given)
         call = call.asking(requests(call.options), true, arguments.get("item_by"))
         return replace(call, carry=carry_rules(arguments.get("carry"), call.options, call.columns))
 
     def asking(self, requests: Sequence[Request], true: Any, item_by: str | None = None) -> Call:
-        """Return the call with these requests; raises if an argument that one of them needs is missing."""
+        """Return the call with these requests; raises if an argument that one of them needs is
+        missing."""
         if item_by is not None and "items" not in self.given:
             raise OptionError(f"⟦item_by={item_by!r}⟧ needs {SIDES['items']}")
         for request in requests:
@@ -96,17 +110,22 @@ class Call:
         call = replace(self, options=options, requests=tuple(requests), item_by=item_by)
         weight = self.options.weight_name
         if weight is not None and call.result_columns.count(weight) > 1:
-            raise ColumnError(f"⟦weight_col={weight!r}⟧ has the name of another result column; rename it")
+            raise ColumnError(
+                f"⟦weight_col={weight!r}⟧ has the name of another result column; rename it"
+            )
         return call
 
     def knowing(self, max_gain: float) -> Call:
-        """Return the call for a part: metrics that need the largest gain in `true` get that of all parts.
+        """Return the call for a part: metrics that need the largest gain in `true` get that of all
+        parts.
 
         The definitions of these requests then differ from those of the caller's requests.
         """
         known = {"max_gain": max_gain}
         requests = [
-            replace(one, params={**one.params, **known}) if one.params.get("max_gain", 0) is None else one
+            replace(one, params={**one.params, **known})
+            if one.params.get("max_gain", 0) is None
+            else one
             for one in self.requests
         ]
         return replace(self, requests=tuple(requests))
@@ -118,7 +137,8 @@ class Call:
 
     @property
     def per_item(self) -> list[Request]:
-        """The requests for one number for all lists of a `by` value: metrics of exposure, and pooled ones."""
+        """The requests for one number for all lists of a `by` value: metrics of exposure, and
+        pooled ones."""
         return [request for request in self.requests if request.per == "item"]
 
     @property
@@ -128,12 +148,14 @@ class Call:
 
     @property
     def result_columns(self) -> list[str]:
-        """The columns of the per-user table that are computed: the weight, the lengths of both lists, the metrics."""
+        """The columns of the per-user table that are computed: the weight, the lengths of both
+        lists, the metrics."""
         weight = [] if self.options.weight_name is None else [self.options.weight_name]
         return [*weight, "n_true", "n_pred", *self.columns]
 
     def match(self, true: Any, pred: Any) -> Matched:
-        """Match two whole frames by the options of this call, and warn of what makes hits impossible.
+        """Match two whole frames by the options of this call, and warn of what makes hits
+        impossible.
 
         Use it in a `with` statement, which frees memory at the end.
         """
@@ -146,25 +168,31 @@ class Call:
         raise no_lists(matched.overlap, self.options)
 
     def warn(self, overlap: Overlap, counts: Mapping[str, int], by: pd.DataFrame) -> None:
-        """Warn of all that both frames and the side tables lack; `counts` are those of all rows of the call."""
+        """Warn of all that both frames and the side tables lack; `counts` are those of all rows of
+        the call."""
         warn_of_columns(overlap)
         warn(overlap, counts, by, self.options)
         warn_of_unknown(overlap, counts, self.requests, self.options)
 
     def match_part(
-        self, true: Any, pred: Any, by_values: pd.DataFrame | None, whole: bool,
+        self,
+        true: Any,
+        pred: Any,
+        by_values: pd.DataFrame | None,
+        whole: bool,
         findings: dict[str, BrokenRows] | None = None,
-    ) -> Matched:  # fmt: skip
+    ) -> Matched:
         """Match the frames of a part, or of the `whole`, without warnings; there may be no list.
 
-        `by_values` are the `by` values of the whole. The caller gives the warnings once all parts are matched, and
-        raises the error for the rows that `findings` refuse.
+        `by_values` are the `by` values of the whole. The caller gives the warnings once all parts
+        are matched, and raises the error for the rows that `findings` refuse.
         """
         return match(true, pred, self.options, self.given, by_values, not whole, findings)
 
 
 def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[str, CarryRule]:
-    """Return the rule of each column to carry. `taken` are names that a result already has for its own columns."""
+    """Return the rule of each column to carry. `taken` are names that a result already has for its
+    own columns."""
     if carry is None:
         return {}
     carry = carry if isinstance(carry, Mapping) else dict.fromkeys(as_columns(carry), "constant")
@@ -172,9 +200,13 @@ def carry_rules(carry: Carry, options: Options, taken: Sequence[str]) -> dict[st
     for name, rule in rules.items():
         check_value(f"carry[{name!r}]", rule, CarryRule)
         if name in (*as_columns(options.by), *as_columns(options.user_col)):
-            raise OptionError(f"carry has {name!r}, which is a key or by column and comes along by itself")
+            raise OptionError(
+                f"carry has {name!r}, which is a key or by column and comes along by itself"
+            )
         if name in ("n_true", "n_pred", options.weight_name, *taken):
-            raise ColumnError(f"the column {name!r} of pred has the name of a result column; rename it")
+            raise ColumnError(
+                f"the column {name!r} of pred has the name of a result column; rename it"
+            )
     return rules
 
 
@@ -183,12 +215,15 @@ def _refuse_propensities(request: Request) -> None:
     metric = request.metric
     if "true" in metric.arguments and "propensity" not in metric.optional:
         raise OptionError(
-            f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs relevant items in recall, "
+            f"{request.columns[0]} has no form with ⟦+propensity_col=⟧, which weighs relevant "
+            "items in recall, "
             "precision, ndcg, mapr and mrr; measure it in a call without ⟦+propensity_col=⟧"
         )
 
 
-CUT_OFF = Constraint("a positive integer below 2**31", a_number(1, 2**31 - 1, whole=True).holds, "int")
+CUT_OFF = Constraint(
+    "a positive integer below 2**31", a_number(1, 2**31 - 1, whole=True).holds, "int"
+)
 
 
 def check_k(k: Any) -> int:

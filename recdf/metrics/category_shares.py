@@ -17,10 +17,14 @@ from .subtopics import mixes
 
 @metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
 def categories(
-    lists: Lists, *, category_col: str = "category", divisor: Literal["k", "shown", "catalogue"] = "k",
+    lists: Lists,
+    *,
+    category_col: str = "category",
+    divisor: Literal["k", "shown", "catalogue"] = "k",
     separator: str = "|",
-) -> np.ndarray:  # fmt: skip
-    """Number of distinct categories in the first k, over k; larger is better, at least 0 (at most 1 if items have one).
+) -> np.ndarray:
+    """Number of distinct categories in the first k, over k; larger is better, at least 0 (at most 1
+    if items have one).
 
     Formula
     -------
@@ -32,16 +36,16 @@ def categories(
     category_col : str, default "category"
         Column of `items`: plain categories, `A|B` strings, or lists of categories.
     divisor : {"k", "shown", "catalogue"}, default "k"
-        "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations. "catalogue": d is the
-        number of categories in `items`.
+        "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations.
+        "catalogue": d is the number of categories in `items`.
     separator : str, default "|"
         Sign between the categories of one string.
 
     Notes
     -----
-    Use it to see how many kinds of items a user can choose from. It needs one column and no similarity. It ignores
-    relevance, and random recommendations have a large value. Do not compare catalogues with different numbers of
-    categories.
+    Use it to see how many kinds of items a user can choose from. It needs one column and no
+    similarity. It ignores relevance, and random recommendations have a large value. Do not compare
+    catalogues with different numbers of categories.
 
     References
     ----------
@@ -63,16 +67,22 @@ def categories(
 
 @metric(bounds=(0.0, None), needs=("items",), arguments=("pred",), unknown=("category",))
 def category_entropy(
-    lists: Lists, *, category_col: str = "category", discount: Literal["none", "log", "geometric"] = "none",
-    p: Share = 0.85, smoothing: Annotated[float, a_number(0)] = 0.0, separator: str = "|",
-) -> np.ndarray:  # fmt: skip
+    lists: Lists,
+    *,
+    category_col: str = "category",
+    discount: Literal["none", "log", "geometric"] = "none",
+    p: Share = 0.85,
+    smoothing: Annotated[float, a_number(0)] = 0.0,
+    separator: str = "|",
+) -> np.ndarray:
     """Shannon entropy of the recommended categories, in bits; larger is better, at least 0.
 
     Formula
     -------
-    −Σ_c q(c) log2 q(c), where q(c) is the share of category c in the sum over all categories of x(c) + smoothing, and
-    x(c) is the sum of disc(rank) over the first k items of category c. An item of several categories counts for each
-    with an equal part. Undefined where no item has a category.
+    −Σ_c q(c) log2 q(c), where q(c) is the share of category c in the sum over all categories of
+    x(c) + smoothing, and x(c) is the sum of disc(rank) over the first k items of category c. An
+    item of several categories counts for each with an equal part. Undefined where no item has a
+    category.
 
     Parameters
     ----------
@@ -81,18 +91,19 @@ def category_entropy(
     p : float, default 0.85
         In (0, 1), for `discount="geometric"`.
     smoothing : float, default 0
-        At least 0; it is added to every category of `items`, also to those that are not recommended.
+        At least 0; it is added to every category of `items`, also to those that are not
+        recommended.
 
     Notes
     -----
-    Use it when the balance of the categories matters, not only their number: it falls when one category fills most of
-    the list. It grows with k and with the number of categories, so compare values of the same k and catalogue. It
-    ignores what the user likes; `calibration` does not.
+    Use it when the balance of the categories matters, not only their number: it falls when one
+    category fills most of the list. It grows with k and with the number of categories, so compare
+    values of the same k and catalogue. It ignores what the user likes; `calibration` does not.
 
     References
     ----------
-    Shannon (1948), Bell System Technical Journal 27. LensKit `Entropy` has smoothing=1e-6, and `RankBiasedEntropy`
-    discount="geometric" too.
+    Shannon (1948), Bell System Technical Journal 27. LensKit `Entropy` has smoothing=1e-6, and
+    `RankBiasedEntropy` discount="geometric" too.
 
     Examples
     --------
@@ -117,39 +128,52 @@ def _plogp(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _ordered_sums(of_categories: np.ndarray) -> np.ndarray:
-    """Sum each row; values are sorted first, so that the order of the categories does not change the sum."""
+    """Sum each row; values are sorted first, so that the order of the categories does not change
+    the sum."""
     found: np.ndarray = np.sort(of_categories, axis=1).sum(axis=1)
     return found
 
 
 @metric(
-    bounds=(0.0, None), better="smaller", needs=("items",), arguments=("log", "pred"), unknown=("category", "log_users")
+    bounds=(0.0, None),
+    better="smaller",
+    needs=("items",),
+    arguments=("log", "pred"),
+    unknown=("category", "log_users"),
 )
 def calibration(
-    lists: Lists, *, category_col: str = "category", divergence: Literal["kl", "js"] = "kl", smoothing: Share = 0.01,
+    lists: Lists,
+    *,
+    category_col: str = "category",
+    divergence: Literal["kl", "js"] = "kl",
+    smoothing: Share = 0.01,
     separator: str = "|",
-) -> np.ndarray:  # fmt: skip
-    """Divergence of the recommended categories from those of the user's past, in nats; smaller is better, at least 0.
+) -> np.ndarray:
+    """Divergence of the recommended categories from those of the user's past, in nats; smaller is
+    better, at least 0.
 
     Formula
     -------
-    Σ_c p(c) ln (p(c) / q̃(c)), q̃ = (1 − α) q + α p, where p(c) is the share of category c in the user's rows of the
-    log, q(c) its share in the first k items, and α the smoothing. An item of several categories counts for each with an
-    equal part. Undefined for a user without categories in the log and for a list without any.
+    Σ_c p(c) ln (p(c) / q̃(c)), q̃ = (1 − α) q + α p, where p(c) is the share of category c in the
+    user's rows of the log, q(c) its share in the first k items, and α the smoothing. An item of
+    several categories counts for each with an equal part. Undefined for a user without categories
+    in the log and for a list without any.
 
     Parameters
     ----------
     divergence : {"kl", "js"}, default "kl"
-        "kl": the Kullback-Leibler divergence above. "js": the Jensen-Shannon divergence ½ KL(p‖m) + ½ KL(q‖m) with
-        m = (p + q) / 2, which needs no smoothing.
+        "kl": the Kullback-Leibler divergence above. "js": the Jensen-Shannon divergence ½ KL(p‖m) +
+        ½ KL(q‖m) with m = (p + q) / 2, which needs no smoothing.
     smoothing : float, default 0.01
-        α in (0, 1), which keeps the divergence finite where a category of the past is not recommended.
+        α in (0, 1), which keeps the divergence finite where a category of the past is not
+        recommended.
 
     Notes
     -----
-    Use it to see whether a list keeps the proportions of the user's interests, say 70 % comedies and 30 % thrillers.
-    It rewards more of what the user already knows, so it does not measure discovery. Proportions from a few rows of the
-    log are rough, so read it for users with a long enough history.
+    Use it to see whether a list keeps the proportions of the user's interests, say 70 % comedies
+    and 30 % thrillers. It rewards more of what the user already knows, so it does not measure
+    discovery. Proportions from a few rows of the log are rough, so read it for users with a long
+    enough history.
 
     References
     ----------

@@ -1,4 +1,5 @@
-"""Run kernels. Their values, one per list or one for all lists, are kept within bounds; undefined ones are settled.
+"""Run kernels. Their values, one per list or one for all lists, are kept within bounds; undefined
+ones are settled.
 
 The per-user table has one row per list, with the labels of the list and the values of the metrics.
 """
@@ -29,7 +30,8 @@ def label_frame(matched: Labelled) -> pd.DataFrame:
 
 
 class Labelled(Protocol):
-    """Lists with their labels: the labels of each key, the labels of the `by` values, and the `by` row of each list."""
+    """Lists with their labels: the labels of each key, the labels of the `by` values, and the `by`
+    row of each list."""
 
     @property
     def keys(self) -> pd.DataFrame: ...
@@ -39,7 +41,9 @@ class Labelled(Protocol):
     def list_by(self) -> np.ndarray: ...
 
 
-def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Series]) -> pd.DataFrame:
+def per_user_frame(
+    matched: Labelled, columns: Mapping[str, np.ndarray | pd.Series]
+) -> pd.DataFrame:
     """Return the `by` and list key columns followed by other columns, one row per list."""
     labels = [(str(name), matched.keys[name]) for name in matched.keys.columns]
     if len(matched.by.columns):
@@ -50,7 +54,9 @@ def per_user_frame(matched: Labelled, columns: Mapping[str, np.ndarray | pd.Seri
         raise ColumnError(f"the key and by columns {[name for name, _ in labels]} have equal names")
     taken = [name for name in columns if name in found]
     if taken:
-        raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
+        raise ColumnError(
+            f"the key or by column {taken[0]!r} has the name of a result column; rename it"
+        )
     # copy=False, since pandas would otherwise copy millions of lists times many metrics.
     return pd.DataFrame({**found, **columns}, copy=False)
 
@@ -62,17 +68,23 @@ def compute(matched: Matched, request: Request, options: Options) -> dict[str, F
 
 
 def defined_values(matched: Matched, request: Request, options: Options) -> dict[str, Floats]:
-    """Compute the values per list of one request, by column; undefined ones are NaN, or raise where that is asked."""
+    """Compute the values per list of one request, by column; undefined ones are NaN, or raise where
+    that is asked."""
     lists = matched.at(request.k)
     found = _run_kernel(request, lists)
     parts = found if isinstance(found, tuple) else (found,)
     if len(parts) != len(request.columns):
-        raise TypeError(f"metric {request.metric.name!r} returned {len(parts)} arrays, expected {len(request.columns)}")
+        raise TypeError(
+            f"metric {request.metric.name!r} returned {len(parts)} arrays, expected "
+            f"{len(request.columns)}"
+        )
     result = {}
     for column, part in zip(request.columns, parts, strict=True):
         values = np.asarray(part, dtype=np.float64)
         if values is part and not (request.metric.built_in and values.flags.writeable):
-            values = values.copy()  # the kernel may keep the array; built-in kernels share read-only arrays
+            values = (
+                values.copy()
+            )  # the kernel may keep the array; built-in kernels share read-only arrays
         if values.shape != (len(lists),):
             raise TypeError(
                 f"metric {request.metric.name!r} returned shape {values.shape}, "
@@ -88,8 +100,11 @@ def defined_values(matched: Matched, request: Request, options: Options) -> dict
     return result
 
 
-def compute_counts(counts: Iterable[Counts], request: Request, options: Options) -> list[float | dict[object, float]]:
-    """Compute one request from the counts of each `by` value: a number, or a mapping of groups to numbers.
+def compute_counts(
+    counts: Iterable[Counts], request: Request, options: Options
+) -> list[float | dict[object, float]]:
+    """Compute one request from the counts of each `by` value: a number, or a mapping of groups to
+    numbers.
 
     Undefined numbers are NaN, or raise where that is asked.
     """
@@ -106,7 +121,8 @@ def compute_counts(counts: Iterable[Counts], request: Request, options: Options)
 
 
 def _run_kernel(request: Request, of: object) -> Any:
-    """Call the kernel, in which 0/0 is NaN, that is undefined; an error names the request in which it was raised."""
+    """Call the kernel, in which 0/0 is NaN, that is undefined; an error names the request in which
+    it was raised."""
     try:
         with naming(request), np.errstate(divide="ignore", invalid="ignore"):
             if request.pooled and isinstance(of, Counts):
@@ -137,19 +153,24 @@ def _onto_bounds(values: Floats, bounds: Bounds) -> Floats:
 
 
 def _refuse_beyond(values: Floats, request: Request, matched: Matched | None = None) -> None:
-    """Raise if a value of a metric of one's own, of `matched` lists or of all, is outside the bounds it declares."""
+    """Raise if a value of a metric of one's own, of `matched` lists or of all, is outside the
+    bounds it declares."""
     (low, high), metric = request.bounds, request.metric
     if metric.built_in:
         return
-    beyond = (values < (-np.inf if low is None else low)) | (values > (np.inf if high is None else high))
+    beyond = (values < (-np.inf if low is None else low)) | (
+        values > (np.inf if high is None else high)
+    )
     if beyond.any():
         place = int(np.flatnonzero(beyond)[0])
         where = "all lists"
         if matched is not None:
             where = f"the list {label_frame(matched).iloc[[place]].to_dict('records')[0]}"
         raise DataError(
-            f"{metric.name} is {values[place]:g} for {where}, outside its bounds [{low}, {high}] in "
-            f"{beyond.sum():,} of {len(values):,} values; declare what it can be, as in @rd.metric(bounds=(0, None))"
+            f"{metric.name} is {values[place]:g} for {where}, outside its bounds [{low}, {high}] "
+            "in "
+            f"{beyond.sum():,} of {len(values):,} values; declare what it can be, as in "
+            "@rd.metric(bounds=(0, None))"
         )
 
 
@@ -157,9 +178,11 @@ def _refuse_undefined(column: str, values: Floats, options: Options) -> Floats:
     """Return the values, or raise if one is undefined and the option `undefined` is "raise"."""
     if options.undefined == "raise" and (missing := np.isnan(values)).any():
         raise UndefinedMetricError(
-            f'{column} has no value for {missing.sum():,} of {len(values):,} lists; ⟦undefined="raise"⟧',
-            column=column, count=int(missing.sum()),
-        )  # fmt: skip
+            f"{column} has no value for {missing.sum():,} of {len(values):,} lists; "
+            '⟦undefined="raise"⟧',
+            column=column,
+            count=int(missing.sum()),
+        )
     return values
 
 
@@ -167,7 +190,9 @@ def settle_undefined(values: Floats, request: Request, options: Options) -> Floa
     """Replace undefined values by what they count as with `undefined="zero"` and "one"."""
     if options.undefined not in ("zero", "one") or not (missing := np.isnan(values)).any():
         return values
-    return np.where(missing, 1.0 if options.undefined == "one" else request.undefined_as_zero, values)
+    return np.where(
+        missing, 1.0 if options.undefined == "one" else request.undefined_as_zero, values
+    )
 
 
 def mean(values: Floats, weights: Floats | None = None) -> float:

@@ -20,64 +20,80 @@ LOG_ALONE = {"needs": ("log",), "unknown": ("log_users", "log")}
 
 
 @metric(
-    needs=("log", "features"), arguments=("true", "pred"), optional=("true", "popular"),
+    needs=("log", "features"),
+    arguments=("true", "pred"),
+    optional=("true", "popular"),
     unknown=("log_users", "features"),
     where={
         "similarity=cooccurrence": LOG_ALONE,
         "of=rank": {"needs": ("log", "items"), "unknown": ("log", "items")},
         "of=similarity": {"bounds": (0.0, 2.0)},
     },
-)  # fmt: skip
+)
 def serendipity(
-    lists: Lists, *, of: Literal["threshold", "rank", "similarity"] = "threshold", threshold: float = 0.7,
-    relevant: bool = True, top: Natural | None = None, similarity: Likeness = "cosine", separator: str = "|",
-) -> np.ndarray:  # fmt: skip
-    """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is better, in [0, 1].
+    lists: Lists,
+    *,
+    of: Literal["threshold", "rank", "similarity"] = "threshold",
+    threshold: float = 0.7,
+    relevant: bool = True,
+    top: Natural | None = None,
+    similarity: Likeness = "cosine",
+    separator: str = "|",
+) -> np.ndarray:
+    """Share of the first k that is relevant, new, unlike the user's past and not popular; larger is
+    better, in [0, 1].
 
     Formula
     -------
-    Σ_i h_i s_i / m over the first k items, where m = min(k, n_pred), h_i = 1 if item i is relevant, and s_i says how
-    unexpected it is. By default s_i = 1 if item i is not in the user's rows of `log`, has a similarity below
-    `threshold` to each item there, and is not popular; otherwise s_i = 0. Items without features are left out of the
-    sum and of m. Undefined if the user's log has no item with features, or if the list has none.
+    Σ_i h_i s_i / m over the first k items, where m = min(k, n_pred), h_i = 1 if item i is relevant,
+    and s_i says how unexpected it is. By default s_i = 1 if item i is not in the user's rows of
+    `log`, has a similarity below `threshold` to each item there, and is not popular; otherwise s_i
+    = 0. Items without features are left out of the sum and of m. Undefined if the user's log has no
+    item with features, or if the list has none.
 
     Parameters
     ----------
     of : {"threshold", "rank", "similarity"}, default "threshold"
-        "threshold": as above. "rank": s_i = max(0, (N + 1 − i) / N − (N + 1 − q_i) / N), where N is the number of items
-        of the catalogue (`items`) and q_i the rank of item i by its interactions in `log`, 1 for the most, equal ranks
-        for equal numbers; the second term is 0 for an item that is not there. No features are read, and undefined is
-        only a list without items. "similarity": s_i = 1 − the mean similarity of item i to the items of the user's
+        "threshold": as above. "rank": s_i = max(0, (N + 1 − i) / N − (N + 1 − q_i) / N), where N is
+        the number of items of the catalogue (`items`) and q_i the rank of item i by its
+        interactions in `log`, 1 for the most, equal ranks for equal numbers; the second term is 0
+        for an item that is not there. No features are read, and undefined is only a list without
+        items. "similarity": s_i = 1 − the mean similarity of item i to the items of the user's
         past, and 0 for an item of that past; with features below 0 it may be up to 2.
     threshold : float, default 0.7
         An item is expected if its similarity to an item of the user's past is at least this.
     relevant : bool, default True
         Whether an item must be relevant to count. With False, `true` may be None, and h_i = 1.
     top : int, optional
-        The `top` items with the most interactions in `log` are popular too, beside those of `popular`. Of equally
-        frequent items, those with the smaller ids are taken.
+        The `top` items with the most interactions in `log` are popular too, beside those of
+        `popular`. Of equally frequent items, those with the smaller ids are taken.
     similarity : {"cosine", "jaccard", "hamming", "cooccurrence"} or callable, default "cosine"
-        As in `ild`. "cooccurrence", with `of="similarity"`: users of `log` with both items / √(users with the one ·
-        users with the other), for which no features are read and every item is known.
+        As in `ild`. "cooccurrence", with `of="similarity"`: users of `log` with both items /
+        √(users with the one · users with the other), for which no features are read and every item
+        is known.
     separator : str, default "|"
         Sign between the categories of one string.
 
     Notes
     -----
-    Use it when the aim is discovery: hits that neither bestsellers nor items like those of the past would have brought.
-    Such hits are rare, so intervals are wide and many users are needed. The threshold, the features and the popular
-    items decide what counts. Fix them before you look at the results, and report them. `of="rank"` only asks whether
-    hits stand higher than their popularity would place them.
+    Use it when the aim is discovery: hits that neither bestsellers nor items like those of the past
+    would have brought. Such hits are rare, so intervals are wide and many users are needed. The
+    threshold, the features and the popular items decide what counts. Fix them before you look at
+    the results, and report them. `of="rank"` only asks whether hits stand higher than their
+    popularity would place them.
 
     References
     ----------
-    Ge, Delgado & Jannach (2010), RecSys; Kotkov, Wang & Veijalainen (2016), Knowledge-Based Systems 111. of="rank" is
-    `Serendipity` of RecTools; of="similarity" that of recommenders, whose default is similarity="cooccurrence".
+    Ge, Delgado & Jannach (2010), RecSys; Kotkov, Wang & Veijalainen (2016), Knowledge-Based Systems
+    111. of="rank" is `Serendipity` of RecTools; of="similarity" that of recommenders, whose default
+    is similarity="cooccurrence".
 
     Examples
     --------
     >>> features = {"a": [1, 0], "b": [1, 0], "c": [0, 1]}
-    >>> rd.serendipity({1: ["b", "c"]}, {1: ["b", "c"]}, k=2, log={1: ["a"], 2: ["b"]}, features=features)
+    >>> rd.serendipity(
+    ...     {1: ["b", "c"]}, {1: ["b", "c"]}, k=2, log={1: ["a"], 2: ["b"]}, features=features
+    ... )
     0.5
     """
     if relevant:
@@ -116,10 +132,13 @@ def _is_hit(lists: Lists) -> np.ndarray:
 
 
 def _shown_or_hit(lists: Lists, relevant: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the place of each row of the first k, or of each of them that is a hit, and its list."""
+    """Return the place of each row of the first k, or of each of them that is a hit, and its
+    list."""
     if relevant:
         return lists.hits.place, lists.hits.list
-    return spans(lists.matched.start, lists.n_shown), np.repeat(np.arange(len(lists)), lists.n_shown)
+    return spans(lists.matched.start, lists.n_shown), np.repeat(
+        np.arange(len(lists)), lists.n_shown
+    )
 
 
 def _rank_gained(lists: Lists, relevant: bool) -> np.ndarray:

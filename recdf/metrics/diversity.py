@@ -28,41 +28,55 @@ from .subtopics import (
     greedy_ideal,
 )
 
-SimilarityArgument = Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
+SimilarityArgument = (
+    Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray]
+)
 
 
-@metric(bounds=(0.0, 2.0), aliases=("diversity",), needs=("features",), arguments=("pred",), unknown=("features",))
-def ild(lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|") -> np.ndarray:
-    """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in [0, 2].
+@metric(
+    bounds=(0.0, 2.0),
+    aliases=("diversity",),
+    needs=("features",),
+    arguments=("pred",),
+    unknown=("features",),
+)
+def ild(
+    lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|"
+) -> np.ndarray:
+    """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in
+    [0, 2].
 
     Formula
     -------
-    Mean of 1 − sim(i, j) over the pairs of items i, j in the first k, where sim is their similarity. Undefined for
-    fewer than two items. Items without features (no row, or a null in it) are left out of the pairs, and
-    `spec["counts"]` counts the recommended rows with such an item. If no feature is negative, no similarity is, and the
-    value is in [0, 1].
+    Mean of 1 − sim(i, j) over the pairs of items i, j in the first k, where sim is their
+    similarity. Undefined for fewer than two items. Items without features (no row, or a null in it)
+    are left out of the pairs, and `spec["counts"]` counts the recommended rows with such an item.
+    If no feature is negative, no similarity is, and the value is in [0, 1].
 
     Parameters
     ----------
     similarity : {"cosine", "jaccard", "hamming"} or callable, default "cosine"
-        "cosine": cosine of the feature vectors, 0 for a vector of zeros. "jaccard": number of features that both items
-        have, over the number that either has. "hamming": share of equal positions, where a column of plain categories
-        is one position. A function takes two arrays of row positions, in `features` if that is a frame and else in
-        `items`, and returns the similarities of these pairs.
+        "cosine": cosine of the feature vectors, 0 for a vector of zeros. "jaccard": number of
+        features that both items have, over the number that either has. "hamming": share of equal
+        positions, where a column of plain categories is one position. A function takes two arrays
+        of row positions, in `features` if that is a frame and else in `items`, and returns the
+        similarities of these pairs.
     separator : str, default "|"
         Sign between the categories of one string.
 
     Notes
     -----
-    Use it beside a metric of accuracy, to see whether lists repeat one kind of item. Random recommendations have a
-    large value, so never optimize it alone. It is only as good as the features: choose features by which users would
-    call items alike. All pairs count the same, whatever their ranks.
+    Use it beside a metric of accuracy, to see whether lists repeat one kind of item. Random
+    recommendations have a large value, so never optimize it alone. It is only as good as the
+    features: choose features by which users would call items alike. All pairs count the same,
+    whatever their ranks.
 
     References
     ----------
-    Ziegler et al. (2005), WWW; Smyth & McClave (2001), ICCBR. The default equals `diversity` of recommenders,
-    similarity="jaccard" that of recpack, and similarity="hamming" times the number of features is the Hamming distance
-    of RecTools. These libraries give 0 to a list of one item, as undefined="zero" does here.
+    Ziegler et al. (2005), WWW; Smyth & McClave (2001), ICCBR. The default equals `diversity` of
+    recommenders, similarity="jaccard" that of recpack, and similarity="hamming" times the number of
+    features is the Hamming distance of RecTools. These libraries give 0 to a list of one item, as
+    undefined="zero" does here.
 
     Examples
     --------
@@ -73,19 +87,28 @@ def ild(lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: s
     return 1.0 - _clipped(mean_similarity(lists, similarity, separator))
 
 
-@metric(bounds=(-1.0, 1.0), better="smaller", needs=("features",), arguments=("pred",), unknown=("features",))
-def ils(lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|") -> np.ndarray:
-    """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in [−1, 1].
+@metric(
+    bounds=(-1.0, 1.0),
+    better="smaller",
+    needs=("features",),
+    arguments=("pred",),
+    unknown=("features",),
+)
+def ils(
+    lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: str = "|"
+) -> np.ndarray:
+    """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in
+    [−1, 1].
 
     Formula
     -------
-    Mean of sim(i, j) over the pairs of items in the first k, which is 1 − ild. Undefined for fewer than two items with
-    features.
+    Mean of sim(i, j) over the pairs of items in the first k, which is 1 − ild. Undefined for fewer
+    than two items with features.
 
     Notes
     -----
-    Use it in place of `ild` where similarity is easier to explain: it is 1 − ild. A small value alone is no merit,
-    because random recommendations have one.
+    Use it in place of `ild` where similarity is easier to explain: it is 1 − ild. A small value
+    alone is no merit, because random recommendations have one.
 
     References
     ----------
@@ -93,7 +116,9 @@ def ils(lists: Lists, *, similarity: SimilarityArgument = "cosine", separator: s
 
     Examples
     --------
-    >>> rd.ils({"u": ["a", "b", "c"]}, k=3, features={"a": [1, 0], "b": [1, 0], "c": [0, 1]}).__round__(4)
+    >>> rd.ils(
+    ...     {"u": ["a", "b", "c"]}, k=3, features={"a": [1, 0], "b": [1, 0], "c": [0, 1]}
+    ... ).__round__(4)
     0.3333
     """
     return _clipped(mean_similarity(lists, similarity, separator))
@@ -107,47 +132,57 @@ def _clipped(similarity: np.ndarray) -> np.ndarray:
 
 @metric(bounds=(0.0, None), arguments=("true", "pred", "aspects"))
 def a_ndcg(
-    lists: Lists, alpha: Annotated[float, a_number(0, 1)] = 0.5, *,
+    lists: Lists,
+    alpha: Annotated[float, a_number(0, 1)] = 0.5,
+    *,
     ideal: Literal["greedy", "even", "aspects", "none"] = "greedy",
-    discount: Literal["log", "reciprocal", "geometric"] = "log", p: Share = 0.5, aspect_col: str | None = None,
-) -> np.ndarray:  # fmt: skip
-    """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0.
+    discount: Literal["log", "reciprocal", "geometric"] = "log",
+    p: Share = 0.5,
+    aspect_col: str | None = None,
+) -> np.ndarray:
+    """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at
+    least 0.
 
     Formula
     -------
-    α-DCG / α-IDCG, α-DCG = Σ_{i ≤ k} disc(i) Σ_a rel(i, a) (1−α)^{c_a(i)}, where rel(i, a) = 1 if the item at
-    rank i is relevant and has aspect a, c_a(i) is the number of earlier relevant items with aspect a, and α-IDCG is
-    the same sum over the ideal list. Undefined for a list without a relevant item that has an aspect. The best order
-    is hard to find, so a list can be a little better than the greedy one.
+    α-DCG / α-IDCG, α-DCG = Σ_{i ≤ k} disc(i) Σ_a rel(i, a) (1−α)^{c_a(i)}, where rel(i, a) = 1 if
+    the item at rank i is relevant and has aspect a, c_a(i) is the number of earlier relevant items
+    with aspect a, and α-IDCG is the same sum over the ideal list. Undefined for a list without a
+    relevant item that has an aspect. The best order is hard to find, so a list can be a little
+    better than the greedy one.
 
     Parameters
     ----------
     alpha : float, default 0.5
-        α in [0, 1]: each time an aspect is repeated, it is worth 1 − α times what it was worth before.
+        α in [0, 1]: each time an aspect is repeated, it is worth 1 − α times what it was worth
+        before.
     ideal : {"greedy", "even", "aspects", "none"}, default "greedy"
-        The ideal list. "greedy": the relevant items, where the next item is always the one that adds most, and of
-        equal ones that with the largest id. "even": as many items as the list has, which take the aspects in turn, as
-        in rs_metrics; 0 for an empty list. "aspects": every rank up to k has all A aspects of the relevant items, which
-        gives Σ_{i ≤ k} disc(i) (1−α)^(i−1) A. "none": α-DCG is not divided.
+        The ideal list. "greedy": the relevant items, where the next item is always the one that
+        adds most, and of equal ones that with the largest id. "even": as many items as the list
+        has, which take the aspects in turn, as in rs_metrics; 0 for an empty list. "aspects": every
+        rank up to k has all A aspects of the relevant items, which gives Σ_{i ≤ k} disc(i)
+        (1−α)^(i−1) A. "none": α-DCG is not divided.
     discount : {"log", "reciprocal", "geometric"}, default "log"
         disc(i): 1/log2(i+1), 1/i, or p^(i−1).
     p : float in (0, 1), default 0.5
         Persistence of the geometric discount.
     aspect_col : str, optional
-        Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
+        Column of an `aspects` frame. By default its only column beside user and item, else
+        `aspect`.
 
     Notes
     -----
-    Use it when items serve several needs (topics, genres, meanings of a query), and a second item for the same need is
-    worth less. It needs good aspects, and ignores grades of relevance. If all items have one aspect, it only penalizes
-    further hits; take `ndcg` then.
+    Use it when items serve several needs (topics, genres, meanings of a query), and a second item
+    for the same need is worth less. It needs good aspects, and ignores grades of relevance. If all
+    items have one aspect, it only penalizes further hits; take `ndcg` then.
 
     References
     ----------
-    Clarke et al. (2008), SIGIR, and (2009), ICTIR; Chapelle et al. (2009), CIKM. In TREC `ndeval`, alpha-nDCG, nERR-IA
-    and nNRBP are ideal="greedy" with the three discounts, and alpha-DCG, ERR-IA and NRBP are ideal="aspects", but for
-    k = 1, where ndeval does not normalize. In rs_metrics, c_a(i) also counts earlier items that have the aspect and are
-    not relevant, which is not reproduced here.
+    Clarke et al. (2008), SIGIR, and (2009), ICTIR; Chapelle et al. (2009), CIKM. In TREC `ndeval`,
+    alpha-nDCG, nERR-IA and nNRBP are ideal="greedy" with the three discounts, and alpha-DCG, ERR-IA
+    and NRBP are ideal="aspects", but for k = 1, where ndeval does not normalize. In rs_metrics,
+    c_a(i) also counts earlier items that have the aspect and are not relevant, which is not
+    reproduced here.
 
     Examples
     --------
@@ -162,7 +197,9 @@ def a_ndcg(
     if ideal == "none":
         return np.where(aspect_counts(lists, aspects)[1] > 0, found, np.nan)
     if ideal != "even":
-        return ratio(found, (greedy_ideal if ideal == "greedy" else full_ideal)(lists, aspects, *by_rank))
+        return ratio(
+            found, (greedy_ideal if ideal == "greedy" else full_ideal)(lists, aspects, *by_rank)
+        )
     best = even_ideal(lists, aspects, *by_rank)
     empty = (lists.n_shown == 0) & (aspects.n_of_list(len(lists)) > 0)
     return np.where(empty, 0.0, ratio(found, best))
@@ -179,9 +216,9 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
 
     Notes
     -----
-    Use it to see how many of a user's interests the hits reach. Neither the ranks nor a second hit for the same aspect
-    count; `a_ndcg` uses both. With one aspect per user it is nearly `hitrate`, so compare users with similar numbers of
-    aspects.
+    Use it to see how many of a user's interests the hits reach. Neither the ranks nor a second hit
+    for the same aspect count; `a_ndcg` uses both. With one aspect per user it is nearly `hitrate`,
+    so compare users with similar numbers of aspects.
 
     References
     ----------
@@ -189,7 +226,9 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
 
     Examples
     --------
-    >>> rd.subtopic_recall({"u": ["a", "b", "c"]}, {"u": ["a", "b"]}, {"u": [["a", "b"], ["c"]]}, k=2)
+    >>> rd.subtopic_recall(
+    ...     {"u": ["a", "b", "c"]}, {"u": ["a", "b"]}, {"u": [["a", "b"], ["c"]]}, k=2
+    ... )
     0.5
     """
     return ratio(*aspect_counts(lists, lists.sides.aspects(aspect_col)))
@@ -197,73 +236,98 @@ def subtopic_recall(lists: Lists, *, aspect_col: str | None = None) -> np.ndarra
 
 def _single_metric(given: Any) -> tuple[Metric, dict[str, Any]]:
     """Return the metric to take for each aspect, and its parameters."""
-    found, params, _, at = (given, {}, "", None) if isinstance(given, Metric) else read_string(given)
-    alone = (found.per, len(found.outputs), found.arguments, at) == ("list", 1, ("true", "pred"), None)
+    found, params, _, at = (
+        (given, {}, "", None) if isinstance(given, Metric) else read_string(given)
+    )
+    alone = (found.per, len(found.outputs), found.arguments, at) == (
+        "list",
+        1,
+        ("true", "pred"),
+        None,
+    )
     if not alone or params.get("pooled") or not {*found.needs} <= {"true", "candidates", "value"}:
         raise OptionError(
-            f"intent_aware takes a metric of true and pred with one value per list and without a cut-off, such as "
+            "intent_aware takes a metric of true and pred with one value per list and without a "
+            "cut-off, such as "
             f"'mapr'; {given!r} is not one"
         )
     return found, found.request(params, None, Options()).params
 
 
 A_METRIC = Constraint(
-    "a metric", lambda value: isinstance(value, str | Metric) and bool(_single_metric(value)), "str or Metric"
+    "a metric",
+    lambda value: isinstance(value, str | Metric) and bool(_single_metric(value)),
+    "str or Metric",
 )
 BY_INTENT = either(
-    one_of(("equal",)), Constraint("a DataFrame", lambda value: isinstance(value, pd.DataFrame), "DataFrame")
+    one_of(("equal",)),
+    Constraint("a DataFrame", lambda value: isinstance(value, pd.DataFrame), "DataFrame"),
 )
 
 
 @metric(arguments=("true", "pred", "aspects"), optional=("not_judged",))
 def intent_aware(
-    lists: Lists, *, metric: Annotated[str | Metric, A_METRIC] = "precision",
-    weights: Annotated[Literal["equal"] | pd.DataFrame, BY_INTENT] = "equal", aspect_col: str | None = None,
+    lists: Lists,
+    *,
+    metric: Annotated[str | Metric, A_METRIC] = "precision",
+    weights: Annotated[Literal["equal"] | pd.DataFrame, BY_INTENT] = "equal",
+    aspect_col: str | None = None,
     max_gain: float | None = None,
-) -> np.ndarray:  # fmt: skip
-    """Mean over a user's aspects of a metric for each of them; larger is better, in [0, 1], unless the metric says so.
+) -> np.ndarray:
+    """Mean over a user's aspects of a metric for each of them; larger is better, in [0, 1], unless
+    the metric says so.
 
     Formula
     -------
-    Σ_a w_a · metric_a, where metric_a is the metric of the same list if only the relevant items of aspect a are
-    relevant, and a are the aspects of the relevant items. Undefined for a list without a relevant item that has an
-    aspect, and where the metric is undefined for an aspect of weight above 0. Direction and bounds are the metric's.
+    Σ_a w_a · metric_a, where metric_a is the metric of the same list if only the relevant items of
+    aspect a are relevant, and a are the aspects of the relevant items. Undefined for a list without
+    a relevant item that has an aspect, and where the metric is undefined for an aspect of weight
+    above 0. Direction and bounds are the metric's.
 
     Parameters
     ----------
     metric : str or Metric, default "precision"
-        A metric of `true` and `pred` with one value per list, perhaps with parameters: "mapr", "ndcg(gain=binary)".
+        A metric of `true` and `pred` with one value per list, perhaps with parameters: "mapr",
+        "ndcg(gain=binary)".
     weights : {"equal"} or DataFrame, default "equal"
-        w_a. "equal": 1 over the number of aspects. A frame has the columns of the list key, the column of aspects and
-        `weight`, at least 0, 0 for a row that is missing; the weights of a list are divided by their sum. Without the
-        key, all lists have the same weights.
+        w_a. "equal": 1 over the number of aspects. A frame has the columns of the list key, the
+        column of aspects and `weight`, at least 0, 0 for a row that is missing; the weights of a
+        list are divided by their sum. Without the key, all lists have the same weights.
     aspect_col : str, optional
-        Column of an `aspects` frame. By default its only column beside user and item, else `aspect`.
+        Column of an `aspects` frame. By default its only column beside user and item, else
+        `aspect`.
     max_gain : float, optional
-        Largest possible gain, for a metric that has this parameter. By default it is the largest gain in `true`.
+        Largest possible gain, for a metric that has this parameter. By default it is the largest
+        gain in `true`.
 
     Notes
     -----
-    Use it when users come with one of several needs and each should be served, such as the meanings of a query: the
-    weights are then the probabilities of the needs. With judges in place of needs it is the mean over judges. It does
-    not punish a second item for a need that is already served, as `a_ndcg` does. Do not use it where the needs of users
-    are not known for each item.
+    Use it when users come with one of several needs and each should be served, such as the meanings
+    of a query: the weights are then the probabilities of the needs. With judges in place of needs
+    it is the mean over judges. It does not punish a second item for a need that is already served,
+    as `a_ndcg` does. Do not use it where the needs of users are not known for each item.
 
     References
     ----------
-    Agrawal, Gollapudi, Halverson & Ieong (2009), WSDM. In TREC `ndeval`, P-IA is metric="precision" and MAP-IA is
-    metric="mapr" for whole lists.
+    Agrawal, Gollapudi, Halverson & Ieong (2009), WSDM. In TREC `ndeval`, P-IA is metric="precision"
+    and MAP-IA is metric="mapr" for whole lists.
 
     Examples
     --------
     >>> aspects = {"u": [["a", "b"], ["c"]]}
-    >>> rd.intent_aware({"u": ["a", "b", "c"]}, {"u": ["a", "b", "x"]}, aspects, k=2, metric="recall")
+    >>> rd.intent_aware(
+    ...     {"u": ["a", "b", "c"]}, {"u": ["a", "b", "x"]}, aspects, k=2, metric="recall"
+    ... )
     0.5
     """
     aspects, (inner, params) = lists.sides.aspects(aspect_col), _single_metric(metric)
     if "max_gain" in params and params["max_gain"] is None:
-        params["max_gain"] = float(lists.matched.true_lists.gain.max(initial=0.0)) if max_gain is None else max_gain
-    found: AspectLists = lists.matched.derived(("aspects", aspect_col), lambda: by_aspect(lists, aspects))
+        params["max_gain"] = (
+            float(lists.matched.true_lists.gain.max(initial=0.0)) if max_gain is None else max_gain
+        )
+    found: AspectLists = lists.matched.derived(
+        ("aspects", aspect_col), lambda: by_aspect(lists, aspects)
+    )
     if not len(found.owner):
         return np.full(len(lists), np.nan)
     values = np.asarray(inner.kernel(found.matched.at(lists.cut), **params), np.float64)

@@ -1,4 +1,5 @@
-"""Exposure: how do all lists together use the catalogue? Each metric is one number, computed from counts per item."""
+"""Exposure: how do all lists together use the catalogue? Each metric is one number, computed from
+counts per item."""
 
 from __future__ import annotations
 
@@ -14,9 +15,13 @@ from .metric import metric
 
 
 @metric(
-    arguments=("items", "pred"), k=None, per="item", sums=("shown",), unknown=("items",),
+    arguments=("items", "pred"),
+    k=None,
+    per="item",
+    sums=("shown",),
+    unknown=("items",),
     where={"normalize=False": {"bounds": (0.0, None)}},
-)  # fmt: skip
+)
 def coverage(counts: Counts, *, normalize: bool = True) -> float:
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1].
 
@@ -32,13 +37,14 @@ def coverage(counts: Counts, *, normalize: bool = True) -> float:
 
     Notes
     -----
-    Use it to see how much of the catalogue is recommended at all. One recommendation of an item counts as much as a
-    million. The value grows with the number of lists, so compare models on the same users and the same k. `gini` and
-    `entropy` tell how even the exposure is.
+    Use it to see how much of the catalogue is recommended at all. One recommendation of an item
+    counts as much as a million. The value grows with the number of lists, so compare models on the
+    same users and the same k. `gini` and `entropy` tell how even the exposure is.
 
     References
     ----------
-    Ge, Delgado & Jannach (2010), RecSys. RecTools and recommenders count items outside the catalogue too.
+    Ge, Delgado & Jannach (2010), RecSys. RecTools and recommenders count items outside the
+    catalogue too.
 
     Examples
     --------
@@ -46,7 +52,9 @@ def coverage(counts: Counts, *, normalize: bool = True) -> float:
     0.5
     """
     catalogue = counts.sides.items
-    return _divided(np.count_nonzero(counts.shown[catalogue.codes]), len(catalogue.codes) if normalize else 1)
+    return _divided(
+        np.count_nonzero(counts.shown[catalogue.codes]), len(catalogue.codes) if normalize else 1
+    )
 
 
 @metric(arguments=("true", "pred"), per="item", sums=("lengths",))
@@ -59,8 +67,8 @@ def user_coverage(counts: Counts) -> float:
 
     Notes
     -----
-    Use it before other metrics: a model that recommends to some users only may look good on those. It does not say
-    whether the recommendations are good.
+    Use it before other metrics: a model that recommends to some users only may look good on those.
+    It does not say whether the recommendations are good.
 
     References
     ----------
@@ -75,37 +83,45 @@ def user_coverage(counts: Counts) -> float:
 
 
 @metric(
-    better="smaller", arguments=("items", "pred"), k=None, per="item", unknown=("items",),
+    better="smaller",
+    arguments=("items", "pred"),
+    k=None,
+    per="item",
+    unknown=("items",),
     sums=lambda params: [exposure_sum(params["discount"], params["p"])],
-)  # fmt: skip
-def gini(counts: Counts, *, discount: Literal["none", "log", "geometric"] = "none", p: Share = 0.85) -> float:
+)
+def gini(
+    counts: Counts, *, discount: Literal["none", "log", "geometric"] = "none", p: Share = 0.85
+) -> float:
     """Gini index of exposure over the catalogue; smaller is better, in [0, 1].
 
     Formula
     -------
-    Σ_j (2j − n − 1) x_j / (n Σ_j x_j), where x_1 ≤ x_2 ≤ ... are the exposures of the n items of the catalogue: by
-    default the number of times that an item is recommended, 0 for one that never is. Recommended items outside the
-    catalogue count only in `spec["counts"]`. Undefined when nothing of the catalogue is recommended.
+    Σ_j (2j − n − 1) x_j / (n Σ_j x_j), where x_1 ≤ x_2 ≤ ... are the exposures of the n items of
+    the catalogue: by default the number of times that an item is recommended, 0 for one that never
+    is. Recommended items outside the catalogue count only in `spec["counts"]`. Undefined when
+    nothing of the catalogue is recommended.
 
     Parameters
     ----------
     discount : {"none", "log", "geometric"}, default "none"
-        The exposure x of an item is the sum of disc(rank) over its recommendations. "none": disc(rank) = 1. "log":
-        1/log2(rank + 1). "geometric": p^(rank − 1).
+        The exposure x of an item is the sum of disc(rank) over its recommendations. "none":
+        disc(rank) = 1. "log": 1/log2(rank + 1). "geometric": p^(rank − 1).
     p : float, default 0.85
-        In (0, 1), for `discount="geometric"`: chance that a user who sees a rank looks at the next one.
+        In (0, 1), for `discount="geometric"`: chance that a user who sees a rank looks at the next
+        one.
 
     Notes
     -----
-    Use it to see how unevenly exposure falls on the catalogue: 0 if all items are recommended equally often, close to
-    1 if a few items take everything. It depends on the sizes: with fewer recommendations than items it cannot be 0. So
-    compare models on the same users, k and catalogue. A small value alone is no merit, because random recommendations
-    have one.
+    Use it to see how unevenly exposure falls on the catalogue: 0 if all items are recommended
+    equally often, close to 1 if a few items take everything. It depends on the sizes: with fewer
+    recommendations than items it cannot be 0. So compare models on the same users, k and catalogue.
+    A small value alone is no merit, because random recommendations have one.
 
     References
     ----------
-    Gini (1912); LensKit `ListGini`, and with discount="geometric" `ExposureGini`. elliot reports 1 − gini n / (n − 1);
-    evidently takes the items that are recommended for the catalogue.
+    Gini (1912); LensKit `ListGini`, and with discount="geometric" `ExposureGini`. elliot reports 1
+    − gini n / (n − 1); evidently takes the items that are recommended for the catalogue.
 
     Examples
     --------
@@ -122,20 +138,25 @@ def gini(counts: Counts, *, discount: Literal["none", "log", "geometric"] = "non
 @metric(bounds=(0.0, None), arguments=("pred",), per="item", sums=("shown",))
 @renamed(base="log_base")
 def entropy(
-    counts: Counts, *, normalize: bool = False, log_base: Annotated[float, a_number(above=1)] | Literal["e"] = 2,
+    counts: Counts,
+    *,
+    normalize: bool = False,
+    log_base: Annotated[float, a_number(above=1)] | Literal["e"] = 2,
     divisor: Literal["items"] | None = None,
-) -> float:  # fmt: skip
+) -> float:
     """Shannon entropy of exposure, in bits; larger is better, at least 0.
 
     Formula
     -------
-    −Σ_i s_i log2 s_i, where s_i is the share of item i in all recommendations. Undefined when there are none.
+    −Σ_i s_i log2 s_i, where s_i is the share of item i in all recommendations. Undefined when there
+    are none.
 
     Parameters
     ----------
     normalize : bool, default False
-        Divide by the logarithm of the number of items, so that values lie in [0, 1]; undefined for one item. Items are
-        those that are recommended and, if `items` is given, those of the catalogue.
+        Divide by the logarithm of the number of items, so that values lie in [0, 1]; undefined for
+        one item. Items are those that are recommended and, if `items` is given, those of the
+        catalogue.
     log_base : float or "e", default 2
         Base of the logarithm, above 1; "e" is that of the natural logarithm.
     divisor : {"items"}, optional
@@ -143,15 +164,15 @@ def entropy(
 
     Notes
     -----
-    Use it to see how many items really share the exposure: 2 to the power of the entropy is the number of items that
-    would have the same entropy if all were recommended equally often. It cannot be large when there are few
-    recommendations, so compare models on the same users and k, and use `normalize=True` to compare catalogues. Random
-    recommendations have the largest value.
+    Use it to see how many items really share the exposure: 2 to the power of the entropy is the
+    number of items that would have the same entropy if all were recommended equally often. It
+    cannot be large when there are few recommendations, so compare models on the same users and k,
+    and use `normalize=True` to compare catalogues. Random recommendations have the largest value.
 
     References
     ----------
-    Shannon (1948), Bell System Technical Journal 27; Adomavicius & Kwon (2012), IEEE TKDE 24(5). RecBole has
-    log_base="e" and divisor="items", which falls as more items share the exposure.
+    Shannon (1948), Bell System Technical Journal 27; Adomavicius & Kwon (2012), IEEE TKDE 24(5).
+    RecBole has log_base="e" and divisor="items", which falls as more items share the exposure.
 
     Examples
     --------
@@ -164,9 +185,13 @@ def entropy(
     share = shown / shown.sum()
     value = abs(float(exact_sums(share * np.log2(share))[0]))
     if normalize and divisor is not None:
-        raise OptionError(f"⟦normalize=True⟧ and ⟦divisor={divisor!r}⟧ both divide; leave one of them out")
+        raise OptionError(
+            f"⟦normalize=True⟧ and ⟦divisor={divisor!r}⟧ both divide; leave one of them out"
+        )
     if not normalize:
-        return float(value / np.log2(np.e if log_base == "e" else log_base) / (len(shown) if divisor else 1))
+        return float(
+            value / np.log2(np.e if log_base == "e" else log_base) / (len(shown) if divisor else 1)
+        )
     there = counts.shown > 0
     if counts.sides.has("items"):
         there = there | counts.sides.items.inside
@@ -175,19 +200,21 @@ def entropy(
 
 @metric(arguments=("pred",), per="item", sums=("lengths", "n_lists_with"))
 def personalization(counts: Counts) -> float:
-    """How different the lists of two users are on average, by the items in both; larger is better, in [0, 1].
+    """How different the lists of two users are on average, by the items in both; larger is better,
+    in [0, 1].
 
     Formula
     -------
-    1 − Σ_i c_i (c_i − 1) / (L (L − 1) d), where c_i is the number of lists that recommend item i, L the number of lists
-    that are not empty, and d = k, or the length of the longest list if none has k items. This is the mean over all
-    pairs of lists of 1 − (items in both) / d. Undefined for fewer than two lists.
+    1 − Σ_i c_i (c_i − 1) / (L (L − 1) d), where c_i is the number of lists that recommend item i, L
+    the number of lists that are not empty, and d = k, or the length of the longest list if none has
+    k items. This is the mean over all pairs of lists of 1 − (items in both) / d. Undefined for
+    fewer than two lists.
 
     Notes
     -----
-    Use it to find a model that recommends the same to everybody: a list of bestsellers has the value 0. It does not
-    know relevance, and random recommendations have the largest value. For groups of users with different tastes,
-    compute it within each group as well.
+    Use it to find a model that recommends the same to everybody: a list of bestsellers has the
+    value 0. It does not know relevance, and random recommendations have the largest value. For
+    groups of users with different tastes, compute it within each group as well.
 
     References
     ----------
@@ -208,13 +235,14 @@ def hhi(counts: Counts) -> float:
 
     Formula
     -------
-    Σ_i s_i², where s_i is the share of item i in all recommendations. Undefined when there are none.
+    Σ_i s_i², where s_i is the share of item i in all recommendations. Undefined when there are
+    none.
 
     Notes
     -----
-    Use it to see whether a few items take most of the exposure: 1 / hhi is the number of equally exposed items that
-    would be as concentrated. The most exposed items dominate it. Take `gini` to include items of the catalogue that are
-    never recommended.
+    Use it to see whether a few items take most of the exposure: 1 / hhi is the number of equally
+    exposed items that would be as concentrated. The most exposed items dominate it. Take `gini` to
+    include items of the catalogue that are never recommended.
 
     References
     ----------

@@ -27,16 +27,17 @@ KernelArguments = ParamSpec("KernelArguments")
 class Metric(MetricRecord):
     """One metric: a record that can be called.
 
-    Call it with frames for the mean over the population, `.per_user` for one value per list, or name it in
-    `evaluate`. Attributes: `name`, `doc` (meaning, direction and range in a line), `formula`, `bounds`,
-    `better` ("larger", "smaller" or None), `references`, `defaults` (of its parameters), `aliases`, `needs`,
-    `outputs` (column names; one, but for `confusion`), `cut` (False where k is ignored), `family`, `arguments`
-    (positional, before k), `per` ("list", or "item" for a metric of exposure, which is one number for all lists
-    and has no `per_user`).
+    Call it with frames for the mean over the population, `.per_user` for one value per list, or
+    name it in `evaluate`. Attributes: `name`, `doc` (meaning, direction and range in a line),
+    `formula`, `bounds`, `better` ("larger", "smaller" or None), `references`, `defaults` (of its
+    parameters), `aliases`, `needs`, `outputs` (column names; one, but for `confusion`), `cut`
+    (False where k is ignored), `family`, `arguments` (positional, before k), `per` ("list", or
+    "item" for a metric of exposure, which is one number for all lists and has no `per_user`).
     """
 
     def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
-        """Bounds and direction with the parameters of a metric string; those of the metric that it takes, if any."""
+        """Bounds and direction with the parameters of a metric string; those of the metric that it
+        takes, if any."""
         inner = re.search(r"\(metric=((\w+)(\([^()]*\))?)", text) if self.built_in else None
         try:
             return super().stated(text) if inner is None else find(inner[2]).stated(inner[1])
@@ -50,7 +51,9 @@ class Metric(MetricRecord):
         with call.match(true, pred) as matched:
             if call.options.by:
                 per_user = f"{self.name}.per_user or " * (request.per == "list")
-                raise OptionError(f"{self.name}(...) is one number; with ⟦+by=⟧ use {per_user}evaluate")
+                raise OptionError(
+                    f"{self.name}(...) is one number; with ⟦+by=⟧ use {per_user}evaluate"
+                )
             if request.per == "list":
                 columns = compute(matched, request, call.options)
                 found = {name: mean(values, matched.weight) for name, values in columns.items()}
@@ -58,7 +61,8 @@ class Metric(MetricRecord):
             value = compute_counts([ListCounts(matched.at(request.k))], request, call.options)[0]
             parts = value if isinstance(value, dict) else {None: value}
             settled = {
-                group: float(settle_undefined(np.array(part), request, call.options)) for group, part in parts.items()
+                group: float(settle_undefined(np.array(part), request, call.options))
+                for group, part in parts.items()
             }
             return settled if isinstance(value, dict) else settled[None]
 
@@ -80,7 +84,8 @@ class Metric(MetricRecord):
         """Arguments by name, as Python binds them."""
         if len(args) > len(self.positional):
             raise TypeError(
-                f"{self.name}() takes {len(self.positional)} positional arguments ({', '.join(self.positional)}) "
+                f"{self.name}() takes {len(self.positional)} positional arguments "
+                f"({', '.join(self.positional)}) "
                 f"but {len(args)} were given"
             )
         given = dict(zip(self.positional, args, strict=False))
@@ -89,7 +94,11 @@ class Metric(MetricRecord):
             if name in given:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
             if name not in known:
-                check_names([name], [one for one in dict.fromkeys(known) if one not in self.arguments], self.name)
+                check_names(
+                    [name],
+                    [one for one in dict.fromkeys(known) if one not in self.arguments],
+                    self.name,
+                )
             given[name] = value
         for name in self.arguments:
             if name not in given and name not in self.optional:
@@ -104,7 +113,10 @@ class ListMetric(Metric):
         """One row per list of the population: `by` columns, list key columns, the metric at k."""
         call, true, pred = self._call(args, kwargs)
         if call.requests[0].pooled:
-            raise OptionError(f"{self.name}(pooled=True) is one number for all lists, and no list has a value of it")
+            raise OptionError(
+                f"{self.name}(pooled=True) is one number for all lists, and no list has a value of "
+                "it"
+            )
         with call.match(true, pred) as matched:
             return per_user_frame(matched, compute(matched, call.requests[0], call.options))
 
@@ -116,11 +128,13 @@ class ExposureMetric(Metric):
     def per_user(self) -> NoReturn:
         """There is none."""
         raise AttributeError(
-            f"{self.name} is one number for all lists, so it has no per_user; for users, evaluate parts of pred"
+            f"{self.name} is one number for all lists, so it has no per_user; for users, evaluate "
+            "parts of pred"
         )
 
 
-# -------------------------------------------------------------------------------------------- decorator
+# --------------------------------------------------------------------------------------------
+# decorator
 
 
 class MetricDecorator(Protocol[KernelArguments]):
@@ -140,10 +154,13 @@ class MetricDecorator(Protocol[KernelArguments]):
 def _keywords_of(
     record: Callable[Concatenate[Kernel, KernelArguments], MetricRecord],
 ) -> Callable[[Callable[..., Any]], MetricDecorator[KernelArguments]]:
-    """Give a decorator the keywords of a record, so that they are written once: as the record's fields."""
+    """Give a decorator the keywords of a record, so that they are written once: as the record's
+    fields."""
 
     def give(decorator: Any) -> Any:
-        fields = [p for p in inspect.signature(record).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        fields = [
+            p for p in inspect.signature(record).parameters.values() if p.kind is p.KEYWORD_ONLY
+        ]
         kernel = inspect.Parameter("kernel", inspect.Parameter.POSITIONAL_ONLY, default=None)
         decorator.__signature__ = inspect.Signature([kernel, *fields])
         return decorator
@@ -158,9 +175,10 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     Parameters
     ----------
     kernel : function
-        It takes `rd.Lists`, which are all lists cut at k, and returns one float per list, NaN where the metric has
-        no value. Its other parameters have defaults and become parameters of the metric; those that are not
-        keyword-only may follow k by place. Parameters annotated with `Literal` are checked against its values.
+        It takes `rd.Lists`, which are all lists cut at k, and returns one float per list, NaN where
+        the metric has no value. Its other parameters have defaults and become parameters of the
+        metric; those that are not keyword-only may follow k by place. Parameters annotated with
+        `Literal` are checked against its values.
     bounds : tuple of float or None, default (0, 1)
         Least and largest possible value, None where there is no bound.
     better : {"larger", "smaller", None}, default "larger"
@@ -176,32 +194,36 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     arguments : sequence of str, default ("true", "pred")
         Positional arguments before k: "pred" and what the metric is about, such as ("log", "pred").
     optional : sequence of str
-        Arguments and side tables that may be None. "propensity" says that the kernel counts relevant items by
-        `Lists.item_weights`; other metrics that read `true` are refused in a call with `propensity_col`. "not_judged"
-        says that the kernel asks what is judged: in a call with such a metric, a row of `true` with a null or negative
-        relevance is in `Lists.pool` and not judged, and no error.
+        Arguments and side tables that may be None. "propensity" says that the kernel counts
+        relevant items by `Lists.item_weights`; other metrics that read `true` are refused in a call
+        with `propensity_col`. "not_judged" says that the kernel asks what is judged: in a call with
+        such a metric, a row of `true` with a null or negative relevance is in `Lists.pool` and not
+        judged, and no error.
     k : int or None, default 10
         Default of k; None is the whole list.
     per : {"list", "item"}, default "list"
-        "item" for a metric of exposure: the kernel takes `rd.Counts`, numbers per item over the lists
-        of one `by` value, and returns one float (or a mapping of groups to floats).
+        "item" for a metric of exposure: the kernel takes `rd.Counts`, numbers per item over the
+        lists of one `by` value, and returns one float (or a mapping of groups to floats).
     sums : sequence of str, optional
-        For a metric of exposure, what it reads of `rd.Counts`: "lengths" (for `n_lists`, `n_lists_shown` and
-        `deepest`), "shown", "n_lists_with", "first_shown", "exposure", "hits", "relevant", "had", "new"; or a tuple
-        of a name, a function and "pred", "true", "log" or "lists", as `Counts.summed` takes them. `evaluate_parquet`
-        adds these up over parts of the files. By default all that the package knows. Where the sums depend on the
-        parameters of the metric: a function of these, as a mapping, that returns the tuples.
+        For a metric of exposure, what it reads of `rd.Counts`: "lengths" (for `n_lists`,
+        `n_lists_shown` and `deepest`), "shown", "n_lists_with", "first_shown", "exposure", "hits",
+        "relevant", "had", "new"; or a tuple of a name, a function and "pred", "true", "log" or
+        "lists", as `Counts.summed` takes them. `evaluate_parquet` adds these up over parts of the
+        files. By default all that the package knows. Where the sums depend on the parameters of the
+        metric: a function of these, as a mapping, that returns the tuples.
     unknown : sequence of str, default ()
-        What side tables may not know, to be counted in `Evaluation.spec`: "items", "items_or_log", "log" (rows whose
-        item is not there), "log_users" (lists whose user is not there), "features", "category", "group" (rows whose
-        item has none), "negatives" (lists of which `true` judges only relevant items). `UnknownWarning` and
-        `JudgedWarning` say if these are many.
+        What side tables may not know, to be counted in `Evaluation.spec`: "items", "items_or_log",
+        "log" (rows whose item is not there), "log_users" (lists whose user is not there),
+        "features", "category", "group" (rows whose item has none), "negatives" (lists of which
+        `true` judges only relevant items). `UnknownWarning` and `JudgedWarning` say if these are
+        many.
     where : mapping, optional
         `bounds`, `better`, `needs` and `unknown` where a parameter has a value, as in
         `{"of=last": {"better": "smaller"}}`.
 
-    A parameter `pooled` of a kernel, False by default, says that the metric can be one ratio of sums over all lists.
-    With True the kernel returns two arrays per list: what is summed above the line, and below it.
+    A parameter `pooled` of a kernel, False by default, says that the metric can be one ratio of
+    sums over all lists. With True the kernel returns two arrays per list: what is summed above the
+    line, and below it.
 
     Returns
     -------
@@ -221,7 +243,9 @@ def metric(kernel: Kernel | None = None, /, **keywords: Any) -> Any:
     ...     value = np.zeros(len(lists))
     ...     value[lists.hits.list] = 1 / lists.hits.rank  # of equal lists the last hit stays
     ...     return value
-    >>> rd.evaluate({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, "my_last_rr@3").summary["value"].round(3).tolist()
+    >>> rd.evaluate({"u": ["a", "b"]}, {"u": ["a", "x", "b"]}, "my_last_rr@3").summary[
+    ...     "value"
+    ... ].round(3).tolist()
     [0.333]
     """
     if kernel is None:
@@ -235,7 +259,8 @@ def _made(kernel: Kernel, keywords: dict[str, Any]) -> Metric:
     return kind(kernel, **keywords)
 
 
-# -------------------------------------------------------------------------------------------- registry
+# --------------------------------------------------------------------------------------------
+# registry
 
 
 def _register(made: Metric) -> Metric:
@@ -243,7 +268,9 @@ def _register(made: Metric) -> Metric:
     for name in (made.name, *made.aliases):
         held = METRICS.get(_ALIASES.get(name, name))
         if held is not None and held.built_in and held.__module__ != made.__module__:
-            raise OptionError(f"{name!r} is the built-in metric {held.name}; give yours another name")
+            raise OptionError(
+                f"{name!r} is the built-in metric {held.name}; give yours another name"
+            )
     METRICS[made.name] = made
     _ALIASES.update(dict.fromkeys(made.aliases, made.name))
     return made
@@ -255,8 +282,8 @@ def metrics_table() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `metric`, `family`, `aliases`, `parameters` (with defaults), `better` ("larger", "smaller", ""),
-        `low`, `high` (bounds, null for none), `needs`, `meaning`, `formula`, `references`.
+        `metric`, `family`, `aliases`, `parameters` (with defaults), `better` ("larger", "smaller",
+        ""), `low`, `high` (bounds, null for none), `needs`, `meaning`, `formula`, `references`.
 
     Examples
     --------
@@ -266,20 +293,26 @@ def metrics_table() -> pd.DataFrame:
     """
     rows = [
         {
-            "metric": m.name, "family": m.family, "aliases": ", ".join(m.aliases),
+            "metric": m.name,
+            "family": m.family,
+            "aliases": ", ".join(m.aliases),
             "parameters": ", ".join(f"{name}={show(value)}" for name, value in m.defaults.items()),
-            "better": m.better or "", "low": np.nan if m.bounds[0] is None else float(m.bounds[0]),
+            "better": m.better or "",
+            "low": np.nan if m.bounds[0] is None else float(m.bounds[0]),
             "high": np.nan if m.bounds[1] is None else float(m.bounds[1]),
-            "needs": ", ".join(need for need in m.needs if need != "true"), "meaning": m.doc, "formula": m.formula,
+            "needs": ", ".join(need for need in m.needs if need != "true"),
+            "meaning": m.doc,
+            "formula": m.formula,
             "references": m.references,
         }
         for m in METRICS.values()
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 
 def written(name: str) -> str:
-    """The name as metrics and columns have it: as it stands, if a metric is called so, else in lower case."""
+    """The name as metrics and columns have it: as it stands, if a metric is called so, else in
+    lower case."""
     return name if name in METRICS or name in _ALIASES else name.lower()
 
 
@@ -290,6 +323,8 @@ def find(name: str) -> Metric:
         known = sorted([*METRICS, *_ALIASES])
         with_k = re.fullmatch(r"(\w+?)(?:_at)?_?(\d+)", written(name))
         if with_k is not None and with_k[1] in known:
-            raise OptionError(f"unknown metric {name!r}; did you mean {f'{with_k[1]}@{with_k[2]}'!r}?")
+            raise OptionError(
+                f"unknown metric {name!r}; did you mean {f'{with_k[1]}@{with_k[2]}'!r}?"
+            )
         raise OptionError(f"unknown metric {name!r}{valid(name, known)}")
     return found

@@ -1,4 +1,5 @@
-"""Money: metrics weighted by the value of an item. v_i is the value that `pred` gives the item at rank i."""
+"""Money: metrics weighted by the value of an item. v_i is the value that `pred` gives the item at
+rank i."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
 
     Formula
     -------
-    Σ_{i ≤ k} v_i h_i / Σ_{i ≤ k} v_i, where v_i is the value of the item at rank i in `pred` and h_i = 1 if it is a
-    hit. Undefined where the value of the first k items is 0.
+    Σ_{i ≤ k} v_i h_i / Σ_{i ≤ k} v_i, where v_i is the value of the item at rank i in `pred` and
+    h_i = 1 if it is a hit. Undefined where the value of the first k items is 0.
 
     Parameters
     ----------
@@ -29,9 +30,9 @@ def money_precision(lists: Lists, *, negative: Negative = "error") -> np.ndarray
 
     Notes
     -----
-    Use it to see what share of the value of a page is in items that were bought. One expensive item outweighs many
-    cheap ones. Each list weighs the same, however much it is worth. For the share over all lists together, compare
-    sums: a ratio of two columns in `compare_variants`.
+    Use it to see what share of the value of a page is in items that were bought. One expensive item
+    outweighs many cheap ones. Each list weighs the same, however much it is worth. For the share
+    over all lists together, compare sums: a ratio of two columns in `compare_variants`.
 
     References
     ----------
@@ -54,14 +55,16 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Formula
     -------
-    Σ_{i ≤ k} v_i h_i / Σ_t w_t, where v_i is the value of the item at rank i in `pred`, h_i = 1 if it is a hit, and
-    w_t is the value in `true` of each relevant item t. Undefined where the relevant items have no value. It is above 1
-    only where items were bought below the value that `pred` gives them.
+    Σ_{i ≤ k} v_i h_i / Σ_t w_t, where v_i is the value of the item at rank i in `pred`, h_i = 1 if
+    it is a hit, and w_t is the value in `true` of each relevant item t. Undefined where the
+    relevant items have no value. It is above 1 only where items were bought below the value that
+    `pred` gives them.
 
     Notes
     -----
-    Use it to see what share of a user's spending the list would have caught. A user who bought one cheap item weighs
-    as much as the largest customer, and prices with a long tail make the mean noisy; `revenue` keeps the amount.
+    Use it to see what share of a user's spending the list would have caught. A user who bought one
+    cheap item weighs as much as the largest customer, and prices with a long tail make the mean
+    noisy; `revenue` keeps the amount.
 
     References
     ----------
@@ -81,17 +84,20 @@ def money_recall(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
 @metric(bounds=(0.0, None), needs=("value",), aliases=("revenue_per_list",))
 def revenue(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
-    """Value of the hits in the first k, in the unit of the value column; larger is better, at least 0.
+    """Value of the hits in the first k, in the unit of the value column; larger is better, at least
+    0.
 
     Formula
     -------
-    Σ_{i ≤ k} v_i h_i, where v_i is the value of the item at rank i in `pred` and h_i = 1 if it is a hit.
+    Σ_{i ≤ k} v_i h_i, where v_i is the value of the item at rank i in `pred` and h_i = 1 if it is a
+    hit.
 
     Notes
     -----
-    Use it for decisions in money: the mean times the number of lists is an amount. On logged data it is the value of
-    what users bought, not what the recommendations earned; only an experiment shows that. Prices have a long tail, so
-    intervals are wide: use many users, and read `bootstrap_ci` beside the usual interval.
+    Use it for decisions in money: the mean times the number of lists is an amount. On logged data
+    it is the value of what users bought, not what the recommendations earned; only an experiment
+    shows that. Prices have a long tail, so intervals are wide: use many users, and read
+    `bootstrap_ci` beside the usual interval.
 
     References
     ----------
@@ -113,15 +119,15 @@ def money_ndcg(lists: Lists, *, negative: Negative = "error") -> np.ndarray:
 
     Formula
     -------
-    DCG / IDCG, DCG = Σ_{i ≤ k} w_i h_i / log2(i + 1), where w_i is the value in `true` of the item at rank i and
-    h_i = 1 if it is a hit. IDCG is the same sum over the relevant items by descending value. Undefined where these
-    have no value.
+    DCG / IDCG, DCG = Σ_{i ≤ k} w_i h_i / log2(i + 1), where w_i is the value in `true` of the item
+    at rank i and h_i = 1 if it is a hit. IDCG is the same sum over the relevant items by descending
+    value. Undefined where these have no value.
 
     Notes
     -----
-    Use it when valuable purchases should be near the top. Each list is divided by its own ideal, so the size of the
-    basket is lost; take `revenue` for that. When one item of a basket is far more expensive than the others, the value
-    is nearly the discount at the rank of that item.
+    Use it when valuable purchases should be near the top. Each list is divided by its own ideal, so
+    the size of the basket is lost; take `revenue` for that. When one item of a basket is far more
+    expensive than the others, the value is nearly the discount at the rank of that item.
 
     References
     ----------

@@ -23,9 +23,12 @@ HEAD = 0.8  # the share of the interactions that the head holds by default
 
 
 @metric(
-    better=None, aliases=("arp",), arguments=("log", "pred"), unknown=("log",),
+    better=None,
+    aliases=("arp",),
+    arguments=("log", "pred"),
+    unknown=("log",),
     where={"unit=count": {"bounds": (0.0, None)}},
-)  # fmt: skip
+)
 @renamed(base="share_of")
 def popularity(
     lists: Lists, *, share_of: ShareOf = "users", unit: Literal["share", "count", "rank"] = "share"
@@ -34,28 +37,29 @@ def popularity(
 
     Formula
     -------
-    Σ_i p(i) / m over the first k items, where p(i) is the share of the users of `log` who have item i, 0 for an item
-    that is not in the log, and m = min(k, n_pred). Undefined for a list without recommendations.
+    Σ_i p(i) / m over the first k items, where p(i) is the share of the users of `log` who have item
+    i, 0 for an item that is not in the log, and m = min(k, n_pred). Undefined for a list without
+    recommendations.
 
     Parameters
     ----------
     share_of : {"users", "events"}, default "users"
         "users": p(i) is a share of users. "events": it is a share of interactions.
     unit : {"share", "count", "rank"}, default "share"
-        "share": p(i) as above. "count": the number of users or interactions, which is at least 0. "rank": the rank of
-        item i by that number, from the smallest, over the number of items in the log, so that the most popular item has
-        1; equal items share the mean of their ranks.
+        "share": p(i) as above. "count": the number of users or interactions, which is at least 0.
+        "rank": the rank of item i by that number, from the smallest, over the number of items in
+        the log, so that the most popular item has 1; equal items share the mean of their ranks.
 
     Notes
     -----
-    Use it to describe a model: a list of bestsellers has the largest value. Neither direction is better, because
-    popular items are often relevant. A few bestsellers can dominate the mean. The value depends on the log, so use the
-    same log for all models.
+    Use it to describe a model: a list of bestsellers has the largest value. Neither direction is
+    better, because popular items are often relevant. A few bestsellers can dominate the mean. The
+    value depends on the log, so use the same log for all models.
 
     References
     ----------
-    Yin et al. (2012), PVLDB 5(9); Abdollahpouri et al. (2017), RecSys. ARP of RecBole and elliot has unit="count" of
-    "events", LensKit `MeanPopRank` unit="rank".
+    Yin et al. (2012), PVLDB 5(9); Abdollahpouri et al. (2017), RecSys. ARP of RecBole and elliot
+    has unit="count" of "events", LensKit `MeanPopRank` unit="rank".
 
     Examples
     --------
@@ -65,26 +69,35 @@ def popularity(
     log = lists.sides.log
     if unit == "share":
         return lists.mean_shown(log.share(share_of))
-    return lists.mean_shown(log.rank_share(share_of) if unit == "rank" else log.count(share_of).astype(np.float64))
+    return lists.mean_shown(
+        log.rank_share(share_of) if unit == "rank" else log.count(share_of).astype(np.float64)
+    )
 
 
-@metric(bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",))
+@metric(
+    bounds=(0.0, None), aliases=("novelty", "miuf"), arguments=("log", "pred"), unknown=("log",)
+)
 @renamed(base="share_of")
 def surprisal(
-    lists: Lists, *, share_of: ShareOf = "users", normalize: bool = False, divisor: Literal["shown", "k"] = "shown"
+    lists: Lists,
+    *,
+    share_of: ShareOf = "users",
+    normalize: bool = False,
+    divisor: Literal["shown", "k"] = "shown",
 ) -> np.ndarray:
     """Mean self-information of the recommended items, in bits; larger is better, at least 0.
 
     Formula
     -------
-    Σ_i −log2 p(i) / d over the first k items, where p(i) is the share of the N users of `log` who have item i, and d is
-    the divisor. An item that is not in the log counts as if one user had it, so its term is log2 N.
+    Σ_i −log2 p(i) / d over the first k items, where p(i) is the share of the N users of `log` who
+    have item i, and d is the divisor. An item that is not in the log counts as if one user had it,
+    so its term is log2 N.
 
     Parameters
     ----------
     share_of : {"users", "events"}, default "users"
-        "users": p(i) is a share of users, and N is their number. "events": p(i) is a share of interactions, and N is
-        the number of interactions.
+        "users": p(i) is a share of users, and N is their number. "events": p(i) is a share of
+        interactions, and N is the number of interactions.
     normalize : bool, default False
         Divide by log2 N, so that values lie in [0, 1]; undefined for N = 1.
     divisor : {"shown", "k"}, default "shown"
@@ -92,15 +105,17 @@ def surprisal(
 
     Notes
     -----
-    Use it to see how far a list is from the bestsellers. The scale is logarithmic, so differences inside the long tail
-    count. Random recommendations have a large value, so read it beside a metric of accuracy. It depends on the size of
-    the log, so use the same log for all models, or `normalize=True`.
+    Use it to see how far a list is from the bestsellers. The scale is logarithmic, so differences
+    inside the long tail count. Random recommendations have a large value, so read it beside a
+    metric of accuracy. It depends on the size of the log, so use the same log for all models, or
+    `normalize=True`.
 
     References
     ----------
-    Zhou et al. (2010), PNAS 107(10). The default equals `MeanInvUserFreq` of RecTools. normalize=True with divisor="k"
-    equals `Surprisal` of RePlay. `novelty` of recommenders is like share_of="events", but there items that are not in
-    the log add nothing, and the mean is over all rows.
+    Zhou et al. (2010), PNAS 107(10). The default equals `MeanInvUserFreq` of RecTools.
+    normalize=True with divisor="k" equals `Surprisal` of RePlay. `novelty` of recommenders is like
+    share_of="events", but there items that are not in the log add nothing, and the mean is over all
+    rows.
 
     Examples
     --------
@@ -119,14 +134,15 @@ def unseen(lists: Lists) -> np.ndarray:
     Formula
     -------
     |items of the first k that are not in the user's rows of `log`| / m, where m = min(k, n_pred). Undefined for a list
-    without recommendations. For a user without rows in the log the value is 1, and `spec["counts"]` counts the lists of
-    such users.
+    without recommendations. For a user without rows in the log the value is 1, and `spec["counts"]`
+    counts the lists of such users.
 
     Notes
     -----
-    Use it where items should not be recommended again, to check that a model leaves out what users already have. It is
-    1 for every model that filters out the history, so it cannot compare such models. Where users want the same items
-    again, as with groceries or music, a small value is no fault.
+    Use it where items should not be recommended again, to check that a model leaves out what users
+    already have. It is 1 for every model that filters out the history, so it cannot compare such
+    models. Where users want the same items again, as with groceries or music, a small value is no
+    fault.
 
     References
     ----------
@@ -142,22 +158,25 @@ def unseen(lists: Lists) -> np.ndarray:
 
 @metric(arguments=("base", "pred"))
 def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") -> np.ndarray:
-    """Share of the recommended items that a baseline does not recommend; larger is better, in [0, 1].
+    """Share of the recommended items that a baseline does not recommend; larger is better, in [0,
+    1].
 
     Formula
     -------
-    1 − |R ∩ B| / d, where R is the set of the first k items, B is the set of the first k items of the baseline's list
-    with the same list key, and d is the divisor. The baseline is ranked by the same rules as `pred`.
+    1 − |R ∩ B| / d, where R is the set of the first k items, B is the set of the first k items of
+    the baseline's list with the same list key, and d is the divisor. The baseline is ranked by the
+    same rules as `pred`.
 
     Notes
     -----
-    Use it to see how much of a list a simple baseline, such as bestsellers or the present system, would not have
-    recommended. It ignores relevance: random recommendations have a value close to 1. Read it beside a metric of
-    accuracy.
+    Use it to see how much of a list a simple baseline, such as bestsellers or the present system,
+    would not have recommended. It ignores relevance: random recommendations have a value close to
+    1. Read it beside a metric of accuracy.
 
     References
     ----------
-    Murakami, Mori & Orihara (2007), JSAI. RePlay `Unexpectedness` has divisor="k", but 0 where either list is empty.
+    Murakami, Mori & Orihara (2007), JSAI. RePlay `Unexpectedness` has divisor="k", but 0 where
+    either list is empty.
 
     Examples
     --------
@@ -169,7 +188,9 @@ def unexpectedness(lists: Lists, *, divisor: Literal["shown", "k"] = "shown") ->
     return 1.0 - ratio(both, lists.n_shown if divisor == "shown" else lists.k)
 
 
-def _expected_novelty(lists: Lists, novelty: np.ndarray, relevant: bool, discount: str) -> np.ndarray:
+def _expected_novelty(
+    lists: Lists, novelty: np.ndarray, relevant: bool, discount: str
+) -> np.ndarray:
     """Discounted mean of novelty times relevance over the first k items."""
     matched = lists.matched
     weight = partial(discount_at, discount, 0.0)
@@ -181,18 +202,24 @@ def _expected_novelty(lists: Lists, novelty: np.ndarray, relevant: bool, discoun
     total = np.zeros(len(lists))
     for rank in range(1, deepest + 1):
         some = np.flatnonzero(lists.n_shown >= rank)
-        total[some] += novelty[matched.item[matched.start[some] + rank - 1]] * weight(np.array([rank]))
+        total[some] += novelty[matched.item[matched.start[some] + rank - 1]] * weight(
+            np.array([rank])
+        )
     return ratio(total, below)
 
 
 @metric(needs=("log",), unknown=("log",))
-def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log") -> np.ndarray:
-    """Expected popularity complement, the novelty of what is relevant and high up; larger is better, in [0, 1].
+def epc(
+    lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log"
+) -> np.ndarray:
+    """Expected popularity complement, the novelty of what is relevant and high up; larger is
+    better, in [0, 1].
 
     Formula
     -------
-    Σ_{i ≤ m} disc(i) h_i (1 − p(i)) / Σ_{i ≤ m} disc(i), where p(i) is the share of the users of `log` who have the
-    item at rank i, h_i = 1 if it is relevant, and m = min(k, n_pred). Undefined for a list without recommendations.
+    Σ_{i ≤ m} disc(i) h_i (1 − p(i)) / Σ_{i ≤ m} disc(i), where p(i) is the share of the users of
+    `log` who have the item at rank i, h_i = 1 if it is relevant, and m = min(k, n_pred). Undefined
+    for a list without recommendations.
 
     Parameters
     ----------
@@ -203,9 +230,9 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
     Notes
     -----
-    Use it to measure the novelty of hits, where hits near the top count more. It mixes novelty with accuracy: of two
-    models with equally novel hits, the one with more hits has the larger value. Read `precision` and `popularity`
-    beside it, or set `relevant=False` for novelty alone.
+    Use it to measure the novelty of hits, where hits near the top count more. It mixes novelty with
+    accuracy: of two models with equally novel hits, the one with more hits has the larger value.
+    Read `precision` and `popularity` beside it, or set `relevant=False` for novelty alone.
 
     References
     ----------
@@ -220,20 +247,24 @@ def epc(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
 
 @metric(bounds=(0.0, None), needs=("log",), unknown=("log",))
-def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log") -> np.ndarray:
-    """Expected free discovery, the surprise, in bits, of what is relevant and high up; larger is better, at least 0.
+def efd(
+    lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"] = "log"
+) -> np.ndarray:
+    """Expected free discovery, the surprise, in bits, of what is relevant and high up; larger is
+    better, at least 0.
 
     Formula
     -------
-    Σ_{i ≤ m} disc(i) h_i (−log2 p(i)) / Σ_{i ≤ m} disc(i), where p(i) is the share of the interactions of `log` that
-    are with the item at rank i, h_i = 1 if it is relevant, and m = min(k, n_pred). An item that is not in the log
-    counts as if it had one interaction. Undefined for a list without recommendations.
+    Σ_{i ≤ m} disc(i) h_i (−log2 p(i)) / Σ_{i ≤ m} disc(i), where p(i) is the share of the
+    interactions of `log` that are with the item at rank i, h_i = 1 if it is relevant, and m =
+    min(k, n_pred). An item that is not in the log counts as if it had one interaction. Undefined
+    for a list without recommendations.
 
     Notes
     -----
-    Use it like `epc`, when very rare items should count much more. An item with 1 in 10,000 interactions counts 3.3
-    bits more here than one with 1 in 1,000; in `epc` they are almost equal. It also mixes novelty with accuracy;
-    `relevant=False` gives novelty alone.
+    Use it like `epc`, when very rare items should count much more. An item with 1 in 10,000
+    interactions counts 3.3 bits more here than one with 1 in 1,000; in `epc` they are almost equal.
+    It also mixes novelty with accuracy; `relevant=False` gives novelty alone.
 
     References
     ----------
@@ -249,32 +280,35 @@ def efd(lists: Lists, *, relevant: bool = True, discount: Literal["log", "none"]
 
 @metric(better=None, arguments=("log", "pred"), unknown=("log",))
 def aplt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np.ndarray:
-    """Share of the recommended items that are in the long tail; neither direction is better, in [0, 1].
+    """Share of the recommended items that are in the long tail; neither direction is better, in [0,
+    1].
 
     Formula
     -------
     |items of the first k in the tail| / m, where m = min(k, n_pred). The head is the smallest set of the most popular
-    items that holds the share `head` of the interactions of `log`. Of equally popular items, those with smaller ids
-    come first. The tail is all other items, also those that are not in the log. Undefined for a list without
-    recommendations.
+    items that holds the share `head` of the interactions of `log`. Of equally popular items, those
+    with smaller ids come first. The tail is all other items, also those that are not in the log.
+    Undefined for a list without recommendations.
 
     Parameters
     ----------
     head : float, default 0.8
         Share of the interactions that the head holds, in (0, 1].
     tail : float, optional
-        The tail in place of all that is not in the head; an item that is not in the log is then not in it. Below 1:
-        this share of the items of the log, those with the fewest interactions, and at least one item. From 1 on: the
-        items of the log with at most so many interactions.
+        The tail in place of all that is not in the head; an item that is not in the log is then not
+        in it. Below 1: this share of the items of the log, those with the fewest interactions, and
+        at least one item. From 1 on: the items of the log with at most so many interactions.
 
     Notes
     -----
-    Use it to see how much of the exposure goes to the long tail. Neither direction is better in itself: a larger share
-    is welcome if accuracy does not fall. The tail depends on the log and on `head`, so use the same for all models.
+    Use it to see how much of the exposure goes to the long tail. Neither direction is better in
+    itself: a larger share is welcome if accuracy does not fall. The tail depends on the log and on
+    `head`, so use the same for all models.
 
     References
     ----------
-    Abdollahpouri, Burke & Mobasher (2019), FLAIRS; elliot `APLT`. `TailPercentage` of RecBole has `tail`.
+    Abdollahpouri, Burke & Mobasher (2019), FLAIRS; elliot `APLT`. `TailPercentage` of RecBole has
+    `tail`.
 
     Examples
     --------
@@ -289,7 +323,9 @@ def _in_tail(lists: Lists, head: float, tail: float | None) -> np.ndarray:
     if tail is None:
         return ~lists.sides.log.head(head) * 1.0
     if head != HEAD:
-        raise OptionError(f"⟦head={head:g}⟧ and ⟦tail={tail:g}⟧ both say what the tail is; leave one of them out")
+        raise OptionError(
+            f"⟦head={head:g}⟧ and ⟦tail={tail:g}⟧ both say what the tail is; leave one of them out"
+        )
     return lists.sides.log.tail(tail) * 1.0
 
 
@@ -303,8 +339,8 @@ def aclt(lists: Lists, *, head: Head = HEAD, tail: TailSize | None = None) -> np
 
     Notes
     -----
-    Use it when the number of long-tail items on a page matters rather than their share. It grows with k and with the
-    length of the lists; `aplt` divides by the number of recommended items.
+    Use it when the number of long-tail items on a page matters rather than their share. It grows
+    with k and with the length of the lists; `aplt` divides by the number of recommended items.
 
     References
     ----------

@@ -1,7 +1,9 @@
-"""Probabilities: how good is the score of a recommended item as the probability of a click or a purchase?
+"""Probabilities: how good is the score of a recommended item as the probability of a click or a
+purchase?
 
-The rows that count are the recommended items that have a label in `true`, whatever their rank. `relevance_col` names
-the column of labels in `true`. The score that orders `pred` is the predicted probability.
+The rows that count are the recommended items that have a label in `true`, whatever their rank.
+`relevance_col` names the column of labels in `true`. The score that orders `pred` is the predicted
+probability.
 """
 
 from __future__ import annotations
@@ -35,34 +37,42 @@ def _log_loss(rated: Rated) -> np.ndarray:
 
 def _check_probabilities(rated: Rated) -> None:
     """Raise if a label or a predicted probability is not from 0 to 1."""
-    for values, what in ((rated.rating, "labels (the relevance in true)"), (rated.score, "scores of pred")):
+    for values, what in (
+        (rated.rating, "labels (the relevance in true)"),
+        (rated.score, "scores of pred"),
+    ):
         beyond = values[(values < 0) | (values > 1)]
         if len(beyond):
             raise DataError(
-                f"log_loss and brier compare probabilities with labels, both from 0 to 1; {len(beyond):,} {what} are "
+                "log_loss and brier compare probabilities with labels, both from 0 to 1; "
+                f"{len(beyond):,} {what} are "
                 f"not: {examples(beyond)}. For ratings take mse or mae"
             )
 
 
-SQUARED_OF_PROBABILITY = Sum("squared errors of probabilities", partial(total_loss, _squared_of_probability), "lists")
+SQUARED_OF_PROBABILITY = Sum(
+    "squared errors of probabilities", partial(total_loss, _squared_of_probability), "lists"
+)
 LOG_LOSSES = Sum("log losses", partial(total_loss, _log_loss), "lists")
 
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
 def log_loss(lists: Lists) -> np.ndarray:
-    """Log loss (cross-entropy) of the predicted probabilities of a list; smaller is better, at least 0. k is ignored.
+    """Log loss (cross-entropy) of the predicted probabilities of a list; smaller is better, at
+    least 0. k is ignored.
 
     Formula
     -------
-    −Σ (y_i ln p_i + (1 − y_i) ln(1 − p_i)) / n over the n recommended items with a label y_i (`relevance_col` of
-    `true`), where p_i is the score in `pred`, moved to at least 2⁻⁵² and at most 1 − 2⁻⁵². Labels are 0 or 1, or shares
-    between; a label or probability outside [0, 1] is an error. Undefined for a list without labelled items.
+    −Σ (y_i ln p_i + (1 − y_i) ln(1 − p_i)) / n over the n recommended items with a label y_i
+    (`relevance_col` of `true`), where p_i is the score in `pred`, moved to at least 2⁻⁵² and at
+    most 1 − 2⁻⁵². Labels are 0 or 1, or shares between; a label or probability outside [0, 1] is an
+    error. Undefined for a list without labelled items.
 
     Notes
     -----
-    Use it when the score is used as a probability, as in bidding or for expected clicks. One confident mistake can rule
-    the mean; `brier` is bounded. It does not only ask for the right order, so a model that ranks well can have a bad
-    value: read `auc` beside it.
+    Use it when the score is used as a probability, as in bidding or for expected clicks. One
+    confident mistake can rule the mean; `brier` is bounded. It does not only ask for the right
+    order, so a model that ranks well can have a bad value: read `auc` beside it.
 
     References
     ----------
@@ -78,17 +88,19 @@ def log_loss(lists: Lists) -> np.ndarray:
 
 @metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(LOG_LOSSES,))
 def pooled_log_loss(counts: Counts) -> float:
-    """Log loss (cross-entropy) of all predicted probabilities together; smaller is better, at least 0. k is ignored.
+    """Log loss (cross-entropy) of all predicted probabilities together; smaller is better, at least
+    0. k is ignored.
 
     Formula
     -------
-    −Σ (y_i ln p_i + (1 − y_i) ln(1 − p_i)) / n over all n labelled recommendations of the population, as in `log_loss`.
+    −Σ (y_i ln p_i + (1 − y_i) ln(1 − p_i)) / n over all n labelled recommendations of the
+    population, as in `log_loss`.
 
     Notes
     -----
-    Use it for models of clicks, whose published values pool all rows. Users with many rows rule it; `log_loss` weighs
-    users equally. It depends on the share of clicks, so compare models on the same rows. `weight_col` does not change
-    it.
+    Use it for models of clicks, whose published values pool all rows. Users with many rows rule it;
+    `log_loss` weighs users equally. It depends on the share of clicks, so compare models on the
+    same rows. `weight_col` does not change it.
 
     References
     ----------
@@ -96,7 +108,9 @@ def pooled_log_loss(counts: Counts) -> float:
 
     Examples
     --------
-    >>> rd.pooled_log_loss({"u": {"a": 1, "b": 0}, "v": {"a": 1}}, {"u": {"a": 0.5, "b": 0.5}, "v": {"a": 1}})
+    >>> rd.pooled_log_loss(
+    ...     {"u": {"a": 1, "b": 0}, "v": {"a": 1}}, {"u": {"a": 0.5, "b": 0.5}, "v": {"a": 1}}
+    ... )
     0.46209812037329695
     """
     return pooled_loss(counts, LOG_LOSSES)
@@ -104,18 +118,20 @@ def pooled_log_loss(counts: Counts) -> float:
 
 @metric(better="smaller", cut=False)
 def brier(lists: Lists) -> np.ndarray:
-    """Brier score, the mean squared error of a list's probabilities; smaller is better, in [0, 1]. k is ignored.
+    """Brier score, the mean squared error of a list's probabilities; smaller is better, in [0, 1].
+    k is ignored.
 
     Formula
     -------
-    Σ (p_i − y_i)² / n over the n recommended items with a label y_i (`relevance_col` of `true`), where p_i is the score
-    in `pred`. Labels are 0 or 1, or shares between; a label or probability outside [0, 1] is an error. Undefined for a
-    list without labelled items.
+    Σ (p_i − y_i)² / n over the n recommended items with a label y_i (`relevance_col` of `true`),
+    where p_i is the score in `pred`. Labels are 0 or 1, or shares between; a label or probability
+    outside [0, 1] is an error. Undefined for a list without labelled items.
 
     Notes
     -----
-    Use it like `log_loss`, when a confident mistake should cost a bounded amount. Where clicks are rare it is small for
-    every model, also for one that always says "no click": compare with the share of clicks times one minus it.
+    Use it like `log_loss`, when a confident mistake should cost a bounded amount. Where clicks are
+    rare it is small for every model, also for one that always says "no click": compare with the
+    share of clicks times one minus it.
 
     References
     ----------
@@ -131,7 +147,8 @@ def brier(lists: Lists) -> np.ndarray:
 
 @metric(better="smaller", cut=False, per="item", sums=(SQUARED_OF_PROBABILITY,))
 def pooled_brier(counts: Counts) -> float:
-    """Brier score of all predicted probabilities together; smaller is better, in [0, 1]. k is ignored.
+    """Brier score of all predicted probabilities together; smaller is better, in [0, 1]. k is
+    ignored.
 
     Formula
     -------
@@ -139,8 +156,8 @@ def pooled_brier(counts: Counts) -> float:
 
     Notes
     -----
-    Use it for models of clicks whose rows are pooled. Users with many rows rule it; `brier` weighs users equally.
-    `weight_col` does not change it.
+    Use it for models of clicks whose rows are pooled. Users with many rows rule it; `brier` weighs
+    users equally. `weight_col` does not change it.
 
     References
     ----------
@@ -148,7 +165,9 @@ def pooled_brier(counts: Counts) -> float:
 
     Examples
     --------
-    >>> rd.pooled_brier({"u": {"a": 1, "b": 0}, "v": {"a": 1}}, {"u": {"a": 0.5, "b": 0}, "v": {"a": 0.5}}).__round__(4)
+    >>> rd.pooled_brier(
+    ...     {"u": {"a": 1, "b": 0}, "v": {"a": 1}}, {"u": {"a": 0.5, "b": 0}, "v": {"a": 0.5}}
+    ... ).__round__(4)
     0.1667
     """
     return pooled_loss(counts, SQUARED_OF_PROBABILITY)
@@ -156,19 +175,22 @@ def pooled_brier(counts: Counts) -> float:
 
 @metric(cut=False, per="item", sums=())
 def pooled_auc(counts: ListCounts) -> float:
-    """Area under the ROC curve of all scores of all lists together; larger is better, in [0, 1]. k is ignored.
+    """Area under the ROC curve of all scores of all lists together; larger is better, in [0, 1]. k
+    is ignored.
 
     Formula
     -------
-    Share of the pairs of a relevant and a not relevant rated recommendation, of the same list or of two, in which the
-    relevant one has the larger score; a pair of equal scores counts half. Rated recommendations are those with a row in
-    `true`; relevant is what has a gain above 0 (`min_relevance`). Undefined if all are relevant, or none is.
+    Share of the pairs of a relevant and a not relevant rated recommendation, of the same list or of
+    two, in which the relevant one has the larger score; a pair of equal scores counts half. Rated
+    recommendations are those with a row in `true`; relevant is what has a gain above 0
+    (`min_relevance`). Undefined if all are relevant, or none is.
 
     Notes
     -----
-    Use it to compare with published values of models of clicks, which pool all rows. It rewards a model that only knows
-    which users click more, which helps no user: take `auc`, the mean over lists, for a ranking. It compares rows of all
-    lists with each other, so it cannot be added up over parts of files or of an engine.
+    Use it to compare with published values of models of clicks, which pool all rows. It rewards a
+    model that only knows which users click more, which helps no user: take `auc`, the mean over
+    lists, for a ranking. It compares rows of all lists with each other, so it cannot be added up
+    over parts of files or of an engine.
 
     References
     ----------
@@ -176,10 +198,15 @@ def pooled_auc(counts: ListCounts) -> float:
 
     Examples
     --------
-    >>> rd.pooled_auc({"u": {"a": 1, "b": 0}, "v": {"a": 0}}, {"u": {"a": 0.5, "b": 0.2}, "v": {"a": 0.9}})
+    >>> rd.pooled_auc(
+    ...     {"u": {"a": 1, "b": 0}, "v": {"a": 0}}, {"u": {"a": 0.5, "b": 0.2}, "v": {"a": 0.9}}
+    ... )
     0.5
     """
     rated = rated_of(counts)
     good, bad = rated.score[rated.relevant], np.sort(rated.score[~rated.relevant])
-    below = np.searchsorted(bad, good, side="left").sum() + np.searchsorted(bad, good, side="right").sum()
+    below = (
+        np.searchsorted(bad, good, side="left").sum()
+        + np.searchsorted(bad, good, side="right").sum()
+    )
     return float(ratio(below / 2, len(good) * len(bad)))

@@ -1,6 +1,8 @@
-"""The rated recommendations, and losses of their scores: means over the rows of a list, and over those of all lists.
+"""The rated recommendations, and losses of their scores: means over the rows of a list, and over
+those of all lists.
 
-The rows that count are the recommended items that have a rating, or a label, in `true`, whatever their rank.
+The rows that count are the recommended items that have a rating, or a label, in `true`, whatever
+their rank.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from ..matching.lists import Lists
 
 
 class Rated(NamedTuple):
-    """The rated recommendations that have a score, one entry each: list, rating, score, and whether it is relevant."""
+    """The rated recommendations that have a score, one entry each: list, rating, score, and whether
+    it is relevant."""
 
     list: np.ndarray
     rating: np.ndarray
@@ -42,13 +45,17 @@ def _rated_rows(lists: Lists) -> Rated:
     matched, judged = lists.matched, lists.judged
     if matched.rating is None:
         raise OptionError("needs ⟦+relevance_col=⟧ (the rating in true)")
-    score, rating = matched.rating.predicted()[judged.place], matched.rating.given()[judged.true_place]
+    score, rating = (
+        matched.rating.predicted()[judged.place],
+        matched.rating.given()[judged.true_place],
+    )
     some = ~np.isnan(score - rating)
     return Rated(judged.list[some], rating[some], score[some], judged.gain[some] > 0)
 
 
 def rated_of(counts: ListCounts) -> Rated:
-    """Return the rated recommendations of one `by` value. They are sorted by it once for all values."""
+    """Return the rated recommendations of one `by` value. They are sorted by it once for all
+    values."""
     lists = counts.lists
     cache, key = lists.matched.cache, ("rated by value", lists.cut)
     if key not in cache:

@@ -1,7 +1,8 @@
 """Rating error: how far is the score of a recommended item from the rating that the user gave it?
 
-The rows that count are the recommended items that have a rating in `true`, whatever their rank. `relevance_col` names
-the column of ratings in `true`. The score that orders `pred` is the predicted rating.
+The rows that count are the recommended items that have a rating in `true`, whatever their rank.
+`relevance_col` names the column of ratings in `true`. The score that orders `pred` is the predicted
+rating.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ RATING_MOMENTS = Sum("moments of errors and ratings", _rating_moments, "lists")
 
 
 def _pooled_explained(counts: Counts, centered: bool) -> float:
-    """Return 1 − the squares of the errors, `centered` or not, over those of the ratings around their mean."""
+    """Return 1 − the squares of the errors, `centered` or not, over those of the ratings around
+    their mean."""
     n, error, rating, errors, ratings = counts.summed(*RATING_MOMENTS)
     spread = ratings - ratio(rating**2, n)
     if not spread > 1e-12 * ratings:  # all ratings are equal, but for rounding
@@ -66,19 +68,21 @@ def _explained_of_lists(lists: Lists, centered: bool) -> np.ndarray:
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
 def rmse(lists: Lists) -> np.ndarray:
-    """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored.
+    """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k
+    is ignored.
 
     Formula
     -------
-    √(Σ (s_i − r_i)² / n) over the n recommended items with a rating r_i (`relevance_col` of `true`), where s_i is the
-    score in `pred`. Undefined for a list without rated items. The mean is over lists; `pooled_rmse` is over all
-    ratings.
+    √(Σ (s_i − r_i)² / n) over the n recommended items with a rating r_i (`relevance_col` of
+    `true`), where s_i is the score in `pred`. Undefined for a list without rated items. The mean is
+    over lists; `pooled_rmse` is over all ratings.
 
     Notes
     -----
-    Use it when the score itself is used, as predicted stars or predicted demand. Only rated items count, whatever their
-    rank, so it says little about a ranked list; take `ndcg` there. Large errors count most. A user with one rating
-    weighs as much as a user with a hundred; `pooled_rmse` weighs all ratings equally.
+    Use it when the score itself is used, as predicted stars or predicted demand. Only rated items
+    count, whatever their rank, so it says little about a ranked list; take `ndcg` there. Large
+    errors count most. A user with one rating weighs as much as a user with a hundred; `pooled_rmse`
+    weighs all ratings equally.
 
     References
     ----------
@@ -95,18 +99,20 @@ def rmse(lists: Lists) -> np.ndarray:
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
 def mae(lists: Lists) -> np.ndarray:
-    """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored.
+    """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is
+    ignored.
 
     Formula
     -------
-    Σ |s_i − r_i| / n over the n recommended items with a rating r_i (`relevance_col` of `true`), where s_i is the score
-    in `pred`. Undefined for a list without rated items. The mean is over lists; `pooled_mae` is over all ratings.
+    Σ |s_i − r_i| / n over the n recommended items with a rating r_i (`relevance_col` of `true`),
+    where s_i is the score in `pred`. Undefined for a list without rated items. The mean is over
+    lists; `pooled_mae` is over all ratings.
 
     Notes
     -----
-    Use it like `rmse` when one large error should not outweigh several small ones, and when the unit of the ratings
-    should be kept. Only rated items count, so it says little about a ranked list. It weighs users equally; `pooled_mae`
-    weighs ratings equally.
+    Use it like `rmse` when one large error should not outweigh several small ones, and when the
+    unit of the ratings should be kept. Only rated items count, so it says little about a ranked
+    list. It weighs users equally; `pooled_mae` weighs ratings equally.
 
     References
     ----------
@@ -122,7 +128,8 @@ def mae(lists: Lists) -> np.ndarray:
 
 @metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(SQUARED,))
 def pooled_rmse(counts: Counts) -> float:
-    """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored.
+    """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k
+    is ignored.
 
     Formula
     -------
@@ -130,9 +137,9 @@ def pooled_rmse(counts: Counts) -> float:
 
     Notes
     -----
-    Use it to compare with published numbers, which nearly always pool all ratings. Users with many ratings rule it;
-    `rmse` weighs users equally. It has no value per user, so it can be joined to no experiment, and `weight_col`, which
-    weighs lists, does not change it.
+    Use it to compare with published numbers, which nearly always pool all ratings. Users with many
+    ratings rule it; `rmse` weighs users equally. It has no value per user, so it can be joined to
+    no experiment, and `weight_col`, which weighs lists, does not change it.
 
     References
     ----------
@@ -140,7 +147,9 @@ def pooled_rmse(counts: Counts) -> float:
 
     Examples
     --------
-    >>> rd.pooled_rmse({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}}).__round__(4)
+    >>> rd.pooled_rmse(
+    ...     {"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}}
+    ... ).__round__(4)
     1.4142
     """
     return float(np.sqrt(pooled_loss(counts, SQUARED)))
@@ -148,7 +157,8 @@ def pooled_rmse(counts: Counts) -> float:
 
 @metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(ABSOLUTE,))
 def pooled_mae(counts: Counts) -> float:
-    """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored.
+    """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is
+    ignored.
 
     Formula
     -------
@@ -156,9 +166,9 @@ def pooled_mae(counts: Counts) -> float:
 
     Notes
     -----
-    Use it to compare with published numbers, which nearly always pool all ratings. Users with many ratings rule it;
-    `mae` weighs users equally. It has no value per user, so it can be joined to no experiment, and `weight_col`, which
-    weighs lists, does not change it.
+    Use it to compare with published numbers, which nearly always pool all ratings. Users with many
+    ratings rule it; `mae` weighs users equally. It has no value per user, so it can be joined to no
+    experiment, and `weight_col`, which weighs lists, does not change it.
 
     References
     ----------
@@ -166,7 +176,9 @@ def pooled_mae(counts: Counts) -> float:
 
     Examples
     --------
-    >>> rd.pooled_mae({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 1}, "v": {"a": 5}})
+    >>> rd.pooled_mae(
+    ...     {"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 1}, "v": {"a": 5}}
+    ... )
     1.0
     """
     return pooled_loss(counts, ABSOLUTE)
@@ -174,17 +186,19 @@ def pooled_mae(counts: Counts) -> float:
 
 @metric(bounds=(0.0, None), better="smaller", cut=False)
 def mse(lists: Lists) -> np.ndarray:
-    """Mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored.
+    """Mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is
+    ignored.
 
     Formula
     -------
-    Σ (s_i − r_i)² / n over the n recommended items with a rating r_i, as in `rmse`, which is its root. Undefined for a
-    list without rated items. The mean is over lists; `pooled_mse` is over all ratings.
+    Σ (s_i − r_i)² / n over the n recommended items with a rating r_i, as in `rmse`, which is its
+    root. Undefined for a list without rated items. The mean is over lists; `pooled_mse` is over all
+    ratings.
 
     Notes
     -----
-    Use it where errors are added up or compared with a variance, as in a decomposition into bias and variance. Its unit
-    is the square of the unit of the ratings, so report `rmse` to people.
+    Use it where errors are added up or compared with a variance, as in a decomposition into bias
+    and variance. Its unit is the square of the unit of the ratings, so report `rmse` to people.
 
     References
     ----------
@@ -200,7 +214,8 @@ def mse(lists: Lists) -> np.ndarray:
 
 @metric(bounds=(0.0, None), better="smaller", cut=False, per="item", sums=(SQUARED,))
 def pooled_mse(counts: Counts) -> float:
-    """Mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored.
+    """Mean squared error of all predicted ratings together; smaller is better, at least 0. k is
+    ignored.
 
     Formula
     -------
@@ -208,8 +223,9 @@ def pooled_mse(counts: Counts) -> float:
 
     Notes
     -----
-    Use it to compare with published numbers, which nearly always pool all ratings. Users with many ratings rule it;
-    `mse` weighs users equally. `weight_col`, which weighs lists, does not change it.
+    Use it to compare with published numbers, which nearly always pool all ratings. Users with many
+    ratings rule it; `mse` weighs users equally. `weight_col`, which weighs lists, does not change
+    it.
 
     References
     ----------
@@ -217,7 +233,9 @@ def pooled_mse(counts: Counts) -> float:
 
     Examples
     --------
-    >>> rd.pooled_mse({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}})
+    >>> rd.pooled_mse(
+    ...     {"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 4, "b": 2}, "v": {"a": 5}}
+    ... )
     2.0
     """
     return pooled_loss(counts, SQUARED)
@@ -225,18 +243,21 @@ def pooled_mse(counts: Counts) -> float:
 
 @metric(bounds=(None, 1.0), cut=False)
 def r2(lists: Lists) -> np.ndarray:
-    """Coefficient of determination of the predicted ratings of a list; larger is better, at most 1. k is ignored.
+    """Coefficient of determination of the predicted ratings of a list; larger is better, at most 1.
+    k is ignored.
 
     Formula
     -------
-    1 − Σ (s_i − r_i)² / Σ (r_i − r̄)² over the recommended items of the list with a rating r_i, where s_i is the score
-    and r̄ the mean of the ratings. Undefined for a list whose ratings are all equal.
+    1 − Σ (s_i − r_i)² / Σ (r_i − r̄)² over the recommended items of the list with a rating r_i,
+    where s_i is the score and r̄ the mean of the ratings. Undefined for a list whose ratings are
+    all equal.
 
     Notes
     -----
-    Use it to ask whether the scores predict better than the list's own mean rating, which has the value 0; worse
-    predictions are below 0 without limit. With few ratings in a list a mean over lists is ruled by its worst lists, so
-    take `pooled_r2` there. It punishes a constant offset, which `explained_variance` does not.
+    Use it to ask whether the scores predict better than the list's own mean rating, which has the
+    value 0; worse predictions are below 0 without limit. With few ratings in a list a mean over
+    lists is ruled by its worst lists, so take `pooled_r2` there. It punishes a constant offset,
+    which `explained_variance` does not.
 
     References
     ----------
@@ -252,17 +273,19 @@ def r2(lists: Lists) -> np.ndarray:
 
 @metric(bounds=(None, 1.0), cut=False, per="item", sums=(RATING_MOMENTS,))
 def pooled_r2(counts: Counts) -> float:
-    """Coefficient of determination of all predicted ratings together; larger is better, at most 1. k is ignored.
+    """Coefficient of determination of all predicted ratings together; larger is better, at most 1.
+    k is ignored.
 
     Formula
     -------
-    1 − Σ (s_i − r_i)² / Σ (r_i − r̄)² over all rated recommendations of the population. Undefined if all ratings are
-    equal.
+    1 − Σ (s_i − r_i)² / Σ (r_i − r̄)² over all rated recommendations of the population. Undefined
+    if all ratings are equal.
 
     Notes
     -----
-    Use it to ask whether the scores predict better than the mean of all ratings. A model that knows only which users
-    rate high gets a good value; `r2` compares within each user. `weight_col` does not change it.
+    Use it to ask whether the scores predict better than the mean of all ratings. A model that knows
+    only which users rate high gets a good value; `r2` compares within each user. `weight_col` does
+    not change it.
 
     References
     ----------
@@ -278,17 +301,19 @@ def pooled_r2(counts: Counts) -> float:
 
 @metric(bounds=(None, 1.0), cut=False)
 def explained_variance(lists: Lists) -> np.ndarray:
-    """Share of the variance of a list's ratings that the scores explain; larger is better, at most 1. k is ignored.
+    """Share of the variance of a list's ratings that the scores explain; larger is better, at most
+    1. k is ignored.
 
     Formula
     -------
-    1 − Σ (e_i − ē)² / Σ (r_i − r̄)² over the recommended items of the list with a rating r_i, where e_i = s_i − r_i is
-    the error of the score, and ē and r̄ are means. Undefined for a list whose ratings are all equal.
+    1 − Σ (e_i − ē)² / Σ (r_i − r̄)² over the recommended items of the list with a rating r_i, where
+    e_i = s_i − r_i is the error of the score, and ē and r̄ are means. Undefined for a list whose
+    ratings are all equal.
 
     Notes
     -----
-    Use it instead of `r2` where a constant offset of the scores does no harm, as for a ranking. It cannot tell that all
-    predictions are one star too high; `r2` and `mae` do.
+    Use it instead of `r2` where a constant offset of the scores does no harm, as for a ranking. It
+    cannot tell that all predictions are one star too high; `r2` and `mae` do.
 
     References
     ----------
@@ -304,17 +329,18 @@ def explained_variance(lists: Lists) -> np.ndarray:
 
 @metric(bounds=(None, 1.0), cut=False, per="item", sums=(RATING_MOMENTS,))
 def pooled_explained_variance(counts: Counts) -> float:
-    """Share of the variance of all ratings that the scores explain; larger is better, at most 1. k is ignored.
+    """Share of the variance of all ratings that the scores explain; larger is better, at most 1. k
+    is ignored.
 
     Formula
     -------
-    1 − Σ (e_i − ē)² / Σ (r_i − r̄)² over all rated recommendations of the population, as in `explained_variance`.
-    Undefined if all ratings are equal.
+    1 − Σ (e_i − ē)² / Σ (r_i − r̄)² over all rated recommendations of the population, as in
+    `explained_variance`. Undefined if all ratings are equal.
 
     Notes
     -----
-    Use it to compare with published numbers, which pool all ratings. Like `explained_variance` it does not see a
-    constant offset. `weight_col` does not change it.
+    Use it to compare with published numbers, which pool all ratings. Like `explained_variance` it
+    does not see a constant offset. `weight_col` does not change it.
 
     References
     ----------
@@ -322,7 +348,9 @@ def pooled_explained_variance(counts: Counts) -> float:
 
     Examples
     --------
-    >>> rd.pooled_explained_variance({"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 6, "b": 2}, "v": {"a": 4}})
+    >>> rd.pooled_explained_variance(
+    ...     {"u": {"a": 5, "b": 1}, "v": {"a": 3}}, {"u": {"a": 6, "b": 2}, "v": {"a": 4}}
+    ... )
     1.0
     """
     return _pooled_explained(counts, centered=True)

@@ -1,8 +1,10 @@
-"""The record of a metric beside its kernel, and the request for its values. Nothing is computed here.
+"""The record of a metric beside its kernel, and the request for its values. Nothing is computed
+here.
 
-A kernel is a function of `Lists` (all lists cut at k) and of keyword parameters. It returns one float per list, NaN
-where the metric has no value. A kernel of exposure is a function of `Counts` and returns one float, or one per group.
-The kernel's docstring and signature are the only source of what the record says about them.
+A kernel is a function of `Lists` (all lists cut at k) and of keyword parameters. It returns one
+float per list, NaN where the metric has no value. A kernel of exposure is a function of `Counts`
+and returns one float, or one per group. The kernel's docstring and signature are the only source of
+what the record says about them.
 """
 
 from __future__ import annotations
@@ -30,8 +32,19 @@ Bounds = tuple[float | None, float | None]
 MetricDirection = Literal["larger", "smaller"] | None
 
 OPTION_PARAMETERS = parameters()  # they end the signature of every metric
-# The things in recommended lists that a side table may not know; `unknown.py` says how they are counted.
-Unknown = Literal["items", "items_or_log", "log", "log_users", "features", "negatives", "grades", "category", "group"]
+# The things in recommended lists that a side table may not know; `unknown.py` says how they are
+# counted.
+Unknown = Literal[
+    "items",
+    "items_or_log",
+    "log",
+    "log_users",
+    "features",
+    "negatives",
+    "grades",
+    "category",
+    "group",
+]
 
 # The package of the families; the rest of a module's path is the name of the family.
 ROOM = __name__.rpartition(".")[0] + "."
@@ -39,11 +52,13 @@ ROOM = __name__.rpartition(".")[0] + "."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MetricRecord:
-    """All that is known about one metric. The fields are the keywords of `@rd.metric`, which explains them.
+    """All that is known about one metric. The fields are the keywords of `@rd.metric`, which
+    explains them.
 
-    What the kernel's docstring and signature say is read from there: `name`, `family` (the module of a built-in
-    metric), `doc` (meaning, direction and range in one line), `formula`, `references`, `defaults` (of the metric's
-    own parameters). `sides` are the side tables that a call may name by keyword.
+    What the kernel's docstring and signature say is read from there: `name`, `family` (the module
+    of a built-in metric), `doc` (meaning, direction and range in one line), `formula`,
+    `references`, `defaults` (of the metric's own parameters). `sides` are the side tables that a
+    call may name by keyword.
     """
 
     kernel: Kernel
@@ -58,7 +73,9 @@ class MetricRecord:
     optional: Sequence[str] = ()
     k: int | None = 10
     per: Literal["list", "item"] = "list"
-    sums: Sequence[str | tuple[Any, ...]] | Callable[[Mapping[str, Any]], Sequence[Sum]] | None = None
+    sums: Sequence[str | tuple[Any, ...]] | Callable[[Mapping[str, Any]], Sequence[Sum]] | None = (
+        None
+    )
     unknown: Sequence[Unknown] = ()
     where: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -68,12 +85,16 @@ class MetricRecord:
         if "true" in self.arguments and "true" not in self.optional:
             needs = {"true": None, **needs}
         settled = {
-            "aliases": tuple(self.aliases), "needs": tuple(needs), "outputs": tuple(self.outputs) or (self.name,),
+            "aliases": tuple(self.aliases),
+            "needs": tuple(needs),
+            "outputs": tuple(self.outputs) or (self.name,),
             "arguments": tuple(self.arguments),
             "optional": tuple(self.optional),
             # `help`, `inspect` and `pickle` read these from a metric as they do from a function.
-            "__module__": self.kernel.__module__, "__name__": self.name, "__qualname__": self.name,
-        }  # fmt: skip
+            "__module__": self.kernel.__module__,
+            "__name__": self.name,
+            "__qualname__": self.name,
+        }
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "__doc__", self._full_doc())
@@ -81,13 +102,21 @@ class MetricRecord:
 
     def _check_parameters(self) -> None:
         for p in self._own:
-            if p.default is inspect.Parameter.empty or p.name in (*NAMES, *self.arguments, *self.sides, "k", "options"):
+            if p.default is inspect.Parameter.empty or p.name in (
+                *NAMES,
+                *self.arguments,
+                *self.sides,
+                "k",
+                "options",
+            ):
                 raise OptionError(
-                    f"parameter {p.name!r} of metric {self.name!r} must have a default and not be named like an option"
+                    f"parameter {p.name!r} of metric {self.name!r} must have a default and not be "
+                    "named like an option"
                 )
 
     def exposure_sums(self, params: Mapping[str, Any]) -> list[Sum]:
-        """The sums over lists that the kernel reads: those that the record names, or all that its side tables allow."""
+        """The sums over lists that the kernel reads: those that the record names, or all that its
+        side tables allow."""
         if self.per == "list":
             return []
         if callable(self.sums):
@@ -96,7 +125,8 @@ class MetricRecord:
             return [one for one in SUMS.values() if one.name not in OF_LOG or "log" in self.needs]
         return [SUMS[one] if isinstance(one, str) else Sum(*one) for one in self.sums]
 
-    # ------------------------------------------------------------------- what the kernel says about itself
+    # ------------------------------------------------------------------- what the kernel says about
+    # itself
 
     @property
     def name(self) -> str:
@@ -110,9 +140,14 @@ class MetricRecord:
 
     @property
     def family(self) -> str:
-        """Module of a built-in metric below `recdf.metrics`, such as "ranking"; the last part of any other module."""
+        """Module of a built-in metric below `recdf.metrics`, such as "ranking"; the last part of
+        any other module."""
         module = str(self.kernel.__module__)
-        return module.removeprefix(ROOM).partition(".")[0] if module.startswith(ROOM) else module.rpartition(".")[2]
+        return (
+            module.removeprefix(ROOM).partition(".")[0]
+            if module.startswith(ROOM)
+            else module.rpartition(".")[2]
+        )
 
     @cached_property
     def _docstring(self) -> str:
@@ -161,7 +196,8 @@ class MetricRecord:
         hints = typing.get_type_hints(self.kernel, include_extras=True) if self.hints else {}
         return {name: constraint_of(hint) for name, hint in hints.items() if name in self.defaults}
 
-    # --------------------------------------------------------------------------- what a call of it looks like
+    # --------------------------------------------------------------------------- what a call of it
+    # looks like
 
     @property
     def default_k(self) -> int | None:
@@ -169,14 +205,20 @@ class MetricRecord:
         return self.k
 
     def stated(self, text: str) -> tuple[Bounds, MetricDirection]:
-        """Bounds and direction of the metric with the parameters of a metric string or the name of a column."""
+        """Bounds and direction of the metric with the parameters of a metric string or the name of
+        a column."""
         changed = self.changed(text)
         return changed.get("bounds", self.bounds), changed.get("better", self.better)
 
     def changed(self, text: str) -> dict[str, Any]:
         """What `where` says of the parameters of a metric string or the name of a column."""
         inside = text.partition("(")[2].rpartition(")")[0].split(",")
-        return {name: value for one, new in self.where.items() if one in inside for name, value in new.items()}
+        return {
+            name: value
+            for one, new in self.where.items()
+            if one in inside
+            for name, value in new.items()
+        }
 
     @cached_property
     def sides(self) -> tuple[str, ...]:
@@ -204,28 +246,41 @@ class MetricRecord:
         of_call = (self.arguments, self.default_k, self.sides, self.optional, self.per)
         return full_doc(self._docstring, *of_call, list(self.defaults), module)
 
-    # ------------------------------------------------------------------------------------------ requests
+    # ------------------------------------------------------------------------------------------
+    # requests
 
-    def request(self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None) -> Request:
-        """Check parameters and make a request; a convention gives the parameters that the caller does not."""
+    def request(
+        self, params: Mapping[str, Any], k: int | None, options: Options, label: str | None = None
+    ) -> Request:
+        """Check parameters and make a request; a convention gives the parameters that the caller
+        does not."""
         params = in_new_words(params, self.renamed, self.name)
         defaults = in_new_words(options.parameters(self.name), self.renamed, self.name)
         for name, value in (*params.items(), *defaults.items()):
             self._check(name, value)
         given = [name for name in self.defaults if name in params]
-        changed = {n: params[n] for n in given if is_frame(params[n]) or params[n] != self.defaults[n]}
+        changed = {
+            n: params[n] for n in given if is_frame(params[n]) or params[n] != self.defaults[n]
+        }
         inside = ",".join(f"{n}={show(v)}" for n, v in changed.items())
         name = label or self.name + (f"({inside})" if inside else "")
         return Request(self, {**self.defaults, **defaults, **params}, k, name)
 
     def choices(self, name: str) -> list[Any]:
-        """Return the valid values of a parameter that is annotated with `Literal`, or else an empty list."""
+        """Return the valid values of a parameter that is annotated with `Literal`, or else an empty
+        list."""
         return list(self.constraints[name].values) if name in self.constraints else []
 
     def _check(self, name: str, value: Any) -> None:
         if name not in self.defaults:
-            hint = f". A cut-off is written {self.name + '@10'!r}, or passed as k=" if name == "k" else ""
-            raise OptionError(f"{self.name} has no parameter {name!r}{valid(name, self.defaults)}{hint}")
+            hint = (
+                f". A cut-off is written {self.name + '@10'!r}, or passed as k="
+                if name == "k"
+                else ""
+            )
+            raise OptionError(
+                f"{self.name} has no parameter {name!r}{valid(name, self.defaults)}{hint}"
+            )
         if name in self.constraints and value is not self.defaults[name]:
             self.constraints[name].check(name, value, f"{self.name} parameter ")
 
@@ -265,24 +320,34 @@ class Request:
 
     @property
     def pooled(self) -> bool:
-        """Whether it is one ratio of sums over all lists: its kernel then returns what is summed, above and below."""
+        """Whether it is one ratio of sums over all lists: its kernel then returns what is summed,
+        above and below."""
         return self.params.get("pooled") is True
 
     @property
     def per(self) -> Literal["list", "item"]:
-        """Whether there is a value for each list, or one for all lists, as a metric of exposure has."""
+        """Whether there is a value for each list, or one for all lists, as a metric of exposure
+        has."""
         return "item" if self.pooled else self.metric.per
 
     @property
     def sums(self) -> list[Sum]:
         """The sums over lists from which the one value for all lists follows."""
-        return [Sum(self.definition, self._summed, "lists")] if self.pooled else self.metric.exposure_sums(self.params)
+        return (
+            [Sum(self.definition, self._summed, "lists")]
+            if self.pooled
+            else self.metric.exposure_sums(self.params)
+        )
 
     def _summed(self, counts: ListCounts) -> np.ndarray:
         lists, mine = counts.lists, counts.mine
-        parts = lists.matched.derived(self.definition, lambda: self.metric.kernel(lists, **self.params))
+        parts = lists.matched.derived(
+            self.definition, lambda: self.metric.kernel(lists, **self.params)
+        )
         weight = 1.0 if lists.matched.weight is None else lists.matched.weight[mine]
-        return np.concatenate([exact_sums(np.broadcast_to(one, len(lists))[mine] * weight) for one in parts])
+        return np.concatenate(
+            [exact_sums(np.broadcast_to(one, len(lists))[mine] * weight) for one in parts]
+        )
 
     @property
     def needs(self) -> Sequence[str]:
@@ -293,7 +358,9 @@ class Request:
     @property
     def unknown(self) -> Sequence[Unknown]:
         """What side tables may not know that it reads with these parameters."""
-        unknown: Sequence[Unknown] = self.metric.changed(self.definition).get("unknown", self.metric.unknown)
+        unknown: Sequence[Unknown] = self.metric.changed(self.definition).get(
+            "unknown", self.metric.unknown
+        )
         return unknown
 
     @property
@@ -308,9 +375,11 @@ class Request:
 
     @property
     def undefined_as_zero(self) -> float:
-        """What an undefined value counts as with `undefined="zero"`, which must never be the best value there is.
+        """What an undefined value counts as with `undefined="zero"`, which must never be the best
+        value there is.
 
-        Where a 0 could be that, it is the worst bound, or NaN without one: the value stays undefined.
+        Where a 0 could be that, it is the worst bound, or NaN without one: the value stays
+        undefined.
         """
         low, high = self.bounds
         if self.better is None or (self.better == "larger" and (high is None or high > 0)):
@@ -326,22 +395,27 @@ class Request:
         at = "" if self.k is None else f"@{self.k}"
         if len(self.metric.outputs) == 1:
             return [self.name + at]
-        return [self.name.replace(self.metric.name, output, 1) + at for output in self.metric.outputs]
+        return [
+            self.name.replace(self.metric.name, output, 1) + at for output in self.metric.outputs
+        ]
 
     @property
     def definition(self) -> str:
         """Canonical metric string with every parameter written out."""
         inside = ",".join(f"{name}={show(value)}" for name, value in self.params.items())
-        return self.metric.name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
+        return (
+            self.metric.name
+            + (f"({inside})" if inside else "")
+            + ("" if self.k is None else f"@{self.k}")
+        )
 
 
 def show(value: Any) -> str:
-    """Return a parameter's value as metric strings write it: the name of a function, else the value."""
+    """Return a parameter's value as metric strings write it: the name of a function, else the
+    value."""
     return getattr(value, "__name__", None) or ("given" if is_frame(value) else str(value))
 
 
 def is_frame(value: Any) -> bool:
     """Tell whether a parameter is a table, which has neither a truth value nor a short text."""
     return hasattr(value, "columns")
-
-

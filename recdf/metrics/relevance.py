@@ -24,9 +24,9 @@ def hitrate(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it where one good item is enough: a banner with a few places, the next purchase, a user who leaves after the
-    first success. It cannot tell one hit from five, nor rank 1 from rank k. Take `recall` when users look for several
-    items, and `mrr` or `ndcg` when the rank matters.
+    Use it where one good item is enough: a banner with a few places, the next purchase, a user who
+    leaves after the first success. It cannot tell one hit from five, nor rank 1 from rank k. Take
+    `recall` when users look for several items, and `mrr` or `ndcg` when the rank matters.
 
     References
     ----------
@@ -50,9 +50,9 @@ def hits(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it as one half of a ratio, such as hits per recommended item in `compare_variants`, or to read the raw counts.
-    It grows with k and with the number of relevant items. Do not compare users or data sets by it; take `precision` or
-    `recall`.
+    Use it as one half of a ratio, such as hits per recommended item in `compare_variants`, or to
+    read the raw counts. It grows with k and with the number of relevant items. Do not compare users
+    or data sets by it; take `precision` or `recall`.
 
     References
     ----------
@@ -68,40 +68,47 @@ def hits(lists: Lists) -> np.ndarray:
 
 @metric(optional=("propensity",))
 def precision(
-    lists: Lists, *, divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k", pooled: bool = False
+    lists: Lists,
+    *,
+    divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k",
+    pooled: bool = False,
 ) -> np.ndarray:
     """Share of the first k that is relevant; larger is better, in [0, 1].
 
     Formula
     -------
-    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With `propensity_col`: Σ_{i
-    ≤ k} h_i v_i / (d · v̄), where v = 1/max(propensity, propensity_floor) and v̄ is the mean v of the min(k, n_true)
-    relevant items with the largest v. With `pooled=True`: Σ_lists w Σ_{i ≤ k} h_i / Σ_lists w d, where w is the weight
-    of the list, 1 without `weight_col`.
+    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With
+    `propensity_col`: Σ_{i ≤ k} h_i v_i / (d · v̄), where v = 1/max(propensity, propensity_floor)
+    and v̄ is the mean v of the min(k, n_true) relevant items with the largest v. With
+    `pooled=True`: Σ_lists w Σ_{i ≤ k} h_i / Σ_lists w d, where w is the weight of the list, 1
+    without `weight_col`.
 
     Parameters
     ----------
     divisor : {"k", "shown", "achievable", "achievable_shown"}, default "k"
-        "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations. "achievable":
-        d = min(k, n_true), undefined for a list without relevant items. "achievable_shown": d = min(k, n_pred, n_true),
-        undefined for a list without relevant items, and 0 for one without recommendations. With `propensity_col` only
-        "k" and "achievable" are taken.
+        "k": d = k. "shown": d = min(k, n_pred), undefined for a list without recommendations.
+        "achievable": d = min(k, n_true), undefined for a list without relevant items.
+        "achievable_shown": d = min(k, n_pred, n_true), undefined for a list without relevant items,
+        and 0 for one without recommendations. With `propensity_col` only "k" and "achievable" are
+        taken.
     pooled : bool, default False
-        True: one ratio of sums over all lists instead of the mean of the ratios. It is one number for all lists,
-        without an interval.
+        True: one ratio of sums over all lists instead of the mean of the ratios. It is one number
+        for all lists, without an interval.
 
     Notes
     -----
-    Use it where places are scarce and a wasted place costs something, as in an e-mail with five products. With the
-    divisor k, a user with fewer than k relevant items can never reach 1, so the mean also depends on how many
-    relevant items users have. This is not so with `divisor="achievable"`. The order inside the first k does not count.
-    Pooled, a list counts as much as its divisor: use it to reproduce numbers of implicit, or for the share of all shown
-    places that were hits. Do not use it to compare models by a test, since it has no value per user.
+    Use it where places are scarce and a wasted place costs something, as in an e-mail with five
+    products. With the divisor k, a user with fewer than k relevant items can never reach 1, so the
+    mean also depends on how many relevant items users have. This is not so with
+    `divisor="achievable"`. The order inside the first k does not count. Pooled, a list counts as
+    much as its divisor: use it to reproduce numbers of implicit, or for the share of all shown
+    places that were hits. Do not use it to compare models by a test, since it has no value per
+    user.
 
     References
     ----------
-    trec_eval `P`; `relative_P` for "achievable", `set_relative_P` for "achievable_shown"; implicit `precision` for
-    "achievable" and `pooled=True`.
+    trec_eval `P`; `relative_P` for "achievable", `set_relative_P` for "achievable_shown"; implicit
+    `precision` for "achievable" and `pooled=True`.
 
     Examples
     --------
@@ -112,7 +119,9 @@ def precision(
     """
     if lists.item_weights is not None:
         if pooled:
-            raise OptionError("⟦pooled=True⟧ has no form with ⟦+propensity_col=⟧; measure without one of them")
+            raise OptionError(
+                "⟦pooled=True⟧ has no form with ⟦+propensity_col=⟧; measure without one of them"
+            )
         return observed_precision(lists, divisor)
     below = {"k": lists.k, "shown": lists.n_shown, "achievable": np.minimum(lists.k, lists.n_true)}
     below["achievable_shown"] = np.minimum(lists.n_shown, lists.n_true)
@@ -121,7 +130,8 @@ def precision(
 
 
 def _or_zero(found: np.ndarray, n_true: np.ndarray) -> np.ndarray:
-    """Return 0 in place of 0/0 for a list that has relevant items, and NaN for one that has none."""
+    """Return 0 in place of 0/0 for a list that has relevant items, and NaN for one that has
+    none."""
     return np.where(n_true > 0, np.nan_to_num(found), np.nan)
 
 
@@ -131,21 +141,23 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
 
     Formula
     -------
-    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With `propensity_col`:
-    Σ_{i ≤ k} h_i v_i / Σ_t v_t, where v = 1/max(propensity, propensity_floor). The second sum is over all relevant
-    items t, and for "achievable" over the min(k, n_true) of them with the largest v.
+    Σ_{i ≤ k} h_i / d, where h_i = 1 if the item at rank i is relevant and d is the divisor. With
+    `propensity_col`: Σ_{i ≤ k} h_i v_i / Σ_t v_t, where v = 1/max(propensity, propensity_floor).
+    The second sum is over all relevant items t, and for "achievable" over the min(k, n_true) of
+    them with the largest v.
 
     Parameters
     ----------
     divisor : {"relevant", "achievable"}, default "relevant"
-        "relevant": d = n_true. "achievable": d = min(k, n_true), which is called capped recall. Both are undefined
-        for a list without relevant items.
+        "relevant": d = n_true. "achievable": d = min(k, n_true), which is called capped recall.
+        Both are undefined for a list without relevant items.
 
     Notes
     -----
-    Use it for large k, and for the first stage of a pipeline, which must find the items that a later stage ranks. A
-    user with more than k relevant items can never reach 1, except with `divisor="achievable"`. The order inside the
-    first k does not count. A user with one relevant item has the same weight as a user with fifty.
+    Use it for large k, and for the first stage of a pipeline, which must find the items that a
+    later stage ranks. A user with more than k relevant items can never reach 1, except with
+    `divisor="achievable"`. The order inside the first k does not count. A user with one relevant
+    item has the same weight as a user with fifty.
 
     References
     ----------
@@ -160,20 +172,26 @@ def recall(lists: Lists, *, divisor: Literal["relevant", "achievable"] = "releva
     """
     if lists.item_weights is not None:
         return observed_recall(lists, divisor)
-    return ratio(lists.n_hits, lists.n_true if divisor == "relevant" else np.minimum(lists.k, lists.n_true))
+    return ratio(
+        lists.n_hits, lists.n_true if divisor == "relevant" else np.minimum(lists.k, lists.n_true)
+    )
 
 
 @metric(aliases=("fbeta",))
 def f1(
-    lists: Lists, *, beta: Annotated[float, a_number(0)] = 1.0, divisor: Literal["k", "shown"] = "k",
+    lists: Lists,
+    *,
+    beta: Annotated[float, a_number(0)] = 1.0,
+    divisor: Literal["k", "shown"] = "k",
     combine: Literal["harmonic", "product"] = "harmonic",
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Weighted harmonic mean of precision and recall; larger is better, in [0, 1].
 
     Formula
     -------
-    (1 + β²) P R / (β² P + R), 0 when P = R = 0, where P is precision@k with the divisor and R recall@k; P · R with
-    combine="product". Undefined for a list without relevant items, and 0 for one without recommendations.
+    (1 + β²) P R / (β² P + R), 0 when P = R = 0, where P is precision@k with the divisor and R
+    recall@k; P · R with combine="product". Undefined for a list without relevant items, and 0 for
+    one without recommendations.
 
     Parameters
     ----------
@@ -186,13 +204,14 @@ def f1(
 
     Notes
     -----
-    Use it when one number has to summarize precision and recall, as for a set of tags. It hides which of the two has
-    changed, so report both beside it. For ranked lists, `mapr` and `ndcg` say more, because they use the ranks.
+    Use it when one number has to summarize precision and recall, as for a set of tags. It hides
+    which of the two has changed, so report both beside it. For ranked lists, `mapr` and `ndcg` say
+    more, because they use the ranks.
 
     References
     ----------
-    van Rijsbergen (1979), Information Retrieval. trec_eval `set_F` has divisor "shown", and its parameter is β²; its
-    `set_map` is the product with divisor "shown".
+    van Rijsbergen (1979), Information Retrieval. trec_eval `set_F` has divisor "shown", and its
+    parameter is β²; its `set_map` is the product with divisor "shown".
 
     Examples
     --------
@@ -205,19 +224,26 @@ def f1(
     if combine == "product":
         return _or_zero(ratio(lists.n_hits**2, below * lists.n_true), lists.n_true)
     # P = hits / below, R = hits / n_true
-    return _or_zero(ratio((1 + beta**2) * lists.n_hits, beta**2 * lists.n_true + below), lists.n_true)
+    return _or_zero(
+        ratio((1 + beta**2) * lists.n_hits, beta**2 * lists.n_true + below), lists.n_true
+    )
 
 
 @metric(cut=False)
 def rprecision(
-    lists: Lists, *, multiple: Annotated[float, a_number(above=0)] = 1, at_most: Positive | None = None
+    lists: Lists,
+    *,
+    multiple: Annotated[float, a_number(above=0)] = 1,
+    at_most: Positive | None = None,
 ) -> np.ndarray:
-    """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored.
+    """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1].
+    k is ignored.
 
     Formula
     -------
-    Σ_{i ≤ c} h_i / c, where c = n = n_true and h_i = 1 if the item at rank i is relevant. Undefined for n = 0. With
-    `multiple`, c = ⌊multiple · n + 0.9⌋. With `at_most`, the sum is over i ≤ min(c, at_most), over c as before.
+    Σ_{i ≤ c} h_i / c, where c = n = n_true and h_i = 1 if the item at rank i is relevant. Undefined
+    for n = 0. With `multiple`, c = ⌊multiple · n + 0.9⌋. With `at_most`, the sum is over i ≤ min(c,
+    at_most), over c as before.
 
     Parameters
     ----------
@@ -228,9 +254,9 @@ def rprecision(
 
     Notes
     -----
-    Use it to compare users who have very different numbers of relevant items: the cut-off follows each user, so 1 can
-    always be reached. Do not use it to describe a page with a fixed number of places. Where every user has one
-    relevant item, it is `hitrate@1`.
+    Use it to compare users who have very different numbers of relevant items: the cut-off follows
+    each user, so 1 can always be reached. Do not use it to describe a page with a fixed number of
+    places. Where every user has one relevant item, it is `hitrate@1`.
 
     References
     ----------
@@ -249,7 +275,9 @@ def rprecision(
 Length = Literal["shown", "k"]
 
 
-def _confusion(lists: Lists, length: Length) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _confusion(
+    lists: Lists, length: Length
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     tp = lists.n_hits
     fn = lists.n_true - tp
     fp = (lists.n_shown if length == "shown" else lists.k) - tp
@@ -260,25 +288,28 @@ def _confusion(lists: Lists, length: Length) -> tuple[np.ndarray, np.ndarray, np
 
 
 @metric(bounds=(0.0, None), better=None, needs=("candidates",), outputs=("tp", "fp", "fn", "tn"))
-def confusion(lists: Lists, *, length: Length = "shown") -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def confusion(
+    lists: Lists, *, length: Length = "shown"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0.
 
     Formula
     -------
-    tp = hits, fp = m − tp, fn = n − tp, tn = c − tp − fp − fn, where m is the length of the list, n = n_true and c
-    is the number of candidates: the items of the catalogue or, with `judged_only`, the judged items of the list.
+    tp = hits, fp = m − tp, fn = n − tp, tn = c − tp − fp − fn, where m is the length of the list, n
+    = n_true and c is the number of candidates: the items of the catalogue or, with `judged_only`,
+    the judged items of the list.
 
     Parameters
     ----------
     length : {"shown", "k"}, default "shown"
-        "shown": m = min(k, n_pred). "k": m = k, as in RecTools. A rank without an item then counts as a false positive,
-        and tn is undefined if there are too few candidates for k ranks.
+        "shown": m = min(k, n_pred). "k": m = k, as in RecTools. A rank without an item then counts
+        as a false positive, and tn is undefined if there are too few candidates for k ranks.
 
     Notes
     -----
-    Use it to see the counts behind `accuracy`, `fallout`, `specificity` and `mcc`, or to compute a ratio that this
-    package does not have. With a catalogue as the candidates, nearly all of them are true negatives, and every ratio
-    with tn says little about the list.
+    Use it to see the counts behind `accuracy`, `fallout`, `specificity` and `mcc`, or to compute a
+    ratio that this package does not have. With a catalogue as the candidates, nearly all of them
+    are true negatives, and every ratio with tn says little about the list.
 
     References
     ----------
@@ -294,7 +325,8 @@ def confusion(lists: Lists, *, length: Length = "shown") -> tuple[np.ndarray, np
 
 @metric(needs=("candidates",))
 def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
-    """Share of the candidates that are rightly recommended or rightly left out; larger is better, in [0, 1].
+    """Share of the candidates that are rightly recommended or rightly left out; larger is better,
+    in [0, 1].
 
     Formula
     -------
@@ -307,9 +339,9 @@ def accuracy(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
     Notes
     -----
-    Use it when every candidate is judged and both kinds of mistake cost the same, as for labelled candidates with
-    `judged_only=True`. With a whole catalogue as the candidates it is close to 1 for every model, even for one that
-    recommends nothing; take `precision` and `recall` there.
+    Use it when every candidate is judged and both kinds of mistake cost the same, as for labelled
+    candidates with `judged_only=True`. With a whole catalogue as the candidates it is close to 1
+    for every model, even for one that recommends nothing; take `precision` and `recall` there.
 
     References
     ----------
@@ -334,8 +366,9 @@ def fallout(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
     Notes
     -----
-    Use it with judged candidates, to say how often an item that is known to be bad is recommended. With a whole
-    catalogue as the candidates it is about k over the size of the catalogue, whatever the model does.
+    Use it with judged candidates, to say how often an item that is known to be bad is recommended.
+    With a whole catalogue as the candidates it is about k over the size of the catalogue, whatever
+    the model does.
 
     References
     ----------
@@ -360,8 +393,8 @@ def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
     Notes
     -----
-    Use it where `fallout` would be used and larger should be better: it is 1 − fallout. With a whole catalogue as the
-    candidates it is close to 1 for every model.
+    Use it where `fallout` would be used and larger should be better: it is 1 − fallout. With a
+    whole catalogue as the candidates it is close to 1 for every model.
 
     References
     ----------
@@ -378,17 +411,19 @@ def specificity(lists: Lists, *, length: Length = "shown") -> np.ndarray:
 
 @metric(bounds=(-1.0, 1.0), needs=("candidates",))
 def mcc(lists: Lists, *, length: Length = "shown") -> np.ndarray:
-    """Matthews correlation between being recommended and being relevant; larger is better, in [−1, 1].
+    """Matthews correlation between being recommended and being relevant; larger is better, in [−1,
+    1].
 
     Formula
     -------
-    (tp·tn − fp·fn) / √((tp+fp)(tp+fn)(tn+fp)(tn+fn)), the counts of `confusion`; undefined when a factor is 0.
+    (tp·tn − fp·fn) / √((tp+fp)(tp+fn)(tn+fp)(tn+fn)), the counts of `confusion`; undefined when a
+    factor is 0.
 
     Notes
     -----
-    Use it with judged candidates of which few are relevant: unlike `accuracy`, it is about 0 for a model that
-    guesses. With a whole catalogue as the candidates it comes close to √(precision · recall), which is easier to
-    explain.
+    Use it with judged candidates of which few are relevant: unlike `accuracy`, it is about 0 for a
+    model that guesses. With a whole catalogue as the candidates it comes close to √(precision ·
+    recall), which is easier to explain.
 
     References
     ----------

@@ -1,7 +1,8 @@
-"""`sampled_values` corrects metrics of one relevant item among a few sampled negatives for the whole catalogue.
+"""`sampled_values` corrects metrics of one relevant item among a few sampled negatives for the
+whole catalogue.
 
-Contract: it takes and returns arrays and numbers only. A sampled rank is the rank of the relevant item among itself and
-the sampled items.
+Contract: it takes and returns arrays and numbers only. A sampled rank is the rank of the relevant
+item among itself and the sampled items.
 """
 
 from __future__ import annotations
@@ -27,38 +28,43 @@ AT_ONCE = 4096
 def sampled_values(
     metric: SampledMetric, *, n_items: int, n_sampled: int, k: int | None = 10, gamma: float = 0.1
 ) -> npt.NDArray[np.float64]:
-    """Values of a metric by sampled rank, whose mean is nearer to the metric over all items than the sampled metric is.
+    """Values of a metric by sampled rank, whose mean is nearer to the metric over all items than
+    the sampled metric is.
 
-    Larger is better, as for the metric itself. Single values may lie outside the range of the metric. With few
-    negatives the mean is far too low for a good model, as the notes say.
+    Larger is better, as for the metric itself. Single values may lie outside the range of the
+    metric. With few negatives the mean is far too low for a good model, as the notes say.
 
     Formula
     -------
-    Let R be the rank of the relevant item among all n = `n_items` items, and r its rank among itself and m =
-    `n_sampled` random negatives. Then r − 1 is binomial(m, (R − 1)/(n − 1)). Let A[R, r] = P(r given R)/√n, let
-    b[R] = f(R)/√n with the metric f, and c[r] = Σ_R P(r given R)/n. The values are
-    ((1 − γ)·AᵀA + γ·diag(c))⁻¹·Aᵀb with γ = `gamma`. Of all functions of r, they have the least bias² + γ·variance on
-    average over R. For auc, the value of r is 1 − (r − 1)/m, which is unbiased.
+    Let R be the rank of the relevant item among all n = `n_items` items, and r its rank among
+    itself and m = `n_sampled` random negatives. Then r − 1 is binomial(m, (R − 1)/(n − 1)). Let
+    A[R, r] = P(r given R)/√n, let b[R] = f(R)/√n with the metric f, and c[r] = Σ_R P(r given R)/n.
+    The values are ((1 − γ)·AᵀA + γ·diag(c))⁻¹·Aᵀb with γ = `gamma`. Of all functions of r, they
+    have the least bias² + γ·variance on average over R. For auc, the value of r is 1 − (r − 1)/m,
+    which is unbiased.
 
     Parameters
     ----------
     metric : {"recall", "hitrate", "ndcg", "mrr", "map", "auc"}
-        Metric of a list with one relevant item: recall and hitrate are 1[R ≤ k], ndcg 1[R ≤ k]/log2(R + 1), mrr and map
-        1[R ≤ k]/R, auc (n − R)/(n − 1).
+        Metric of a list with one relevant item: recall and hitrate are 1[R ≤ k], ndcg 1[R ≤
+        k]/log2(R + 1), mrr and map 1[R ≤ k]/R, auc (n − R)/(n − 1).
     n_items : int
         Number of items in the catalogue that the relevant item is ranked among, itself included.
     n_sampled : int
-        Number of negatives that were sampled uniformly for every list, without replacement: at most n_items − 1.
+        Number of negatives that were sampled uniformly for every list, without replacement: at most
+        n_items − 1.
     k : int or None, default 10
-        Cut-off in the ranking of the whole catalogue. With None there is no cut-off. auc ignores it.
+        Cut-off in the ranking of the whole catalogue. With None there is no cut-off. auc ignores
+        it.
     gamma : float, default 0.1
-        Weight γ of the variance, in (0, 1]. Near 0 the values have little bias and a very large variance.
+        Weight γ of the variance, in (0, 1]. Near 0 the values have little bias and a very large
+        variance.
 
     Returns
     -------
     ndarray of float64, shape (n_sampled + 1,)
-        The values of sampled ranks 1, 2, ..., n_sampled + 1. Look up the value for the sampled rank of each list, and
-        average these values.
+        The values of sampled ranks 1, 2, ..., n_sampled + 1. Look up the value for the sampled rank
+        of each list, and average these values.
 
     Raises
     ------
@@ -68,18 +74,21 @@ def sampled_values(
     Warns
     -----
     FewNegativesWarning
-        If k · n_sampled/n_items < 1 (10 in place of k without a cut-off): the sample then seldom has an item of the
-        first k, so that the sampled rank cannot tell whether the relevant item is among them.
+        If k · n_sampled/n_items < 1 (10 in place of k without a cut-off): the sample then seldom
+        has an item of the first k, so that the sampled rank cannot tell whether the relevant item
+        is among them.
 
     Notes
     -----
-    Use it where only a few negatives were ranked and no more can be. Do not use it where all items can be ranked: rank
-    them instead. Uncorrected sampled metrics may put models in another order than the metrics over all items; only auc
-    needs no correction. The correction assumes that all ranks R are equally likely beforehand. A good model has most of
-    them at the top, so that its values come out too low. In a simulation with 10,000 items, k = 10 and γ = 0.1, a model
-    with recall .653, ndcg .503 and mrr .456 got .180, .083 and .055 from 100 negatives, and .661, .352 and .260 from
-    1,000. So recall is right where k · n_sampled/n_items ≥ 1, while ndcg, mrr and map stay too low. A confidence
-    interval of the mean says how much the lists vary, and does not contain this error.
+    Use it where only a few negatives were ranked and no more can be. Do not use it where all items
+    can be ranked: rank them instead. Uncorrected sampled metrics may put models in another order
+    than the metrics over all items; only auc needs no correction. The correction assumes that all
+    ranks R are equally likely beforehand. A good model has most of them at the top, so that its
+    values come out too low. In a simulation with 10,000 items, k = 10 and γ = 0.1, a model with
+    recall .653, ndcg .503 and mrr .456 got .180, .083 and .055 from 100 negatives, and .661, .352
+    and .260 from 1,000. So recall is right where k · n_sampled/n_items ≥ 1, while ndcg, mrr and map
+    stay too low. A confidence interval of the mean says how much the lists vary, and does not
+    contain this error.
 
     References
     ----------
@@ -96,11 +105,16 @@ def sampled_values(
     0.495
     """
     check_value("metric", metric, SampledMetric)
-    for name, value, least in (("n_items", n_items, 2), ("n_sampled", n_sampled, 1), ("k", 1 if k is None else k, 1)):
+    for name, value, least in (
+        ("n_items", n_items, 2),
+        ("n_sampled", n_sampled, 1),
+        ("k", 1 if k is None else k, 1),
+    ):
         check_value(name, value, a_number(least, whole=True))
     if n_sampled >= n_items:
         raise OptionError(
-            f"n_sampled={n_sampled} of ⟦n_items={n_items}⟧; only {n_items - 1} items are negatives, each drawn once"
+            f"n_sampled={n_sampled} of ⟦n_items={n_items}⟧; only {n_items - 1} items are "
+            "negatives, each drawn once"
         )
     check_value("gamma", gamma, a_number(above=0, most=1))
     if metric == "auc":  # a linear function of the rank: its sampled value is unbiased
@@ -125,15 +139,18 @@ def _warn_if_few(metric: SampledMetric, n_items: int, n_sampled: int, k: int | N
     if top * n_sampled >= n_items:
         return
     warn_user(
-        f"n_sampled={n_sampled:,} of ⟦n_items={n_items:,}⟧ has {top * n_sampled / n_items:.2g} of the first {top} "
-        f"items on average, so that {metric} of a good model comes out far too low, and its interval does not say so; "
+        f"n_sampled={n_sampled:,} of ⟦n_items={n_items:,}⟧ has {top * n_sampled / n_items:.2g} of "
+        f"the first {top} "
+        f"items on average, so that {metric} of a good model comes out far too low, and its "
+        "interval does not say so; "
         f"sample at least {-(-n_items // top):,} negatives, or rank all items",
         FewNegativesWarning,
     )
 
 
 def _sampled_rank_chances(ranks: npt.NDArray[np.int64], n_items: int, n_sampled: int) -> Floats:
-    """P(sampled rank given rank): an array (ranks, n_sampled + 1) of binomial probabilities, by their logarithms."""
+    """P(sampled rank given rank): an array (ranks, n_sampled + 1) of binomial probabilities, by
+    their logarithms."""
     above = np.arange(n_sampled + 1)
     log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n_sampled + 1))))
     log_choose = log_factorial[-1] - log_factorial - log_factorial[::-1]

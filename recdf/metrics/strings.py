@@ -1,6 +1,8 @@
-"""Metric strings, such as "ndcg@10" or "mapr(normalizer=achievable)@20", and mappings of own names to them.
+"""Metric strings, such as "ndcg@10" or "mapr(normalizer=achievable)@20", and mappings of own names
+to them.
 
-`parse` turns the metrics that a caller names into `Request`s. It checks every parameter before anything is computed.
+`parse` turns the metrics that a caller names into `Request`s. It checks every parameter before
+anything is computed.
 """
 
 from __future__ import annotations
@@ -27,8 +29,11 @@ def parse(
     k: int | Sequence[int],
     options: Options,
 ) -> list[Request]:
-    """Make requests from metric strings, metrics, or a mapping of own names to them; those without a k get every k."""
-    if isinstance(k, Sequence | np.ndarray | pd.Index | pd.Series | range) and not isinstance(k, str):
+    """Make requests from metric strings, metrics, or a mapping of own names to them; those without
+    a k get every k."""
+    if isinstance(k, Sequence | np.ndarray | pd.Index | pd.Series | range) and not isinstance(
+        k, str
+    ):
         ks = [check_k(one) for one in k]
         if not ks:
             raise OptionError("k is an empty list; expected positive integers")
@@ -37,7 +42,11 @@ def parse(
     if isinstance(metrics, str | Metric) or not isinstance(metrics, Iterable):
         metrics = [metrics]
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, one) for one in metrics]
-    requests = [request for own, one in named for request in _parse_one(own, one, list(dict.fromkeys(ks)), options)]
+    requests = [
+        request
+        for own, one in named
+        for request in _parse_one(own, one, list(dict.fromkeys(ks)), options)
+    ]
     columns = [column for request in requests for column in request.columns]
     if not columns:
         raise OptionError("metrics is empty; name at least one, such as 'ndcg@10'")
@@ -47,14 +56,19 @@ def parse(
     return requests
 
 
-def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Options) -> list[Request]:
+def _parse_one(
+    own: str | None, text: str | Metric, ks: list[int], options: Options
+) -> list[Request]:
     if isinstance(text, Metric):
         found, params, label, at = text, dict[str, Any](), None, None
     elif isinstance(text, str):
         found, params, label, at = read_string(text)
     else:
         own = "; a function of your own becomes a metric by @rd.metric" if callable(text) else ""
-        raise OptionError(f"metric {text!r} is {kind_of(text)}; expected a string such as 'ndcg@10', or a Metric{own}")
+        raise OptionError(
+            f"metric {text!r} is {kind_of(text)}; expected a string such as 'ndcg@10', or a "
+            f"Metric{own}"
+        )
     if at is not None:
         if not at.isdecimal() or not 1 <= int(at) < 2**31:
             raise OptionError(f"metric string {text!r}: k must be a positive integer below 2**31")
@@ -66,22 +80,30 @@ def _parse_one(own: str | None, text: str | Metric, ks: list[int], options: Opti
             alone = at is not None or len(ks) == 1 or not found.cut
             if len(found.outputs) > 1:
                 raise OptionError(
-                    f"{found.name} has several columns ({', '.join(found.outputs)}) and takes no own name"
+                    f"{found.name} has several columns ({', '.join(found.outputs)}) and takes no "
+                    "own name"
                 )
             if not isinstance(own, str) or own in ("", "n_true", "n_pred"):
-                raise OptionError(f"own name {own!r} of metric {text!r}; expected a name of no other result column")
+                raise OptionError(
+                    f"own name {own!r} of metric {text!r}; expected a name of no other result "
+                    "column"
+                )
             request = Request(found, request.params, k, own, own_column=own if alone else None)
         requests.append(request)
     return requests
 
 
 def read_string(text: str) -> tuple[Metric, dict[str, Any], str, str | None]:
-    """Return the metric of a string, its parameters, the string without the cut-off, and the cut-off."""
+    """Return the metric of a string, its parameters, the string without the cut-off, and the
+    cut-off."""
     match_ = _STRING.fullmatch(text)
     if match_ is None:
-        several = "; pass several metrics as a list, and several cut-offs in ⟦+k=⟧" if "," in text else ""
+        several = (
+            "; pass several metrics as a list, and several cut-offs in ⟦+k=⟧" if "," in text else ""
+        )
         raise OptionError(
-            f"metric string {text!r} is not of the form 'name', 'name@k' or 'name(parameter=value)@k'{several}"
+            f"metric string {text!r} is not of the form 'name', 'name@k' or "
+            f"'name(parameter=value)@k'{several}"
         )
     name, inside, at = match_.groups()
     found = find(name)
@@ -95,7 +117,9 @@ def _parse_parameters(found: Metric, text: str, inside: str) -> dict[str, Any]:
     for part in filter(None, (part.strip() for part in _BETWEEN.split(inside))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name or not value:
-            raise OptionError(f"metric string {text!r}: {part!r} is not of the form parameter=value")
+            raise OptionError(
+                f"metric string {text!r}: {part!r} is not of the form parameter=value"
+            )
         if name in params:
             raise OptionError(f"metric string {text!r} gives {name!r} twice")
         params[name] = value if value in found.choices(name) else _literal(value)

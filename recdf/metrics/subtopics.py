@@ -1,7 +1,8 @@
-"""What items are about: the aspects that a list and an ideal list cover, and the mix of categories in each list.
+"""What items are about: the aspects that a list and an ideal list cover, and the mix of categories
+in each list.
 
-The aspects of a row of `true` are those that the aspect table has for the row's item and the user of the list. Rows
-that are not relevant have none, whatever the aspect table says.
+The aspects of a row of `true` are those that the aspect table has for the row's item and the user
+of the list. Rows that are not relevant have none, whatever the aspect table says.
 
 In a mix of categories each item counts as 1 and is divided equally among its categories.
 """
@@ -39,7 +40,8 @@ RANKS_AT_ONCE = 2**20
 
 
 def aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np.ndarray]:
-    """First entry in `aspects` and number of entries for each row of `true`. Rows that are not relevant have none."""
+    """First entry in `aspects` and number of entries for each row of `true`. Rows that are not
+    relevant have none."""
     found: tuple[np.ndarray, np.ndarray] = matched.derived(
         ("aspects of true", aspects.labels.name), lambda: _aspects_of_true(matched, aspects)
     )
@@ -55,14 +57,19 @@ def _aspects_of_true(matched: Matched, aspects: Aspects) -> tuple[np.ndarray, np
         here = matched.true_list >= 0
         user[matched.true_list[here]] = aspects.list_user[here]
     of_row = np.repeat(user, np.diff(true_lists.start))
-    key = np.where((of_row >= 0) & (true_lists.gain > 0), of_row * aspects.n_items + true_lists.item, -1)
+    key = np.where(
+        (of_row >= 0) & (true_lists.gain > 0), of_row * aspects.n_items + true_lists.item, -1
+    )
     first = np.searchsorted(aspects.key, key)
     return first, np.searchsorted(aspects.key, key, side="right") - first
 
 
 def covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each pair of a hit and an aspect, by rank: code of (list, aspect), rank, number of earlier hits with it."""
-    code, rank, earlier = lists.matched.derived(("covered", aspects.labels.name), lambda: _covered(lists, aspects))
+    """For each pair of a hit and an aspect, by rank: code of (list, aspect), rank, number of
+    earlier hits with it."""
+    code, rank, earlier = lists.matched.derived(
+        ("covered", aspects.labels.name), lambda: _covered(lists, aspects)
+    )
     within = rank <= lists.k
     return code[within], rank[within], earlier[within]
 
@@ -71,7 +78,10 @@ def _covered(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarray, np
     first, length = aspects_of_true(lists.matched, aspects)
     hits = lists.whole.hits
     n = length[hits.true_place]
-    code = np.repeat(hits.list, n) * aspects.n_aspects + aspects.aspect[spans(first[hits.true_place], n)]
+    code = (
+        np.repeat(hits.list, n) * aspects.n_aspects
+        + aspects.aspect[spans(first[hits.true_place], n)]
+    )
     return code, np.repeat(hits.rank, n), n_earlier(code)
 
 
@@ -92,8 +102,11 @@ def alpha_dcg(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: fl
     return exact_sums(gain, code // aspects.n_aspects, len(lists))
 
 
-def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
-    """α-DCG of the relevant items of each list in the greedy order: the next one is that which adds most."""
+def greedy_ideal(
+    lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float
+) -> np.ndarray:
+    """α-DCG of the relevant items of each list in the greedy order: the next one is that which adds
+    most."""
     matched, total = lists.matched, np.zeros(len(lists.matched.true_lists.start) - 1)
     taken: list[tuple[np.ndarray, np.ndarray]]
     key = ("greedy", aspects.labels.name, alpha)
@@ -108,11 +121,14 @@ def greedy_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p:
     return np.append(total, 0.0).take(matched.true_list)
 
 
-def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield, rank by rank, the lists of `true` that have an item left, and what the item adds that adds most.
+def _greedy(
+    lists: Lists, aspects: Aspects, alpha: float
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, rank by rank, the lists of `true` that have an item left, and what the item adds that
+    adds most.
 
-    Each round takes the next item of all lists at once. Of items that add the same, it takes the one with the largest
-    id.
+    Each round takes the next item of all lists at once. Of items that add the same, it takes the
+    one with the largest id.
     """
     matched = lists.matched
     true_lists, item_rank = matched.true_lists, lists.sides.item_rank()
@@ -142,9 +158,11 @@ def _greedy(lists: Lists, aspects: Aspects, alpha: float) -> Iterator[tuple[np.n
 
 
 def even_ideal(lists: Lists, aspects: Aspects, alpha: float, discount: str, p: float) -> np.ndarray:
-    """DCG of an ideal list of the same length, whose items take the user's aspects in turn, as rs_metrics computes it.
+    """DCG of an ideal list of the same length, whose items take the user's aspects in turn, as
+    rs_metrics computes it.
 
-    Each item of a complete round has gain 1. Each item of the last, incomplete round has (1 − α)^(complete rounds).
+    Each item of a complete round has gain 1. Each item of the last, incomplete round has (1 −
+    α)^(complete rounds).
     """
     n_shown, n_aspects = lists.n_shown, aspects.n_of_list(len(lists))
     rounds = n_shown // np.maximum(n_aspects, 1)
@@ -177,14 +195,16 @@ def aspect_counts(lists: Lists, aspects: Aspects) -> tuple[np.ndarray, np.ndarra
     of_hits = np.bincount(code // aspects.n_aspects, minlength=len(lists))
     first, length = aspects_of_true(matched, aspects)
     code = distinct(
-        np.repeat(matched.true_lists.key, length) * aspects.n_aspects + aspects.aspect[spans(first, length)]
+        np.repeat(matched.true_lists.key, length) * aspects.n_aspects
+        + aspects.aspect[spans(first, length)]
     )
     of_true = np.bincount(code // aspects.n_aspects, minlength=len(matched.true_lists.start) - 1)
     return of_hits, np.append(of_true, 0)[matched.true_list]
 
 
 class AspectLists(NamedTuple):
-    """The lists once for each aspect of their relevant items: what they match, and the list and the aspect of each."""
+    """The lists once for each aspect of their relevant items: what they match, and the list and the
+    aspect of each."""
 
     matched: Matched
     owner: np.ndarray
@@ -192,7 +212,8 @@ class AspectLists(NamedTuple):
 
 
 def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
-    """Return each list once for each aspect of its relevant items, beside `true` with only the items of the aspect.
+    """Return each list once for each aspect of its relevant items, beside `true` with only the
+    items of the aspect.
 
     The other rows of `true` stay judged, and are not relevant.
     """
@@ -229,27 +250,47 @@ def by_aspect(lists: Lists, aspects: Aspects) -> AspectLists:
     place = to[pool.true_place[entry] + shift[of_list[number]]]
     found = Hits.of(number, pool.rank[entry], gain[place], pool.place[entry], place)
     of_pairs = replace(
-        matched, keys=matched.keys.take(owner), list_by=matched.list_by[owner], n_pred=matched.n_pred[owner],
-        start=matched.start[owner], true_list=of_list, weight=None, first={}, n_excluded=None, cache={},
-    )  # fmt: skip
+        matched,
+        keys=matched.keys.take(owner),
+        list_by=matched.list_by[owner],
+        n_pred=matched.n_pred[owner],
+        start=matched.start[owner],
+        true_list=of_list,
+        weight=None,
+        first={},
+        n_excluded=None,
+        cache={},
+    )
     beside = TrueLists(start, gain, true.item[rows], lambda places: true.rows(rows[places]))
-    return AspectLists(of_pairs.beside(found, beside, rows), owner, pairs[of_list] % aspects.n_aspects)
+    return AspectLists(
+        of_pairs.beside(found, beside, rows), owner, pairs[of_list] % aspects.n_aspects
+    )
 
 
-def aspect_weights(lists: Lists, aspects: Aspects, found: AspectLists, weights: str | pd.DataFrame) -> np.ndarray:
-    """Return the weight of each aspect of each list, whose sum is 1 in a list; NaN where all weights are 0."""
+def aspect_weights(
+    lists: Lists, aspects: Aspects, found: AspectLists, weights: str | pd.DataFrame
+) -> np.ndarray:
+    """Return the weight of each aspect of each list, whose sum is 1 in a list; NaN where all
+    weights are 0."""
     given = np.ones(len(found.owner))
     if isinstance(weights, pd.DataFrame):
         names = [one for one in lists.matched.keys.columns if one in weights.columns]
-        labels = [*(lists.matched.keys[one].take(found.owner) for one in names), aspects.labels.take(found.aspect)]
+        labels = [
+            *(lists.matched.keys[one].take(found.owner) for one in names),
+            aspects.labels.take(found.aspect),
+        ]
         table = [column(weights, one, "weights") for one in (*names, aspects.labels.name)]
         number = read_numbers(column(weights, "weight", "weights"), "weights['weight']")
         (of_pairs, of_rows), n = encode_keys(
-            [[read_ids(one, f"{what}[{one.name!r}]") for one in some]
-             for what, some in (("aspects", labels), ("weights", table))]
-        )  # fmt: skip
+            [
+                [read_ids(one, f"{what}[{one.name!r}]") for one in some]
+                for what, some in (("aspects", labels), ("weights", table))
+            ]
+        )
         if len(distinct(of_rows.all())) < len(weights) or not (number >= 0).all():
-            raise DataError("weights must have one row per list and aspect, with a weight of at least 0")
+            raise DataError(
+                "weights must have one row per list and aspect, with a weight of at least 0"
+            )
         value = np.zeros(n)
         value[of_rows.all()] = number
         given = value[of_pairs.all()]
@@ -257,9 +298,13 @@ def aspect_weights(lists: Lists, aspects: Aspects, found: AspectLists, weights: 
 
 
 def mixes(
-    lists: Lists, labels: Labels, log: LogCodes | None = None, weight: Callable[[np.ndarray], np.ndarray] | None = None
+    lists: Lists,
+    labels: Labels,
+    log: LogCodes | None = None,
+    weight: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield blocks of lists with the mix of the recommended items, and that of the user's log (zeros without a log).
+    """Yield blocks of lists with the mix of the recommended items, and that of the user's log
+    (zeros without a log).
 
     `weight` returns the weight of recommended items by their ranks.
     """
@@ -271,20 +316,30 @@ def mixes(
         start = lists.matched.start[block]
         places, of_list = spans(start, n_shown), np.repeat(np.arange(len(n_shown)), n_shown)
         weights = None if weight is None else weight(places - start[of_list] + 1)
-        shown = _mixed_shares(lists.matched.item[places], of_list, weights, labels, (len(n_shown), n_labels))
+        shown = _mixed_shares(
+            lists.matched.item[places], of_list, weights, labels, (len(n_shown), n_labels)
+        )
         past = np.zeros_like(shown)
         if log is not None:
             start, item, count = log.pairs
             length = log.n_history[block]
             rows = spans(np.append(start[:-1], 0)[log.list_user[block]], length)
             past = _mixed_shares(
-                item[rows], np.repeat(np.arange(len(n_shown)), length), count[rows], labels, past.shape
+                item[rows],
+                np.repeat(np.arange(len(n_shown)), length),
+                count[rows],
+                labels,
+                past.shape,
             )
         yield block, shown, past
 
 
 def _mixed_shares(
-    items: np.ndarray, of_list: np.ndarray, weights: np.ndarray | None, labels: Labels, shape: tuple[int, ...]
+    items: np.ndarray,
+    of_list: np.ndarray,
+    weights: np.ndarray | None,
+    labels: Labels,
+    shape: tuple[int, ...],
 ) -> np.ndarray:
     position, category = labels.entries(items)
     parts = 1.0 / np.maximum(labels.length[items], 1)

@@ -1,7 +1,8 @@
-"""Two lists: how alike are a list and the baseline's list for the same key (`base=`), or the best list there can be?
+"""Two lists: how alike are a list and the baseline's list for the same key (`base=`), or the best
+list there can be?
 
-The baseline is ranked by the same rules as `pred`. It may be the list of another system, or the list before it was
-re-ranked.
+The baseline is ranked by the same rules as `pred`. It may be the list of another system, or the
+list before it was re-ranked.
 """
 
 from __future__ import annotations
@@ -29,17 +30,24 @@ def n_of_base(lists: Lists) -> np.ndarray:
 
 
 def shared_with_base(lists: Lists) -> SharedItems:
-    """Return the items that both whole lists have: the list, the rank in it, and the rank in the baseline's list."""
-    found: SharedItems = lists.matched.once("shared with base", lambda: _shared(lists.matched, n_of_base(lists)))
+    """Return the items that both whole lists have: the list, the rank in it, and the rank in the
+    baseline's list."""
+    found: SharedItems = lists.matched.once(
+        "shared with base", lambda: _shared(lists.matched, n_of_base(lists))
+    )
     return found
 
 
 def _shared(matched: Matched, length: np.ndarray) -> SharedItems:
     base = matched.sides.base
     start = np.append(base.start[:-1], 0)[base.list_base]
-    pairs = pair_within(matched.item, matched.start, matched.n_pred, base.item, start, length, matched.n_items)
+    pairs = pair_within(
+        matched.item, matched.start, matched.n_pred, base.item, start, length, matched.n_items
+    )
     of_row = np.empty(len(matched.item), np.int64)
-    of_row[spans(matched.start, matched.n_pred)] = np.repeat(np.arange(len(matched)), matched.n_pred)
+    of_row[spans(matched.start, matched.n_pred)] = np.repeat(
+        np.arange(len(matched)), matched.n_pred
+    )
     order = np.argsort(pairs.place)
     place, base_place = pairs.place[order], pairs.sought[order]
     of_list = of_row[place]
@@ -54,9 +62,11 @@ def _equal_runs(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
-    """The same for the ideal list: the relevant items, largest gain first, and those of equal gain in their own order.
+    """The same for the ideal list: the relevant items, largest gain first, and those of equal gain
+    in their own order.
 
-    Among those of equal gain, relevant items that are not recommended stand first or last, as `unshown` says.
+    Among those of equal gain, relevant items that are not recommended stand first or last, as
+    `unshown` says.
     """
     true, hits = lists.matched.true_lists, lists.whole.hits
     head, n_level = _equal_runs(true.key, true.gain)
@@ -71,45 +81,58 @@ def _shared_with_ideal(lists: Lists, unshown: str) -> SharedItems:
 
 
 @metric(
-    better=None, arguments=("true", "pred"), optional=("true", "base"),
+    better=None,
+    arguments=("true", "pred"),
+    optional=("true", "base"),
     where={"against=ideal": {"better": "larger"}},
-)  # fmt: skip
+)
 def rbo(
-    lists: Lists, *, p: Share = 0.9, against: Literal["base", "ideal"] = "base", normalize: bool = False,
+    lists: Lists,
+    *,
+    p: Share = 0.9,
+    against: Literal["base", "ideal"] = "base",
+    normalize: bool = False,
     unshown: Literal["last", "first"] = "last",
-) -> np.ndarray:  # fmt: skip
-    """Rank-biased overlap, how alike the tops of two rankings are; neither direction is better, in [0, 1].
+) -> np.ndarray:
+    """Rank-biased overlap, how alike the tops of two rankings are; neither direction is better, in
+    [0, 1].
 
     Formula
     -------
-    Σ_{d ≤ D} p^(d−1) |R_d ∩ B_d| / d, divided by Σ_{d ≤ D} p^(d−1), where R_d and B_d are the sets of the first d items
-    of the list and of the baseline's list with the same key, and D = k. A list that ends before d keeps its items.
-    Undefined if both lists are empty.
+    Σ_{d ≤ D} p^(d−1) |R_d ∩ B_d| / d, divided by Σ_{d ≤ D} p^(d−1), where R_d and B_d are the sets
+    of the first d items of the list and of the baseline's list with the same key, and D = k. A list
+    that ends before d keeps its items. Undefined if both lists are empty.
 
     Parameters
     ----------
     p : float, default 0.9
-        In (0, 1): the weight of depth d + 1 over that of depth d. The first 1 / (1 − p) ranks matter most.
+        In (0, 1): the weight of depth d + 1 over that of depth d. The first 1 / (1 − p) ranks
+        matter most.
     against : {"base", "ideal"}, default "base"
-        "base": B is the baseline's list. "ideal": B are the relevant items, largest gain first, and those of equal gain
-        in the order of the list itself; D is the larger length of both whole lists, and k is ignored. Larger is better
-        then, and a list without relevant items is undefined.
+        "base": B is the baseline's list. "ideal": B are the relevant items, largest gain first, and
+        those of equal gain in the order of the list itself; D is the larger length of both whole
+        lists, and k is ignored. Larger is better then, and a list without relevant items is
+        undefined.
     normalize : bool, default False
-        With `against="ideal"`: divide by the overlap of the ideal list with itself, so that the best list has 1.
+        With `against="ideal"`: divide by the overlap of the ideal list with itself, so that the
+        best list has 1.
     unshown : {"last", "first"}, default "last"
-        With `against="ideal"`: where relevant items that are not recommended stand among those of equal gain.
+        With `against="ideal"`: where relevant items that are not recommended stand among those of
+        equal gain.
 
     Notes
     -----
-    Use it to see how far a new system, or a re-ranking, changes what users see at the top: 1 is the same order, 0 no
-    common item. It does not say which of the lists is better. With `against="ideal"` it is the compatibility of a list
-    with judgements of any number of grades; then read it like `ndcg`. `overlap` ignores the ranks.
+    Use it to see how far a new system, or a re-ranking, changes what users see at the top: 1 is the
+    same order, 0 no common item. It does not say which of the lists is better. With
+    `against="ideal"` it is the compatibility of a list with judgements of any number of grades;
+    then read it like `ndcg`. `overlap` ignores the ranks.
 
     References
     ----------
-    Webber, Moffat & Zobel (2010), ACM TOIS 28(4), cut at D; LensKit `rank_biased_overlap` has p = 0.85. Clarke,
-    Vtyurina & Smucker (2020), CIKM: `Compat` of ir_measures is against="ideal", normalize=True, p = 0.95. It gives
-    items that are not recommended the score 0, so with negative scores, such as negative ranks, it has unshown="first".
+    Webber, Moffat & Zobel (2010), ACM TOIS 28(4), cut at D; LensKit `rank_biased_overlap` has p =
+    0.85. Clarke, Vtyurina & Smucker (2020), CIKM: `Compat` of ir_measures is against="ideal",
+    normalize=True, p = 0.95. It gives items that are not recommended the score 0, so with negative
+    scores, such as negative ranks, it has unshown="first".
 
     Examples
     --------
@@ -124,10 +147,13 @@ def rbo(
         depth, n_ideal = np.full(len(lists), lists.cut), lists.n_shown + n_of_base(lists)
     else:
         lists.matched.needs_true('or ⟦against="base"⟧')
-        shared = lists.matched.derived(f"ideal, {unshown}", lambda: _shared_with_ideal(lists, unshown))
+        shared = lists.matched.derived(
+            f"ideal, {unshown}", lambda: _shared_with_ideal(lists, unshown)
+        )
         of_list, rank, other = shared
         depth, n_ideal = np.maximum(lists.n_pred, lists.n_true), lists.n_true
-    # An item adds p^(d−1)/d at every depth from the larger of its two ranks on; deep down that is nothing.
+    # An item adds p^(d−1)/d at every depth from the larger of its two ranks on; deep down that is
+    # nothing.
     deepest = min(int(depth.max(initial=0)), int(np.ceil(-50 / np.log(p))))
     depths = np.arange(1, deepest + 1)
     upto = np.concatenate([[0.0], np.cumsum(p ** (depths - 1) / depths)])
@@ -136,15 +162,21 @@ def rbo(
     total = np.bincount(of_list, np.where(last <= depth[of_list], added, 0.0), len(lists))
     best = -np.expm1(depth * np.log(p)) / (1.0 - p)
     if normalize:
-        best = -np.expm1(n_ideal * np.log(p)) / (1.0 - p) + n_ideal * (whole - upto[np.minimum(n_ideal, deepest)])
+        best = -np.expm1(n_ideal * np.log(p)) / (1.0 - p) + n_ideal * (
+            whole - upto[np.minimum(n_ideal, deepest)]
+        )
     return np.where(n_ideal > 0, ratio(total, best), np.nan)
 
 
 @metric(better=None, arguments=("base", "pred"))
 def overlap(
-    lists: Lists, *, base_k: Positive | None = None, divisor: Literal["shown", "base", "union"] = "shown"
+    lists: Lists,
+    *,
+    base_k: Positive | None = None,
+    divisor: Literal["shown", "base", "union"] = "shown",
 ) -> np.ndarray:
-    """Share of the recommended items that a baseline recommends too; neither direction is better, in [0, 1].
+    """Share of the recommended items that a baseline recommends too; neither direction is better,
+    in [0, 1].
 
     Formula
     -------
@@ -156,12 +188,14 @@ def overlap(
     base_k : int, optional
         Cut-off of the baseline's list. By default it is k.
     divisor : {"shown", "base", "union"}, default "shown"
-        "shown": d = |R|. "base": d = |B|. "union": d = |R ∪ B|, the Jaccard similarity of both lists.
+        "shown": d = |R|. "base": d = |B|. "union": d = |R ∪ B|, the Jaccard similarity of both
+        lists.
 
     Notes
     -----
-    Use it to see how much of what users see would stay with another system; with a large `base_k`, how much of a
-    re-ranked list comes from the top of the first ranking. It ignores ranks, which `rbo` does not, and relevance.
+    Use it to see how much of what users see would stay with another system; with a large `base_k`,
+    how much of a re-ranked list comes from the top of the first ranking. It ignores ranks, which
+    `rbo` does not, and relevance.
 
     References
     ----------
@@ -184,17 +218,20 @@ def overlap(
 
 @metric(bounds=(0.0, None), better=None, arguments=("base", "pred"))
 def least_promoted(lists: Lists) -> np.ndarray:
-    """From how far below k a re-ranking fetched its deepest item; neither direction is better, a count, at least 0.
+    """From how far below k a re-ranking fetched its deepest item; neither direction is better, a
+    count, at least 0.
 
     Formula
     -------
-    max(0, r − k), where r is the largest rank, in the whole list of the baseline, of an item in the first k. Items that
-    the baseline does not have are left out. Undefined where either list is empty.
+    max(0, r − k), where r is the largest rank, in the whole list of the baseline, of an item in the
+    first k. Items that the baseline does not have are left out. Undefined where either list is
+    empty.
 
     Notes
     -----
-    Use it for a re-ranking, with the list before it as `base`: how many candidates below k must be fetched for it to do
-    what it does. One item decides the value, so look at its quantiles over lists; `overlap` says how many came up.
+    Use it for a re-ranking, with the list before it as `base`: how many candidates below k must be
+    fetched for it to do what it does. One item decides the value, so look at its quantiles over
+    lists; `overlap` says how many came up.
 
     References
     ----------
@@ -208,4 +245,6 @@ def least_promoted(lists: Lists) -> np.ndarray:
     of_list, rank, other = shared_with_base(lists)
     shown, deepest = rank <= lists.cut, np.zeros(len(lists))
     np.maximum.at(deepest, of_list[shown], other[shown])
-    return np.where((lists.n_shown > 0) & (n_of_base(lists) > 0), np.maximum(deepest - lists.cut, 0.0), np.nan)
+    return np.where(
+        (lists.n_shown > 0) & (n_of_base(lists) > 0), np.maximum(deepest - lists.cut, 0.0), np.nan
+    )

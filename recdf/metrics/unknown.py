@@ -1,7 +1,8 @@
-"""Count the recommended rows, or lists, that side tables do not know, by the names that these counts have in `spec`.
+"""Count the recommended rows, or lists, that side tables do not know, by the names that these
+counts have in `spec`.
 
-Contract: the record of a metric names what may be unknown to it. Counting reads the lists and the side tables and
-changes nothing. The counts can be added over parts of a population.
+Contract: the record of a metric names what may be unknown to it. Counting reads the lists and the
+side tables and changes nothing. The counts can be added over parts of a population.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ from .record import Request, Unknown
 
 Params = Mapping[str, Any]
 
-# Larger shares give a warning: of lists whose judgements do not differ, and of unknown rows or lists.
+# Larger shares give a warning: of lists whose judgements do not differ, and of unknown rows or
+# lists.
 MANY_JUDGED, MANY_UNKNOWN = 0.5, 0.25
 
 OF_OTHERS = ". {} leaves them out or gives them a fixed value, so it speaks of the others alone"
 
 
 class Counted(NamedTuple):
-    """What is counted: its name in `spec`, what a warning says of it, and a function that flags the rows or lists.
+    """What is counted: its name in `spec`, what a warning says of it, and a function that flags the
+    rows or lists.
 
-    The name may hold a column that is a parameter of the metric. Nothing is counted where that is None.
+    The name may hold a column that is a parameter of the metric. Nothing is counted where that is
+    None.
     """
 
     name: str
@@ -49,7 +53,9 @@ def _items_or_log(matched: Matched, params: Params) -> Any:
 
 
 def _known_features(matched: Matched, params: Params) -> Any:
-    return np.less(matched.sides.features.known(params["similarity"], params["separator"])[matched.item], 0)
+    return np.less(
+        matched.sides.features.known(params["similarity"], params["separator"])[matched.item], 0
+    )
 
 
 def _without(column: str) -> Callable[[Matched, Params], Any]:
@@ -71,36 +77,56 @@ def _grades(matched: Matched, params: Params) -> Any:
     return np.logical_and(_negatives(matched, params), one.take(matched.true_list))
 
 
-JUDGE = "Give true rows of relevance 0 for what was judged as not relevant (⟦relevance_col=⟧, ⟦min_relevance=⟧), or"
+JUDGE = (
+    "Give true rows of relevance 0 for what was judged as not relevant (⟦relevance_col=⟧, "
+    "⟦min_relevance=⟧), or"
+)
 ROWS_UNKNOWN = "recommended rows are of items"
 COUNTED: dict[Unknown, Counted] = {
     "items": Counted("pred_outside_items", f"{ROWS_UNKNOWN} that ⟦items=⟧ lacks", _items),
     "items_or_log": Counted(
-        "pred_outside_items", f"{ROWS_UNKNOWN} that the catalogue (⟦items=⟧, or else ⟦log=⟧) lacks", _items_or_log
+        "pred_outside_items",
+        f"{ROWS_UNKNOWN} that the catalogue (⟦items=⟧, or else ⟦log=⟧) lacks",
+        _items_or_log,
     ),
     "log": Counted("pred_not_in_log", f"{ROWS_UNKNOWN} that ⟦log=⟧ lacks", _log),
     "log_users": Counted(
-        "lists_without_log", "lists are of users that ⟦log=⟧ lacks", lambda lists, _: lists.sides.log.n_history == 0
+        "lists_without_log",
+        "lists are of users that ⟦log=⟧ lacks",
+        lambda lists, _: lists.sides.log.n_history == 0,
     ),
-    "features": Counted("pred_without_features", f"{ROWS_UNKNOWN} without features", _known_features),
-    "category": Counted("pred_without_{category_col}", f"{ROWS_UNKNOWN} without a category", _without("category_col")),
-    "group": Counted("pred_without_{group_col}", f"{ROWS_UNKNOWN} without a group", _without("group_col")),
+    "features": Counted(
+        "pred_without_features", f"{ROWS_UNKNOWN} without features", _known_features
+    ),
+    "category": Counted(
+        "pred_without_{category_col}",
+        f"{ROWS_UNKNOWN} without a category",
+        _without("category_col"),
+    ),
+    "group": Counted(
+        "pred_without_{group_col}", f"{ROWS_UNKNOWN} without a group", _without("group_col")
+    ),
     "negatives": Counted(
         "lists_without_negatives",
-        "lists with a relevant item have none that true judges as not relevant, with which {} compares them: "
+        "lists with a relevant item have none that true judges as not relevant, with which {} "
+        "compares them: "
         f"there it only tells what was found, as recall does. {JUDGE} take another metric",
         _negatives,
     ),
     "grades": Counted(
         "lists_judged_alike",
-        "lists with a relevant item have judgements that are all alike, and ⟦+judged_only=True⟧ drops what is not "
-        f"judged: there {{}} tells what was found and not how it was ranked. {JUDGE} pass ⟦+judged_only=False⟧",
+        "lists with a relevant item have judgements that are all alike, and ⟦+judged_only=True⟧ "
+        "drops what is not "
+        f"judged: there {{}} tells what was found and not how it was ranked. {JUDGE} pass "
+        "⟦+judged_only=False⟧",
         _grades,
     ),
 }
 
 
-def _looked_up(requests: Sequence[Request], judged_only: bool) -> Iterator[tuple[Request, Unknown, str]]:
+def _looked_up(
+    requests: Sequence[Request], judged_only: bool
+) -> Iterator[tuple[Request, Unknown, str]]:
     """Yield what may be unknown to each request, and the name of its count in `spec`.
 
     With `judged_only`, all metrics need judgements that differ.
@@ -112,7 +138,8 @@ def _looked_up(requests: Sequence[Request], judged_only: bool) -> Iterator[tuple
 
 
 def unknown_counts(matched: Matched, requests: Sequence[Request]) -> dict[str, int]:
-    """Count rows or lists that a side table does not know, for all requests; each count is made once."""
+    """Count rows or lists that a side table does not know, for all requests; each count is made
+    once."""
     found: dict[str, int] = {}
     for request, what, name in _looked_up(requests, matched.judged_only):
         if name not in found:
@@ -120,8 +147,11 @@ def unknown_counts(matched: Matched, requests: Sequence[Request]) -> dict[str, i
     return found
 
 
-def warn_of_unknown(overlap: Overlap, counts: Mapping[str, int], requests: Sequence[Request], options: Options) -> None:
-    """Warn of side tables that know few of the rows or lists, and of metrics that need judged items and lack them."""
+def warn_of_unknown(
+    overlap: Overlap, counts: Mapping[str, int], requests: Sequence[Request], options: Options
+) -> None:
+    """Warn of side tables that know few of the rows or lists, and of metrics that need judged items
+    and lack them."""
     columns: dict[tuple[str, Unknown], list[str]] = {}
     for request, what, name in _looked_up(requests, options.judged_only):
         columns.setdefault((name, what), []).extend(request.columns)
@@ -135,5 +165,8 @@ def warn_of_unknown(overlap: Overlap, counts: Mapping[str, int], requests: Seque
             continue
         category = NoOverlapWarning if what == "log_users" and n == total else UnknownWarning
         words = COUNTED[what].words + ("" if judged else OF_OTHERS)
-        told = f"{n:,} of {total:,} {words.format(', '.join(dict.fromkeys(of)))} (spec['counts'] has {name!r})"
+        told = (
+            f"{n:,} of {total:,} {words.format(', '.join(dict.fromkeys(of)))} (spec['counts'] "
+            f"has {name!r})"
+        )
         warn_user(told, JudgedWarning if judged else category, count=n)

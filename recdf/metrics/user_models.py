@@ -1,8 +1,10 @@
-"""User models (C/W/L): what a user gets who goes down a list and decides after each rank whether to go on.
+"""User models (C/W/L): what a user gets who goes down a list and decides after each rank whether to
+go on.
 
-A model is the chance C(i) to go on from rank i. V(i) = C(1) ⋯ C(i − 1) is the chance to see rank i. All measures follow
-from three numbers of a list, its `Walk`. Only hits change the chances, so the sums run over hits, and what lies between
-and behind them is summed in closed form: a list costs no more for a depth of 1000 ranks.
+A model is the chance C(i) to go on from rank i. V(i) = C(1) ⋯ C(i − 1) is the chance to see rank i.
+All measures follow from three numbers of a list, its `Walk`. Only hits change the chances, so the
+sums run over hits, and what lies between and behind them is summed in closed form: a list costs no
+more for a depth of 1000 ranks.
 """
 
 from __future__ import annotations
@@ -24,17 +26,34 @@ from .ranking.dcg import Discount, as_key, discounts_of
 
 Above0 = Annotated[float, a_number(above=0)]
 Depth = Annotated[int, a_number(1, 10**7, whole=True)]
-Chance = Literal["rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set",
-                 "tbg", "umeasure", "weights"]  # fmt: skip
+Chance = Literal[
+    "rbp",
+    "npv",
+    "precision",
+    "sdcg",
+    "insq",
+    "inst",
+    "bpm",
+    "nerr8",
+    "nerr9",
+    "nerr10",
+    "nerr11",
+    "set",
+    "tbg",
+    "umeasure",
+    "weights",
+]
 
-# Models whose users stop at k, models without C(i), and models whose users stop at a hit with its gain as the chance.
+# Models whose users stop at k, models without C(i), and models whose users stop at a hit with its
+# gain as the chance.
 UP_TO_K = ("precision", "sdcg", "bpm", "nerr8", "nerr9", "set", "weights")
 WITHOUT_CHANCE = ("tbg", "umeasure", "weights")
 SATISFIED = ("nerr8", "nerr9", "nerr10", "nerr11")
 
 
 class Walk(NamedTuple):
-    """Σ V(i) γ_i and Σ V(i) over the ranks that are seen, and V of the rank after them; per list, or alike for all."""
+    """Σ V(i) γ_i and Σ V(i) over the ranks that are seen, and V of the rank after them; per list,
+    or alike for all."""
 
     gain: Any
     items: Any
@@ -60,13 +79,17 @@ class Reader(NamedTuple):
         if self.model == "weights":
             return discounts_of(self.weights, 2, np.asarray(rank))
         formulas: dict[str, Callable[[], Any]] = {
-            "rbp": lambda: self.p ** (i - 1), "npv": lambda: self.p ** (i - 1), "nerr10": lambda: self.p ** (i - 1),
-            "sdcg": lambda: 1 / np.log2(i + 1), "nerr9": lambda: 1 / i,
+            "rbp": lambda: self.p ** (i - 1),
+            "npv": lambda: self.p ** (i - 1),
+            "nerr10": lambda: self.p ** (i - 1),
+            "sdcg": lambda: 1 / np.log2(i + 1),
+            "nerr9": lambda: 1 / i,
             "insq": lambda: (2 * self.T / (i - 1 + 2 * self.T)) ** 2,
             "nerr11": lambda: (2 * self.T / (i - 1 + 2 * self.T)) ** 2,
             "set": lambda: ((i + 1) ** self.beta - i**self.beta) / (2**self.beta - 1),
-            "tbg": lambda: self.after(i - 1), "umeasure": lambda: self.after(i - 1),
-        }  # fmt: skip
+            "tbg": lambda: self.after(i - 1),
+            "umeasure": lambda: self.after(i - 1),
+        }
         found: np.ndarray = formulas.get(self.model, lambda: np.ones(i.shape))()
         return found
 
@@ -90,41 +113,55 @@ class Reader(NamedTuple):
 @metric(
     optional=("not_judged",),
     where={
-        "measure=total": {"bounds": (0.0, None)}, "measure=items": {"better": None, "bounds": (0.0, None)},
+        "measure=total": {"bounds": (0.0, None)},
+        "measure=items": {"better": None, "bounds": (0.0, None)},
         "measure=residual": {"better": "smaller"},
     },
-)  # fmt: skip
+)
 def user_model(
-    lists: Lists, *, model: Chance = "rbp", measure: Literal["utility", "total", "items", "residual"] = "utility",
-    p: Share | None = None, rate: Above0 = 0.25, T: Above0 = 1.0, beta: Above0 = 0.5,
-    halflife: Above0 = 224.0, length: Above0 = 1000.0, weights: Discount | Callable[[int], float] = "log",
-    gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: Depth = 1000,
+    lists: Lists,
+    *,
+    model: Chance = "rbp",
+    measure: Literal["utility", "total", "items", "residual"] = "utility",
+    p: Share | None = None,
+    rate: Above0 = 0.25,
+    T: Above0 = 1.0,
+    beta: Above0 = 0.5,
+    halflife: Above0 = 224.0,
+    length: Above0 = 1000.0,
+    weights: Discount | Callable[[int], float] = "log",
+    gain: Literal["linear", "binary"] = "linear",
+    max_gain: float | None = None,
+    depth: Depth = 1000,
     cost_col: str | None = None,
-) -> np.ndarray:  # fmt: skip
-    """Gain per item that a user sees who goes down the list by a model; larger is better, in [0, 1].
+) -> np.ndarray:
+    """Gain per item that a user sees who goes down the list by a model; larger is better, in [0,
+    1].
 
     Formula
     -------
-    Σ_{i ≤ D} W(i) γ_i, where γ_i = g_i / max_gain is the gain of the item at rank i, 0 for a miss and after the list, D
-    is `depth`, W(i) = V(i) / Σ_j V(j), V(i) = C(1) ⋯ C(i − 1), and the model gives the chance C(i) to go on from rank
-    i; c_i = γ_1 + ... + γ_i. Other measures: total Σ V(i) (1 − C(i)) c_i; items Σ V(i); residual: the utility with γ =
-    1 at every rank that is not judged, minus the utility. Utility and total are undefined for n_true = 0.
+    Σ_{i ≤ D} W(i) γ_i, where γ_i = g_i / max_gain is the gain of the item at rank i, 0 for a miss
+    and after the list, D is `depth`, W(i) = V(i) / Σ_j V(j), V(i) = C(1) ⋯ C(i − 1), and the model
+    gives the chance C(i) to go on from rank i; c_i = γ_1 + ... + γ_i. Other measures: total Σ V(i)
+    (1 − C(i)) c_i; items Σ V(i); residual: the utility with γ = 1 at every rank that is not judged,
+    minus the utility. Utility and total are undefined for n_true = 0.
 
     Parameters
     ----------
     model : {"rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set", \
 "tbg", "umeasure", "weights"}, default "rbp"
-        "rbp": C = p. "npv": the same with p = 1 / (1 + rate). "precision": 1 before rank k and 0 there, as in all
-        models with k. "sdcg": log2(i + 1) / log2(i + 2), with k. "insq": ((i + 2T − 1) / (i + 2T))². "inst": the same
-        with T − c_i/2 in place of T. "bpm": 1 while c_i < T, with k. "nerr8": 1 − γ_i, with k. "nerr9": (1 − γ_i) i /
-        (i + 1), with k. "nerr10": p (1 − γ_i). "nerr11": 1 − γ_i times C of insq. "set": w(i + 1) / w(i) with w(i) =
-        (i + 1)^β − i^β, with k. "tbg": W ∝ 2^(−t_i / halflife), and "umeasure": W ∝ max(0, 1 − t_i / length), where
-        t_i is the cost of the items above rank i. "weights": W ∝ `weights` over the first k items of the list. The
-        last three have only the measures utility and residual.
+        "rbp": C = p. "npv": the same with p = 1 / (1 + rate). "precision": 1 before rank k and 0
+        there, as in all models with k. "sdcg": log2(i + 1) / log2(i + 2), with k. "insq": ((i + 2T
+        − 1) / (i + 2T))². "inst": the same with T − c_i/2 in place of T. "bpm": 1 while c_i < T,
+        with k. "nerr8": 1 − γ_i, with k. "nerr9": (1 − γ_i) i / (i + 1), with k. "nerr10": p (1 −
+        γ_i). "nerr11": 1 − γ_i times C of insq. "set": w(i + 1) / w(i) with w(i) = (i + 1)^β − i^β,
+        with k. "tbg": W ∝ 2^(−t_i / halflife), and "umeasure": W ∝ max(0, 1 − t_i / length), where
+        t_i is the cost of the items above rank i. "weights": W ∝ `weights` over the first k items
+        of the list. The last three have only the measures utility and residual.
     measure : {"utility", "total", "items", "residual"}, default "utility"
-        "utility": gain per item that is seen. "total": gain of all items that are seen, at least 0. "items": how many
-        items are seen, at least 1; neither direction is better. "residual": how much what nobody judged could add to
-        the utility; smaller is better.
+        "utility": gain per item that is seen. "total": gain of all items that are seen, at least 0.
+        "items": how many items are seen, at least 1; neither direction is better. "residual": how
+        much what nobody judged could add to the utility; smaller is better.
     p : float in (0, 1), optional
         Chance to go on, of rbp (0.8 by default) and nerr10 (0.9).
     rate : float, default 0.25
@@ -146,21 +183,23 @@ def user_model(
     depth : int, default 1000
         Last rank D that a user can see. It is part of the number where C falls slowly, as in insq.
     cost_col : str, optional
-        Column of `items` with the cost of an item, such as its time, of tbg and umeasure. By default an item costs 1,
-        and so does every rank after the list.
+        Column of `items` with the cost of an item, such as its time, of tbg and umeasure. By
+        default an item costs 1, and so does every rank after the list.
 
     Notes
     -----
-    Use it where you know how users read: patient ones (rbp with a large p), users who want T items (insq, inst), who
-    stop once they have them (bpm) or once one item satisfies them (nerr8 to nerr11), or whose time is short (tbg).
-    Choose the model before you look at results. `measure="items"` says whether it fits: compare it with how far users
-    scroll. Do not use it for a page that is seen as a whole; take `precision` or `ndcg`.
+    Use it where you know how users read: patient ones (rbp with a large p), users who want T items
+    (insq, inst), who stop once they have them (bpm) or once one item satisfies them (nerr8 to
+    nerr11), or whose time is short (tbg). Choose the model before you look at results.
+    `measure="items"` says whether it fits: compare it with how far users scroll. Do not use it for
+    a page that is seen as a whole; take `precision` or `ndcg`.
 
     References
     ----------
-    Moffat, Bailey, Scholer & Thomas (2017), ACM TOIS 35(3); Azzopardi, Thomas & Moffat (2019), cwl_eval; Moffat & Zobel
-    (2008) for rbp; Moffat, Scholer & Thomas (2012) for insq; Zhang et al. (2017) for bpm; Azzopardi, Mackenzie & Moffat
-    (2021) for nerr; Smucker & Clarke (2012) for tbg; Sakai & Dou (2013) for umeasure.
+    Moffat, Bailey, Scholer & Thomas (2017), ACM TOIS 35(3); Azzopardi, Thomas & Moffat (2019),
+    cwl_eval; Moffat & Zobel (2008) for rbp; Moffat, Scholer & Thomas (2012) for insq; Zhang et al.
+    (2017) for bpm; Azzopardi, Mackenzie & Moffat (2021) for nerr; Smucker & Clarke (2012) for tbg;
+    Sakai & Dou (2013) for umeasure.
 
     Examples
     --------
@@ -171,17 +210,27 @@ def user_model(
     [2.0, 3.0]
     """
     if model in WITHOUT_CHANCE and measure in ("total", "items"):
-        raise OptionError(f'⟦model="{model}"⟧ has no chance to go on; take ⟦+measure="utility"⟧ or "residual"')
+        raise OptionError(
+            f'⟦model="{model}"⟧ has no chance to go on; take ⟦+measure="utility"⟧ or "residual"'
+        )
     if cost_col is not None and model not in ("tbg", "umeasure"):
-        raise OptionError('⟦+cost_col=⟧ is the time of ⟦+model="tbg"⟧ and "umeasure"; other models have no time')
+        raise OptionError(
+            '⟦+cost_col=⟧ is the time of ⟦+model="tbg"⟧ and "umeasure"; other models have no time'
+        )
     cut = model in UP_TO_K
     view = lists.matched.at(min(lists.k, depth) if cut else depth)
     p = 1 / (1 + rate) if model == "npv" else p or (0.9 if model == "nerr10" else 0.8)
     reader = Reader(model, p, T, beta, halflife, length, weights, view.k, cut and lists.k <= depth)
     scale = None if gain == "binary" else _largest_gain(lists, max_gain)
-    walk = WALKS.get(model, _walk_by_rank) if cost_col is None else partial(_walk_by_time, cost_col=cost_col)
+    walk = (
+        WALKS.get(model, _walk_by_rank)
+        if cost_col is None
+        else partial(_walk_by_time, cost_col=cost_col)
+    )
 
-    def walked(unknown: bool) -> Walk:  # once for all measures, and for all k of a model that ignores it
+    def walked(
+        unknown: bool,
+    ) -> Walk:  # once for all measures, and for all k of a model that ignores it
         key = reader._replace(weights=as_key(weights)), scale, cost_col, unknown
         found: Walk = lists.matched.derived(key, lambda: walk(view, reader, scale, unknown))
         return found
@@ -193,7 +242,11 @@ def user_model(
     if measure == "residual":
         best = walked(unknown=True)
         return np.where(np.equal(best.items, 0), 1.0, ratio(best.gain, best.items)) - utility
-    found = seen.gain - seen.further * view.sum(_shares(view.hits, scale)) if measure == "total" else utility
+    found = (
+        seen.gain - seen.further * view.sum(_shares(view.hits, scale))
+        if measure == "total"
+        else utility
+    )
     return np.where(lists.n_true > 0, found, np.nan)
 
 
@@ -202,12 +255,15 @@ def _largest_gain(lists: Lists, max_gain: float | None) -> float:
     gains = lists.matched.true_lists.gain
     top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
     if (gains > top).any():
-        raise DataError(f"user_model: true has gains above ⟦max_gain={top}⟧ ({examples(gains[gains > top])})")
+        raise DataError(
+            f"user_model: true has gains above ⟦max_gain={top}⟧ ({examples(gains[gains > top])})"
+        )
     return top or 1.0
 
 
 def _shares(hits: Hits, scale: float | None) -> np.ndarray:
-    """γ of each entry: its gain over the largest one, or 1 for a relevant item where there is no scale."""
+    """γ of each entry: its gain over the largest one, or 1 for a relevant item where there is no
+    scale."""
     return (hits.gain > 0).astype(np.float64) if scale is None else hits.gain / scale
 
 
@@ -221,7 +277,8 @@ def _walk_by_rank(view: Lists, reader: Reader, scale: float | None, unknown: boo
 
 
 def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
-    """The walk of a user whom each item satisfies with the chance γ; an unknown item with γ = 1 is the last one."""
+    """The walk of a user whom each item satisfies with the chance γ; an unknown item with γ = 1 is
+    the last one."""
     hits, total, last = view.hits, reader.total, np.full(len(view), reader.last)
     if unknown:
         known = view.judged
@@ -234,23 +291,32 @@ def _walk_until_satisfied(view: Lists, reader: Reader, scale: float | None, unkn
     gain = view.sum(stopped * reader.sees(hits.rank), hits)
     if unknown:
         gain += np.where(first <= reader.last, left * reader.sees(last), 0.0)
-    return Walk(gain, view.sum(stopped * total[hits.rank], hits) + left * total[last], left * reader.further)
+    return Walk(
+        gain, view.sum(stopped * total[hits.rank], hits) + left * total[last], left * reader.further
+    )
 
 
 def _walk_until_enough(view: Lists, reader: Reader, scale: float | None, unknown: bool) -> Walk:
-    """The walk of a user who stops at the rank where the gain reaches T; an unknown item may count 1."""
+    """The walk of a user who stops at the rank where the gain reaches T; an unknown item may count
+    1."""
     known, n = view.judged, len(view)
     share = _shares(known, scale)
     so_far = running(np.add, known.number, share if scale is None else known.gain) / (scale or 1.0)
     so_far += known.rank - known.number if unknown else 0
     first, n_known = _first_entries(known, n), np.bincount(known.list, minlength=n)
     n_before = np.bincount(known.list[so_far < reader.T], minlength=n)
-    last_before, stop = first + n_before - 1, np.append(known.rank, 0)[first + n_before].astype(np.float64)
+    last_before, stop = (
+        first + n_before - 1,
+        np.append(known.rank, 0)[first + n_before].astype(np.float64),
+    )
     stop[n_before == n_known] = np.inf
     if unknown:
         some = n_before > 0
         begin = np.where(some, np.append(known.rank, 0)[last_before], 0)
-        stop = np.minimum(stop, begin + np.ceil(reader.T - np.where(some, np.append(so_far, 0.0)[last_before], 0.0)))
+        stop = np.minimum(
+            stop,
+            begin + np.ceil(reader.T - np.where(some, np.append(so_far, 0.0)[last_before], 0.0)),
+        )
     items = np.minimum(stop, reader.last)
     inside = known.rank <= items[known.list]
     gain = view.sum(np.where(inside, share, 0.0), known)
@@ -270,7 +336,13 @@ def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: boo
     """The walk of a user who expects T and goes on the less readily, the more was found."""
     entries, wanted = view.judged if unknown else view.hits, 2 * reader.T
     share, n = _shares(entries, scale), len(view)
-    gain, items, chance, rank, so_far = np.zeros(n), np.zeros(n), np.ones(n), np.zeros(n), np.zeros(n)
+    gain, items, chance, rank, so_far = (
+        np.zeros(n),
+        np.zeros(n),
+        np.ones(n),
+        np.zeros(n),
+        np.zeros(n),
+    )
     for place in _in_turn(entries.number):
         on, here = entries.list[place], entries.rank[place]
         between = here - rank[on] - 1
@@ -285,15 +357,21 @@ def _walk_of_inst(view: Lists, reader: Reader, scale: float | None, unknown: boo
     return Walk(gain + unknown * more, items + more, further)
 
 
-def _run_of_inst(chance: np.ndarray, slack: np.ndarray, n: np.ndarray, unknown: bool) -> tuple[np.ndarray, np.ndarray]:
+def _run_of_inst(
+    chance: np.ndarray, slack: np.ndarray, n: np.ndarray, unknown: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Σ V over n ranks, none with a gain or all with γ = 1, and V of the rank after them.
 
     `chance` is V of the first one. `slack` is 2T, plus the rank before them, minus the gain so far.
     """
     if unknown:  # the slack stays, so that V falls by the same factor at each rank
         factor = ((slack - 1) / slack) ** 2
-        return chance * np.where(factor == 1, n, ratio(1 - factor**n, 1 - factor)), chance * factor**n
-    return chance * slack**2 * (_trigamma(slack) - _trigamma(slack + n)), chance * (slack / (slack + n)) ** 2
+        return chance * np.where(
+            factor == 1, n, ratio(1 - factor**n, 1 - factor)
+        ), chance * factor**n
+    return chance * slack**2 * (_trigamma(slack) - _trigamma(slack + n)), chance * (
+        slack / (slack + n)
+    ) ** 2
 
 
 def _in_turn(number: np.ndarray) -> Iterator[np.ndarray]:
@@ -308,14 +386,17 @@ def _in_turn(number: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _trigamma(x: np.ndarray) -> np.ndarray:
-    """Σ_{j ≥ 0} 1/(x + j)²: sixteen terms, and the rest by the formula of Euler and Maclaurin, exact to 1e-16."""
+    """Σ_{j ≥ 0} 1/(x + j)²: sixteen terms, and the rest by the formula of Euler and Maclaurin,
+    exact to 1e-16."""
     head = sum(1 / (x + j) ** 2 for j in range(16))
     y = 1 / (x + 16)
     rest = y**3 * (1 / 6 - y**2 * (1 / 30 - y**2 * (1 / 42 - y**2 / 30)))
     return np.asarray(head + y + y**2 / 2 + rest)
 
 
-def _walk_by_time(view: Lists, reader: Reader, scale: float | None, unknown: bool, *, cost_col: str) -> Walk:
+def _walk_by_time(
+    view: Lists, reader: Reader, scale: float | None, unknown: bool, *, cost_col: str
+) -> Walk:
     """The walk of a model of time, where items have costs and each rank after the list costs 1."""
     matched, n = view.matched, view.n_shown
     places, of_list = spans(matched.start, n), np.repeat(np.arange(len(view)), n)
@@ -331,7 +412,9 @@ def _walk_by_time(view: Lists, reader: Reader, scale: float | None, unknown: boo
         behind = some - (some * spent + some * (some - 1) / 2) / reader.length
     items = np.bincount(of_list, seen[places], len(view)) + behind
     gain = view.sum(_shares(view.hits, scale) * seen[view.hits.place])
-    return Walk(gain + unknown * (items - view.sum(seen[view.judged.place], view.judged)), items, 0.0)
+    return Walk(
+        gain + unknown * (items - view.sum(seen[view.judged.place], view.judged)), items, 0.0
+    )
 
 
 def _costs(view: Lists, name: str) -> np.ndarray:
@@ -350,8 +433,10 @@ def _costs(view: Lists, name: str) -> np.ndarray:
 
 
 WALKS: dict[str, Callable[..., Walk]] = {
-    "inst": _walk_of_inst, "bpm": _walk_until_enough, **dict.fromkeys(SATISFIED, _walk_until_satisfied),
-}  # fmt: skip
+    "inst": _walk_of_inst,
+    "bpm": _walk_until_enough,
+    **dict.fromkeys(SATISFIED, _walk_until_satisfied),
+}
 
 
 @metric(better="smaller", optional=("not_judged",))
@@ -360,8 +445,8 @@ def rbp_residual(lists: Lists, *, p: Share = 0.8) -> np.ndarray:
 
     Formula
     -------
-    (1 − p) Σ p^(i−1) over the ranks i ≤ m that are not judged, plus p^m, where m = min(k, n_pred). An item is judged if
-    `true` has it with a relevance of at least 0. It is defined for every list.
+    (1 − p) Σ p^(i−1) over the ranks i ≤ m that are not judged, plus p^m, where m = min(k, n_pred).
+    An item is judged if `true` has it with a relevance of at least 0. It is defined for every list.
 
     Parameters
     ----------
@@ -370,14 +455,15 @@ def rbp_residual(lists: Lists, *, p: Share = 0.8) -> np.ndarray:
 
     Notes
     -----
-    Use it beside `rbp`, or beside any metric of the first ranks: if it is larger than the difference between two
-    models, their order may be due to what was not judged. It is an upper bound, reached only if all of these items were
-    perfect. Do not read it as an error of sampling, which the confidence interval shows.
+    Use it beside `rbp`, or beside any metric of the first ranks: if it is larger than the
+    difference between two models, their order may be due to what was not judged. It is an upper
+    bound, reached only if all of these items were perfect. Do not read it as an error of sampling,
+    which the confidence interval shows.
 
     References
     ----------
-    Moffat & Zobel (2008), ACM TOIS 27(1); trec_eval 10 `rbp_resid`, where p is 0.9 and the term p^m is left out if all
-    shown items are judged.
+    Moffat & Zobel (2008), ACM TOIS 27(1); trec_eval 10 `rbp_resid`, where p is 0.9 and the term p^m
+    is left out if all shown items are judged.
 
     Examples
     --------

@@ -25,33 +25,59 @@ from .rows import IntCodes
 from .slates import SlateKind
 
 COMPARED_TARGET_COLUMNS = (
-    "estimator", "clip", "value_baseline", "value", "diff", "se", "ci_low", "ci_high", "rel_diff", "n_rows", "n_units",
-    "n_clusters", "confidence", "flags", "trust",
-)  # fmt: skip
+    "estimator",
+    "clip",
+    "value_baseline",
+    "value",
+    "diff",
+    "se",
+    "ci_low",
+    "ci_high",
+    "rel_diff",
+    "n_rows",
+    "n_units",
+    "n_clusters",
+    "confidence",
+    "flags",
+    "trust",
+)
 
 
 @renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 @takes_columns("by", "cluster")
 def ope_compare(
-    log: Any, *, by: str = "model", baseline: Any = None, estimators: str | Sequence[str] = ("ips", "snips"),
-    reward_col: str = "reward", propensity_col: str = "propensity", target_col: str = "target_propensity",
-    slate_col: str | Sequence[str] | None = None, position_col: str = "position",
-    interaction: Interaction | None = None, propensity_kind: SlateKind = "item",
-    ragged: Literal["raise", "as_logged"] = "raise", cluster: str | Sequence[str] | None = "user_id",
-    weight_col: str | None = None, q_logged: str | None = None, q_target: str | None = None,
-    clip: float | Sequence[float | None] | None = None, confidence: float = 0.95,
+    log: Any,
+    *,
+    by: str = "model",
+    baseline: Any = None,
+    estimators: str | Sequence[str] = ("ips", "snips"),
+    reward_col: str = "reward",
+    propensity_col: str = "propensity",
+    target_col: str = "target_propensity",
+    slate_col: str | Sequence[str] | None = None,
+    position_col: str = "position",
+    interaction: Interaction | None = None,
+    propensity_kind: SlateKind = "item",
+    ragged: Literal["raise", "as_logged"] = "raise",
+    cluster: str | Sequence[str] | None = "user_id",
+    weight_col: str | None = None,
+    q_logged: str | None = None,
+    q_target: str | None = None,
+    clip: float | Sequence[float | None] | None = None,
+    confidence: float = 0.95,
     options: Options | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Compare target policies with each other on the same logged rows: paired differences with intervals.
+) -> pd.DataFrame:
+    """Compare target policies with each other on the same logged rows: paired differences with
+    intervals.
 
-    Larger is better where a larger reward is. A difference between two targets is often known much better than either
-    value, because both are estimated from the same rewards.
+    Larger is better where a larger reward is. A difference between two targets is often known much
+    better than either value, because both are estimated from the same rewards.
 
     Formula
     -------
-    diff = v − v_baseline, se = √(U/(U − 1)·Σ_c(Σ_{i in c} (ψ_i − ψ_i,baseline))²)/n with the influence values ψ of
-    `ope_estimate`, summed per cluster c.
+    diff = v − v_baseline, se = √(U/(U − 1)·Σ_c(Σ_{i in c} (ψ_i − ψ_i,baseline))²)/n with the
+    influence values ψ of `ope_estimate`, summed per cluster c.
 
     Parameters
     ----------
@@ -61,8 +87,8 @@ def ope_compare(
         Column that names the target.
     baseline : label, optional
         Target that the others are compared with; None compares all pairs.
-    {estimators, reward_col, propensity_col, target_col, slate_col, position_col, interaction, propensity_kind, ragged}
-    cluster : str, list of str or None, default "user_id"
+    {estimators, reward_col, propensity_col, target_col, slate_col, position_col, interaction,
+    propensity_kind, ragged} cluster : str, list of str or None, default "user_id"
         Key by which the rows of the targets are paired; None pairs them by `slate_col`.
     {weight_col, q_logged, q_target, clip, confidence}
     {options}
@@ -70,21 +96,24 @@ def ope_compare(
     Returns
     -------
     DataFrame
-        One row per pair of targets, estimator and clip: `baseline`, the target under the name of `by`, `estimator`,
-        `clip`, `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`, `rel_diff`, `n_rows`, `n_units`,
-        `n_clusters`, `confidence`, `flags` of either target, and `trust`, which follows from them; it is "wide" where
-        half the interval is more than a fifth of the baseline's value.
+        One row per pair of targets, estimator and clip: `baseline`, the target under the name of
+        `by`, `estimator`, `clip`, `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`,
+        `rel_diff`, `n_rows`, `n_units`, `n_clusters`, `confidence`, `flags` of either target, and
+        `trust`, which follows from them; it is "wide" where half the interval is more than a fifth
+        of the baseline's value.
 
     Raises
     ------
     OptionError
-        If there are fewer than two targets, the baseline is none of them, or `cluster` and `slate_col` are both None.
+        If there are fewer than two targets, the baseline is none of them, or `cluster` and
+        `slate_col` are both None.
     DataError
         If the targets do not stand on the same rows; and as `ope_estimate`.
 
     Notes
     -----
-    Use it to choose between recommenders before an experiment. No correction for several comparisons is made.
+    Use it to choose between recommenders before an experiment. No correction for several
+    comparisons is made.
 
     References
     ----------
@@ -93,24 +122,46 @@ def ope_compare(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> log = pd.DataFrame({"user_id": [1, 2, 3], "item_id": ["a", "a", "b"], "reward": [1, 0, 1], "propensity": .5})
-    >>> pred = pd.DataFrame({"model": list("xxxyyy"), "user_id": [1, 2, 3] * 2, "item_id": list("aabaaa")})
+    >>> log = pd.DataFrame(
+    ...     {
+    ...         "user_id": [1, 2, 3],
+    ...         "item_id": ["a", "a", "b"],
+    ...         "reward": [1, 0, 1],
+    ...         "propensity": 0.5,
+    ...     }
+    ... )
+    >>> pred = pd.DataFrame(
+    ...     {"model": list("xxxyyy"), "user_id": [1, 2, 3] * 2, "item_id": list("aabaaa")}
+    ... )
     >>> both = rd.ope.target_from_recs(log, pred, by="model")
     >>> rd.ope.compare(both, estimators="snips")[["baseline", "model", "diff", "trust"]].round(3)
       baseline model   diff                    trust
     0        x     y -0.167  do not use: few rewards
     """
     frame = log_frame(log)
-    requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
+    requests = read_requests(
+        estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged
+    )
     if not as_columns(cluster) and not as_columns(slate_col):
         raise OptionError(
-            "⟦cluster=None⟧ and ⟦slate_col=None⟧: name the key by which the rows of the targets are paired"
+            "⟦cluster=None⟧ and ⟦slate_col=None⟧: name the key by which the rows of the targets "
+            "are paired"
         )
     plan = Plan(
-        requests, reward_col, propensity_col, target_col, position_col, weight_col, None,
-        *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
-        propensity_kind, ragged == "as_logged", confidence,
-    )  # fmt: skip
+        requests,
+        reward_col,
+        propensity_col,
+        target_col,
+        position_col,
+        weight_col,
+        None,
+        *model_columns(requests, q_logged, q_target),
+        tuple(as_columns(slate_col)),
+        tuple(as_columns(cluster)),
+        propensity_kind,
+        ragged == "as_logged",
+        confidence,
+    )
     groups = split_groups(frame, [by], ("baseline", *COMPARED_TARGET_COLUMNS))
     labels = groups.labels[by].tolist()
     pairs = _target_pairs(labels, baseline)
@@ -119,13 +170,24 @@ def ope_compare(
     rows = []
     for first, second in pairs:
         _check_same(targets[first], targets[second], (labels[first], labels[second]))
-        rows.append([_target_difference(targets[first], targets[second], j, plan) for j in range(len(requests))])
-    names = [groups.labels[by].iloc[list(side)].reset_index(drop=True) for side in zip(*pairs, strict=True)]
-    return beside_groups(pd.DataFrame({"baseline": names[0], by: names[1]}), rows, COMPARED_TARGET_COLUMNS)
+        rows.append(
+            [
+                _target_difference(targets[first], targets[second], j, plan)
+                for j in range(len(requests))
+            ]
+        )
+    names = [
+        groups.labels[by].iloc[list(side)].reset_index(drop=True)
+        for side in zip(*pairs, strict=True)
+    ]
+    return beside_groups(
+        pd.DataFrame({"baseline": names[0], by: names[1]}), rows, COMPARED_TARGET_COLUMNS
+    )
 
 
 class _Target(NamedTuple):
-    """One target policy: its values with their influence per cluster, its rows, and its flags by request."""
+    """One target policy: its values with their influence per cluster, its rows, and its flags by
+    request."""
 
     estimates: Estimates
     counts: IntCodes
@@ -142,7 +204,10 @@ def _target_pairs(labels: list[Any], baseline: Any) -> list[tuple[int, int]]:
     if baseline is None:
         return list(combinations(range(len(labels)), 2))
     if baseline not in labels:
-        raise OptionError(f"⟦baseline={baseline!r}⟧ is no target; there are {labels}{closest(str(baseline), labels)}")
+        raise OptionError(
+            f"⟦baseline={baseline!r}⟧ is no target; there are "
+            f"{labels}{closest(str(baseline), labels)}"
+        )
     at = labels.index(baseline)
     return [(at, other) for other in range(len(labels)) if other != at]
 
@@ -152,11 +217,15 @@ def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
     requests = plan.all_requests
     interactions = dict.fromkeys(request.interaction for request in requests)
     if len(interactions) > 1:
-        raise OptionError("estimators of several interactions cannot be compared in one call; call once for each")
+        raise OptionError(
+            "estimators of several interactions cannot be compared in one call; call once for each"
+        )
     rows = log.rows(some, requests[0].interaction, closed=False)
     evidence = gather_evidence(log, rows, requests)
     estimates, flags = evidence[0].estimates, [find_flags(one) for one in evidence]
-    codes = np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
+    codes = (
+        np.zeros(0, np.intp) if rows.cluster is None else rows.cluster.astype(np.intp, copy=False)
+    )
     counts = np.bincount(codes, minlength=rows.n_codes)
     rewards = np.bincount(codes, rows.reward, rows.n_codes).astype(np.float64, copy=False)
     constant = evidence[0].weights.constant_reward is not None
@@ -164,13 +233,20 @@ def _target(log: LogArrays, some: IntCodes | None, plan: Plan) -> _Target:
 
 
 def _check_same(one: _Target, other: _Target, names: tuple[Any, Any]) -> None:
-    """Refuse targets that do not stand on the same rows: the same rows and rewards in every cluster."""
-    same = np.array_equal(one.counts, other.counts) and np.allclose(one.rewards, other.rewards, rtol=1e-9, atol=1e-12)
+    """Refuse targets that do not stand on the same rows: the same rows and rewards in every
+    cluster."""
+    same = np.array_equal(one.counts, other.counts) and np.allclose(
+        one.rewards, other.rewards, rtol=1e-9, atol=1e-12
+    )
     if not same:
-        n = int(np.count_nonzero((one.counts != other.counts) | ~np.isclose(one.rewards, other.rewards)))
+        n = int(
+            np.count_nonzero((one.counts != other.counts) | ~np.isclose(one.rewards, other.rewards))
+        )
         raise DataError(
-            f"targets {names[0]!r} and {names[1]!r} do not stand on the same rows: {n:,} clusters differ in their "
-            "number of rows or sum of rewards; give each the whole log, as target_from_recs(⟦+by=⟧...) does"
+            f"targets {names[0]!r} and {names[1]!r} do not stand on the same rows: {n:,} clusters "
+            "differ in their "
+            "number of rows or sum of rewards; give each the whole log, as "
+            "target_from_recs(⟦+by=⟧...) does"
         )
 
 
@@ -187,9 +263,19 @@ def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> R
     flags = [name for name in FLAGS if name in first.flags[j] or name in second.flags[j]]
     request = plan.requests[j]
     return {
-        "estimator": request.label, "clip": np.nan if request.clip is None else request.clip, "value_baseline": base,
-        "value": value, "diff": diff, "se": se, "ci_low": diff - half, "ci_high": diff + half,
-        "rel_diff": diff / base if base else np.nan, "n_rows": first.n_rows, "n_units": first.n_units,
-        "n_clusters": one.n_clusters, "confidence": plan.confidence, "flags": ", ".join(flags),
+        "estimator": request.label,
+        "clip": np.nan if request.clip is None else request.clip,
+        "value_baseline": base,
+        "value": value,
+        "diff": diff,
+        "se": se,
+        "ci_low": diff - half,
+        "ci_high": diff + half,
+        "rel_diff": diff / base if base else np.nan,
+        "n_rows": first.n_rows,
+        "n_units": first.n_units,
+        "n_clusters": one.n_clusters,
+        "confidence": plan.confidence,
+        "flags": ", ".join(flags),
         "trust": trust(flags, base, diff - half, diff + half, "delta"),
-    }  # fmt: skip
+    }

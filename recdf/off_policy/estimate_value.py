@@ -17,7 +17,13 @@ from .estimators import EstimatorRequest, Interaction, IntervalKind
 from .flags import Evidence, find_flags, trust
 from .importance_weights import WeightNumbers, effective_numbers, weight_numbers
 from .influence import Estimates, estimate_values
-from .intervals import Interval, bootstrap_intervals, bounded_intervals, delta_intervals, without_variation
+from .intervals import (
+    Interval,
+    bootstrap_intervals,
+    bounded_intervals,
+    delta_intervals,
+    without_variation,
+)
 from .log_columns import ByGroups, Record, beside_groups, log_frame, split_groups
 from .model_check import model_mismatch_z
 from .plan import Plan, model_columns, read_range, read_requests
@@ -26,36 +32,81 @@ from .rows import IntCodes, LogGroup
 from .slates import SlateKind
 
 ESTIMATE_COLUMNS = (
-    "estimator", "clip", "value", "se", "ci_low", "ci_high", "logging_value", "lift", "lift_se", "lift_ci_low",
-    "lift_ci_high", "rel_lift", "n_rows", "n_units", "n_clusters", "ess", "ess_share", "ess_reward",
-    "ess_reward_expected", "ess_influence", "weight_mean", "weight_max", "max_weight_share", "n_clipped",
-    "clipped_mass", "unsupported_mass", "n_matched", "method", "confidence", "flags", "trust",
-)  # fmt: skip
+    "estimator",
+    "clip",
+    "value",
+    "se",
+    "ci_low",
+    "ci_high",
+    "logging_value",
+    "lift",
+    "lift_se",
+    "lift_ci_low",
+    "lift_ci_high",
+    "rel_lift",
+    "n_rows",
+    "n_units",
+    "n_clusters",
+    "ess",
+    "ess_share",
+    "ess_reward",
+    "ess_reward_expected",
+    "ess_influence",
+    "weight_mean",
+    "weight_max",
+    "max_weight_share",
+    "n_clipped",
+    "clipped_mass",
+    "unsupported_mass",
+    "n_matched",
+    "method",
+    "confidence",
+    "flags",
+    "trust",
+)
 
 
 @renamed(unit="slate_col", sample_weight_col="weight_col", method="interval")
 @takes_columns("by", "cluster")
 def ope_estimate(
-    log: Any, *, estimators: str | Sequence[str] = ("ips", "snips"), reward_col: str = "reward",
-    propensity_col: str = "propensity", target_col: str = "target_propensity",
-    slate_col: str | Sequence[str] | None = None, position_col: str = "position",
-    interaction: Interaction | None = None, propensity_kind: SlateKind = "item",
-    slate_propensity_col: str | None = None, ragged: Literal["raise", "as_logged"] = "raise",
-    cluster: str | Sequence[str] | None = "user_id", weight_col: str | None = None, q_logged: str | None = None,
-    q_target: str | None = None, clip: float | Sequence[float | None] | None = None,
-    by: str | Sequence[str] | None = None, confidence: float = 0.95, interval: IntervalKind = "delta",
-    reward_range: tuple[float, float] | None = None, weight_range: tuple[float, float] | None = None,
-    n_resamples: int = 2000, seed: int = 0, progress: bool | None = None, options: Options | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Estimate what a policy that did not run would have earned per decision, from a log of propensities.
+    log: Any,
+    *,
+    estimators: str | Sequence[str] = ("ips", "snips"),
+    reward_col: str = "reward",
+    propensity_col: str = "propensity",
+    target_col: str = "target_propensity",
+    slate_col: str | Sequence[str] | None = None,
+    position_col: str = "position",
+    interaction: Interaction | None = None,
+    propensity_kind: SlateKind = "item",
+    slate_propensity_col: str | None = None,
+    ragged: Literal["raise", "as_logged"] = "raise",
+    cluster: str | Sequence[str] | None = "user_id",
+    weight_col: str | None = None,
+    q_logged: str | None = None,
+    q_target: str | None = None,
+    clip: float | Sequence[float | None] | None = None,
+    by: str | Sequence[str] | None = None,
+    confidence: float = 0.95,
+    interval: IntervalKind = "delta",
+    reward_range: tuple[float, float] | None = None,
+    weight_range: tuple[float, float] | None = None,
+    n_resamples: int = 2000,
+    seed: int = 0,
+    progress: bool | None = None,
+    options: Options | None = None,
+) -> pd.DataFrame:
+    """Estimate what a policy that did not run would have earned per decision, from a log of
+    propensities.
 
-    Larger is better where a larger reward is. Read `trust` before `value`: the interval of an estimate that says
-    "do not use" does not hold what it says.
+    Larger is better where a larger reward is. Read `trust` before `value`: the interval of an
+    estimate that says "do not use" does not hold what it says.
 
     Formula
     -------
-    w = π_e/π_b is the target policy's probability of the logged item over that of the logging policy, r its reward,
-    n the number of rows, q_l the reward model at the logged item, q_t its mean under the target policy, L the clip:
+    w = π_e/π_b is the target policy's probability of the logged item over that of the logging
+    policy, r its reward, n the number of rows, q_l the reward model at the logged item, q_t its
+    mean under the target policy, L the clip:
 
     * ips: Σ w·r/n; with a clip, min(w, L) stands for w everywhere below.
     * snips: Σ w·r/Σ w.
@@ -63,19 +114,21 @@ def ope_estimate(
     * dr: Σ (q_t + w·(r − q_l))/n; sndr divides w by its mean.
     * switch_dr: dr with w·1[w ≤ L]; dros: dr with L·w/(w² + L).
 
-    For slates the value is per unit, the sum over positions, and w depends on `interaction`: the ratio of the
-    position (independent; iips, sniips), the product down to the position (cascade; rips, snrips), or the product over
-    the slate (standard; sips, snsips). Self-normalised forms divide by the mean weight of the position.
+    For slates the value is per unit, the sum over positions, and w depends on `interaction`: the
+    ratio of the position (independent; iips, sniips), the product down to the position (cascade;
+    rips, snrips), or the product over the slate (standard; sips, snsips). Self-normalised forms
+    divide by the mean weight of the position.
 
-    se = √(U/(U − 1)·Σ_c(Σ ψ)²)/n over U clusters; the influence ψ is w·r − v, and w·(r − v)/mean(w) for snips.
+    se = √(U/(U − 1)·Σ_c(Σ ψ)²)/n over U clusters; the influence ψ is w·r − v, and w·(r − v)/mean(w)
+    for snips.
 
     Parameters
     ----------
     log : DataFrame, or any object with the Arrow stream interface
         One row per item that was shown, with or without a reward.
     estimators : str or list of str, default ("ips", "snips")
-        Any of ips, snips, dm, dr, sndr, switch_dr, dros; for slates ips, snips, iips, sniips, rips, snrips, sips,
-        snsips.
+        Any of ips, snips, dm, dr, sndr, switch_dr, dros; for slates ips, snips, iips, sniips, rips,
+        snrips, sips, snsips.
     reward_col : str, default "reward"
         Column of the reward: a click, an amount, a rating.
     propensity_col : str, default "propensity"
@@ -89,42 +142,46 @@ def ope_estimate(
     interaction : {"independent", "cascade", "standard"}, optional
         Which other positions the reward of a position depends on: none, those above, all.
     propensity_kind : {"item", "conditional", "prefix", "slate"}, default "item"
-        What both probability columns hold. "item": the probability of the item at its position. "conditional": the
-        same, given the items above it. "prefix": that of all items down to the position. "slate": that of the slate.
-        cascade and standard both follow from conditional.
+        What both probability columns hold. "item": the probability of the item at its position.
+        "conditional": the same, given the items above it. "prefix": that of all items down to the
+        position. "slate": that of the slate. cascade and standard both follow from conditional.
     slate_propensity_col : str, optional
         Logged probability of the slate, to check that conditional propensities multiply to it.
     ragged : {"raise", "as_logged"}, default "raise"
-        Units of different length are an error, or are taken as logged, which assumes that no policy sets the length.
+        Units of different length are an error, or are taken as logged, which assumes that no policy
+        sets the length.
     cluster : str, list of str or None, default "user_id"
-        Key of the rows that belong together. Rows of one user are not independent: with None intervals are too narrow.
+        Key of the rows that belong together. Rows of one user are not independent: with None
+        intervals are too narrow.
     weight_col : str, optional
-        1/(probability that the row was kept in the log), which is at least 1, for logs whose rows without reward were
-        sampled down.
+        1/(probability that the row was kept in the log), which is at least 1, for logs whose rows
+        without reward were sampled down.
     q_logged : str, optional
-        Column of a reward model at the logged item, which dm and the dr family need; `reward_table` makes it.
+        Column of a reward model at the logged item, which dm and the dr family need; `reward_table`
+        makes it.
     q_target : str, optional
         Column of the mean of that model under the target policy.
     clip : float or list of float, optional
-        Largest weight; the result has a row for each of a list, where None is no clip. switch_dr and dros need one, and
-        dm ignores it.
+        Largest weight; the result has a row for each of a list, where None is no clip. switch_dr
+        and dros need one, and dm ignores it.
     by : str or list of str, optional
         Columns such as the model of a stacked log. Each of their values is estimated alone.
     confidence : float, default 0.95
         Coverage of the intervals.
     interval : {"delta", "bootstrap", "bounded"}, default "delta"
-        "delta": a normal interval with the standard error above. "bootstrap": percentiles of `n_resamples` Poisson
-        resamples of clusters. "bounded": an empirical-likelihood interval (Cressie–Read), which holds with few rewards,
-        for ips and snips without a clip.
+        "delta": a normal interval with the standard error above. "bootstrap": percentiles of
+        `n_resamples` Poisson resamples of clusters. "bounded": an empirical-likelihood interval
+        (Cressie–Read), which holds with few rewards, for ips and snips without a clip.
     reward_range, weight_range : (float, float), optional
-        Smallest and largest reward and weight that are possible, seen or not. `interval="bounded"` needs both.
+        Smallest and largest reward and weight that are possible, seen or not. `interval="bounded"`
+        needs both.
     n_resamples : int, default 2000
         Resamples of the bootstrap.
     seed : int, default 0
         Seed of the bootstrap.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
-        and only after two seconds.
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        only on a terminal, and only after two seconds.
     options : Options, optional
         `by` and `user_col` (as `cluster`) of a project, where they are not given here.
 
@@ -135,64 +192,73 @@ def ope_estimate(
 
         * the `by` columns, `estimator`, `clip` (null without one);
         * `value`, `se`, `ci_low`, `ci_high`;
-        * `logging_value` (mean reward of the log), `lift` = value − logging_value with `lift_se`, `lift_ci_low` and
-          `lift_ci_high` (paired: on the same rows), `rel_lift` = lift/logging_value;
+        * `logging_value` (mean reward of the log), `lift` = value − logging_value with `lift_se`,
+          `lift_ci_low` and `lift_ci_high` (paired: on the same rows), `rel_lift` =
+          lift/logging_value;
         * `n_rows`, `n_units`, `n_clusters`;
-        * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` = (Σ|wr|)²/Σ(wr)²,
-          `ess_reward_expected` = ess·(Σw|r|)²/(Σw·Σwr²), which for a reward of 0 or 1 is ess times the value of snips,
-          `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of slates, those of the worst position;
-        * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`, `clipped_mass` =
-          mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0), `n_matched` (rows with w > 0);
+        * `ess` = (Σw)²/Σw² of the weights after the clip, `ess_share` of the rows, `ess_reward` =
+          (Σ|wr|)²/Σ(wr)², `ess_reward_expected` = ess·(Σw|r|)²/(Σw·Σwr²), which for a reward of 0
+          or 1 is ess times the value of snips, `ess_influence` = (Σψ²)²/Σψ⁴ over clusters; of
+          slates, those of the worst position;
+        * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`,
+          `clipped_mass` = mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0),
+          `n_matched` (rows with w > 0);
         * `method` (the `interval`), `confidence`, `flags` (joined by ", ") and `trust`.
 
     Raises
     ------
     ColumnError, NullKeyError, OptionError
-        If a column is missing (also "user_id": pass cluster=None), a key is null, or options cannot go together.
+        If a column is missing (also "user_id": pass cluster=None), a key is null, or options cannot
+        go together.
     DataError
-        If a propensity is outside (0, 1], a target outside [0, 1], a reward outside `reward_range`, no weight is above
-        0, or propensities cannot be what `propensity_kind` says.
+        If a propensity is outside (0, 1], a target outside [0, 1], a reward outside `reward_range`,
+        no weight is above 0, or propensities cannot be what `propensity_kind` says.
 
     Notes
     -----
-    Use it to choose which policies deserve an experiment. Do not use it where the logging policy was deterministic,
-    where propensities were not logged at serving time, or where `trust` says so. The flags, in the order in which they
-    decide `trust`:
+    Use it to choose which policies deserve an experiment. Do not use it where the logging policy
+    was deterministic, where propensities were not logged at serving time, or where `trust` says so.
+    The flags, in the order in which they decide `trust`:
 
-    * `no_variation`: all rows (or slates) of a weight above 0 have the same reward, as in a log of clicked rows only.
-      Standard errors and intervals are then null, and so they are without any reward.
-    * `few_rewards`: ess_reward or ess_reward_expected is below 100; the second sees heavy rows that happen to have
-      no reward. `low_ess`: ess is below 300, or below 1 % of the rows.
+    * `no_variation`: all rows (or slates) of a weight above 0 have the same reward, as in a log of
+      clicked rows only. Standard errors and intervals are then null, and so they are without any
+      reward.
+    * `few_rewards`: ess_reward or ess_reward_expected is below 100; the second sees heavy rows that
+      happen to have no reward. `low_ess`: ess is below 300, or below 1 % of the rows.
     * `dominated`: one row has more than a tenth of the weight.
-    * `unsupported`: the mean weight is below 1 beyond chance (z below −2, as it is by chance for one correct log in
-      44), because the target policy shows what the log never does, or propensities are wrong. `mean_weight`: it is not
-      1 (z beyond 3), so propensities are wrong.
-    * `model_mismatch`: the weighted mean of q_logged is not the mean of q_target (z beyond 3), so q_target is not that
-      of the target policy.
-    * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the influence is skewed, so
-      that few rows or users carry the standard error.
-    * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the interval of dm knows
-      nothing of the model's error. `unclustered`: cluster=None, but a user of the column user_id has several rows, so
-      that the interval is too narrow.
-    * `mean_weight_untestable`: ess is too small to test the mean weight. `same_policy`: target and propensity are equal
-      in all rows, so the value is that of the log. They do not forbid use.
+    * `unsupported`: the mean weight is below 1 beyond chance (z below −2, as it is by chance for
+      one correct log in 44), because the target policy shows what the log never does, or
+      propensities are wrong. `mean_weight`: it is not 1 (z beyond 3), so propensities are wrong.
+    * `model_mismatch`: the weighted mean of q_logged is not the mean of q_target (z beyond 3), so
+      q_target is not that of the target policy.
+    * `few_clusters`: there are fewer than 50. `concentrated`: ess_influence is below 20, or the
+      influence is skewed, so that few rows or users carry the standard error.
+    * `clip_bias`: clipping may have moved the value by 0.3 standard errors. `model_only`: the
+      interval of dm knows nothing of the model's error. `unclustered`: cluster=None, but a user of
+      the column user_id has several rows, so that the interval is too narrow.
+    * `mean_weight_untestable`: ess is too small to test the mean weight. `same_policy`: target and
+      propensity are equal in all rows, so the value is that of the log. They do not forbid use.
 
-    Without a flag that forbids use, `trust` is "wide" if half the interval is above a fifth of the value, else "ok".
+    Without a flag that forbids use, `trust` is "wide" if half the interval is above a fifth of the
+    value, else "ok".
 
     References
     ----------
-    Horvitz and Thompson (1952); Swaminathan and Joachims (2015), self-normalised; Dudík et al. (2011), doubly robust;
-    Wang et al. (2017), switch; Su et al. (2020), shrinkage; Li et al. (2018) and McInerney et al. (2020), slates.
+    Horvitz and Thompson (1952); Swaminathan and Joachims (2015), self-normalised; Dudík et al.
+    (2011), doubly robust; Wang et al. (2017), switch; Su et al. (2020), shrinkage; Li et al. (2018)
+    and McInerney et al. (2020), slates.
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> log = pd.DataFrame({
-    ...     "item_id": ["a", "a", "a", "a", "b", "b", "c", "c"],
-    ...     "reward": [1, 1, 1, 1, 3, 3, 10, 10],
-    ...     "propensity": [.5] * 4 + [.25] * 4,
-    ...     "target_propensity": [.25] * 6 + [.5] * 2,
-    ... })
+    >>> log = pd.DataFrame(
+    ...     {
+    ...         "item_id": ["a", "a", "a", "a", "b", "b", "c", "c"],
+    ...         "reward": [1, 1, 1, 1, 3, 3, 10, 10],
+    ...         "propensity": [0.5] * 4 + [0.25] * 4,
+    ...         "target_propensity": [0.25] * 6 + [0.5] * 2,
+    ...     }
+    ... )
     >>> found = rd.ope.estimate(log, cluster=None)
     >>> found[["estimator", "value", "logging_value", "lift", "trust"]]
       estimator  value  logging_value  lift                    trust
@@ -201,12 +267,28 @@ def ope_estimate(
     """
     frame = log_frame(log)
     ranges = read_range("reward_range", reward_range), read_range("weight_range", weight_range)
-    requests = read_requests(estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged)
+    requests = read_requests(
+        estimators, clip, interaction, as_columns(slate_col), propensity_kind, ragged
+    )
     plan = Plan(
-        requests, reward_col, propensity_col, target_col, position_col, weight_col, slate_propensity_col,
-        *model_columns(requests, q_logged, q_target), tuple(as_columns(slate_col)), tuple(as_columns(cluster)),
-        propensity_kind, ragged == "as_logged", confidence, interval, *ranges, n_resamples, seed,
-    )  # fmt: skip
+        requests,
+        reward_col,
+        propensity_col,
+        target_col,
+        position_col,
+        weight_col,
+        slate_propensity_col,
+        *model_columns(requests, q_logged, q_target),
+        tuple(as_columns(slate_col)),
+        tuple(as_columns(cluster)),
+        propensity_kind,
+        ragged == "as_logged",
+        confidence,
+        interval,
+        *ranges,
+        n_resamples,
+        seed,
+    )
     groups = split_groups(frame, by, ESTIMATE_COLUMNS)
     arrays = read_log(frame, plan, as_columns(by))
     found = []
@@ -217,7 +299,8 @@ def ope_estimate(
     return beside_groups(groups.labels, found, ESTIMATE_COLUMNS)
 
 
-# -------------------------------------------------------------------------------------------- one group
+# -------------------------------------------------------------------------------------------- one
+# group
 
 
 def _named_group(log: LogArrays, groups: ByGroups, g: int) -> list[Record]:
@@ -225,7 +308,9 @@ def _named_group(log: LogArrays, groups: ByGroups, g: int) -> list[Record]:
     try:
         return group_rows(log, groups.rows[g])
     except DataError as error:
-        label = ", ".join(f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items())
+        label = ", ".join(
+            f"{name}={value!r}" for name, value in groups.labels.iloc[g].to_dict().items()
+        )
         raise error.within(f"{label}: " if label else "") from None
 
 
@@ -242,42 +327,52 @@ def group_rows(log: LogArrays, some: IntCodes | None) -> list[Record]:
     return [found[request] for request in plan.requests]
 
 
-def gather_evidence(log: LogArrays, rows: LogGroup, asked: Sequence[EstimatorRequest]) -> list[Evidence]:
-    """What is known of each request of the call; rows from which nothing can be estimated are refused."""
+def gather_evidence(
+    log: LogArrays, rows: LogGroup, asked: Sequence[EstimatorRequest]
+) -> list[Evidence]:
+    """What is known of each request of the call; rows from which nothing can be estimated are
+    refused."""
     weights = weight_numbers(rows)
     check_weights(rows, weights, log.plan)
     estimates, model_z = estimate_values(rows, asked), model_mismatch_z(rows)
     effective = functools.cache(functools.partial(effective_numbers, rows))
     return [
-        Evidence(log, one, estimates, found, weights, effective(one.estimator.rule, one.clip), model_z)
+        Evidence(
+            log, one, estimates, found, weights, effective(one.estimator.rule, one.clip), model_z
+        )
         for one, found in zip(asked, estimates.found, strict=True)
         if one in log.plan.requests
     ]
 
 
 def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:
-    """Refuse rows from which nothing can be estimated, and weights outside the range that was given."""
+    """Refuse rows from which nothing can be estimated, and weights outside the range that was
+    given."""
     target = f"log[{plan.target!r}]"
     if not weights.n_matched:
         raise DataError(
-            f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy shows; "
+            f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy "
+            "shows; "
             "nothing can be estimated"
         )
     if rows.position is not None:
         empty = np.bincount(rows.position, rows.weight, rows.n_positions) == 0
         if empty.any() and any(request.estimator.normalised for request in plan.requests):
             raise DataError(
-                f"all weights are 0 at {np.count_nonzero(empty)} of {rows.n_positions} positions, where a "
+                f"all weights are 0 at {np.count_nonzero(empty)} of {rows.n_positions} positions, "
+                "where a "
                 "self-normalised estimator is not defined; use the estimator without normalisation"
             )
     if plan.weight_range is not None:
         low, high = plan.weight_range
-        # A range that was computed from the columns may differ from these weights by the rounding of a division.
+        # A range that was computed from the columns may differ from these weights by the rounding
+        # of a division.
         slack = 1e-9 * max(abs(low), abs(high))
         outside = int(np.count_nonzero((rows.weight < low - slack) | (rows.weight > high + slack)))
         if outside:
             raise DataError(
-                f"{target}/log[{plan.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) in {outside:,} rows "
+                f"{target}/log[{plan.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) "
+                f"in {outside:,} rows "
                 f"(from {rows.weight.min():g} to {weights.max:g}); widen the range"
             )
 
@@ -288,28 +383,48 @@ def find_intervals(
     """Intervals of all requests by the kind that the call asks for."""
     if plan.interval == "bootstrap":
         return bootstrap_intervals(rows, asked, plan.confidence, plan.n_resamples, plan.seed)
-    if plan.interval == "bounded" and plan.reward_range is not None and plan.weight_range is not None:
-        return bounded_intervals(rows, estimates, plan.reward_range, plan.weight_range, plan.confidence)
+    if (
+        plan.interval == "bounded"
+        and plan.reward_range is not None
+        and plan.weight_range is not None
+    ):
+        return bounded_intervals(
+            rows, estimates, plan.reward_range, plan.weight_range, plan.confidence
+        )
     return delta_intervals(estimates, plan.confidence)
 
 
 def log_record(rows: LogGroup, found: Evidence) -> Record:
     """What a row of the result says about the log and its weights, whatever the estimator."""
     return {
-        "n_rows": len(rows), "n_units": rows.n_units, "n_clusters": found.estimates.n_clusters,
-        "n_matched": found.weights.n_matched, "logging_value": found.estimates.logging_value,
-        "weight_mean": found.weights.mean, "weight_max": found.weights.max,
-        "unsupported_mass": max(1 - found.weights.mean, 0.0), **found.effective._asdict(),
-    }  # fmt: skip
+        "n_rows": len(rows),
+        "n_units": rows.n_units,
+        "n_clusters": found.estimates.n_clusters,
+        "n_matched": found.weights.n_matched,
+        "logging_value": found.estimates.logging_value,
+        "weight_mean": found.weights.mean,
+        "weight_max": found.weights.max,
+        "unsupported_mass": max(1 - found.weights.mean, 0.0),
+        **found.effective._asdict(),
+    }
 
 
 def _row(rows: LogGroup, found: Evidence, interval: Interval, plan: Plan) -> Record:
     one, logging, flags = found.estimate, found.estimates.logging_value, find_flags(found)
-    interval = without_variation(interval, found.weights.constant_reward, plan.interval == "bounded")
+    interval = without_variation(
+        interval, found.weights.constant_reward, plan.interval == "bounded"
+    )
     return {
-        **log_record(rows, found), **interval._asdict(), "estimator": found.request.label,
-        "clip": np.nan if found.request.clip is None else found.request.clip, "value": one.value, "lift": one.lift,
-        "rel_lift": one.lift / logging if logging else np.nan, "ess_influence": one.ess_influence,
-        "method": plan.interval, "confidence": plan.confidence, "flags": ", ".join(flags),
+        **log_record(rows, found),
+        **interval._asdict(),
+        "estimator": found.request.label,
+        "clip": np.nan if found.request.clip is None else found.request.clip,
+        "value": one.value,
+        "lift": one.lift,
+        "rel_lift": one.lift / logging if logging else np.nan,
+        "ess_influence": one.ess_influence,
+        "method": plan.interval,
+        "confidence": plan.confidence,
+        "flags": ", ".join(flags),
         "trust": trust(flags, one.value, interval.ci_low, interval.ci_high, plan.interval),
-    }  # fmt: skip
+    }

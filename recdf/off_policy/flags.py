@@ -1,8 +1,9 @@
-"""What makes an estimate untrustworthy, by rules that were measured, and the word that follows from it.
+"""What makes an estimate untrustworthy, by rules that were measured, and the word that follows from
+it.
 
-Contract: `find_flags` gives the flags of one estimate in a fixed order, and `trust` is a function of the flags, the
-estimate and its interval alone. The thresholds are those at which 95 % intervals stop covering about 95 %; the page
-docs/off_policy.md shows the measurement.
+Contract: `find_flags` gives the flags of one estimate in a fixed order, and `trust` is a function
+of the flags, the estimate and its interval alone. The thresholds are those at which 95 % intervals
+stop covering about 95 %; the page docs/off_policy.md shows the measurement.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ SKEWED_WEIGHTS = 0.2
 MEAN_WEIGHT_Z = 3.0
 MODEL_Z = 3.0
 UNSUPPORTED_Z = -2.0
-# A clipped estimate is flagged where clipping may have moved it by more than this share of its standard error.
+# A clipped estimate is flagged where clipping may have moved it by more than this share of its
+# standard error.
 CLIP_BIAS = 0.3
 # An interval is wide where its half-width is more than this share of the value.
 WIDE = 0.2
 
-# Each flag, and the word of `trust` that it gives; the first flag of an estimate that has a word decides.
+# Each flag, and the word of `trust` that it gives; the first flag of an estimate that has a word
+# decides.
 FLAGS: dict[str, str] = {
     "no_variation": "do not use: rewards do not vary",
     "few_rewards": "do not use: few rewards",
@@ -50,23 +53,33 @@ FLAGS: dict[str, str] = {
 
 # What a flag means and what to do, in a sentence for those who meet it first.
 MEANINGS: dict[str, str] = {
-    "no_variation": "all rewards under the target policy are equal, as in a log of clicked rows only, so there is no "
+    "no_variation": "all rewards under the target policy are equal, as in a log of clicked rows "
+    "only, so there is no "
     "interval; log the rows without a reward too",
-    "few_rewards": "fewer than 100 effective rewards, seen or to be expected: too few to tell; collect more of the log",
-    "low_ess": "few rows carry the weight: the target policy is too different from the logging policy",
+    "few_rewards": "fewer than 100 effective rewards, seen or to be expected: too few to tell; "
+    "collect more of the log",
+    "low_ess": "few rows carry the weight: the target policy is too different from the logging "
+    "policy",
     "dominated": "one row has more than a tenth of the weight, so the value rests on it",
-    "unsupported": "weights average less than 1: the target policy shows what the log never does, or the propensities "
+    "unsupported": "weights average less than 1: the target policy shows what the log never does, "
+    "or the propensities "
     "are wrong",
-    "mean_weight": "weights do not average 1: the propensities are not those of these rows; see propensity_check",
-    "model_mismatch": "q_target is not the mean of q_logged under the target policy: candidates are missing, or those "
+    "mean_weight": "weights do not average 1: the propensities are not those of these rows; see "
+    "propensity_check",
+    "model_mismatch": "q_target is not the mean of q_logged under the target policy: candidates "
+    "are missing, or those "
     "of another policy, or the columns are swapped",
     "few_clusters": "fewer than 50 clusters: standard errors are too small",
-    "concentrated": "few rows or clusters carry most of the variance, so the interval is not to be believed",
-    "clip_bias": "clipping may have moved the value by 0.3 standard errors or more; use a larger clip",
+    "concentrated": "few rows or clusters carry most of the variance, so the interval is not to be "
+    "believed",
+    "clip_bias": "clipping may have moved the value by 0.3 standard errors or more; use a larger "
+    "clip",
     "model_only": "the interval knows nothing of errors of the reward model; compare with dr",
     "mean_weight_untestable": "too few effective rows to test whether the propensities fit",
-    "same_policy": "all weights are 1, because target and propensity are equal: the value is that of the log itself",
-    "unclustered": "cluster=None, but users have several rows, which are alike: the interval is too narrow",
+    "same_policy": "all weights are 1, because target and propensity are equal: the value is that "
+    "of the log itself",
+    "unclustered": "cluster=None, but users have several rows, which are alike: the interval is "
+    "too narrow",
 }
 
 # What the bounded interval allows for, so that the interval may be used although the value may not.
@@ -93,12 +106,15 @@ def find_flags(found: Evidence) -> list[str]:
     hold = {
         # A log without any reward has few of them, which is flagged as that.
         "no_variation": bool(found.weights.constant_reward),
-        "few_rewards": min(found.effective.ess_reward, found.effective.ess_reward_expected) < FEW_REWARDS,
+        "few_rewards": min(found.effective.ess_reward, found.effective.ess_reward_expected)
+        < FEW_REWARDS,
         "low_ess": not testable or found.effective.ess_share < LOW_ESS_SHARE,
         "dominated": found.effective.max_weight_share > DOMINATED,
         "unsupported": testable and z < UNSUPPORTED_Z,
         "mean_weight": testable and abs(z) > MEAN_WEIGHT_Z,
-        "model_mismatch": testable and found.request.estimator.uses_q and abs(found.model_z) > MODEL_Z,
+        "model_mismatch": testable
+        and found.request.estimator.uses_q
+        and abs(found.model_z) > MODEL_Z,
         "few_clusters": bool(found.log.plan.cluster) and found.estimates.n_clusters < FEW_CLUSTERS,
         "concentrated": found.estimate.ess_influence < LOW_ESS_INFLUENCE
         or abs(found.estimate.skewness) > SKEWED_WEIGHTS,
@@ -111,13 +127,16 @@ def find_flags(found: Evidence) -> list[str]:
     return [name for name in FLAGS if hold[name]]
 
 
-def trust(flags: list[str], value: float, ci_low: float, ci_high: float, interval: IntervalKind) -> str:
+def trust(
+    flags: list[str], value: float, ci_low: float, ci_high: float, interval: IntervalKind
+) -> str:
     """One word for an estimate: "ok", "wide", or why it should not be used.
 
-    The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use: <reason>". `unclustered`
-    says nothing about the value and gives "do not use the interval: <reason>". Without such a flag, the answer is
-    "wide" where half the interval is more than a fifth of the value, and else "ok". With a bounded interval, flags that
-    it allows for give "use the interval only: <reason>".
+    The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use:
+    <reason>". `unclustered` says nothing about the value and gives "do not use the interval:
+    <reason>". Without such a flag, the answer is "wide" where half the interval is more than a
+    fifth of the value, and else "ok". With a bounded interval, flags that it allows for give "use
+    the interval only: <reason>".
     """
     reasons = [name for name in flags if FLAGS[name]]
     if reasons:

@@ -17,9 +17,9 @@ CLUSTERS_ARE_ASKED_ABOVE = 2.0
 class WeightNumbers(NamedTuple):
     """What the weights of one group say, before any clip.
 
-    `mean_z` is (mean − 1)/se over independent rows, `mean_cluster_z` the same over clusters. Of slates, `mean` is over
-    all rows and the two z are those of the worst position. `constant_reward` is what all rows with a weight have, if
-    their rewards do not vary.
+    `mean_z` is (mean − 1)/se over independent rows, `mean_cluster_z` the same over clusters. Of
+    slates, `mean` is over all rows and the two z are those of the worst position. `constant_reward`
+    is what all rows with a weight have, if their rewards do not vary.
     """
 
     mean: float
@@ -32,9 +32,11 @@ class WeightNumbers(NamedTuple):
 
 
 class EffectiveNumbers(NamedTuple):
-    """What the weights after a clip say; of slates, at the position where the weights are spread least evenly.
+    """What the weights after a clip say; of slates, at the position where the weights are spread
+    least evenly.
 
-    `ess_reward_expected` is the effective number of rows times the share of the target's rows that have a reward.
+    `ess_reward_expected` is the effective number of rows times the share of the target's rows that
+    have a reward.
     """
 
     ess: float
@@ -49,10 +51,13 @@ class EffectiveNumbers(NamedTuple):
 def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> EffectiveNumbers:
     """Effective sample sizes and shares of the weights that an estimator uses.
 
-    (Σw)²/Σw² for the rows, the same with w·r summed per unit in place of w for the rewards. Heavy rows that happen to
-    have no reward leave no trace in Σw·r, so the rewards to expect are counted too: ess·(Σw|r|)²/(Σw·Σwr²).
+    (Σw)²/Σw² for the rows, the same with w·r summed per unit in place of w for the rewards. Heavy
+    rows that happen to have no reward leave no trace in Σw·r, so the rewards to expect are counted
+    too: ess·(Σw|r|)²/(Σw·Σwr²).
     """
-    if rule == "model":  # a reward model uses no weights, so the numbers are those of the log itself
+    if (
+        rule == "model"
+    ):  # a reward model uses no weights, so the numbers are those of the log itself
         rule, clip = "cap", None
     k = rows.n_positions
     total, square, largest, count, spread, population = (np.zeros(k) for _ in range(6))
@@ -72,12 +77,18 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> E
         else:
             np.maximum.at(largest, rows.position[piece], g)
         earned = np.abs(rows.unit_sums(g * rows.reward[piece], piece))
-        reward_sum, reward_square = reward_sum + float(earned.sum()), reward_square + dot(earned, earned)
+        reward_sum, reward_square = (
+            reward_sum + float(earned.sum()),
+            reward_square + dot(earned, earned),
+        )
         reward = np.abs(rows.reward[piece]).astype(np.float64, copy=False)
         paid, paid_square = paid + dot(g, reward), paid_square + dot(g, reward * reward)
         if rows.sample_weight is not None:
             sampled = rows.weighted(reward, piece)
-            kept_square, sampled_square = kept_square + dot(sampled, reward), sampled_square + dot(sampled, sampled)
+            kept_square, sampled_square = (
+                kept_square + dot(sampled, reward),
+                sampled_square + dot(sampled, sampled),
+            )
         if clip is not None:
             over = raw > clip
             n_clipped += int(np.count_nonzero(over))
@@ -86,16 +97,26 @@ def effective_numbers(rows: LogGroup, rule: WeightRule, clip: float | None) -> E
     with np.errstate(divide="ignore", invalid="ignore"):
         ess, share = total**2 / square, largest / total
         seen = np.divide(reward_sum**2, reward_square)
-        # The share of rows with a reward under the target policy; a slate of k rows has k chances of one.
+        # The share of rows with a reward under the target policy; a slate of k rows has k chances
+        # of one.
         paying = min(np.divide(paid**2 * k, total.sum() * paid_square), 1.0)
-        # With sample weights, as many rows as the log had before the rows without a reward were sampled down.
-        n_rows = population if rows.sample_weight is None else population * np.divide(kept_square, sampled_square)
+        # With sample weights, as many rows as the log had before the rows without a reward were
+        # sampled down.
+        n_rows = (
+            population
+            if rows.sample_weight is None
+            else population * np.divide(kept_square, sampled_square)
+        )
         expected = paying * np.nan_to_num(n_rows * total**2 / (population * spread)).min()
     return EffectiveNumbers(
-        float(np.nan_to_num(ess).min()), float((np.nan_to_num(ess) / count).min()), float(np.nan_to_num(seen)),
-        float(np.nan_to_num(expected)), float(share.max()) if (total > 0).all() else 1.0, n_clipped,
+        float(np.nan_to_num(ess).min()),
+        float((np.nan_to_num(ess) / count).min()),
+        float(np.nan_to_num(seen)),
+        float(np.nan_to_num(expected)),
+        float(share.max()) if (total > 0).all() else 1.0,
+        n_clipped,
         above / row_weight if row_weight else 0.0,
-    )  # fmt: skip
+    )
 
 
 def weight_numbers(rows: LogGroup) -> WeightNumbers:
@@ -114,19 +135,29 @@ def weight_numbers(rows: LogGroup) -> WeightNumbers:
     if rows.cluster is not None and abs(z) > CLUSTERS_ARE_ASKED_ABOVE:
         cluster_z = _worst_z(mean - 1, _mean_errors(rows, mean, count, by_cluster=True))
     return WeightNumbers(
-        float(total.sum() / count.sum()), largest, z, cluster_z, matched, smallest == 1.0 and largest == 1.0,
+        float(total.sum() / count.sum()),
+        largest,
+        z,
+        cluster_z,
+        matched,
+        smallest == 1.0 and largest == 1.0,
         rows.constant_reward(),
-    )  # fmt: skip
+    )
 
 
 def _mean_errors(rows: LogGroup, mean: Floats, count: Floats, by_cluster: bool) -> Floats:
-    """Standard error of the mean weight per position, of independent rows or of independent clusters."""
+    """Standard error of the mean weight per position, of independent rows or of independent
+    clusters."""
+
     def deviation(piece: slice) -> Floats:
         return rows.weighted(rows.weight[piece] - rows.at_position(mean, piece), piece)
 
     def by_position(piece: slice) -> list[Floats]:
         psi, position = deviation(piece), rows.position
-        return [psi if position is None else np.where(position[piece] == k, psi, 0.0) for k in range(rows.n_positions)]
+        return [
+            psi if position is None else np.where(position[piece] == k, psi, 0.0)
+            for k in range(rows.n_positions)
+        ]
 
     if by_cluster:
         (sums,) = rows.per_cluster(by_position)

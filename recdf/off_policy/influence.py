@@ -1,8 +1,9 @@
 """Values of estimators and their standard errors by the delta method: arrays in, numbers out.
 
-Contract: an estimate is a sum over rows, divided by the number of units. The influence value ψ of a row is what the row
-adds to the estimate's deviation from its expectation, to first order. Influence values are summed per cluster, and
-se = √(U/(U−1)·Σ_c(Σ_{i in c} ψ_i)²)/n for U clusters and n units.
+Contract: an estimate is a sum over rows, divided by the number of units. The influence value ψ of a
+row is what the row adds to the estimate's deviation from its expectation, to first order. Influence
+values are summed per cluster, and se = √(U/(U−1)·Σ_c(Σ_{i in c} ψ_i)²)/n for U clusters and n
+units.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from .rows import LogGroup, dot
 
 
 class Totals(NamedTuple):
-    """Sums of one request over all rows, per position: Σ s·g·e, Σ s·g, and Σ s·base over all positions."""
+    """Sums of one request over all rows, per position: Σ s·g·e, Σ s·g, and Σ s·base over all
+    positions."""
 
     gain: Floats
     weight: Floats
@@ -26,10 +28,12 @@ class Totals(NamedTuple):
 
 
 class ValueEstimate(NamedTuple):
-    """One estimated value, its lift over the logging policy on the same rows, and what clipping changed.
+    """One estimated value, its lift over the logging policy on the same rows, and what clipping
+    changed.
 
-    With ψ the influence of a cluster, `ess_influence` = (Σψ²)²/Σψ⁴ is the number of clusters of equal influence that
-    would give as uncertain a standard error, and `skewness` = Σψ³/(Σψ²)^1.5 that of the estimate.
+    With ψ the influence of a cluster, `ess_influence` = (Σψ²)²/Σψ⁴ is the number of clusters of
+    equal influence that would give as uncertain a standard error, and `skewness` = Σψ³/(Σψ²)^1.5
+    that of the estimate.
     """
 
     value: float
@@ -45,8 +49,9 @@ class ValueEstimate(NamedTuple):
 class Estimates(NamedTuple):
     """All estimates of one group of rows, and the sums that they are made of.
 
-    `units` and `rows` are the weights of the units, and of the rows per position. `sums` are the influence values per
-    cluster code, of the logging policy and then of every request: None without clusters.
+    `units` and `rows` are the weights of the units, and of the rows per position. `sums` are the
+    influence values per cluster code, of the logging policy and then of every request: None without
+    clusters.
     """
 
     units: float
@@ -60,14 +65,17 @@ class Estimates(NamedTuple):
 
 
 def sum_requests(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> list[Totals]:
-    """Sums of every request; requests that differ in their normalisation alone share one computation."""
+    """Sums of every request; requests that differ in their normalisation alone share one
+    computation."""
     sums: dict[tuple[object, ...], list[Floats]] = {}
     for piece in rows.pieces():
         for request in requests:
             key = _sum_key(request)
             if key in sums and sums[key][3][0] == piece.stop:
                 continue
-            gain, weight, base = sums[key][:3] if key in sums else [np.zeros(rows.n_positions) for _ in range(3)]
+            gain, weight, base = (
+                sums[key][:3] if key in sums else [np.zeros(rows.n_positions) for _ in range(3)]
+            )
             g, error, model = _parts(rows, request, piece)
             g = rows.weighted(g, piece)
             gain = gain + rows.position_sums(g * error, piece)
@@ -85,13 +93,16 @@ def normalised_gain(totals: Totals) -> Floats:
 
 
 def sum_up(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Estimates:
-    """Values of all requests, which are per unit and sums over positions, and the sums that they are made of."""
+    """Values of all requests, which are per unit and sums over positions, and the sums that they
+    are made of."""
     units, reward, per_position = 0.0, 0.0, np.zeros(rows.n_positions)
     for piece in rows.pieces():
         units += float(rows.unit_weights(piece).sum())
         reward += float(rows.weighted(_reward(rows, piece), piece).sum())
         if rows.position is not None:
-            per_position += rows.position_sums(rows.weighted(np.ones(piece.stop - piece.start), piece), piece)
+            per_position += rows.position_sums(
+                rows.weighted(np.ones(piece.stop - piece.start), piece), piece
+            )
     if rows.position is None:
         per_position = np.array([units])
     totals = sum_requests(rows, requests)
@@ -109,9 +120,11 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
     whole = sum_up(rows, requests)
     values, logging = whole.values, whole.logging_value
     full = [_unclipped(request, requests) for request in requests]
-    # Array 0 is the logging policy. Each request has three deviations: its own, that of its lift, and that of what
-    # clipping changed.
-    pairs = [(1 + j, other) for j, unclipped in enumerate(full) for other in (None, 0, 1 + unclipped)]
+    # Array 0 is the logging policy. Each request has three deviations: its own, that of its lift,
+    # and that of what clipping changed.
+    pairs = [
+        (1 + j, other) for j, unclipped in enumerate(full) for other in (None, 0, 1 + unclipped)
+    ]
     squares, powers, psis = np.zeros(len(pairs)), np.zeros((len(requests), 2)), None
     for psis in rows.per_cluster(lambda piece: _influences(rows, requests, whole, piece)):
         squares, powers = squares + _pair_squares(psis, pairs), powers + _higher_powers(psis[1:])
@@ -119,7 +132,9 @@ def estimate_values(rows: LogGroup, requests: Sequence[EstimatorRequest]) -> Est
     second = squares.reshape(len(requests), 3)[:, 0]
     # An estimate without any variance has nothing that could be unevenly spread.
     spread = powers[:, 1] > 0
-    even = np.divide(second**2, powers[:, 1], out=np.full(len(requests), float(rows.n_clusters)), where=spread)
+    even = np.divide(
+        second**2, powers[:, 1], out=np.full(len(requests), float(rows.n_clusters)), where=spread
+    )
     skewness = np.divide(powers[:, 0], second**1.5, out=np.zeros(len(requests)), where=spread)
     changes = [value - values[unclipped] for value, unclipped in zip(values, full, strict=True)]
     lifts = [value - logging for value in values]
@@ -155,9 +170,12 @@ def _higher_powers(psis: Sequence[Floats]) -> Floats:
 
 
 def _unclipped(request: EstimatorRequest, requests: Sequence[EstimatorRequest]) -> int:
-    """Return the position of the same request without its clip, which is its own if it has no clip."""
+    """Return the position of the same request without its clip, which is its own if it has no
+    clip."""
     name = request.estimator.unclipped
-    whole = [j for j, other in enumerate(requests) if other.clip is None and other.estimator.name == name]
+    whole = [
+        j for j, other in enumerate(requests) if other.clip is None and other.estimator.name == name
+    ]
     return whole[0] if whole and request.clip is not None else requests.index(request)
 
 
@@ -165,18 +183,26 @@ def _sum_key(request: EstimatorRequest) -> tuple[object, ...]:
     return request.estimator.rule, request.estimator.uses_q, request.clip
 
 
-def _influences(rows: LogGroup, requests: Sequence[EstimatorRequest], whole: Estimates, piece: slice) -> list[Floats]:
+def _influences(
+    rows: LogGroup, requests: Sequence[EstimatorRequest], whole: Estimates, piece: slice
+) -> list[Floats]:
     """Influence values of a piece of rows: of the logging policy, then of every request."""
     logging = _reward(rows, piece) - _per_unit(rows, whole.logging_value, piece)
-    return [rows.weighted(logging, piece), *(_influence(rows, j, one, whole, piece) for j, one in enumerate(requests))]
+    return [
+        rows.weighted(logging, piece),
+        *(_influence(rows, j, one, whole, piece) for j, one in enumerate(requests)),
+    ]
 
 
 def _reward(rows: LogGroup, piece: slice) -> Floats:
     return rows.reward[piece].astype(np.float64, copy=False)
 
 
-def _parts(rows: LogGroup, request: EstimatorRequest, piece: slice) -> tuple[Floats, Floats, Floats | None]:
-    """Return each row's effective weight, what this weight multiplies, and the model's value of the target policy."""
+def _parts(
+    rows: LogGroup, request: EstimatorRequest, piece: slice
+) -> tuple[Floats, Floats, Floats | None]:
+    """Return each row's effective weight, what this weight multiplies, and the model's value of the
+    target policy."""
     estimator = request.estimator
     g = effective_weight(rows.weight[piece], estimator.rule, request.clip)
     reward = _reward(rows, piece)
@@ -185,7 +211,9 @@ def _parts(rows: LogGroup, request: EstimatorRequest, piece: slice) -> tuple[Flo
     return g, reward - rows.q_logged[piece], rows.q_target[piece]
 
 
-def _influence(rows: LogGroup, j: int, request: EstimatorRequest, whole: Estimates, piece: slice) -> Floats:
+def _influence(
+    rows: LogGroup, j: int, request: EstimatorRequest, whole: Estimates, piece: slice
+) -> Floats:
     totals, per_unit = whole.totals[j], _per_unit(rows, whole.values[j], piece)
     g, error, model = _parts(rows, request, piece)
     if request.estimator.normalised:

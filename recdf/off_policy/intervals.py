@@ -1,7 +1,8 @@
-"""Intervals of the estimates of one group: by the delta method, by bootstrap of clusters, and bounded.
+"""Intervals of the estimates of one group: by the delta method, by bootstrap of clusters, and
+bounded.
 
-Contract: each function takes the rows and estimates of one group and gives one `Interval` per request: standard errors
-and limits of the value and of its lift over the logging policy.
+Contract: each function takes the rows and estimates of one group and gives one `Interval` per
+request: standard errors and limits of the value and of its lift over the logging policy.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Interval(NamedTuple):
 def without_variation(found: Interval, reward: float | None, bounded: bool) -> Interval:
     """Return the interval, or nulls where rewards do not vary; `reward` is then what they all are.
 
-    Such a standard error says nothing. Only a bounded interval can tell what follows from rewards that are all 0.
+    Such a standard error says nothing. Only a bounded interval can tell what follows from rewards
+    that are all 0.
     """
     return found if reward is None or (bounded and reward == 0) else Interval(*[np.nan] * 6)
 
@@ -45,28 +47,41 @@ def delta_intervals(found: Estimates, confidence: float) -> list[Interval]:
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     return [
         Interval(
-            one.se, one.value - z * one.se, one.value + z * one.se,
-            one.lift_se, one.lift - z * one.lift_se, one.lift + z * one.lift_se,
+            one.se,
+            one.value - z * one.se,
+            one.value + z * one.se,
+            one.lift_se,
+            one.lift - z * one.lift_se,
+            one.lift + z * one.lift_se,
         )
         for one in found.found
-    ]  # fmt: skip
+    ]
 
 
-# ------------------------------------------------------------------------------------------ bootstrap
+# ------------------------------------------------------------------------------------------
+# bootstrap
 
 
-# Which columns of the cluster sums belong to a request: one per position for gains and weights, and one for the base.
+# Which columns of the cluster sums belong to a request: one per position for gains and weights, and
+# one for the base.
 SumPlaces = tuple[list[int], list[int], int | None]
 
 
 def bootstrap_intervals(
-    rows: LogGroup, requests: Sequence[EstimatorRequest], confidence: float, n_resamples: int, seed: int
+    rows: LogGroup,
+    requests: Sequence[EstimatorRequest],
+    confidence: float,
+    n_resamples: int,
+    seed: int,
 ) -> list[Interval]:
     """Percentile intervals; every replicate draws whole clusters."""
     columns, of_rows, asked = _cluster_sums(rows, requests)
     drawn = poisson_sums(columns, n_resamples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = [_replicates(drawn, request, places, of_rows) for request, places in zip(requests, asked, strict=True)]
+        found = [
+            _replicates(drawn, request, places, of_rows)
+            for request, places in zip(requests, asked, strict=True)
+        ]
         values = np.column_stack(found)
         lifts = values - (drawn[:, 1] / drawn[:, 0])[:, None]
     # A replicate of very few clusters may have drawn no weight at all, and then has no value.
@@ -78,7 +93,9 @@ def bootstrap_intervals(
     ]
 
 
-def _replicates(drawn: Floats, request: EstimatorRequest, places: SumPlaces, rows: Sequence[int]) -> Floats:
+def _replicates(
+    drawn: Floats, request: EstimatorRequest, places: SumPlaces, rows: Sequence[int]
+) -> Floats:
     own, weight, base = places
     gain = drawn[:, own]
     if request.estimator.normalised:
@@ -90,7 +107,8 @@ def _replicates(drawn: Floats, request: EstimatorRequest, places: SumPlaces, row
 def _cluster_sums(
     rows: LogGroup, requests: Sequence[EstimatorRequest]
 ) -> tuple[list[Floats], list[int], list[SumPlaces]]:
-    """Sums per cluster of the units, the rewards, the rows per position and what the requests need, and their places.
+    """Sums per cluster of the units, the rewards, the rows per position and what the requests need,
+    and their places.
 
     Rows without clusters have no ids, so they are put in the order of their own values.
     """
@@ -104,7 +122,9 @@ def _cluster_sums(
         if key not in places:
             start = len(columns)
             if split and rows.position is not None:
-                columns.extend(np.where(rows.position == k, values, 0.0) for k in range(rows.n_positions))
+                columns.extend(
+                    np.where(rows.position == k, values, 0.0) for k in range(rows.n_positions)
+                )
             else:
                 columns.append(values)
             places[key] = list(range(start, len(columns)))
@@ -119,7 +139,9 @@ def _cluster_sums(
         uses_q = estimator.uses_q and rows.q_logged is not None and rows.q_target is not None
         error = reward - rows.q_logged if uses_q and rows.q_logged is not None else reward
         gain = add(("gain", estimator.rule, request.clip, uses_q), g * error, estimator.normalised)
-        weight = add(("weight", estimator.rule, request.clip), g, True) if estimator.normalised else []
+        weight = (
+            add(("weight", estimator.rule, request.clip), g, True) if estimator.normalised else []
+        )
         model = rows.q_target if uses_q else None
         base = None if model is None else add("base", rows.weighted(model, everything), False)[0]
         asked.append((gain, weight, base))
@@ -132,21 +154,28 @@ def _per_cluster(rows: LogGroup, columns: list[Floats]) -> list[Floats]:
         return [values[order] for values in columns]
     codes = rows.cluster.astype(np.intp, copy=False)
     present = np.bincount(codes, minlength=rows.n_codes) > 0
-    return [np.bincount(codes, values, rows.n_codes)[present].astype(np.float64, copy=False) for values in columns]
+    return [
+        np.bincount(codes, values, rows.n_codes)[present].astype(np.float64, copy=False)
+        for values in columns
+    ]
 
 
-# -------------------------------------------------------------------------------------------- bounded
+# --------------------------------------------------------------------------------------------
+# bounded
 
 
 def bounded_intervals(
     rows: LogGroup, found: Estimates, rewards: ValueRange, weights: ValueRange, confidence: float
 ) -> list[Interval]:
-    """Empirical-likelihood intervals of the value and of the lift; standard errors are those of the delta method.
+    """Empirical-likelihood intervals of the value and of the lift; standard errors are those of the
+    delta method.
 
     Clusters are divided by the mean number of rows of a cluster, so that their weights have mean 1.
     """
     reward = rows.reward.astype(np.float64, copy=False)
-    columns = _per_cluster(rows, [np.ones(len(rows)), rows.weight, rows.weight * reward, (rows.weight - 1) * reward])
+    columns = _per_cluster(
+        rows, [np.ones(len(rows)), rows.weight, rows.weight * reward, (rows.weight - 1) * reward]
+    )
     mean_size = columns[0].mean()
     weight, gain, lift = (values / mean_size for values in columns[1:])
     largest = float(columns[0].max() / mean_size)
@@ -164,4 +193,7 @@ def bounded_intervals(
     value = ValueRange(max(value.low, rewards.low), min(value.high, rewards.high))
     change = cressie_read(weight, lift, spread, unseen_lift, confidence)
     change = ValueRange(max(change.low, -width), min(change.high, width))
-    return [Interval(one.se, value.low, value.high, one.lift_se, change.low, change.high) for one in found.found]
+    return [
+        Interval(one.se, value.low, value.high, one.lift_se, change.low, change.high)
+        for one in found.found
+    ]

@@ -1,7 +1,7 @@
 """Columns of a log, checked one at a time.
 
-Contract: a check returns its values or raises an error that names the column, what was found, how often, and how to
-mend it. Nothing here changes a frame or reads its index.
+Contract: a check returns its values or raises an error that names the column, what was found, how
+often, and how to mend it. Nothing here changes a frame or reads its index.
 """
 
 from __future__ import annotations
@@ -53,10 +53,13 @@ class ByGroups(NamedTuple):
 def log_frame(log: Any, role: str = "log", rows: str = "one row per shown item") -> pd.DataFrame:
     """Return a log as a frame with at least one row."""
     if isinstance(log, Mapping):
-        raise TypeError(f"{role} is {kind_of(log)}; expected a table of rows: pass pandas.DataFrame({role})")
+        raise TypeError(
+            f"{role} is {kind_of(log)}; expected a table of rows: pass pandas.DataFrame({role})"
+        )
     if not isinstance(log, pd.DataFrame) and not hasattr(log, "__arrow_c_stream__"):
         raise TypeError(
-            f"{role} is {kind_of(log)}; expected a DataFrame, or an object with the Arrow stream interface "
+            f"{role} is {kind_of(log)}; expected a DataFrame, or an object with the Arrow stream "
+            "interface "
             "(pyarrow, polars, DuckDB)"
         )
     frame = as_frame(log, role)
@@ -74,14 +77,21 @@ def read_floats(frame: pd.DataFrame, name: str, role: str = "log") -> Floats:
             suspicious = not np.isfinite(values.sum())
         if suspicious and (n := int(np.count_nonzero(~np.isfinite(values)))):
             raise DataError(
-                f"{role}[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; expected finite numbers"
+                f"{role}[{name!r}] holds {n:,} null or infinite values in {len(values):,} rows; "
+                "expected finite numbers"
             )
     return values
 
 
 def read_probabilities(
-    frame: pd.DataFrame, name: str, *, zero: bool, what: str, role: str = "log", least: float = LEAST_PROPENSITY,
-) -> Floats:  # fmt: skip
+    frame: pd.DataFrame,
+    name: str,
+    *,
+    zero: bool,
+    what: str,
+    role: str = "log",
+    least: float = LEAST_PROPENSITY,
+) -> Floats:
     """A column of probabilities in [0, 1], or from `least` to 1 unless `zero`."""
     where = f"{role}[{name!r}]"
     values = read_numbers(column(frame, name, role), where).astype(np.float64, copy=False)
@@ -89,8 +99,10 @@ def read_probabilities(
         low, high = float(values.min()), float(values.max())
     if not zero and 0 < low < least:
         raise DataError(
-            f"{where} is below {least:.3g} in {np.count_nonzero(values < least):,} of {len(values):,} rows (from "
-            f"{low:.3g}); {what}. So small a number is no probability with which an item was shown; was it multiplied "
+            f"{where} is below {least:.3g} in {np.count_nonzero(values < least):,} of "
+            f"{len(values):,} rows (from "
+            f"{low:.3g}); {what}. So small a number is no probability with which an item was "
+            "shown; was it multiplied "
             f"too often, or is it exp of a score?"
         )
     if (low >= 0 if zero else low > 0) and high <= 1:
@@ -100,14 +112,22 @@ def read_probabilities(
         return np.minimum(values, 1.0)
     null = np.isnan(values)
     if null.any():
-        raise DataError(f"{where} is null in {np.count_nonzero(null):,} of {len(values):,} rows; {what}")
+        raise DataError(
+            f"{where} is null in {np.count_nonzero(null):,} of {len(values):,} rows; {what}"
+        )
     bad = (values < 0) | (values > 1) if zero else (values <= 0) | (values > 1)
-    text = f"{where} is outside {'[0, 1]' if zero else '(0, 1]'} in {np.count_nonzero(bad):,} of {len(values):,} rows "
+    text = (
+        f"{where} is outside {'[0, 1]' if zero else '(0, 1]'} in {np.count_nonzero(bad):,} of "
+        f"{len(values):,} rows "
+    )
     text += f"({examples(values[bad])}); {what}"
     if high <= 0 and low < 0:
         text += ". All values are at most 0, so they look like logarithms: pass numpy.exp of them"
     elif low >= 0 and high <= 100 and high > 1 and np.count_nonzero(values > 1) > len(values) / 2:
-        text += ". Most values are above 1; percentages are to be divided by 100, and inverse propensities inverted"
+        text += (
+            ". Most values are above 1; percentages are to be divided by 100, and inverse "
+            "propensities inverted"
+        )
     raise DataError(text)
 
 
@@ -133,7 +153,9 @@ def log_key_codes(
 def repeats_users(frame: pd.DataFrame, by: Sequence[str], user_col: str = "user_id") -> bool:
     """Whether a column of users is there and some user has several rows in one group."""
     names = list(dict.fromkeys([*by, user_col]))
-    if user_col not in frame.columns or any(isinstance(frame[name], pd.DataFrame) for name in names):
+    if user_col not in frame.columns or any(
+        isinstance(frame[name], pd.DataFrame) for name in names
+    ):
         return False
     try:  # most logs show it early, and then the whole column need not be read
         return bool(frame[names].head(10_000).duplicated().any() or frame[names].duplicated().any())
@@ -154,7 +176,9 @@ def split_groups(frame: pd.DataFrame, by: Any, taken: Sequence[str], role: str =
     return ByGroups(labels, list(split(codes, len(labels))) if len(labels) > 1 else [None])
 
 
-def beside_groups(labels: pd.DataFrame, rows: Sequence[Sequence[Record]], columns: Sequence[str]) -> pd.DataFrame:
+def beside_groups(
+    labels: pd.DataFrame, rows: Sequence[Sequence[Record]], columns: Sequence[str]
+) -> pd.DataFrame:
     """Table of these columns of the records of every group, behind its labels."""
     table = pd.DataFrame([record for own in rows for record in own])[list(columns)]
     which = np.repeat(np.arange(len(rows)), [len(own) for own in rows])

@@ -1,7 +1,7 @@
 """Whether a reward model fits the target policy: arrays in, a number out.
 
-Contract: q_target of a row is the mean of the model under the target policy, so the weighted mean of q_logged must
-equal the mean of q_target, whatever the rewards are and however bad the model is.
+Contract: q_target of a row is the mean of the model under the target policy, so the weighted mean
+of q_logged must equal the mean of q_target, whatever the rewards are and however bad the model is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ FIT_ROUNDING = 1e-9
 def model_mismatch_z(rows: LogGroup) -> float:
     """Return (Σw·q_logged/Σw − mean(q_target))/se over clusters, and 0 without a model.
 
-    Dividing by the sum of the weights leaves chance in the weights out, which would hide a mismatch of a model whose
-    values are nearly equal. What the mean weight has to say, `mean_weight` says.
+    Dividing by the sum of the weights leaves chance in the weights out, which would hide a mismatch
+    of a model whose values are nearly equal. What the mean weight has to say, `mean_weight` says.
     """
     if rows.q_logged is None or rows.q_target is None:
         return 0.0
@@ -47,4 +47,3 @@ def model_mismatch_z(rows: LogGroup) -> float:
         square += dot(psi, psi)
     se = float(clustered_error(np.array([square]), rows.n_clusters, units)[0])
     return above / se if se > 0 else float(np.copysign(np.inf, above))
-

@@ -1,4 +1,5 @@
-"""What one call asks of every group of a log: requests, intervals, resampling; checked before any row is read."""
+"""What one call asks of every group of a log: requests, intervals, resampling; checked before any
+row is read."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ RAGGED = ("raise", "as_logged")
 
 @dataclass(frozen=True)
 class Plan:
-    """What one call asks, checked: which column of a log holds what, how its rows belong together, what is estimated.
+    """What one call asks, checked: which column of a log holds what, how its rows belong together,
+    what is estimated.
 
     Weights outside `weight_range` are an error, and so are rewards outside `reward_range`.
     """
@@ -54,23 +56,39 @@ class Plan:
 
     def _check_bounded(self) -> None:
         """Refuse what the bounded interval is not defined for."""
-        for name, given in (("reward_range", self.reward_range), ("weight_range", self.weight_range)):
+        for name, given in (
+            ("reward_range", self.reward_range),
+            ("weight_range", self.weight_range),
+        ):
             if given is None:
-                raise OptionError(f"⟦interval='bounded'⟧ needs ⟦+{name}=⟧(lowest, highest), seen or not")
+                raise OptionError(
+                    f"⟦interval='bounded'⟧ needs ⟦+{name}=⟧(lowest, highest), seen or not"
+                )
         for request in self.requests:
             if request.estimator.name not in ("ips", "snips") or request.clip is not None:
-                raise OptionError(f"⟦interval='bounded'⟧ is for ips and snips without a clip, not {request.label!r}")
+                raise OptionError(
+                    "⟦interval='bounded'⟧ is for ips and snips without a clip, not "
+                    f"{request.label!r}"
+                )
         if self.unit or self.sample_weight is not None:
-            raise OptionError("⟦interval='bounded'⟧ takes neither slates nor sample weights; use delta or bootstrap")
+            raise OptionError(
+                "⟦interval='bounded'⟧ takes neither slates nor sample weights; use delta or "
+                "bootstrap"
+            )
 
     @property
     def all_requests(self) -> tuple[EstimatorRequest, ...]:
-        """The requests, and what each clipped one is compared with to find what clipping changed."""
+        """The requests, and what each clipped one is compared with to find what clipping
+        changed."""
         found = list(self.requests)
         for request in self.requests:
-            whole = EstimatorRequest("", ESTIMATORS[request.estimator.unclipped], None, request.interaction)
+            whole = EstimatorRequest(
+                "", ESTIMATORS[request.estimator.unclipped], None, request.interaction
+            )
             there = any(
-                other.clip is None and other.estimator is whole.estimator and other.interaction == whole.interaction
+                other.clip is None
+                and other.estimator is whole.estimator
+                and other.interaction == whole.interaction
                 for other in found
             )
             if request.clip is not None and not there:
@@ -87,14 +105,22 @@ def read_range(name: str, given: Any) -> ValueRange | None:
     except (TypeError, ValueError):
         raise OptionError(f"⟦{name}={given!r}⟧; expected two numbers (lowest, highest)") from None
     if not (np.isfinite([low, high]).all() and low < high):
-        raise OptionError(f"⟦{name}={given!r}⟧; expected two finite numbers, the first below the second")
+        raise OptionError(
+            f"⟦{name}={given!r}⟧; expected two finite numbers, the first below the second"
+        )
     return ValueRange(low, high)
 
 
 def read_requests(
-    estimators: Any, clip: Any, interaction: Interaction | None, unit: list[str], kind: SlateKind, ragged: str
+    estimators: Any,
+    clip: Any,
+    interaction: Interaction | None,
+    unit: list[str],
+    kind: SlateKind,
+    ragged: str,
 ) -> tuple[EstimatorRequest, ...]:
-    """Return one request per estimator and clip, in the order in which they were asked for; check what slates are."""
+    """Return one request per estimator and clip, in the order in which they were asked for; check
+    what slates are."""
     check_value("propensity_kind", kind, SlateKind)
     check_value("ragged", ragged, one_of(RAGGED))
     check_value("interaction", interaction, Interaction | None)
@@ -109,11 +135,14 @@ def read_requests(
         if implied is not None:
             check_kind(implied, kind)
         elif kind != "item":
-            raise OptionError(f"⟦propensity_kind={kind!r}⟧ is about slates; name the slate in ⟦+slate_col=⟧")
+            raise OptionError(
+                f"⟦propensity_kind={kind!r}⟧ is about slates; name the slate in ⟦+slate_col=⟧"
+            )
         own = [None] if estimator.rule == "model" else clips
         if estimator.rule in ("switch", "shrink") and None in own:
             raise OptionError(
-                f"estimators names {name!r}, which needs ⟦+clip=⟧: the weight above which it uses the model"
+                f"estimators names {name!r}, which needs ⟦+clip=⟧: the weight above which it uses "
+                "the model"
             )
         found += [EstimatorRequest(name, estimator, one, implied) for one in own]
     return tuple(found)
@@ -122,7 +151,8 @@ def read_requests(
 def _check_slate(name: str, interaction: Interaction | None, uses_q: bool, unit: list[str]) -> None:
     if interaction is not None and not unit:
         raise OptionError(
-            f"estimators names {name!r} with ⟦+interaction={interaction!r}⟧, but ⟦+slate_col=⟧ names no slate"
+            f"estimators names {name!r} with ⟦+interaction={interaction!r}⟧, but ⟦+slate_col=⟧ "
+            "names no slate"
         )
     if unit and interaction is None:
         raise OptionError(
@@ -130,7 +160,9 @@ def _check_slate(name: str, interaction: Interaction | None, uses_q: bool, unit:
             "⟦interaction='independent'⟧, 'cascade' or 'standard'"
         )
     if unit and uses_q:
-        raise OptionError(f"estimators names {name!r}, which is not defined for slates; use ips and snips")
+        raise OptionError(
+            f"estimators names {name!r}, which is not defined for slates; use ips and snips"
+        )
 
 
 def _read_clips(clip: Any) -> list[float | None]:
@@ -138,7 +170,10 @@ def _read_clips(clip: Any) -> list[float | None]:
     found: list[float | None] = []
     for one in given:
         if one is not None and not a_number(above=0).holds(one):
-            raise OptionError(f"⟦clip={clip!r}⟧ holds {one!r}; expected finite weights above 0, or None for no clip")
+            raise OptionError(
+                f"⟦clip={clip!r}⟧ holds {one!r}; expected finite weights above 0, or None for no "
+                "clip"
+            )
         found.append(None if one is None else float(one))
     if not found or len(set(found)) < len(found):
         raise OptionError(f"⟦clip={clip!r}⟧; expected one or more weights, each once")
@@ -152,10 +187,14 @@ def model_columns(
     needing = [request.label for request in requests if request.estimator.uses_q]
     if not needing:
         return None, None
-    missing = [name for name, given in (("q_logged", q_logged), ("q_target", q_target)) if given is None]
+    missing = [
+        name for name, given in (("q_logged", q_logged), ("q_target", q_target)) if given is None
+    ]
     if missing:
         raise OptionError(
-            f"estimators names {needing[0]!r}, which needs {' and '.join(f'⟦{name}=⟧' for name in missing)}: columns "
-            "of a reward model at the logged item and on average under the target policy (reward_table makes them)"
+            f"estimators names {needing[0]!r}, which needs "
+            f"{' and '.join(f'⟦{name}=⟧' for name in missing)}: columns "
+            "of a reward model at the logged item and on average under the target policy "
+            "(reward_table makes them)"
         )
     return q_logged, q_target

@@ -1,4 +1,5 @@
-"""`propensity_check` and `popularity_propensity`: whether propensities fit their log, and a stand-in without any."""
+"""`propensity_check` and `popularity_propensity`: whether propensities fit their log, and a
+stand-in without any."""
 
 from __future__ import annotations
 
@@ -20,9 +21,19 @@ from .read_log import LARGEST_WEIGHT
 from .rows import IntCodes
 
 PROPENSITY_COLUMNS = (
-    "n_rows", "n_shown", "inverse_sum", "ratio", "z", "p_value", "p_adj",
-    "mean_inverse", "n_actions", "actions_z", "actions_p", "flags",
-)  # fmt: skip
+    "n_rows",
+    "n_shown",
+    "inverse_sum",
+    "ratio",
+    "z",
+    "p_value",
+    "p_adj",
+    "mean_inverse",
+    "n_actions",
+    "actions_z",
+    "actions_p",
+    "flags",
+)
 
 UNEVEN_ALPHA = 0.01
 
@@ -31,61 +42,68 @@ LEAST_SHOWN = 50
 
 
 def propensity_check(
-    log: Any, *, by: str | Sequence[str] = ("position", "item_id"), n_actions: int | None = None,
+    log: Any,
+    *,
+    by: str | Sequence[str] = ("position", "item_id"),
+    n_actions: int | None = None,
     propensity_col: str = "propensity",
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Test whether logged propensities are those with which the items of the log were shown.
 
     Formula
     -------
-    If p is right, each item that can be shown has E[1(shown)/p] = 1 in every row of its stratum, so the sum of 1/p over
-    the rows that show it is near the number of rows n of the stratum: z = (Σ1/p − n)/√V, with x = 1/p where the item
-    is shown, else 0, and V the larger of Σ(x − 1)² and n·Σx²/Σx − n.
-    Summed over items, the mean of 1/p is the number of items that can be shown.
+    If p is right, each item that can be shown has E[1(shown)/p] = 1 in every row of its stratum, so
+    the sum of 1/p over the rows that show it is near the number of rows n of the stratum: z = (Σ1/p
+    − n)/√V, with x = 1/p where the item is shown, else 0, and V the larger of Σ(x − 1)² and
+    n·Σx²/Σx − n. Summed over items, the mean of 1/p is the number of items that can be shown.
 
     Parameters
     ----------
     log : DataFrame, or any object with the Arrow stream interface
         One row per item that was shown.
     by : list of str, default ("position", "item_id")
-        Columns of the strata, in each of which one policy chose one item per row, and the item id last. For rows of one
-        stratum: `by="item_id"`.
+        Columns of the strata, in each of which one policy chose one item per row, and the item id
+        last. For rows of one stratum: `by="item_id"`.
     n_actions : int, optional
-        How many items could be shown in every row of a stratum. Without it the mean of 1/p is shown and not tested.
+        How many items could be shown in every row of a stratum. Without it the mean of 1/p is shown
+        and not tested.
     propensity_col : str, default "propensity"
         Column of the propensities.
 
     Returns
     -------
     DataFrame
-        One row per stratum and item: the `by` columns, `n_rows` of the stratum, `n_shown` rows of the item,
-        `inverse_sum` = Σ1/p, `ratio` = inverse_sum/n_rows (1 if the propensities are right), `z`, `p_value` (null with
-        fewer than 50 rows of the item), `p_adj` (Holm over all rows), `mean_inverse` = mean of 1/p in the stratum,
-        `n_actions`, `actions_z` and `actions_p` of its test, and `flags`: "item" where p_adj < 0.01, "n_actions" where
-        actions_p < 0.01.
+        One row per stratum and item: the `by` columns, `n_rows` of the stratum, `n_shown` rows of
+        the item, `inverse_sum` = Σ1/p, `ratio` = inverse_sum/n_rows (1 if the propensities are
+        right), `z`, `p_value` (null with fewer than 50 rows of the item), `p_adj` (Holm over all
+        rows), `mean_inverse` = mean of 1/p in the stratum, `n_actions`, `actions_z` and `actions_p`
+        of its test, and `flags`: "item" where p_adj < 0.01, "n_actions" where actions_p < 0.01.
 
     Raises
     ------
     ColumnError, NullKeyError, DataError, OptionError
-        If a column is missing, a key is null, a propensity is outside (0, 1], or `n_actions` is no count.
+        If a column is missing, a key is null, a propensity is outside (0, 1], or `n_actions` is no
+        count.
 
     Notes
     -----
-    Use it first, on the raw log. Where all ratios are near one constant other than 1, the propensities are those of
-    another event (the slate, another position), or rows were sampled. Where ratios differ with the items' rates of
-    rewards, rows were kept by their reward. Where a ratio is near the share of time in which its item was available,
-    the candidates changed: use strata in which they did not. Items that were never shown have no row here, but
-    `n_actions` finds them. Where the propensities of one item differ by orders of magnitude, as those of a bandit that
-    learns do, p-values are too small: look at the ratios.
+    Use it first, on the raw log. Where all ratios are near one constant other than 1, the
+    propensities are those of another event (the slate, another position), or rows were sampled.
+    Where ratios differ with the items' rates of rewards, rows were kept by their reward. Where a
+    ratio is near the share of time in which its item was available, the candidates changed: use
+    strata in which they did not. Items that were never shown have no row here, but `n_actions`
+    finds them. Where the propensities of one item differ by orders of magnitude, as those of a
+    bandit that learns do, p-values are too small: look at the ratios.
 
     References
     ----------
-    Li et al. (2015), "Counterfactual estimation and optimization of click metrics in search engines", control variates.
+    Li et al. (2015), "Counterfactual estimation and optimization of click metrics in search
+    engines", control variates.
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> log = pd.DataFrame({"item_id": ["a"] * 60 + ["b"] * 60, "propensity": .25})
+    >>> log = pd.DataFrame({"item_id": ["a"] * 60 + ["b"] * 60, "propensity": 0.25})
     >>> found = rd.ope.propensity_check(log, by="item_id", n_actions=2)
     >>> found[["item_id", "n_shown", "ratio", "mean_inverse"]]
       item_id  n_shown  ratio  mean_inverse
@@ -100,7 +118,9 @@ def propensity_check(
         raise OptionError("by is empty; expected the item id, behind the columns of the strata")
     check_value("n_actions", n_actions, either(POSITIVE, NONE))
     what = "expected the probability of a shown item"
-    inverse = 1 / read_probabilities(frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT)
+    inverse = 1 / read_probabilities(
+        frame, propensity_col, zero=False, what=what, least=1 / LARGEST_WEIGHT
+    )
     cells = split_groups(frame, names, PROPENSITY_COLUMNS)
     cell = cells.codes(len(frame))
     strata = split_groups(frame, names[:-1], PROPENSITY_COLUMNS)
@@ -108,8 +128,9 @@ def propensity_check(
     of_cell = stratum[[0 if some is None else int(some[0]) for some in cells.rows]]
     n = np.bincount(stratum)[of_cell]
     shown, total = np.bincount(cell), np.bincount(cell, inverse)
-    # Σ(x − 1)² over all rows of the stratum, where x is 0 in the rows that show another item. Where the rare rows with
-    # a large 1/p are missing by chance, both the sum and this spread are small, and n·Σx²/Σx − n is the better one.
+    # Σ(x − 1)² over all rows of the stratum, where x is 0 in the rows that show another item. Where
+    # the rare rows with a large 1/p are missing by chance, both the sum and this spread are small,
+    # and n·Σx²/Σx − n is the better one.
     square = np.bincount(cell, inverse**2)
     spread = np.maximum(np.bincount(cell, (inverse - 1) ** 2) + (n - shown), n * square / total - n)
     table = pd.DataFrame({"n_rows": n, "n_shown": shown, "inverse_sum": total, "ratio": total / n})
@@ -118,8 +139,13 @@ def propensity_check(
     table["p_adj"] = adjust(table["p_value"].to_numpy(), "holm")
     for name, values in _actions(stratum, inverse, n_actions).items():
         table[name] = values[of_cell]
-    odd = [(table["p_adj"] < UNEVEN_ALPHA).to_numpy(), (table["actions_p"] < UNEVEN_ALPHA).to_numpy()]
-    words = np.select([odd[0] & odd[1], odd[0], odd[1]], ["item, n_actions", "item", "n_actions"], "")
+    odd = [
+        (table["p_adj"] < UNEVEN_ALPHA).to_numpy(),
+        (table["actions_p"] < UNEVEN_ALPHA).to_numpy(),
+    ]
+    words = np.select(
+        [odd[0] & odd[1], odd[0], odd[1]], ["item, n_actions", "item", "n_actions"], ""
+    )
     table["flags"] = pd.Series(words.tolist())
     return pd.concat([cells.labels, table[list(PROPENSITY_COLUMNS)]], axis=1)
 
@@ -132,9 +158,14 @@ def _actions(stratum: IntCodes, inverse: Floats, n_actions: int | None) -> dict[
     square = np.bincount(stratum, (inverse - mean[stratum]) ** 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.sqrt(square / (n - 1) / n)
-        # Equal propensities, as of a uniform policy, have no spread: then only rounding may lie between.
-        exact = np.where(np.abs(mean - expected) <= 1e-6 * expected, 0.0, np.copysign(np.inf, mean - expected))
-        z = np.where(se > 1e-9 * mean, (mean - expected) / se, np.where(np.isnan(expected), np.nan, exact))
+        # Equal propensities, as of a uniform policy, have no spread: then only rounding may lie
+        # between.
+        exact = np.where(
+            np.abs(mean - expected) <= 1e-6 * expected, 0.0, np.copysign(np.inf, mean - expected)
+        )
+        z = np.where(
+            se > 1e-9 * mean, (mean - expected) / se, np.where(np.isnan(expected), np.nan, exact)
+        )
     return {"mean_inverse": mean, "n_actions": expected, "actions_z": z, "actions_p": two_sided(z)}
 
 
@@ -146,11 +177,13 @@ def two_sided(z: Floats) -> Floats:
 def popularity_propensity(
     log: Any, *, item_col: str = "item_id", gamma: float = 1.5, floor: float = 0.0
 ) -> pd.DataFrame:
-    """Guess from popularity how likely a relevant item was observed, where no propensities were logged.
+    """Guess from popularity how likely a relevant item was observed, where no propensities were
+    logged.
 
     Formula
     -------
-    p_i = (n_i/n_max)^((γ + 1)/2), and at least `floor`; n_i is the number of rows of item i, n_max the largest n_i.
+    p_i = (n_i/n_max)^((γ + 1)/2), and at least `floor`; n_i is the number of rows of item i, n_max
+    the largest n_i.
 
     Parameters
     ----------
@@ -159,7 +192,8 @@ def popularity_propensity(
     item_col : str, default "item_id"
         Column of the item id.
     gamma : float, default 1.5
-        Steepness of popularity in the log, above −1; fitted values in the literature lie between 1.5 and 2.
+        Steepness of popularity in the log, above −1; fitted values in the literature lie between
+        1.5 and 2.
     floor : float, default 0.0
         Least propensity, in [0, 1].
 
@@ -175,14 +209,15 @@ def popularity_propensity(
 
     Notes
     -----
-    Use it to weigh relevant items in ranking metrics against popularity bias: merge it to `true` on the item id, and
-    pass `propensity_col="propensity"` to `evaluate`. Give `floor` where rare items would otherwise decide alone. Do not
-    use it as `propensity` of `ope_estimate`: it is an assumption on observation, not the probability with which a
-    policy showed an item.
+    Use it to weigh relevant items in ranking metrics against popularity bias: merge it to `true` on
+    the item id, and pass `propensity_col="propensity"` to `evaluate`. Give `floor` where rare items
+    would otherwise decide alone. Do not use it as `propensity` of `ope_estimate`: it is an
+    assumption on observation, not the probability with which a policy showed an item.
 
     References
     ----------
-    Yang et al. (2018), "Unbiased offline recommender evaluation for missing-not-at-random implicit feedback".
+    Yang et al. (2018), "Unbiased offline recommender evaluation for missing-not-at-random implicit
+    feedback".
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """From a log to arrays: the only place where the columns of a log have names.
 
-Contract: `read_log` checks every column that a call uses and gives a `Log`; `Log.rows` gives the `Rows` of one group
-under one interaction. The same checks run for frames of any dtype.
+Contract: `read_log` checks every column that a call uses and gives a `Log`; `Log.rows` gives the
+`Rows` of one group under one interaction. The same checks run for frames of any dtype.
 """
 
 from __future__ import annotations
@@ -19,14 +19,31 @@ from ..errors import ColumnError, DataError, DuplicateError, OptionError, exampl
 from ..inputs.frames import column
 from ..stats.numbers import Floats
 from .estimators import Interaction
-from .log_columns import SUM_ROUNDING, Keys, log_key_codes, read_floats, read_probabilities, repeats_users
+from .log_columns import (
+    SUM_ROUNDING,
+    Keys,
+    log_key_codes,
+    read_floats,
+    read_probabilities,
+    repeats_users,
+)
 from .plan import Plan
 from .rows import IntCodes, LogGroup
-from .slates import Layout, check_per_slate, check_products, check_slate_product, layout_of, slate_weights
+from .slates import (
+    Layout,
+    check_per_slate,
+    check_products,
+    check_slate_product,
+    layout_of,
+    slate_weights,
+)
 
-NO_CLUSTER = "name the column of users in ⟦+cluster=⟧, or pass ⟦+cluster=None⟧ if all rows are independent"
+NO_CLUSTER = (
+    "name the column of users in ⟦+cluster=⟧, or pass ⟦+cluster=None⟧ if all rows are independent"
+)
 WRITE_TARGET = (
-    "write there the probability with which the other policy would show the item of the row: 1/n for a policy that "
+    "write there the probability with which the other policy would show the item of the row: 1/n "
+    "for a policy that "
     "picks one of n items at random, or let target_from_recs write it for a recommender"
 )
 # Fourth powers of weight times reward are summed, and must stay below the largest float.
@@ -53,10 +70,13 @@ class LogArrays:
     cluster: Keys | None
     unclustered: bool  # no cluster is named although users have several rows
 
-    def rows(self, some: IntCodes | None, interaction: Interaction | None, *, closed: bool = True) -> LogGroup:
+    def rows(
+        self, some: IntCodes | None, interaction: Interaction | None, *, closed: bool = True
+    ) -> LogGroup:
         """The rows of one group as arrays, with the weights of an interaction.
 
-        `closed` cluster codes are numbered anew where that saves memory; else they are the same in every group.
+        `closed` cluster codes are numbered anew where that saves memory; else they are the same in
+        every group.
         """
         if self.unit is None or self.position is None or interaction is None:
             key = self.cluster if self.cluster is not None else self.unit
@@ -64,59 +84,83 @@ class LogArrays:
             with np.errstate(over="ignore"):
                 weight = _rows_taken(self.target, some) / _rows_taken(self.propensity, some)
             return LogGroup(
-                _usable(weight), _rows_taken(self.reward, some), _rows_taken(self.q_logged, some),
-                _rows_taken(self.q_target, some), _rows_taken(self.sample_weight, some), cluster=cluster,
+                _usable(weight),
+                _rows_taken(self.reward, some),
+                _rows_taken(self.q_logged, some),
+                _rows_taken(self.q_target, some),
+                _rows_taken(self.sample_weight, some),
+                cluster=cluster,
                 n_codes=n_codes,
-            )  # fmt: skip
+            )
         return self._slate_rows((self.unit, self.position), some, interaction, closed)
 
     def _slate_rows(
         self, keys: tuple[Keys, Keys], some: IntCodes | None, interaction: Interaction, closed: bool
     ) -> LogGroup:
         unit, position = keys
-        key = _rows_taken(unit.codes, some).astype(np.int64) * position.n + _rows_taken(position.codes, some)
+        key = _rows_taken(unit.codes, some).astype(np.int64) * position.n + _rows_taken(
+            position.codes, some
+        )
         order = None if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
         rows = order if some is None or order is None else some[order]
         rows = some if order is None else rows
         layout = layout_of(_rows_taken(unit.codes, rows))
         logged, target = _rows_taken(self.propensity, rows), _rows_taken(self.target, rows)
-        place = self._positions(_rows_taken(position.codes, rows), _rows_taken(unit.codes, rows), layout)
+        place = self._positions(
+            _rows_taken(position.codes, rows), _rows_taken(unit.codes, rows), layout
+        )
         self._check_slates(logged, target, rows, layout)
         with np.errstate(over="ignore"):
             ratio = target / logged
         cluster, n_codes = _close(unit if self.cluster is None else self.cluster, rows, closed)
         if cluster is not None and (cluster[1:] != cluster[:-1])[~layout.first[1:]].any():
             raise DataError(
-                f"a unit of log[{', '.join(map(repr, self.plan.unit))}] has rows of several clusters "
+                f"a unit of log[{', '.join(map(repr, self.plan.unit))}] has rows of several "
+                "clusters "
                 f"(⟦cluster={list(self.plan.cluster)}⟧); expected one cluster per unit"
             )
         return LogGroup(
-            _usable(slate_weights(ratio, layout, interaction, self.plan.kind)), _rows_taken(self.reward, rows),
-            sample_weight=self._unit_sample_weight(rows, layout), position=place, n_positions=int(place.max()) + 1,
-            first=layout.first, cluster=cluster, n_codes=n_codes,
-        )  # fmt: skip
+            _usable(slate_weights(ratio, layout, interaction, self.plan.kind)),
+            _rows_taken(self.reward, rows),
+            sample_weight=self._unit_sample_weight(rows, layout),
+            position=place,
+            n_positions=int(place.max()) + 1,
+            first=layout.first,
+            cluster=cluster,
+            n_codes=n_codes,
+        )
 
     def _positions(self, position: IntCodes, unit: IntCodes, layout: Layout) -> IntCodes:
         """Positions numbered from 0; units whose positions differ are an error unless `ragged`."""
         twice = ~layout.first[1:] & (position[1:] == position[:-1])
         if twice.any():
             raise DuplicateError(
-                f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a position of a slate shows "
-                "one item: drop the repeated rows, or name the columns of the slate in ⟦+slate_col=⟧"
+                f"{np.count_nonzero(twice):,} rows of log repeat a (unit, position) pair; a "
+                "position of a slate shows "
+                "one item: drop the repeated rows, or name the columns of the slate in "
+                "⟦+slate_col=⟧"
             )
         present, place = np.unique(position, return_inverse=True)
         full = (layout.lengths == len(present)).all()
         if not full and not self.plan.ragged:
             lengths = layout.lengths
             shortest, longest = int(lengths.min()), int(lengths.max())
-            found = f"{shortest} to {longest} rows" if shortest < longest else f"{longest} of {len(present)} positions"
+            found = (
+                f"{shortest} to {longest} rows"
+                if shortest < longest
+                else f"{longest} of {len(present)} positions"
+            )
             raise DataError(
-                f"units of log have {found}; expected the same positions in every unit. ⟦+ragged='as_logged'⟧ takes "
-                "them as they are, which assumes that the target policy shows as many items as the log"
+                f"units of log have {found}; expected the same positions in every unit. "
+                "⟦+ragged='as_logged'⟧ takes "
+                "them as they are, which assumes that the target policy shows as many items as the "
+                "log"
             )
         return place
 
-    def _check_slates(self, logged: Floats, target: Floats, rows: IntCodes | None, layout: Layout) -> None:
+    def _check_slates(
+        self, logged: Floats, target: Floats, rows: IntCodes | None, layout: Layout
+    ) -> None:
         plan = self.plan
         where = f"log[{plan.propensity!r}]"
         check_per_slate(logged, target, layout, plan.kind, where)
@@ -125,31 +169,42 @@ class LogArrays:
         slate = _rows_taken(self.slate_propensity, rows)
         if slate is not None:
             if plan.kind != "conditional":
-                raise OptionError("slate_propensity_col checks ⟦propensity_kind='conditional'⟧ alone; leave it out")
+                raise OptionError(
+                    "slate_propensity_col checks ⟦propensity_kind='conditional'⟧ alone; leave it "
+                    "out"
+                )
             check_slate_product(logged, slate, layout, (where, f"log[{plan.slate_propensity!r}]"))
 
     def _unit_sample_weight(self, rows: IntCodes | None, layout: Layout) -> Floats | None:
         weight = _rows_taken(self.sample_weight, rows)
         if weight is not None and (weight[1:] != weight[:-1])[~layout.first[1:]].any():
             raise DataError(
-                f"log[{self.plan.sample_weight!r}] differs between the rows of a unit; slates are kept or dropped "
+                f"log[{self.plan.sample_weight!r}] differs between the rows of a unit; slates are "
+                "kept or dropped "
                 "whole, so expected one value per unit"
             )
         return weight
 
 
 def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArrays:
-    """Read and check the columns of a log; `by` are those of the groups in which users may have several rows."""
+    """Read and check the columns of a log; `by` are those of the groups in which users may have
+    several rows."""
     _check_columns(frame, plan)
     propensity = read_probabilities(
-        frame, plan.propensity, zero=False, what="a logged item was shown, so its probability was above 0"
+        frame,
+        plan.propensity,
+        zero=False,
+        what="a logged item was shown, so its probability was above 0",
     )
-    target = read_probabilities(frame, plan.target, zero=True, what="the target policy's probability of the item")
+    target = read_probabilities(
+        frame, plan.target, zero=True, what="the target policy's probability of the item"
+    )
     reward = read_floats(frame, plan.reward)
     largest = max(abs(float(reward.min())), abs(float(reward.max())))
     if largest > LARGEST_REWARD:
         raise DataError(
-            f"log[{plan.reward!r}] holds rewards up to {largest:.3g} in size; expected at most {LARGEST_REWARD:g}, "
+            f"log[{plan.reward!r}] holds rewards up to {largest:.3g} in size; expected at most "
+            f"{LARGEST_REWARD:g}, "
             "whose powers are still numbers"
         )
     if plan.reward_range is not None:
@@ -157,40 +212,76 @@ def read_log(frame: pd.DataFrame, plan: Plan, by: Sequence[str] = ()) -> LogArra
         outside = int(np.count_nonzero((reward < low) | (reward > high)))
         if outside:
             raise DataError(
-                f"log[{plan.reward!r}] is outside ⟦reward_range=⟧({low:g}, {high:g}) in {outside:,} of "
+                f"log[{plan.reward!r}] is outside ⟦reward_range=⟧({low:g}, {high:g}) in "
+                f"{outside:,} of "
                 f"{len(frame):,} rows (from {reward.min():g} to {reward.max():g}); widen the range"
             )
     ordered = plan.interval == "bootstrap"  # whose weights depend on the order of the clusters
-    unit = log_key_codes(frame, plan.unit, "slate_col", NO_UNIT, ordered=ordered) if plan.unit else None
-    cluster = log_key_codes(frame, plan.cluster, "cluster", NO_CLUSTER, ordered=ordered) if plan.cluster else None
-    pa.default_memory_pool().release_unused()  # the tables of string ids, before the weights take memory
+    unit = (
+        log_key_codes(frame, plan.unit, "slate_col", NO_UNIT, ordered=ordered)
+        if plan.unit
+        else None
+    )
+    cluster = (
+        log_key_codes(frame, plan.cluster, "cluster", NO_CLUSTER, ordered=ordered)
+        if plan.cluster
+        else None
+    )
+    # the tables of string ids, before the weights take memory
+    pa.default_memory_pool().release_unused()
     slate = plan.slate_propensity
     return LogArrays(
-        plan, propensity, target, reward, _model_column(frame, plan.q_logged), _model_column(frame, plan.q_target),
+        plan,
+        propensity,
+        target,
+        reward,
+        _model_column(frame, plan.q_logged),
+        _model_column(frame, plan.q_target),
         _sample_weight(frame, plan.sample_weight),
-        None if slate is None else read_probabilities(frame, slate, zero=False, what="the probability of the slate"),
-        unit, None if unit is None else _position(frame, plan.position), cluster,
+        None
+        if slate is None
+        else read_probabilities(frame, slate, zero=False, what="the probability of the slate"),
+        unit,
+        None if unit is None else _position(frame, plan.position),
+        cluster,
         cluster is None and unit is None and repeats_users(frame, by),
-    )  # fmt: skip
+    )
 
 
 def _check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     """Refuse absent columns, and one column in two roles.
 
-    No column of another role is suggested in place of an absent one, because the estimate would be wrong in silence.
+    No column of another role is suggested in place of an absent one, because the estimate would be
+    wrong in silence.
     """
-    roles = {"reward_col": plan.reward, "propensity_col": plan.propensity, "target_col": plan.target}
+    roles = {
+        "reward_col": plan.reward,
+        "propensity_col": plan.propensity,
+        "target_col": plan.target,
+    }
     for one, other in combinations(roles, 2):
         if roles[one] == roles[other]:
             raise OptionError(
-                f"{one} and {other} are both {roles[one]!r}; expected two columns. For {plan.target!r}, "
+                f"{one} and {other} are both {roles[one]!r}; expected two columns. For "
+                f"{plan.target!r}, "
                 f"{WRITE_TARGET}"
             )
     models = (plan.q_logged, plan.q_target)
-    taken = {*roles.values(), *models, plan.sample_weight, "target_propensity", "q_logged", "q_target"}
+    taken = {
+        *roles.values(),
+        *models,
+        plan.sample_weight,
+        "target_propensity",
+        "q_logged",
+        "q_target",
+    }
     for argument, name in roles.items():
         # The target has no usual other name: what looks like one is a propensity.
-        free = [other for other in frame.columns if other not in taken] if argument != "target_col" else []
+        free = (
+            [other for other in frame.columns if other not in taken]
+            if argument != "target_col"
+            else []
+        )
         try:
             column(frame, name, "log", suggest=free)
         except ColumnError as error:
@@ -212,11 +303,15 @@ def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
     low = values < 1 - SUM_ROUNDING
     if low.any():
         text = (
-            f"log[{name!r}] is below 1 in {np.count_nonzero(low):,} of {len(values):,} rows ({examples(values[low])}); "
+            f"log[{name!r}] is below 1 in {np.count_nonzero(low):,} of {len(values):,} rows "
+            f"({examples(values[low])}); "
             "expected 1/(probability that the row was kept), which is at least 1"
         )
         if values.min() > 0 and values.max() <= 1 + SUM_ROUNDING:
-            text += ". All values are in (0, 1], so they look like the probabilities: pass 1/probability"
+            text += (
+                ". All values are in (0, 1], so they look like the probabilities: pass "
+                "1/probability"
+            )
         raise DataError(text)
     return values
 
@@ -224,7 +319,9 @@ def _sample_weight(frame: pd.DataFrame, name: str | None) -> Floats | None:
 def _position(frame: pd.DataFrame, name: str) -> Keys:
     values = read_floats(frame, name)
     if (values != np.floor(values)).any():
-        raise DataError(f"log[{name!r}] holds fractions; expected whole positions, 1 for the top of the slate")
+        raise DataError(
+            f"log[{name!r}] holds fractions; expected whole positions, 1 for the top of the slate"
+        )
     present, codes = np.unique(values, return_inverse=True)
     return Keys(codes, len(present))
 
@@ -248,7 +345,8 @@ def _usable(weight: Floats) -> Floats:
     if not weight.max() <= LARGEST_WEIGHT:
         n = int(np.count_nonzero(~(weight <= LARGEST_WEIGHT)))
         raise DataError(
-            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that small is no probability "
+            f"target/propensity is above {LARGEST_WEIGHT:g} in {n:,} rows; a propensity that small "
+            "is no probability "
             "with which an item was shown"
         )
     return weight

@@ -26,46 +26,57 @@ ADDED = ("q_logged", "q_target", "target_mass")
 
 
 def reward_table(
-    log: Any, *, candidates: Any, by: str | Sequence[str] = ("item_id", "position"), prior: float = 50, folds: int = 5,
-    fold_by: str | Sequence[str] | None = "user_id", reward_col: str = "reward", target_col: str = "target_propensity",
-) -> pd.DataFrame:  # fmt: skip
-    """Add the columns of a reward model to a log: smoothed mean rewards, each row's from the other folds.
+    log: Any,
+    *,
+    candidates: Any,
+    by: str | Sequence[str] = ("item_id", "position"),
+    prior: float = 50,
+    folds: int = 5,
+    fold_by: str | Sequence[str] | None = "user_id",
+    reward_col: str = "reward",
+    target_col: str = "target_propensity",
+) -> pd.DataFrame:
+    """Add the columns of a reward model to a log: smoothed mean rewards, each row's from the other
+    folds.
 
     Formula
     -------
-    q(cell) = (Σr + prior·m)/(n + prior) over the rows of the cell in the other folds, m their mean reward.
-    q_logged = q(cell of the row), q_target = Σ_a π_e(a)·q(cell of a) over the candidates a of the row.
+    q(cell) = (Σr + prior·m)/(n + prior) over the rows of the cell in the other folds, m their mean
+    reward. q_logged = q(cell of the row), q_target = Σ_a π_e(a)·q(cell of a) over the candidates a
+    of the row.
 
     Parameters
     ----------
     log : DataFrame, or any object with the Arrow stream interface
         One row per item that was shown.
     candidates : DataFrame
-        Items that the target policy may show, with its probability in `target_col`. Columns that are also in the log
-        say for which of its rows a candidate is: `item_id, position` for a policy that looks at the position alone,
-        `user_id, item_id` for a personal one.
+        Items that the target policy may show, with its probability in `target_col`. Columns that
+        are also in the log say for which of its rows a candidate is: `item_id, position` for a
+        policy that looks at the position alone, `user_id, item_id` for a personal one.
     by : list of str, default ("item_id", "position")
         Columns of a cell of the model, the item id first.
     prior : float, default 50
         Rows that the mean reward is worth in every cell.
     folds : int, default 5
-        Number of parts of the log. The model of a part is made of the other parts. With 1 there is one model of all
-        rows, so that a row's own reward leaks into its q_logged.
+        Number of parts of the log. The model of a part is made of the other parts. With 1 there is
+        one model of all rows, so that a row's own reward leaks into its q_logged.
     fold_by : str or list of str or None, default "user_id"
-        Key whose rows stay in one fold. None, for rows without a key, makes only `folds=1` possible.
+        Key whose rows stay in one fold. None, for rows without a key, makes only `folds=1`
+        possible.
     reward_col, target_col : str
         Column of the reward in the log, and of the probability in `candidates`.
 
     Returns
     -------
     DataFrame
-        The log in its order, with `q_logged`, `q_target`, and `target_mass`: the sum of π_e over the candidates of the
-        row, which is 1 unless candidates are missing.
+        The log in its order, with `q_logged`, `q_target`, and `target_mass`: the sum of π_e over
+        the candidates of the row, which is 1 unless candidates are missing.
 
     Warns
     -----
     RecdfWarning
-        If probabilities of a row's candidates sum to less than 1: candidates are missing, or those of another policy.
+        If probabilities of a row's candidates sum to less than 1: candidates are missing, or those
+        of another policy.
 
     Raises
     ------
@@ -78,8 +89,9 @@ def reward_table(
 
     Notes
     -----
-    Use it as a quick model: dr is right whenever the propensities are, whatever the model, and its interval is narrow
-    where the model is good. With a model of your own, write `q_logged` and `q_target` yourself, out of fold.
+    Use it as a quick model: dr is right whenever the propensities are, whatever the model, and its
+    interval is narrow where the model is good. With a model of your own, write `q_logged` and
+    `q_target` yourself, out of fold.
 
     References
     ----------
@@ -88,16 +100,23 @@ def reward_table(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> log = pd.DataFrame({"user_id": [1, 2, 3, 4], "item_id": ["a", "a", "b", "b"], "reward": [1, 1, 0, 0]})
-    >>> uniform = pd.DataFrame({"item_id": ["a", "b"], "target_propensity": [.5, .5]})
-    >>> rd.ope.reward_table(log, candidates=uniform, by="item_id", prior=2, folds=1)[["q_logged", "q_target"]]
+    >>> log = pd.DataFrame(
+    ...     {"user_id": [1, 2, 3, 4], "item_id": ["a", "a", "b", "b"], "reward": [1, 1, 0, 0]}
+    ... )
+    >>> uniform = pd.DataFrame({"item_id": ["a", "b"], "target_propensity": [0.5, 0.5]})
+    >>> rd.ope.reward_table(log, candidates=uniform, by="item_id", prior=2, folds=1)[
+    ...     ["q_logged", "q_target"]
+    ... ]
        q_logged  q_target
     0      0.75       0.5
     1      0.75       0.5
     2      0.25       0.5
     3      0.25       0.5
     """
-    frame, offered = log_frame(log), log_frame(candidates, "candidates", "one row per item that may be shown")
+    frame, offered = (
+        log_frame(log),
+        log_frame(candidates, "candidates", "one row per item that may be shown"),
+    )
     names = as_columns(by) if isinstance(by, str) else list(by)
     _check_reward_options(frame, names, prior, folds, fold_by)
     what = "the target policy's probability"
@@ -106,9 +125,13 @@ def reward_table(
     reward = read_floats(frame, reward_col).astype(np.float64, copy=False)
     fold = _folds(frame, as_columns(fold_by), folds)
     context = [
-        name for name in offered.columns if name in frame.columns and name not in (names[0], target_col, reward_col)
+        name
+        for name in offered.columns
+        if name in frame.columns and name not in (names[0], target_col, reward_col)
     ]
-    logged, of_row, pairs = _fit_cells(frame, offered, names, context, fold, folds, reward, float(prior))
+    logged, of_row, pairs = _fit_cells(
+        frame, offered, names, context, fold, folds, reward, float(prior)
+    )
     expected, mass = _expected_reward(of_row, pairs, target, context)
     _warn_of_missing_mass(mass)
     return frame.reset_index(drop=True).assign(q_logged=logged, q_target=expected, target_mass=mass)
@@ -119,56 +142,83 @@ def _warn_of_missing_mass(mass: Floats) -> None:
     short = mass < 1 - LEAST_MISSING
     if short.any():
         warn_user(
-            f"the target's probabilities of the candidates sum to less than 1 in {np.count_nonzero(short):,} of "
-            f"{len(mass):,} rows of log (from {mass.min():.3g}; see target_mass): what is missing counts as earning "
-            "nothing in q_target. Give all items that the target policy may show, or probabilities that sum to 1",
+            "the target's probabilities of the candidates sum to less than 1 in "
+            f"{np.count_nonzero(short):,} of "
+            f"{len(mass):,} rows of log (from {mass.min():.3g}; see target_mass): what is missing "
+            "counts as earning "
+            "nothing in q_target. Give all items that the target policy may show, or probabilities "
+            "that sum to 1",
             RecdfWarning,
         )
 
 
-def _check_reward_options(frame: pd.DataFrame, names: list[str], prior: Any, folds: Any, fold_by: Any) -> None:
+def _check_reward_options(
+    frame: pd.DataFrame, names: list[str], prior: Any, folds: Any, fold_by: Any
+) -> None:
     if not names:
-        raise OptionError("by is empty; expected the item id first, then what else tells rewards apart")
+        raise OptionError(
+            "by is empty; expected the item id first, then what else tells rewards apart"
+        )
     check_value("prior", prior, a_number(0))
     check_value("folds", folds, POSITIVE)
     if fold_by is None and folds > 1:
         raise OptionError(
-            f"⟦fold_by=None⟧ and ⟦folds={folds}⟧: name the key that stays in one fold, or pass ⟦+folds=1⟧"
+            f"⟦fold_by=None⟧ and ⟦folds={folds}⟧: name the key that stays in one fold, or pass "
+            "⟦+folds=1⟧"
         )
     there = [name for name in ADDED if name in frame.columns]
     if there:
-        raise DataError(f"log already has a column {there[0]!r}; drop or rename it, so that it is not overwritten")
+        raise DataError(
+            f"log already has a column {there[0]!r}; drop or rename it, so that it is not "
+            "overwritten"
+        )
 
 
 def _folds(frame: pd.DataFrame, names: list[str], folds: int) -> IntCodes:
-    """Fold of every row: keys in the order of their ids are dealt to the folds one after the other."""
+    """Fold of every row: keys in the order of their ids are dealt to the folds one after the
+    other."""
     if folds == 1:
         return np.zeros(len(frame), np.int64)
-    keys = log_key_codes(frame, names, "fold_by", "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model", ordered=True)
+    keys = log_key_codes(
+        frame, names, "fold_by", "pass ⟦+fold_by=None⟧, ⟦+folds=1⟧ for one model", ordered=True
+    )
     present = distinct(keys.codes)
     if len(present) < folds:
-        raise OptionError(f"⟦folds={folds}⟧, but {names} has {len(present)} values; expected at least one a fold")
+        raise OptionError(
+            f"⟦folds={folds}⟧, but {names} has {len(present)} values; expected at least one a fold"
+        )
     return np.searchsorted(present, keys.codes) % folds
 
 
 def _fit_cells(
-    frame: pd.DataFrame, offered: pd.DataFrame, names: list[str], context: list[str],
-    fold: IntCodes, folds: int, reward: Floats, prior: float,
-) -> tuple[Floats, IntCodes, pd.DataFrame]:  # fmt: skip
+    frame: pd.DataFrame,
+    offered: pd.DataFrame,
+    names: list[str],
+    context: list[str],
+    fold: IntCodes,
+    folds: int,
+    reward: Floats,
+    prior: float,
+) -> tuple[Floats, IntCodes, pd.DataFrame]:
     """Fit cells per fold and predict. Cells are coded over the log and its candidates together.
 
-    Returns the prediction and the context of every row, and pairs of a context of the log and one of its candidates
-    with their predictions.
+    Returns the prediction and the context of every row, and pairs of a context of the log and one
+    of its candidates with their predictions.
     """
     item = names[0]
     column(offered, item, "candidates")
-    check_kinds([read_ids(frame[item], f"log[{item!r}]"), read_ids(offered[item], f"candidates[{item!r}]")])
-    # Distinct rows of what a prediction for all candidates depends on: context, the rest of the cell, and the fold.
+    check_kinds(
+        [read_ids(frame[item], f"log[{item!r}]"), read_ids(offered[item], f"candidates[{item!r}]")]
+    )
+    # Distinct rows of what a prediction for all candidates depends on: context, the rest of the
+    # cell, and the fold.
     rest = [name for name in names[1:] if name not in context]
     for name in (*context, *rest):
         column(frame, name, "log")
     distinct_of = frame[[*context, *rest]].reset_index(drop=True).assign(**{"": fold})
-    row_context = distinct_of.groupby(list(distinct_of.columns), sort=False, dropna=False).ngroup().to_numpy()
+    row_context = (
+        distinct_of.groupby(list(distinct_of.columns), sort=False, dropna=False).ngroup().to_numpy()
+    )
     distinct = distinct_of.iloc[np.unique(row_context, return_index=True)[1]].reset_index(drop=True)
     distinct["context row"] = np.arange(len(distinct))
     listed = offered[[*context, item]].reset_index(drop=True)
@@ -179,10 +229,16 @@ def _fit_cells(
     n_cells = int(cell.max()) + 1
     predicted = _smoothed(cell[: len(frame)], n_cells, fold, folds, reward, prior)
     value = predicted[pairs[""].to_numpy(), cell[len(frame) :]]
-    return predicted[fold, cell[: len(frame)]], row_context, pairs.assign(**{"predicted reward": value})
+    return (
+        predicted[fold, cell[: len(frame)]],
+        row_context,
+        pairs.assign(**{"predicted reward": value}),
+    )
 
 
-def _smoothed(cell: IntCodes, n_cells: int, fold: IntCodes, folds: int, reward: Floats, prior: float) -> Floats:
+def _smoothed(
+    cell: IntCodes, n_cells: int, fold: IntCodes, folds: int, reward: Floats, prior: float
+) -> Floats:
     """Smoothed mean reward per fold that is left out, and cell."""
     joint = fold * n_cells + cell
     n = np.bincount(joint, minlength=folds * n_cells).reshape(folds, n_cells).astype(np.float64)
@@ -202,12 +258,16 @@ def _expected_reward(
     of_pair, share = pairs["context row"].to_numpy(), target[pairs["candidate row"].to_numpy()]
     n = int(of_row.max()) + 1
     mass = np.bincount(of_pair, share, n).astype(np.float64, copy=False)
-    value = np.bincount(of_pair, share * pairs["predicted reward"].to_numpy(), n).astype(np.float64, copy=False)
+    value = np.bincount(of_pair, share * pairs["predicted reward"].to_numpy(), n).astype(
+        np.float64, copy=False
+    )
     what = f"candidates of one {', '.join(context)}" if context else "candidates"
     if (mass > 1 + SUM_ROUNDING).any():
         raise DataError(
-            f"probabilities of the {what} sum to more than 1 in {np.count_nonzero(mass > 1 + SUM_ROUNDING):,} cases "
-            f"(up to {mass.max():.6g}); give the columns of the log that say for which rows a candidate is"
+            f"probabilities of the {what} sum to more than 1 in "
+            f"{np.count_nonzero(mass > 1 + SUM_ROUNDING):,} cases "
+            f"(up to {mass.max():.6g}); give the columns of the log that say for which rows a "
+            "candidate is"
         )
     none = np.bincount(of_pair, minlength=n)[of_row] == 0
     if none.any():

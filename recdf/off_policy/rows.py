@@ -1,7 +1,8 @@
 """The logged rows of one group as arrays, and the walk through them in pieces.
 
-Contract: the arrays stand in one order. `first` marks the first row of each unit; None says that each row is a unit.
-`cluster` holds integer codes below `n_codes`; None says that each row is independent of all others.
+Contract: the arrays stand in one order. `first` marks the first row of each unit; None says that
+each row is a unit. `cluster` holds integer codes below `n_codes`; None says that each row is
+independent of all others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Bools = npt.NDArray[np.bool_]
 
 
 def dot(one: Floats, other: Floats) -> float:
-    """Return the sum of products. On a busy machine, the linear algebra library would wait for its threads."""
+    """Return the sum of products. On a busy machine, the linear algebra library would wait for its
+    threads."""
     return float((one * other).sum())
 
 
@@ -61,10 +63,13 @@ class LogGroup:
     @cached_property
     def n_clusters(self) -> int:
         """Clusters that occur."""
-        return len(self) if self.cluster is None else int(np.count_nonzero(np.bincount(self.cluster)))
+        return (
+            len(self) if self.cluster is None else int(np.count_nonzero(np.bincount(self.cluster)))
+        )
 
     def per_cluster(self, values: Callable[[slice], list[Floats]]) -> Iterator[list[Floats]]:
-        """Values of clusters: piece by piece where each row is one, else the sums of all rows per cluster code."""
+        """Values of clusters: piece by piece where each row is one, else the sums of all rows per
+        cluster code."""
         if self.cluster is None:
             yield from map(values, self.pieces())
             return
@@ -80,7 +85,9 @@ class LogGroup:
         """Sum of some rows' values per position."""
         if self.position is None:
             return np.array([values.sum()])
-        return np.bincount(self.position[piece], values, self.n_positions).astype(np.float64, copy=False)
+        return np.bincount(self.position[piece], values, self.n_positions).astype(
+            np.float64, copy=False
+        )
 
     def at_position(self, table: Floats, piece: slice) -> Floats | np.float64:
         """Return the number of each row's position, for the rows of a piece."""
@@ -92,20 +99,35 @@ class LogGroup:
 
     def unit_weights(self, piece: slice) -> Floats:
         """The sample weight of a unit on its first row, and 0 on the others."""
-        ones = np.ones(piece.stop - piece.start) if self.first is None else self.first[piece].astype(np.float64)
+        ones = (
+            np.ones(piece.stop - piece.start)
+            if self.first is None
+            else self.first[piece].astype(np.float64)
+        )
         return self.weighted(ones, piece)
 
     def constant_reward(self) -> float | None:
-        """Return the reward that all rows, or all units, of a weight above 0 have; None if their rewards vary."""
+        """Return the reward that all rows, or all units, of a weight above 0 have; None if their
+        rewards vary."""
         low, high = np.full(2, np.inf), np.full(2, -np.inf)
         for piece in self.pieces():
-            reward, there = self.reward[piece].astype(np.float64, copy=False), self.weight[piece] > 0
+            reward, there = (
+                self.reward[piece].astype(np.float64, copy=False),
+                self.weight[piece] > 0,
+            )
             shown = self.unit_sums(there.astype(np.float64), piece) > 0
             for i, values in enumerate((reward[there], self.unit_sums(reward, piece)[shown])):
-                low[i], high[i] = min(low[i], values.min(initial=np.inf)), max(high[i], values.max(initial=-np.inf))
+                low[i], high[i] = (
+                    min(low[i], values.min(initial=np.inf)),
+                    max(high[i], values.max(initial=-np.inf)),
+                )
         same = low[high - low <= 1e-12 * np.abs(high)]  # sums of money differ by rounding alone
         return float(same[0]) if len(same) else None
 
     def unit_sums(self, values: Floats, piece: slice) -> Floats:
         """Sum of the values of each unit of a piece."""
-        return values if self.first is None else np.add.reduceat(values, np.flatnonzero(self.first[piece]))
+        return (
+            values
+            if self.first is None
+            else np.add.reduceat(values, np.flatnonzero(self.first[piece]))
+        )

@@ -1,6 +1,7 @@
 """Importance weights of slates: the ratio of each row, combined over the positions of its unit.
 
-Contract: rows are in the order of unit and position. A unit's running product at position k is over its first k rows.
+Contract: rows are in the order of unit and position. A unit's running product at position k is over
+its first k rows.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def check_kind(interaction: Interaction, kind: SlateKind) -> None:
     """Refuse a kind of propensity that does not determine the weights of an interaction."""
     if kind not in ALLOWED[interaction]:
         raise OptionError(
-            f"⟦interaction={interaction!r}⟧ cannot be computed from ⟦propensity_kind={kind!r}⟧ ({MEANING[kind]}); "
+            f"⟦interaction={interaction!r}⟧ cannot be computed from ⟦propensity_kind={kind!r}⟧ "
+            f"({MEANING[kind]}); "
             f"it needs {' or '.join(repr(one) for one in ALLOWED[interaction])}"
         )
 
@@ -73,21 +75,27 @@ def check_products(values: Floats, layout: Layout, kind: SlateKind, where: str) 
     if kind == "slate" and (np.abs(same[inside]) > SLATE_TOLERANCE).any():
         n = len(distinct(np.cumsum(layout.first)[1:][inside & (np.abs(same) > SLATE_TOLERANCE)]))
         raise DataError(
-            f"{where} differs between the rows of {n:,} units, but ⟦propensity_kind='slate'⟧ means one value per unit; "
+            f"{where} differs between the rows of {n:,} units, but ⟦propensity_kind='slate'⟧ means "
+            "one value per unit; "
             "values of single positions are ⟦+propensity_kind='conditional'⟧"
         )
     if kind == "prefix" and (same[inside] > SLATE_TOLERANCE).any():
         n = int(np.count_nonzero(same[inside] > SLATE_TOLERANCE))
         raise DataError(
-            f"{where} grows from one position to the next in {n:,} rows, but ⟦+propensity_kind='prefix'⟧ means the "
-            "running product, which cannot grow; values of single positions are ⟦+propensity_kind='conditional'⟧"
+            f"{where} grows from one position to the next in {n:,} rows, but "
+            "⟦+propensity_kind='prefix'⟧ means the "
+            "running product, which cannot grow; values of single positions are "
+            "⟦+propensity_kind='conditional'⟧"
         )
 
 
-def check_per_slate(logged: Floats, target: Floats, layout: Layout, kind: SlateKind, where: str) -> None:
+def check_per_slate(
+    logged: Floats, target: Floats, layout: Layout, kind: SlateKind, where: str
+) -> None:
     """Refuse one probability per slate that is passed as one per position.
 
-    Constant values can be right (a uniform policy), but not where they also differ between units in both columns.
+    Constant values can be right (a uniform policy), but not where they also differ between units in
+    both columns.
     """
     inside = ~layout.first[1:]
     if kind not in ("conditional", "prefix") or not inside.any():
@@ -97,13 +105,17 @@ def check_per_slate(logged: Floats, target: Floats, layout: Layout, kind: SlateK
     one = kind == "prefix" and (logged < 1).any()
     if one or all(len(distinct(values[layout.first])) > 1 for values in (logged, target)):
         raise DataError(
-            f"{where} has one value for all rows of each unit, which is the probability of a slate, but "
-            f"⟦propensity_kind={kind!r}⟧ means {MEANING[kind]}; pass ⟦+propensity_kind='slate'⟧ with "
+            f"{where} has one value for all rows of each unit, which is the probability of a "
+            "slate, but "
+            f"⟦propensity_kind={kind!r}⟧ means {MEANING[kind]}; pass ⟦+propensity_kind='slate'⟧ "
+            "with "
             "⟦+interaction='standard'⟧"
         )
 
 
-def check_slate_product(conditional: Floats, slate: Floats, layout: Layout, wheres: tuple[str, str]) -> None:
+def check_slate_product(
+    conditional: Floats, slate: Floats, layout: Layout, wheres: tuple[str, str]
+) -> None:
     """Refuse conditional propensities whose product is not the probability of their slate."""
     product = running_product(conditional, layout)[last_rows(layout)]
     given = slate[last_rows(layout)]
@@ -111,7 +123,8 @@ def check_slate_product(conditional: Floats, slate: Floats, layout: Layout, wher
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         raise DataError(
-            f"the product of {wheres[0]} is not {wheres[1]} in {np.count_nonzero(wrong):,} of {len(given):,} units "
+            f"the product of {wheres[0]} is not {wheres[1]} in {np.count_nonzero(wrong):,} of "
+            f"{len(given):,} units "
             f"(first: {product[at]:.6g} and {given[at]:.6g})"
         )
 
@@ -122,7 +135,8 @@ def last_rows(layout: Layout) -> IntCodes:
 
 
 def running_product(values: Floats, layout: Layout) -> Floats:
-    """Product of the values of a unit down to each row. The loop runs over positions, not over rows."""
+    """Product of the values of a unit down to each row. The loop runs over positions, not over
+    rows."""
     product = values.astype(np.float64, copy=True)
     for place in range(1, int(layout.lengths.max(initial=0))):
         rows = layout.starts[layout.lengths > place] + place
@@ -130,8 +144,11 @@ def running_product(values: Floats, layout: Layout) -> Floats:
     return product
 
 
-def slate_weights(ratio: Floats, layout: Layout, interaction: Interaction, kind: SlateKind) -> Floats:
-    """The weight that every row has under an interaction, from the ratios π_e/π_b of its columns."""
+def slate_weights(
+    ratio: Floats, layout: Layout, interaction: Interaction, kind: SlateKind
+) -> Floats:
+    """The weight that every row has under an interaction, from the ratios π_e/π_b of its
+    columns."""
     if interaction == "independent":
         return ratio
     down = running_product(ratio, layout) if kind == "conditional" else ratio

@@ -1,4 +1,5 @@
-"""`rd.dask.evaluate` evaluates Dask frames on the workers that hold them. It needs the extra `recdf[dask]`."""
+"""`rd.dask.evaluate` evaluates Dask frames on the workers that hold them. It needs the extra
+`recdf[dask]`."""
 
 from __future__ import annotations
 
@@ -33,10 +34,16 @@ HOLDS = "a Dask frame holds"  # for messages
 
 @takes_engine_arguments("Dask")
 def evaluate(
-    true: Any, pred: Any, metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int] = 10, *, partitions: int | None = None, **options: Unpack[EvaluateArguments],
-) -> EngineEvaluation[Any]:  # fmt: skip
-    """Evaluate two Dask frames. The summary is that of `rd.evaluate`, and the rows per list stay with the workers.
+    true: Any,
+    pred: Any,
+    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int] = 10,
+    *,
+    partitions: int | None = None,
+    **options: Unpack[EvaluateArguments],
+) -> EngineEvaluation[Any]:
+    """Evaluate two Dask frames. The summary is that of `rd.evaluate`, and the rows per list stay
+    with the workers.
 
     Parameters
     ----------
@@ -45,8 +52,8 @@ def evaluate(
     {metrics}
     {side_tables}
     partitions : int, optional
-        Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
-        the number of partitions of the frame that has more of them.
+        Number of buckets that the lists are distributed to. One task evaluates one bucket in
+        memory. The default is the number of partitions of the frame that has more of them.
     {options}
 
     {results}
@@ -73,20 +80,25 @@ def _refuse_index(frames: Mapping[str, Any], options: Mapping[str, Any]) -> None
     for role, frame in frames.items():
         for name in (*as_columns(asked["user_col"]), asked["item_col"], *as_columns(asked["by"])):
             if frame is not None and frame.index.name == name and name not in frame.columns:
-                raise ColumnError(f"{role} has {name!r} in its index, which is not read; pass {role}.reset_index()")
+                raise ColumnError(
+                    f"{role} has {name!r} in its index, which is not read; pass "
+                    f"{role}.reset_index()"
+                )
 
 
 def _dask() -> Any:
     try:
         import dask.dataframe as dd
     except ImportError as error:
-        raise MissingExtraError("rd.dask needs Dask, which is not installed: pip install 'recdf[dask]'") from error
+        raise MissingExtraError(
+            "rd.dask needs Dask, which is not installed: pip install 'recdf[dask]'"
+        ) from error
     return dd
 
 
 class DaskEngine:
-    """What Dask can do with its frames, as `Engine` asks. Packed rows are pandas frames with Arrow columns, which Dask
-    does not change."""
+    """What Dask can do with its frames, as `Engine` asks. Packed rows are pandas frames with Arrow
+    columns, which Dask does not change."""
 
     name = "Dask"
     ordered = True  # the partitions of a Dask frame have an order
@@ -95,9 +107,12 @@ class DaskEngine:
         self.dd = dd
 
     def schema(self, frame: Any) -> pa.Schema:
-        """Return the types of the columns. Those of Python objects and of categories can only be read off a row."""
+        """Return the types of the columns. Those of Python objects and of categories can only be
+        read off a row."""
         known = [pd.Series([], dtype=dtype) for dtype in frame.dtypes]
-        unknown = [i for i, dtype in enumerate(frame.dtypes) if dtype.name in ("object", "category")]
+        unknown = [
+            i for i, dtype in enumerate(frame.dtypes) if dtype.name in ("object", "category")
+        ]
         if unknown:
             some = frame.head(1, npartitions=-1)
             known = [some.iloc[:, i] if i in unknown else column for i, column in enumerate(known)]
@@ -110,15 +125,24 @@ class DaskEngine:
         if work is adding_up:  # each bucket is a partition of its own
             frame = frame.repartition(npartitions=min(frame.npartitions, sizes().summed_buckets))
         on_partition = partial(_on_partition, Sent(work), schema)
-        return frame[list(names)].map_partitions(on_partition, meta=frame_of_arrow(schema.empty_table()))
+        return frame[list(names)].map_partitions(
+            on_partition, meta=frame_of_arrow(schema.empty_table())
+        )
 
-    def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
+    def meet(
+        self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+    ) -> Any:
         from dask import delayed
 
         frames = {"pred": pred} if true is None else {"true": true, "pred": pred}
         if every:
-            seeds = pa.table([pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())], schema=PACKED)
-            frames["pred"] = self.dd.concat([pred, self.dd.from_pandas(frame_of_arrow(seeds), npartitions=1)])
+            seeds = pa.table(
+                [pa.array(range(n_buckets), pa.int32()), pa.nulls(n_buckets, pa.binary())],
+                schema=PACKED,
+            )
+            frames["pred"] = self.dd.concat(
+                [pred, self.dd.from_pandas(frame_of_arrow(seeds), npartitions=1)]
+            )
         # Each bucket is a partition of its own, so that a task holds the rows of one bucket only.
         edges = [*range(n_buckets), n_buckets - 1]
         shuffled = [frame.set_index("bucket", divisions=edges) for frame in frames.values()]
@@ -139,12 +163,17 @@ class DaskEngine:
         return Inline(digest, data)
 
     def local(self, data: Any) -> Any:
-        return data.compute() if isinstance(data, self.dd.DataFrame | self.dd.Series | self.dd.Index) else data
+        return (
+            data.compute()
+            if isinstance(data, self.dd.DataFrame | self.dd.Series | self.dd.Index)
+            else data
+        )
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
         from dask.dataframe.utils import has_known_categories
 
-        # Dask may know that a column has categories but not which. All parts get one dtype only as plain values.
+        # Dask may know that a column has categories but not which. All parts get one dtype only as
+        # plain values.
         dtypes = {
             name: kind
             for name, kind in frame.dtypes.items()
@@ -153,12 +182,17 @@ class DaskEngine:
         return as_dtypes(labels_of_table(table), dtypes)
 
     def typed(self, frame: Any, like: pd.DataFrame) -> Any:
-        found = frame.map_partitions(partial(_typed, dict(like.dtypes)), meta=like, enforce_metadata=False)
-        # The frame is made anew from delayed parts. Dask would otherwise look into the two shuffles behind the frame,
-        # take a column of it for one of another frame, and align both by an index whose numbers repeat.
+        found = frame.map_partitions(
+            partial(_typed, dict(like.dtypes)), meta=like, enforce_metadata=False
+        )
+        # The frame is made anew from delayed parts. Dask would otherwise look into the two shuffles
+        # behind the frame, take a column of it for one of another frame, and align both by an index
+        # whose numbers repeat.
         import dask
 
-        with dask.config.set({"dataframe.convert-string": False}):  # the columns have the dtypes of `like` already
+        with dask.config.set(
+            {"dataframe.convert-string": False}
+        ):  # the columns have the dtypes of `like` already
             return self.dd.from_delayed(found.to_delayed(), meta=like, verify_meta=False)
 
     def write(self, frame: Any, folder: Path) -> None:
@@ -166,10 +200,15 @@ class DaskEngine:
 
 
 def _arrow_type(column: pd.Series) -> pa.DataType:
-    """Return the type of a column. Decimals get a wide type, since later rows may have more digits than the first."""
+    """Return the type of a column. Decimals get a wide type, since later rows may have more digits
+    than the first."""
     try:
         kind = decoded(pa.array(column.array, from_pandas=True).type)
-    except (pa.ArrowException, TypeError, ValueError):  # Arrow lacks this type: an error only if the column is read
+    except (
+        pa.ArrowException,
+        TypeError,
+        ValueError,
+    ):  # Arrow lacks this type: an error only if the column is read
         return pa.struct([(str(column.dtype), pa.null())])
     return pa.decimal256(76, 18) if pa.types.is_decimal(kind) else kind
 
@@ -192,5 +231,7 @@ def _on_buckets(schema: pa.Schema, roles: Sequence[str], *given: Any) -> pd.Data
     for role, frame in zip(roles, frames, strict=True):
         for bucket, cell in zip(frame.index.tolist(), pa.array(frame["cell"].array), strict=True):
             cells.setdefault(bucket, {}).setdefault(role, []).append(cell)
-    found = [work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())]
+    found = [
+        work(bucket, of.get("true", []), of.get("pred", [])) for bucket, of in sorted(cells.items())
+    ]
     return frame_of_arrow(pa.concat_tables([schema.empty_table(), *found]))

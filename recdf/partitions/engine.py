@@ -1,16 +1,18 @@
 """Evaluate frames of an engine. An engine, such as Spark or Dask, moves rows between machines.
 
-Contract: an `Engine` knows the columns of its frames, runs a function on the chunks of a frame, and brings the packed
-rows of a bucket together. A bucket is a part of the lists, all of whose rows one worker gets. `evaluate_frames` does
-the rest: it checks the call before any job runs, measures each bucket on the worker that has its rows, adds the
-results, and makes both tables. The rows per list stay in a frame of the engine.
+Contract: an `Engine` knows the columns of its frames, runs a function on the chunks of a frame, and
+brings the packed rows of a bucket together. A bucket is a part of the lists, all of whose rows one
+worker gets. `evaluate_frames` does the rest: it checks the call before any job runs, measures each
+bucket on the worker that has its rows, adds the results, and makes both tables. The rows per list
+stay in a frame of the engine.
 
     true, pred ─ each: pack ─► cells by bucket ─ meet: measure ─► results ─ add up ─► summary, spec
                                                └ meet: measure ─► per_user, when it is asked for
 
-A `Run` is one call on frames whose rows are in parts: what is needed of all the rows, and the sum of all buckets. It
-deals the rows of both frames to buckets of whole lists. How the buckets are measured, and where the rows per list go,
-is up to its subclasses: `EngineRun` for Spark and Dask, and `FilesRun` for files on one machine.
+A `Run` is one call on frames whose rows are in parts: what is needed of all the rows, and the sum
+of all buckets. It deals the rows of both frames to buckets of whole lists. How the buckets are
+measured, and where the rows per list go, is up to its subclasses: `EngineRun` for Spark and Dask,
+and `FilesRun` for files on one machine.
 """
 
 from __future__ import annotations
@@ -94,7 +96,11 @@ class Run(Generic[EngineFrame]):
     """One call on frames whose rows are in parts."""
 
     def __init__(
-        self, engine: InParts[EngineFrame], frames: Mapping[str, EngineFrame], needed: Needed, n_buckets: int
+        self,
+        engine: InParts[EngineFrame],
+        frames: Mapping[str, EngineFrame],
+        needed: Needed,
+        n_buckets: int,
     ) -> None:
         self.engine, self.frames, self.needed, self.n_buckets = engine, frames, needed, n_buckets
 
@@ -107,8 +113,11 @@ class Run(Generic[EngineFrame]):
         """How workers get what they share."""
         raise NotImplementedError
 
-    def _finished(self, results: PartResult | None) -> tuple[Measured, pd.DataFrame, dict[str, Any]]:
-        """Raise the errors and give the warnings of all buckets. Return their numbers, the summary, and the spec.
+    def _finished(
+        self, results: PartResult | None
+    ) -> tuple[Measured, pd.DataFrame, dict[str, Any]]:
+        """Raise the errors and give the warnings of all buckets. Return their numbers, the summary,
+        and the spec.
 
         None stands for the result where there is no row.
         """
@@ -117,25 +126,34 @@ class Run(Generic[EngineFrame]):
             results = measure(self.shared.call, part_of_bucket(self.shared, 0, empty))
         measured = checked(self.call, results)
         measured = replace(
-            measured, by=self.by_frame, order=self.needed.order, relevance_col=self.needed.relevance,
+            measured,
+            by=self.by_frame,
+            order=self.needed.order,
+            relevance_col=self.needed.relevance,
             overlap=self._compared(measured.overlap),
-        )  # fmt: skip
+        )
         summary, spec = finish_summary(self.call, replace(results, measured=measured))
         summary.attrs["recdf"] = spec
         return measured, summary, dict(spec)
 
-    # ----------------------------------------------------------------------- facts that need all the rows
+    # ----------------------------------------------------------------------- facts that need all
+    # the rows
 
     def check_kinds(self, without_order: bool = False) -> None:
-        """Raise if, by their first rows, two columns have ids that can never be equal, or texts hold several items."""
+        """Raise if, by their first rows, two columns have ids that can never be equal, or texts
+        hold several items."""
         try:
             found = self._id_columns()
         except IdTypeError as error:
             if all(len(head) < HEAD_LENGTH for head in self.heads.values()):
                 raise
-            raise error.within(after=f" (found in the first {HEAD_LENGTH} rows; counts are of those)") from error
+            raise error.within(
+                after=f" (found in the first {HEAD_LENGTH} rows; counts are of those)"
+            ) from error
         if "true" in self.frames:
-            refuse_joined(found[-1][0], found[-1][1], [one[1] for one in found[:-1]] if without_order else [])
+            refuse_joined(
+                found[-1][0], found[-1][1], [one[1] for one in found[:-1]] if without_order else []
+            )
         for columns in found:
             check_kinds(columns)
 
@@ -145,22 +163,31 @@ class Run(Generic[EngineFrame]):
         ids = [*self.needed.keys, self.call.options.item_col]
         lists = self.needed.lists
         return {
-            role: lists[role].table(self.engine.head(frame, lists[role].names(ids), HEAD_LENGTH)).select(ids)
+            role: lists[role]
+            .table(self.engine.head(frame, lists[role].names(ids), HEAD_LENGTH))
+            .select(ids)
             for role, frame in self.frames.items()
         }
 
     def _id_columns(self) -> list[list[IdColumn]]:
-        return self.needed.id_columns({role: frame_of_arrow(head) for role, head in self.heads.items()})
+        return self.needed.id_columns(
+            {role: frame_of_arrow(head) for role, head in self.heads.items()}
+        )
 
     @cached_property
     def by_values(self) -> pa.Table | None:
-        """The `by` values of `pred`: in order of first appearance if the engine keeps an order of rows, else sorted."""
+        """The `by` values of `pred`: in order of first appearance if the engine keeps an order of
+        rows, else sorted."""
         names = self.needed.by
         if not names:
             return None
-        assert self.packed  # comes first, so that an engine can read a frame once for all that it is asked of it
+        assert (
+            self.packed
+        )  # comes first, so that an engine can read a frame once for all that it is asked of it
         schema = pa.schema([self.needed.schemas["pred"].field(name) for name in names])
-        found = self.engine.collect(self.engine.each(self.frames["pred"], names, Distinct(schema), schema))
+        found = self.engine.collect(
+            self.engine.each(self.frames["pred"], names, Distinct(schema), schema)
+        )
         values = distinct_rows(known_rows(cast_table(found, schema), names))
         return values if self.engine.ordered else ascending(values)
 
@@ -174,15 +201,24 @@ class Run(Generic[EngineFrame]):
 
     def _knowing(self) -> Call:
         """Return the call. If a metric needs the largest gain of `true`, the call then knows it."""
-        if all(one.params.get("max_gain", 0) is not None for one in self.call.requests) or "true" not in self.frames:
+        if (
+            all(one.params.get("max_gain", 0) is not None for one in self.call.requests)
+            or "true" not in self.frames
+        ):
             return self.call
         if self.needed.relevance is None:
             return self.call.knowing(max_gain=1.0)
         assert self.packed
         lists = self.needed.lists["true"]
-        work = Gains(self.needed.relevance, self.call.options, self.call.given.get("exclude"), lists)
-        found = self.engine.each(self.frames["true"], lists.names([*work.ids, work.column]), work, GAIN)
-        return self.call.knowing(max_gain=max(self.engine.collect(found)["gain"].to_pylist(), default=0.0))
+        work = Gains(
+            self.needed.relevance, self.call.options, self.call.given.get("exclude"), lists
+        )
+        found = self.engine.each(
+            self.frames["true"], lists.names([*work.ids, work.column]), work, GAIN
+        )
+        return self.call.knowing(
+            max_gain=max(self.engine.collect(found)["gain"].to_pylist(), default=0.0)
+        )
 
     @cached_property
     def shared(self) -> Shared:
@@ -195,7 +231,8 @@ class Run(Generic[EngineFrame]):
         return Shared(call, by_values, given, bucket, edges)
 
     def _dealt_exclude(self, call: Call) -> tuple[Call, np.ndarray | None]:
-        """Sort the rows of `exclude=` by bucket if they have all columns of the list key; return where each begins."""
+        """Sort the rows of `exclude=` by bucket if they have all columns of the list key; return
+        where each begins."""
         frame, keys, item = call.given.get("exclude"), self.needed.keys, call.options.item_col
         if frame is None or not set(keys) <= set(frame.columns):
             return call, None
@@ -209,8 +246,10 @@ class Run(Generic[EngineFrame]):
         """Both frames with their rows packed by bucket."""
         return {
             role: self.engine.each(
-                self.frames[role], self.needed.names(role),
-                replace(self._packing(self.needed.keys, schema), lists=self.needed.lists[role]), PACKED,
+                self.frames[role],
+                self.needed.names(role),
+                replace(self._packing(self.needed.keys, schema), lists=self.needed.lists[role]),
+                PACKED,
             )
             for role, schema in self.needed.schemas.items()
         }
@@ -221,10 +260,13 @@ class Run(Generic[EngineFrame]):
     def _meet(self, work: OnBucket, schema: pa.Schema) -> EngineFrame:
         every = self.needed.given is not None  # the caller may have given lists that have no row
         packed = self.packed
-        return self.engine.meet(packed.get("true"), packed["pred"], self.n_buckets, work, schema, every)
+        return self.engine.meet(
+            packed.get("true"), packed["pred"], self.n_buckets, work, schema, every
+        )
 
     def _compared(self, overlap: Overlap) -> Overlap:
-        """Complete the overlap: where a `by` value has no hit, compare its ids with those of `true` in all buckets.
+        """Complete the overlap: where a `by` value has no hit, compare its ids with those of `true`
+        in all buckets.
 
         `overlap.silent` has the numbers of these `by` values. If there are none, no job runs.
         """
@@ -240,11 +282,15 @@ class Run(Generic[EngineFrame]):
         silent = None if nothing else tuple(overlap.silent.tolist())
         listing = self._meet(Listing(self.handle, self.needed.schemas, listed, silent), listed)
         packed = self.engine.each(listing, listed.names, self._packing([item], listed), PACKED)
-        found = self.engine.meet(None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False)
+        found = self.engine.meet(
+            None, packed, self.n_buckets, Comparing(listed), pa.schema([listed.field(0)]), False
+        )
         shared = set(self.engine.collect(found)[WHERE_COLUMN].to_pylist())
         if nothing:
             samples = {**overlap.samples, **self._samples()}
-            return replace(overlap, shares_user=SHARED_USER in shared, shares_item=0 in shared, samples=samples)
+            return replace(
+                overlap, shares_user=SHARED_USER in shared, shares_item=0 in shared, samples=samples
+            )
         shares = overlap.by_shares_item.copy()
         shares[sorted(shared)] = True
         return replace(overlap, by_shares_item=shares)
@@ -265,9 +311,9 @@ MOST_BUCKETS = 2**16 - 1
 class Asked:
     """The arguments of an engine's `evaluate`, as the caller gave them.
 
-    metrics, k : as in `rd.evaluate` · options : the shared options and the side tables, by name · partitions : the
-    number of buckets, from 1 to 65,535, or None for the default of the engine · own : names of the arguments that only
-    the engine has, for the message about an unknown option.
+    metrics, k : as in `rd.evaluate` · options : the shared options and the side tables, by name ·
+    partitions : the number of buckets, from 1 to 65,535, or None for the default of the engine ·
+    own : names of the arguments that only the engine has, for the message about an unknown option.
     """
 
     metrics: Any
@@ -278,9 +324,14 @@ class Asked:
 
 
 def evaluate_frames(
-    engine: Engine[EngineFrame], true: EngineFrame | None, pred: EngineFrame, asked: Asked, n_buckets: int
+    engine: Engine[EngineFrame],
+    true: EngineFrame | None,
+    pred: EngineFrame,
+    asked: Asked,
+    n_buckets: int,
 ) -> EngineEvaluation[EngineFrame]:
-    """Evaluate frames of an engine. The summary is computed at once, and the rows per list when they are used.
+    """Evaluate frames of an engine. The summary is computed at once, and the rows per list when
+    they are used.
 
     Parameters
     ----------
@@ -289,19 +340,22 @@ def evaluate_frames(
     true, pred : frames of the engine
         The same columns as for `rd.evaluate`. `true` may be None if no metric needs it.
     asked : Asked
-        The arguments of the caller: metrics, `k`, the options with the side tables, and `partitions`.
+        The arguments of the caller: metrics, `k`, the options with the side tables, and
+        `partitions`.
     n_buckets : int
-        The number of buckets if `asked.partitions` is None, such as the number of partitions of `pred`. A larger
-        number than 65,535 counts as 65,535.
+        The number of buckets if `asked.partitions` is None, such as the number of partitions of
+        `pred`. A larger number than 65,535 counts as 65,535.
 
     Returns
     -------
     EngineEvaluation
-        `.per_user` is a lazy frame of the engine. `.summary` and `.spec` are those of `rd.evaluate`.
+        `.per_user` is a lazy frame of the engine. `.summary` and `.spec` are those of
+        `rd.evaluate`.
 
     Raises
     ------
-    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError, UndefinedMetricError
+    ColumnError, IdTypeError, NullKeyError, DataError, OptionError, EmptyPopulationError,
+    UndefinedMetricError
         For the same reasons as in `rd.evaluate`.
     EngineError
         If a method of the engine raises another error.
@@ -314,15 +368,20 @@ def evaluate_frames(
     run = EngineRun(engine, frames, needed, n_buckets)
     if needed.order["by"] == "row" and not needed.lists["pred"].hold_lists(engine.schema(pred)):
         with suppress(IdTypeError):
-            run.check_kinds(without_order=True)  # tells of texts that hold several items, which have an order
+            run.check_kinds(
+                without_order=True
+            )  # tells of texts that hold several items, which have an order
         raise no_order(call.options, frame_of_arrow(engine.schema(pred).empty_table()), engine.name)
     return run.result()
 
 
 def engine_call(engine: Engine[Any], true: Any, asked: Asked) -> Call:
-    """Check the arguments and return the call. Side tables and `users=` may be frames of the engine."""
+    """Check the arguments and return the call. Side tables and `users=` may be frames of the
+    engine."""
     what = f"rd.{engine.name.lower()}.evaluate"
-    by_name = [name for name, one in signature(evaluate).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    by_name = [
+        name for name, one in signature(evaluate).parameters.items() if one.kind is one.KEYWORD_ONLY
+    ]
     check_names(asked.options, ["k", *asked.own, *by_name], what)
     options = {name: engine.local(value) for name, value in asked.options.items()}
     call = call_of(evaluate, asked.metrics, asked.k, options, true)
@@ -371,7 +430,8 @@ class EngineRun(Run[EngineFrame]):
         total: PartResult | None = add_in_pairs(sorted(results, key=lambda one: min(one.buckets)))
         return total
 
-    # ------------------------------------------------------------------------------------------- labels
+    # -------------------------------------------------------------------------------------------
+    # labels
 
     def _labels(self, table: pa.Table) -> pd.DataFrame:
         """Return the rows per list in the dtypes that `evaluate` gives them."""
@@ -381,14 +441,19 @@ class EngineRun(Run[EngineFrame]):
         if self.needed.given is None:
             key_frame = self._key_labels(table.select(keys), roles or ["pred"])
         else:
-            key_frame = as_dtypes(labels_of_table(table.select(keys)), dict(self.needed.given.dtypes))
+            key_frame = as_dtypes(
+                labels_of_table(table.select(keys)), dict(self.needed.given.dtypes)
+            )
         rest = [name for name in table.column_names if name not in (*by, *keys, *carried)]
         labels = [self.engine.labels(table.select(names), pred) for names in (by, carried)]
-        found: pd.DataFrame = pd.concat([labels[0], key_frame, labels[1], table.select(rest).to_pandas()], axis=1)
+        found: pd.DataFrame = pd.concat(
+            [labels[0], key_frame, labels[1], table.select(rest).to_pandas()], axis=1
+        )
         return found
 
     def _key_labels(self, keys: pa.Table, roles: Sequence[str]) -> pd.DataFrame:
-        """Return the keys in the dtypes of the first frame, but those of two frames with other categories as values."""
+        """Return the keys in the dtypes of the first frame, but those of two frames with other
+        categories as values."""
         dtypes = [self.engine.labels(keys.slice(0, 0), self.frames[role]).dtypes for role in roles]
         found, plain = self.engine.labels(keys, self.frames[roles[0]]), labels_of_table(keys)
         for name in found.columns:

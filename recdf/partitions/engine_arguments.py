@@ -1,8 +1,9 @@
-"""The arguments of an engine: how its `evaluate` shows them, what it refuses, and how it tells of jobs that fail.
+"""The arguments of an engine: how its `evaluate` shows them, what it refuses, and how it tells of
+jobs that fail.
 
-Contract: a `Watched` engine raises `EngineError` where a job of the engine fails. The message says what
-failed, in which bucket if that is known, and what to do. The engine's exception is its `__cause__`. Errors of recdf
-pass unchanged.
+Contract: a `Watched` engine raises `EngineError` where a job of the engine fails. The message says
+what failed, in which bucket if that is known, and what to do. The engine's exception is its
+`__cause__`. Errors of recdf pass unchanged.
 """
 
 from __future__ import annotations
@@ -22,28 +23,43 @@ from ..evaluation.evaluate import EngineFunction, takes_evaluate_arguments
 from ..inputs.options import Options
 from ..inputs.true_and_pred import argument_of, hints_of
 
-ENGINE_PACKAGES = {"dask": "Dask", "dask_expr": "Dask", "pyspark": "Spark"}  # package of a frame -> its engine
+ENGINE_PACKAGES = {
+    "dask": "Dask",
+    "dask_expr": "Dask",
+    "pyspark": "Spark",
+}  # package of a frame -> its engine
 DIFFER = ". Where scores are equal, the numbers may then differ from those of {name}"
 
 
 def not_a_frame(role: str, data: Any, engine: str, make: str) -> TypeError:
-    """Return the error for an argument that is no frame of the engine. `make` makes one from a pandas frame."""
+    """Return the error for an argument that is no frame of the engine. `make` makes one from a
+    pandas frame."""
     kind = type(data)
     if isinstance(data, pd.DataFrame):
-        words = f"{role} is a pandas DataFrame; pass frames in memory to rd.evaluate, or make a {engine} frame: {make}"
+        words = (
+            f"{role} is a pandas DataFrame; pass frames in memory to rd.evaluate, or make a "
+            f"{engine} frame: {make}"
+        )
         return TypeError(words)
     package = kind.__module__.partition(".")[0]
     what = "None" if data is None else f"a {package} {kind.__name__}"
     if kind.__module__.startswith("pyspark.pandas"):
-        return TypeError(f"{role} is a frame of pyspark.pandas; expected a {engine} DataFrame: pass {role}.to_spark()")
+        return TypeError(
+            f"{role} is a frame of pyspark.pandas; expected a {engine} DataFrame: pass "
+            f"{role}.to_spark()"
+        )
     if kind.__name__ == "DataFrame" and ENGINE_PACKAGES.get(package, engine) != engine:
         other = ENGINE_PACKAGES[package]
-        return TypeError(f"{role} is a {other} DataFrame; call rd.{other.lower()}.evaluate, which takes such frames")
+        return TypeError(
+            f"{role} is a {other} DataFrame; call rd.{other.lower()}.evaluate, which takes such "
+            "frames"
+        )
     return TypeError(f"{role} is {what}; expected a {engine} DataFrame")
 
 
 def refuse_ties_by_row(options: Options, given: Collection[str], engine: str) -> None:
-    """Raise if the order of the rows decides between equal scores. `given` names what the caller passed."""
+    """Raise if the order of the rows decides between equal scores. `given` names what the caller
+    passed."""
     if options.ties != "row":
         return
     what, differ = '⟦ties="row"⟧', ""
@@ -51,7 +67,8 @@ def refuse_ties_by_row(options: Options, given: Collection[str], engine: str) ->
         name = options.convention.name
         what, differ = f'⟦like="{name}"⟧ uses ⟦+ties="row"⟧: this', DIFFER.format(name=name)
     raise OptionError(
-        f"{what} needs the order of the rows, which a {engine} frame does not keep; pass another rule, such as "
+        f"{what} needs the order of the rows, which a {engine} frame does not keep; pass another "
+        "rule, such as "
         f'⟦+ties="item_desc"⟧{differ}'
     )
 
@@ -62,14 +79,18 @@ def no_order(options: Options, pred: pd.DataFrame, engine: str) -> OptionError:
         unused = hints_of(None, pred, options).unused_order
         instead = " or ".join(map(argument_of, unused)) or "⟦+score_col=⟧ or ⟦+rank_col=⟧"
         return OptionError(
-            f"pred has no column that orders it, and a {engine} frame has no order of rows; pass {instead}"
+            f"pred has no column that orders it, and a {engine} frame has no order of rows; pass "
+            f"{instead}"
         )
     name = options.convention.name
-    there = [f'⟦+{column}_col="{column}"⟧' for column in ("score", "rank") if column in pred.columns]
+    there = [
+        f'⟦+{column}_col="{column}"⟧' for column in ("score", "rank") if column in pred.columns
+    ]
     return OptionError(
-        f'⟦like="{name}"⟧ takes pred in the order of its rows, which a {engine} frame does not keep; pass '
-        f'{" or ".join(there) or "⟦+score_col=⟧ or ⟦+rank_col=⟧"}, and ⟦+ties=⟧ (now "{options.ties}") for equal scores'
-        + DIFFER.format(name=name)
+        f'⟦like="{name}"⟧ takes pred in the order of its rows, which a {engine} frame does not '
+        "keep; pass "
+        f"{' or '.join(there) or '⟦+score_col=⟧ or ⟦+rank_col=⟧'}, and ⟦+ties=⟧ (now "
+        f'"{options.ties}") for equal scores' + DIFFER.format(name=name)
     )
 
 
@@ -99,7 +120,8 @@ fit in memory: `rd.evaluate` has no job to start and nothing to shuffle. For par
 
 
 def takes_engine_arguments(name: str) -> Callable[[EngineFunction], EngineFunction]:
-    """Show the arguments of `evaluate`, and what an engine returns, on the `evaluate` of an engine."""
+    """Show the arguments of `evaluate`, and what an engine returns, on the `evaluate` of an
+    engine."""
     results = RESULTS.format(name=name, extra=name.lower())
     return partial(takes_evaluate_arguments, engine=name, results=results)
 
@@ -124,61 +146,84 @@ class Cause(NamedTuple):
     remedy: str
 
 
-SAME = f"recdf {__version__}, pandas {pd.__version__}, pyarrow {pa.__version__}, numpy {np.__version__}"
-MORE = "Pass more partitions= (now {n_buckets:,}), so that each bucket holds fewer lists, or {memory}"
+SAME = (
+    f"recdf {__version__}, pandas {pd.__version__}, pyarrow {pa.__version__}, numpy "
+    f"{np.__version__}"
+)
+MORE = (
+    "Pass more partitions= (now {n_buckets:,}), so that each bucket holds fewer lists, or {memory}"
+)
 # The memory of Spark's Python workers is not that of Java.
 MEMORY = {
-    "Spark": "give Python more memory: raise spark.executor.memoryOverhead, and spark.executor.pyspark.memory if it is "
+    "Spark": "give Python more memory: raise spark.executor.memoryOverhead, and "
+    "spark.executor.pyspark.memory if it is "
     "set"
 }
 INSTALL = (
-    f"Install on every worker what this process has: {SAME}, and what your own metrics import. recdf may also be sent "
-    "as a zip: by addPyFile, addArtifacts or upload_file. Spark's workers run the Python that PYSPARK_PYTHON names"
+    f"Install on every worker what this process has: {SAME}, and what your own metrics import. "
+    "recdf may also be sent "
+    "as a zip: by addPyFile, addArtifacts or upload_file. Spark's workers run the Python that "
+    "PYSPARK_PYTHON names"
 )
 
 CAUSES = (
     Cause(
-        r"maxResultSize|Results of .* is bigger than", "the result is too large for this process",
+        r"maxResultSize|Results of .* is bigger than",
+        "the result is too large for this process",
         "Write the rows with to_parquet, or raise spark.driver.maxResultSize",
     ),
     Cause(
-        r"Java heap space|GC overhead limit", "Java ran out of memory",
-        "Pass more partitions= (now {n_buckets:,}), or raise spark.executor.memory, or spark.driver.memory if the "
+        r"Java heap space|GC overhead limit",
+        "Java ran out of memory",
+        "Pass more partitions= (now {n_buckets:,}), or raise spark.executor.memory, or "
+        "spark.driver.memory if the "
         "driver ran out of it",
     ),
     Cause(
         r"MemoryError|OutOfMemory|Cannot allocate memory|bad_alloc|memory limits|realloc of size|malloc of size"
         r"|OOMKilled|(exit|code|status)\W{0,3}137\b|OversizedAllocation",
-        "a worker ran out of memory{where}{wanted}", MORE,
+        "a worker ran out of memory{where}{wanted}",
+        MORE,
     ),
     Cause(r"EngineError: (?P<own>[^\n]+)", "{own}", INSTALL),
     Cause(r"No module named '?(?P<own>[\w.]+)", "a worker has no module {own}", INSTALL),
-    Cause(r"PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION", "a worker lacks a package ({detail})", INSTALL),
     Cause(
-        r"PYTHON_VERSION_MISMATCH|Python in worker has different version", "a worker runs another Python ({detail})",
+        r"PACKAGE_NOT_INSTALLED|UNSUPPORTED_PACKAGE_VERSION",
+        "a worker lacks a package ({detail})",
+        INSTALL,
+    ),
+    Cause(
+        r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
+        "a worker runs another Python ({detail})",
         INSTALL,
     ),
     Cause(
         r"Can't get attribute|cannot import name|incompatible .*pickle|unsupported pickle",
-        "a worker has other versions of the packages than this process ({detail})", INSTALL,
+        "a worker has other versions of the packages than this process ({detail})",
+        INSTALL,
     ),
     Cause(
-        r"\bPERSIST\b.* not supported|NOT_SUPPORTED_WITH_SERVERLESS", "the platform lacks what it needs ({detail})",
+        r"\bPERSIST\b.* not supported|NOT_SUPPORTED_WITH_SERVERLESS",
+        "the platform lacks what it needs ({detail})",
         "Call without cache=True",
     ),
     Cause(
         r"NO_ACTIVE_SESSION|NO_ACTIVE_OR_DEFAULT_SESSION|SESSION_(CLOSED|NOT_FOUND|CHANGED)|stopped SparkContext"
         r"|SparkContext (was|has been) (shut ?down|stopped)|No active Spark ?session"
         r"|SparkSession should be created first|'setCallSite'",
-        "the session of Spark has stopped", "Start a new session, read the frames in it, and repeat the call",
+        "the session of Spark has stopped",
+        "Start a new session, read the frames in it, and repeat the call",
     ),
     Cause(
         r"Path does not exist|PATH_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND",
-        "a path or a table of a frame does not exist ({detail})", "Check its name, and whether the workers can see it",
+        "a path or a table of a frame does not exist ({detail})",
+        "Check its name, and whether the workers can see it",
     ),
     Cause(
-        r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE", "a file of a frame cannot be read ({detail})",
-        "Check the path. If the file was deleted or written again after the frame was made, read the frame again and "
+        r"FileNotFound|No such file|FILE_NOT_EXIST|FAILED_READ_FILE",
+        "a file of a frame cannot be read ({detail})",
+        "Check the path. If the file was deleted or written again after the frame was made, read "
+        "the frame again and "
         "repeat the call",
     ),
     Cause(
@@ -187,12 +232,15 @@ CAUSES = (
         "a worker process ended{where}",
         "Most often it ran out of memory. " + MORE + ". The log of the worker says more",
     ),
-)  # fmt: skip
+)
 UNKNOWN = Cause(
-    "", "{detail}",
-    "The whole error is in error.__cause__. If the frame fails without recdf too, the cause is in its own steps",
-)  # fmt: skip
-# What Spark hands on of an error of a worker is text alone. So one sentence is both written and read.
+    "",
+    "{detail}",
+    "The whole error is in error.__cause__. If the frame fails without recdf too, the cause is in "
+    "its own steps",
+)
+# What Spark hands on of an error of a worker is text alone. So one sentence is both written and
+# read.
 IN_BUCKET = "in bucket {} of lists:{}"
 WANTED = r"(?:Unable to allocate|[mr]e?alloc of size)[^\n]*"  # how much memory was asked for
 
@@ -237,7 +285,9 @@ def engine_error(engine: str, error: BaseException, n_buckets: int) -> EngineErr
         "n_buckets": n_buckets,
         "memory": MEMORY.get(engine, "give the workers more memory"),
     }
-    return EngineError(f"a job of {engine} failed: {cause.what.format(**words)}. {cause.remedy.format(**words)}")
+    return EngineError(
+        f"a job of {engine} failed: {cause.what.format(**words)}. {cause.remedy.format(**words)}"
+    )
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -249,7 +299,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _detail(error: BaseException) -> str:
-    """Return the line of an exception's message that says what happened, without the traces of Python and Java."""
+    """Return the line of an exception's message that says what happened, without the traces of
+    Python and Java."""
     lines = str(error).splitlines()
     raised = [line.removeprefix("Caused by: ").strip() for line in lines if re.match(RAISED, line)]
     python = [line for line in raised if not re.match(r"(java|org|scala|py4j)\.", line)]
@@ -263,7 +314,8 @@ def _detail(error: BaseException) -> str:
 
 
 def plain_line(line: str) -> str:
-    """Return a line without the names of Java classes and the codes of Spark, if it then still says something."""
+    """Return a line without the names of Java classes and the codes of Spark, if it then still says
+    something."""
     found = line
     for noise in NOISE:
         found = re.sub(noise, "", found)
@@ -277,7 +329,8 @@ def _short_line(line: str) -> str:
 def in_bucket(bucket: int, error: MemoryError) -> MemoryError:
     """Return the error with the number of the bucket that a worker was at. `engine_error` reads it.
 
-    Its notes, which name the metric, become part of its message, since an engine may lose notes on the way.
+    Its notes, which name the metric, become part of its message, since an engine may lose notes on
+    the way.
     """
     words = ", ".join(filter(None, [str(error), *getattr(error, "__notes__", [])]))
     return MemoryError(IN_BUCKET.format(bucket, f" {words}"))

@@ -1,8 +1,10 @@
-"""What an engine must be able to do with its frames, its rows per list, and the dtypes that pandas has for columns.
+"""What an engine must be able to do with its frames, its rows per list, and the dtypes that pandas
+has for columns.
 
-A call gets to the workers of an engine as bytes, which each process of a worker unpickles only once. A user's own
-metrics are pickled by value, together with the functions that they call. A worker cannot import the notebook or the
-script that defines them. Everything else is pickled as cloudpickle does it by default.
+A call gets to the workers of an engine as bytes, which each process of a worker unpickles only
+once. A user's own metrics are pickled by value, together with the functions that they call. A
+worker cannot import the notebook or the script that defines them. Everything else is pickled as
+cloudpickle does it by default.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ from .engine_arguments import plain_line
 class Shared:
     """What the work on every bucket needs.
 
-    call : the call with its side tables · by_values : the `by` values of all buckets · given, given_bucket : the lists
-    that the caller gave as the population (`users=`), and the bucket of each · exclude_edges : where the rows that
-    `exclude=` gives each bucket begin; None if every bucket takes all of them.
+    call : the call with its side tables · by_values : the `by` values of all buckets · given,
+    given_bucket : the lists that the caller gave as the population (`users=`), and the bucket of
+    each · exclude_edges : where the rows that `exclude=` gives each bucket begin; None if every
+    bucket takes all of them.
     """
 
     call: Call
@@ -48,11 +51,14 @@ class Shared:
     exclude_edges: np.ndarray | None = None
 
     def of(self, bucket: int) -> Call:
-        """Return the call for one bucket. If the caller gave the population, it has the lists of this bucket only."""
+        """Return the call for one bucket. If the caller gave the population, it has the lists of
+        this bucket only."""
         if self.exclude_edges is not None:
             rows = slice(*self.exclude_edges[bucket : bucket + 2].tolist())
             given = {**self.call.given, "exclude": self.call.given["exclude"].iloc[rows]}
-            return replace(self, call=replace(self.call, given=given), exclude_edges=None).of(bucket)
+            return replace(self, call=replace(self.call, given=given), exclude_edges=None).of(
+                bucket
+            )
         if self.given is None:
             return self.call
         mine = self.given.iloc[self.given_bucket == bucket].reset_index(drop=True)
@@ -131,7 +137,8 @@ def opened(handle: Handle | Here) -> Any:
 
 
 def to_bytes(shared: Shared) -> bytes:
-    """Return everything that the workers need as bytes. Raises OptionError if a metric or an option has none."""
+    """Return everything that the workers need as bytes. Raises OptionError if a metric or an option
+    has none."""
     requests = shared.call.requests
     own = {one.metric.kernel.__module__ for one in requests if not one.metric.built_in}
     pickles = _cloudpickle()
@@ -141,10 +148,18 @@ def to_bytes(shared: Shared) -> bytes:
         except MemoryError:
             raise
         except Exception as error:  # of any class: an object says itself why it cannot be pickled
-            what = next((f"the metric {one.metric.name!r}" for one in requests if not _can_be_sent(pickles, one)), None)
+            what = next(
+                (
+                    f"the metric {one.metric.name!r}"
+                    for one in requests
+                    if not _can_be_sent(pickles, one)
+                ),
+                None,
+            )
             why = plain_line(str(error)).rstrip(".")
             raise OptionError(
-                f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; make such objects "
+                f"{what or 'an option or a side table'} cannot be sent to the workers: {why}; make "
+                "such objects "
                 "inside the function, or import them from a module"
             ) from error
 
@@ -175,7 +190,11 @@ def _dumped(pickles: Any, one: Any) -> bytes:
 def _by_value(pickles: Any, names: set[str]) -> Iterator[None]:
     """Pickle the functions of some modules by value, with all that they use from these modules."""
     known = pickles.list_registry_pickle_by_value()
-    modules = [sys.modules[name] for name in sorted(names) if name in sys.modules and name not in (*known, "__main__")]
+    modules = [
+        sys.modules[name]
+        for name in sorted(names)
+        if name in sys.modules and name not in (*known, "__main__")
+    ]
     for module in modules:
         pickles.register_pickle_by_value(module)
     try:
@@ -192,7 +211,9 @@ def _cloudpickle() -> Any:
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise MissingExtraError("an engine sends its calls to workers with cloudpickle, which is not installed")
+    raise MissingExtraError(
+        "an engine sends its calls to workers with cloudpickle, which is not installed"
+    )
 
 
 EngineFrame = TypeVar("EngineFrame")
@@ -201,41 +222,53 @@ OnBucket = Callable[[int, Sequence[Any], Sequence[Any]], pa.Table]
 
 
 class InParts(Protocol[EngineFrame]):
-    """What all frames whose rows are in parts can do: those of engines, and files on one machine."""
+    """What all frames whose rows are in parts can do: those of engines, and files on one
+    machine."""
 
     name: str
     ordered: bool
 
     def schema(self, frame: EngineFrame) -> pa.Schema:
-        """Return the columns of a frame and their Arrow types. No job runs if the engine knows them."""
+        """Return the columns of a frame and their Arrow types. No job runs if the engine knows
+        them."""
 
     def head(self, frame: EngineFrame, names: Sequence[str], n: int) -> pa.Table:
         """Return up to `n` rows of some columns."""
 
-    def each(self, frame: EngineFrame, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> EngineFrame:
+    def each(
+        self, frame: EngineFrame, names: Sequence[str], work: OnChunk, schema: pa.Schema
+    ) -> EngineFrame:
         """Return a lazy frame: the rows that `work` makes of some columns of each chunk.
 
-        A chunk is any number of rows that a worker has at once. `work` takes its record batches, with the columns
-        `names` in this order, and gives record batches that have the columns of `schema`.
+        A chunk is any number of rows that a worker has at once. `work` takes its record batches,
+        with the columns `names` in this order, and gives record batches that have the columns of
+        `schema`.
         """
 
     def meet(
-        self, true: EngineFrame | None, pred: EngineFrame, n_buckets: int, work: OnBucket, schema: pa.Schema,
+        self,
+        true: EngineFrame | None,
+        pred: EngineFrame,
+        n_buckets: int,
+        work: OnBucket,
+        schema: pa.Schema,
         every: bool,
-    ) -> EngineFrame:  # fmt: skip
-        """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of `schema`.
+    ) -> EngineFrame:
+        """Return a lazy frame: the rows that `work` makes of each bucket, in the columns of
+        `schema`.
 
-        Both frames are packed; `true` is None where there is one frame only. All cells of a bucket go to the same
-        worker. `work` takes the number of the bucket, its cells of `true` and its cells of `pred`. With
-        `every=True` it is also called for buckets without rows, since a caller may name lists (`users=`) that no frame
-        has.
+        Both frames are packed; `true` is None where there is one frame only. All cells of a bucket
+        go to the same worker. `work` takes the number of the bucket, its cells of `true` and its
+        cells of `pred`. With `every=True` it is also called for buckets without rows, since a
+        caller may name lists (`users=`) that no frame has.
         """
 
     def collect(self, frame: EngineFrame) -> pa.Table:
         """Compute a frame and return its rows."""
 
     def labels(self, table: pa.Table, frame: EngineFrame) -> pd.DataFrame:
-        """Return a table with some columns of a frame in the dtypes that pandas users of this engine expect."""
+        """Return a table with some columns of a frame in the dtypes that pandas users of this
+        engine expect."""
 
 
 class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
@@ -246,28 +279,32 @@ class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
     name : str
         The name of the engine in messages, such as "Spark".
     ordered : bool
-        Whether `each` keeps the order of the chunks. If it does, the summary has the `by` values in order of first
-        appearance, and else in ascending order.
+        Whether `each` keeps the order of the chunks. If it does, the summary has the `by` values in
+        order of first appearance, and else in ascending order.
 
     Notes
     -----
-    A frame is whatever the engine works with. A packed frame has two columns: `bucket`, the number of a part of the
-    lists, and `cell`, bytes with some rows of this bucket. `each` makes packed frames, since `work` may be the packing.
-    `meet` takes them. Frames may be lazy: only `schema`, `head`, `collect`, `local` and `write` need rows at once.
+    A frame is whatever the engine works with. A packed frame has two columns: `bucket`, the number
+    of a part of the lists, and `cell`, bytes with some rows of this bucket. `each` makes packed
+    frames, since `work` may be the packing. `meet` takes them. Frames may be lazy: only `schema`,
+    `head`, `collect`, `local` and `write` need rows at once.
     """
 
     def unpersist(self) -> None:
         """Forget rows that the engine keeps in memory for this call, if it keeps any."""
 
     def share(self, data: bytes, digest: str) -> Handle:
-        """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the given one.
+        """Return an object whose `read()` gives a worker these bytes, and whose `digest` is the
+        given one.
 
-        The bytes are the call with its side tables, or an assignment. A worker unpickles them once for each digest.
-        `Inline(digest, data)` sends them with every task, which is right while they are few.
+        The bytes are the call with its side tables, or an assignment. A worker unpickles them once
+        for each digest. `Inline(digest, data)` sends them with every task, which is right while
+        they are few.
         """
 
     def local(self, data: Any) -> Any:
-        """Return a frame of the engine, or a column with rows, in memory. Return any other value as it is."""
+        """Return a frame of the engine, or a column with rows, in memory. Return any other value as
+        it is."""
 
     def typed(self, frame: EngineFrame, like: pd.DataFrame) -> EngineFrame:
         """Return the rows per list with the dtypes of `like`, a frame without rows.
@@ -283,9 +320,9 @@ class Engine(InParts[EngineFrame], Protocol[EngineFrame]):
 class EngineRows(Generic[EngineFrame]):
     """Rows per list in a frame of an engine.
 
-    empty : a pandas frame with the columns and dtypes, without rows · by : the `by` values of the rows · n : the number
-    of rows · n_buckets : the number of buckets that the lists were distributed to · labels : gives a table with these
-    rows the dtypes of `rd.evaluate`.
+    empty : a pandas frame with the columns and dtypes, without rows · by : the `by` values of the
+    rows · n : the number of rows · n_buckets : the number of buckets that the lists were
+    distributed to · labels : gives a table with these rows the dtypes of `rd.evaluate`.
     """
 
     engine: Engine[EngineFrame]
@@ -296,32 +333,43 @@ class EngineRows(Generic[EngineFrame]):
     n_buckets: int
     labels: Callable[[pa.Table], pd.DataFrame]
 
-    def check(self, n: int, what: str = "the rows per list were computed again, and there are") -> None:
+    def check(
+        self, n: int, what: str = "the rows per list were computed again, and there are"
+    ) -> None:
         """Raise if there are more or fewer rows than when the summary was made."""
         if n != self.n:
             raise EngineError(
-                f"{what} {n:,} rows, but the summary is of {self.n:,} lists. If the frames have changed since the "
+                f"{what} {n:,} rows, but the summary is of {self.n:,} lists. If the frames have "
+                "changed since the "
                 "call, evaluate them again"
             )
 
 
 def labels_of_table(table: pa.Table) -> pd.DataFrame:
-    """Return labels in the default dtypes of pandas. Integers and bools beside a null stay exact."""
+    """Return labels in the default dtypes of pandas. Integers and bools beside a null stay
+    exact."""
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         exact: Any = None
-        if column.null_count and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        if column.null_count and (
+            pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+        ):
             like = pd.Series([], dtype=column.type.to_pandas_dtype(), name=name)
             exact = nullable(like).dtype
         found[name] = (
-            table.select([name]).to_pandas()[name] if exact is None else pd.Series(exact.__from_arrow__(column))
+            table.select([name]).to_pandas()[name]
+            if exact is None
+            else pd.Series(exact.__from_arrow__(column))
         )
     return pd.DataFrame(found, index=range(len(table)))
 
 
 def as_dtypes(frame: pd.DataFrame, dtypes: Mapping[Any, Any]) -> pd.DataFrame:
-    """Return the columns in these dtypes. A column that has none, or whose values do not fit, stays as it is."""
-    found = {name: _as_dtype(frame[name], dtypes.get(name, frame[name].dtype)) for name in frame.columns}
+    """Return the columns in these dtypes. A column that has none, or whose values do not fit, stays
+    as it is."""
+    found = {
+        name: _as_dtype(frame[name], dtypes.get(name, frame[name].dtype)) for name in frame.columns
+    }
     return pd.DataFrame(found, index=frame.index)
 
 

@@ -1,10 +1,12 @@
 """Moments of the users of an experiment, computed where their rows are.
 
-Contract: the rows per list and the assignment are packed by a hash of the user, so that a bucket has all rows of its
-users. On every bucket a worker calls the functions that `rd.join_experiment` and `rd.variant_moments` call. The moments
-of all buckets are added. An error of a bucket travels to the driver, which raises it.
+Contract: the rows per list and the assignment are packed by a hash of the user, so that a bucket
+has all rows of its users. On every bucket a worker calls the functions that `rd.join_experiment`
+and `rd.variant_moments` call. The moments of all buckets are added. An error of a bucket travels to
+the driver, which raises it.
 
-    per_user, assignment ─ each: pack ─► cells by bucket ─ meet: join, reduce ─► moments of buckets ─ add up ─► moments
+    per_user, assignment ─ each: pack ─► cells by bucket ─ meet: join, reduce ─► moments of buckets
+    ─ add up ─► moments
 """
 
 from __future__ import annotations
@@ -24,21 +26,47 @@ from ..evaluation.part import Failure, PartResult
 from ..evaluation.part_arrow import to_arrow
 from ..experiments.assigned_users import own_variant
 from ..experiments.choices import RaiseOrDrop
-from ..experiments.compare.variant_moments import GIVE_ROWS, MOMENT_COLUMNS, read_moments, variant_moments
+from ..experiments.compare.variant_moments import (
+    GIVE_ROWS,
+    MOMENT_COLUMNS,
+    read_moments,
+    variant_moments,
+)
 from ..experiments.experiment_columns import named_frame, require
-from ..experiments.join.join_frames import Frames, JoinOptions, join_frames, no_common_user, read_frames
+from ..experiments.join.join_frames import (
+    Frames,
+    JoinOptions,
+    join_frames,
+    no_common_user,
+    read_frames,
+)
 from ..experiments.join.missing_users import known_values
 from ..inputs.options import as_columns, check_names
 from ..inputs.per_user_columns import warn_of_weights
-from .engine_methods import EngineFrame, EngineRows, Handle, as_dtypes, digest_of_bytes, labels_of_table, opened
+from .engine_methods import (
+    EngineFrame,
+    EngineRows,
+    Handle,
+    as_dtypes,
+    digest_of_bytes,
+    labels_of_table,
+    opened,
+)
 from .needed import Schemas, decoded, id_kind_of
 from .packed import HEAD_LENGTH, PACKED, Packing, arrow_table_of, of_cell, of_cells, to_cells
 from .source import labels_as
 from .work import Cells, result_of, working_on
 
-# What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an assigned user has some.
+# What a bucket gives: its moments or its error, as bytes, its rows per list, and whether an
+# assigned user has some.
 OUTCOME = pa.schema(
-    {"bucket": pa.int32(), "moments": pa.binary(), "failure": pa.binary(), "n_rows": pa.int64(), "common": pa.bool_()}
+    {
+        "bucket": pa.int32(),
+        "moments": pa.binary(),
+        "failure": pa.binary(),
+        "n_rows": pa.int64(),
+        "common": pa.bool_(),
+    }
 )
 
 
@@ -46,8 +74,9 @@ OUTCOME = pa.schema(
 class Reduction:
     """How users are joined and reduced, the same in memory and in every bucket.
 
-    own : the evaluation is `by` the variant too, so that only rows of each user's own variant count · by : segments of
-    the moments · by_values : the values of `join.by` in all buckets · spec : that of the evaluation.
+    own : the evaluation is `by` the variant too, so that only rows of each user's own variant count
+    · by : segments of the moments · by_values : the values of `join.by` in all buckets · spec :
+    that of the evaluation.
     """
 
     join: JoinOptions
@@ -66,7 +95,11 @@ class Reduction:
 
     def moments(self, frames: Frames) -> pd.DataFrame:
         users = join_frames(frames, self.join, self.by_values)
-        names: dict[str, Any] = {"variant_col": self.join.variant_col, "by": self.by, "user_col": self.join.keys}
+        names: dict[str, Any] = {
+            "variant_col": self.join.variant_col,
+            "by": self.by,
+            "user_col": self.join.keys,
+        }
         return variant_moments(users, self.metrics, nan=self.nan, **names)
 
 
@@ -87,15 +120,22 @@ class Reducing:
                 assignment = opened(self.assigned).get(bucket, [])
             moments = failure = None
             common = True  # an error that comes before the users are known is shown as it is
-            rows, users = of_cells(per_user, self.schemas["per_user"]), of_cells(assignment, self.schemas["assignment"])
+            rows, users = (
+                of_cells(per_user, self.schemas["per_user"]),
+                of_cells(assignment, self.schemas["assignment"]),
+            )
             try:
                 frames = self.reduction.frames(labels_of_table(rows), labels_of_table(users))
                 common = not frames.users.stranger.all()
                 moments = self._table(self.reduction.moments(frames))
             except (RecdfError, TypeError) as error:
                 failure = to_arrow(PartResult(frozenset({bucket}), failure=Failure(error, bucket)))
-            cells = (None if table is None else to_cells([table])[0] for table in (moments, failure))
-            return pa.table([[bucket], *([cell] for cell in cells), [len(rows)], [common]], schema=OUTCOME)
+            cells = (
+                None if table is None else to_cells([table])[0] for table in (moments, failure)
+            )
+            return pa.table(
+                [[bucket], *([cell] for cell in cells), [len(rows)], [common]], schema=OUTCOME
+            )
 
     def _table(self, moments: pd.DataFrame) -> pa.Table:
         """Return moments with the types that they have in all buckets."""
@@ -103,14 +143,16 @@ class Reducing:
         kinds |= {**dict.fromkeys(MOMENT_COLUMNS, pa.float64()), "metric": pa.string()}
         kinds |= {"n": pa.int64(), "n_null": pa.int64()}
         columns = {
-            name: labels_as(pa.array(moments[name].array, from_pandas=True), kinds[name]) for name in moments.columns
+            name: labels_as(pa.array(moments[name].array, from_pandas=True), kinds[name])
+            for name in moments.columns
         }
         return pa.table(columns)
 
 
 @dataclass(frozen=True)
 class MomentsCall(Generic[EngineFrame]):
-    """One call: the rows of an evaluation, an assignment in memory or in a frame of the engine, and what to do."""
+    """One call: the rows of an evaluation, an assignment in memory or in a frame of the engine, and
+    what to do."""
 
     rows: EngineRows[EngineFrame]
     assignment: Any
@@ -118,36 +160,63 @@ class MomentsCall(Generic[EngineFrame]):
 
     @classmethod
     def of(
-        cls, rows: EngineRows[EngineFrame], spec: Mapping[str, Any], assignment: Any, metrics: Any,
+        cls,
+        rows: EngineRows[EngineFrame],
+        spec: Mapping[str, Any],
+        assignment: Any,
+        metrics: Any,
         options: Mapping[str, Any],
-    ) -> MomentsCall[EngineFrame]:  # fmt: skip
+    ) -> MomentsCall[EngineFrame]:
         """Take the columns of the evaluation for what the caller did not say."""
         if isinstance(assignment, pd.DataFrame):
             assignment = named_frame("assignment", assignment)
         if isinstance(metrics, Mapping):
             raise OptionError(
-                f"metrics is a mapping; expected names of columns. A ratio of sums needs the users; {GIVE_ROWS}"
+                "metrics is a mapping; expected names of columns. A ratio of sums needs the "
+                f"users; {GIVE_ROWS}"
             )
         columns = _column_names(rows, assignment)
         variant, by = options["variant_col"], options["by"]
         own = variant in spec["by"] and variant in columns
-        segments = [name for name in spec["by"] if name != variant or not own] if by is None else as_columns(by)
+        segments = (
+            [name for name in spec["by"] if name != variant or not own]
+            if by is None
+            else as_columns(by)
+        )
         list_key = spec["user_col"]
-        keys = as_columns(options["user_col"]) or [name for name in list_key if name in columns] or list_key
+        keys = (
+            as_columns(options["user_col"])
+            or [name for name in list_key if name in columns]
+            or list_key
+        )
         if metrics is None:
             metrics = [name for name in spec["metrics"] if name in rows.empty.columns]
         names = [*rows.empty.columns, *columns, "has_metrics"]
         for name in (*as_columns(metrics), *segments):
             if name not in names:
-                raise ColumnError(f"neither per_user nor assignment has a column {name!r}{closest(name, names)}")
-        given = {name: value for name, value in options.items() if name not in ("user_col", "variant_col", "by", "nan")}
+                raise ColumnError(
+                    f"neither per_user nor assignment has a column {name!r}{closest(name, names)}"
+                )
+        given = {
+            name: value
+            for name, value in options.items()
+            if name not in ("user_col", "variant_col", "by", "nan")
+        }
         given.setdefault("over", [name for name in list_key if name not in keys])
         _check_join_options(given)
         # Workers do not know metrics that were registered in this process only.
         known = known_values(rows.empty.columns, given.get("missing", "raise"))
-        join = JoinOptions(keys, variant, [name for name in segments if name in spec["by"]], **given, known=known)
-        by_values = rows.by[join.by].drop_duplicates(ignore_index=True) if join.by else pd.DataFrame(index=range(1))
-        reduction = Reduction(join, own, as_columns(metrics), segments, options["nan"], by_values, dict(spec))
+        join = JoinOptions(
+            keys, variant, [name for name in segments if name in spec["by"]], **given, known=known
+        )
+        by_values = (
+            rows.by[join.by].drop_duplicates(ignore_index=True)
+            if join.by
+            else pd.DataFrame(index=range(1))
+        )
+        reduction = Reduction(
+            join, own, as_columns(metrics), segments, options["nan"], by_values, dict(spec)
+        )
         return cls(rows, assignment, reduction)
 
     def result(self) -> pd.DataFrame:
@@ -194,15 +263,21 @@ class MomentsCall(Generic[EngineFrame]):
         engine, join = self.rows.engine, self.reduction.join
         of_assignment = self._assigned.schema if self.in_memory else engine.schema(self.assignment)
         of_rows = engine.schema(self.rows.frame)
-        # Messages list all columns that a frame has, since the one that the caller means may be among them.
+        # Messages list all columns that a frame has, since the one that the caller means may be
+        # among them.
         require(self.rows.empty, "per_user", join.keys)
         all_names = _column_names(self.rows, self.assignment)
         require(pd.DataFrame(columns=all_names), "assignment", [*join.keys, join.variant_col])
-        schemas = {"per_user": _some(of_rows, self._of_rows), "assignment": _some(of_assignment, self._of_assignment)}
+        schemas = {
+            "per_user": _some(of_rows, self._of_rows),
+            "assignment": _some(of_assignment, self._of_assignment),
+        }
         for name in join.keys:
             kinds = {role: id_kind_of(schema.field(name).type) for role, schema in schemas.items()}
             if len(set(kinds.values()) - {"empty"}) > 1:
-                words = " and ".join(f"{role}[{name!r}] holds {kind} ids" for role, kind in kinds.items())
+                words = " and ".join(
+                    f"{role}[{name!r}] holds {kind} ids" for role, kind in kinds.items()
+                )
                 raise IdTypeError(f"{words}; they can never match. Convert one of them")
         empty = (labels_of_table(schema.empty_table()) for schema in schemas.values())
         self.reduction.moments(self.reduction.frames(*empty))
@@ -220,27 +295,37 @@ class MomentsCall(Generic[EngineFrame]):
         packing = Packing(keys, variant, n_buckets, schemas["assignment"], kept=False)
         if not self.in_memory:
             assigned = engine.each(self.assignment, schemas["assignment"].names, packing, PACKED)
-            return engine.meet(assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OUTCOME, False)
+            return engine.meet(
+                assigned, rows, n_buckets, Reducing(self.reduction, schemas, None), OUTCOME, False
+            )
         cells: dict[int, list[bytes]] = {}
         for batch in packing(self._assigned.select(schemas["assignment"].names).to_batches()):
-            for bucket, cell in zip(batch["bucket"].to_pylist(), batch["cell"].to_pylist(), strict=True):
+            for bucket, cell in zip(
+                batch["bucket"].to_pylist(), batch["cell"].to_pylist(), strict=True
+            ):
                 cells.setdefault(bucket, []).append(cell)
         data = pickle.dumps(cells)
         work = Reducing(self.reduction, schemas, engine.share(data, digest_of_bytes(data)))
-        return engine.meet(None, rows, n_buckets, work, OUTCOME, True)  # buckets may have assigned users only
+        return engine.meet(
+            None, rows, n_buckets, work, OUTCOME, True
+        )  # buckets may have assigned users only
 
     def _no_common_user(self) -> DataError:
         keys, engine = self.reduction.join.keys, self.rows.engine
         heads = [labels_of_table(engine.head(self.rows.frame, keys, HEAD_LENGTH))]
         heads.append(
-            self.assignment if self.in_memory else labels_of_table(engine.head(self.assignment, keys, HEAD_LENGTH))
+            self.assignment
+            if self.in_memory
+            else labels_of_table(engine.head(self.assignment, keys, HEAD_LENGTH))
         )
         return no_common_user(heads[0], heads[1], keys)
 
     def _dtypes(self, table: pa.Table) -> dict[str, Any]:
         """Return the dtypes of the labels, as rows in memory have them."""
         by = self.reduction.join.by
-        names = [name for name in (*self.reduction.by, self.reduction.join.variant_col) if name not in by]
+        names = [
+            name for name in (*self.reduction.by, self.reduction.join.variant_col) if name not in by
+        ]
         of_rows = {name: self.rows.empty.dtypes[name] for name in by}
         if self.in_memory:
             return of_rows | {name: self.assignment.dtypes[name] for name in names}
@@ -250,7 +335,9 @@ class MomentsCall(Generic[EngineFrame]):
 
 def _some(schema: pa.Schema, names: list[str]) -> pa.Schema:
     """Return those of the columns that a frame has, without dictionaries."""
-    return pa.schema([(name, decoded(schema.field(name).type)) for name in names if name in schema.names])
+    return pa.schema(
+        [(name, decoded(schema.field(name).type)) for name in names if name in schema.names]
+    )
 
 
 def _column_names(rows: EngineRows[Any], assignment: Any) -> list[str]:
@@ -259,17 +346,27 @@ def _column_names(rows: EngineRows[Any], assignment: Any) -> list[str]:
         return [str(name) for name in assignment.columns]
     if not isinstance(assignment, type(rows.frame)):
         kind, engine = type(assignment).__name__, rows.engine.name
-        raise TypeError(f"assignment is a {kind}; expected a pandas DataFrame, or a frame of {engine} as per_user is")
+        raise TypeError(
+            f"assignment is a {kind}; expected a pandas DataFrame, or a frame of {engine} as "
+            "per_user is"
+        )
     return [str(name) for name in rows.engine.schema(assignment).names]
 
 
 def _check_join_options(given: Mapping[str, Any]) -> None:
-    """Refuse unknown options of the join, and times of exposure, which need the users of all buckets."""
+    """Refuse unknown options of the join, and times of exposure, which need the users of all
+    buckets."""
     for name in ("exposure_col", "time_col", "unexposed"):
         if given.get(name) is not None:
             raise OptionError(
-                f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory (result.to_pandas()) for "
-                "⟦rd.join_experiment⟧ and rd.variant_moments, or drop the rows before each exposure before you evaluate"
+                f"⟦{name}=⟧ needs the rows of all users together. Bring them into memory "
+                "(result.to_pandas()) for "
+                "⟦rd.join_experiment⟧ and rd.variant_moments, or drop the rows before each "
+                "exposure before you evaluate"
             )
-    valid = [one.name for one in fields(JoinOptions) if one.name not in ("keys", "variant_col", "by", "known")]
+    valid = [
+        one.name
+        for one in fields(JoinOptions)
+        if one.name not in ("keys", "variant_col", "by", "known")
+    ]
     check_names(list(given), ["user_col", "variant_col", "by", "nan", *valid], "variant_moments")

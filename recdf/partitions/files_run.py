@@ -1,12 +1,15 @@
-"""Evaluate files that are larger than memory: rows are dealt (distributed) to buckets, which are measured in turn.
+"""Evaluate files that are larger than memory: rows are dealt (distributed) to buckets, which are
+measured in turn.
 
-Contract: each bucket is matched and measured once, for its sums and for its rows per list. The rows of all buckets are
-merged into the order that `evaluate` would give them. Some rows stay in memory, as far as their share of the limit
-allows. Beside these, memory holds only a few buckets, a few batches of rows and one block of results at a time.
+Contract: each bucket is matched and measured once, for its sums and for its rows per list. The rows
+of all buckets are merged into the order that `evaluate` would give them. Some rows stay in memory,
+as far as their share of the limit allows. Beside these, memory holds only a few buckets, a few
+batches of rows and one block of results at a time.
 
-Files on one machine are an engine in threads. `FilesEngine` has the methods of `InParts`: chunks are batches of rows,
-workers are threads. A file is read once for all work that waits for its rows. Rows that are dealt to buckets stay in
-memory while they fit, and later ones go to one temporary file for each frame.
+Files on one machine are an engine in threads. `FilesEngine` has the methods of `InParts`: chunks
+are batches of rows, workers are threads. A file is read once for all work that waits for its rows.
+Rows that are dealt to buckets stay in memory while they fit, and later ones go to one temporary
+file for each frame.
 """
 
 from __future__ import annotations
@@ -54,14 +57,16 @@ class Memory:
 
 
 class BucketCells:
-    """The rows of each bucket in the order in which they were added: in memory, and later ones in a file."""
+    """The rows of each bucket in the order in which they were added: in memory, and later ones in a
+    file."""
 
     def __init__(self, folder: Path, n_buckets: int, schema: pa.Schema, memory: Memory) -> None:
         self.folder, self.schema, self.memory = folder, schema, memory
         self.n_bytes = np.zeros(n_buckets)
         self._kept: list[Dealt] = []
         self._file: Any = None
-        # Of each bucket's rows in the file: the first byte, the number of bytes, and the types, which may differ.
+        # Of each bucket's rows in the file: the first byte, the number of bytes, and the types,
+        # which may differ.
         self._places: list[list[tuple[int, int, pa.Schema]]] = [[] for _ in range(n_buckets)]
 
     def extend(self, found: Iterable[Dealt]) -> None:
@@ -89,11 +94,18 @@ class BucketCells:
 
     def read(self, bucket: int) -> pa.Table:
         """Return all rows of a bucket. Integers are as wide as the widest that were added."""
-        found = [table.slice(edges[bucket], edges[bucket + 1] - edges[bucket]) for table, edges in self._kept]
+        found = [
+            table.slice(edges[bucket], edges[bucket + 1] - edges[bucket])
+            for table, edges in self._kept
+        ]
         places, end = self._places[bucket], 0
-        data = pa.allocate_buffer(sum(size for _, size, _ in places))  # of Arrow, which gives it back when it is free
+        data = pa.allocate_buffer(
+            sum(size for _, size, _ in places)
+        )  # of Arrow, which gives it back when it is free
         room = memoryview(data)
-        for schema, cells in groupby(places, key=lambda place: place[2]):  # a table of each cell would take longer
+        for schema, cells in groupby(
+            places, key=lambda place: place[2]
+        ):  # a table of each cell would take longer
             batches = []
             for start, size, _ in cells:
                 self._file.seek(start)
@@ -112,7 +124,8 @@ class BucketCells:
 
 @dataclass(eq=False)
 class Later:
-    """Rows that some work makes of a frame, once they are needed: tables, or `BucketCells` if the work deals rows."""
+    """Rows that some work makes of a frame, once they are needed: tables, or `BucketCells` if the
+    work deals rows."""
 
     frame: Any
     names: Sequence[str]
@@ -125,15 +138,19 @@ class Later:
         """Do the work on some rows."""
         if isinstance(self.work, Packing):
             return [self.work.dealt(table)]
-        return [pa.Table.from_batches([batch]) for batch in self.work(table.select(self.names).to_batches())]
+        return [
+            pa.Table.from_batches([batch])
+            for batch in self.work(table.select(self.names).to_batches())
+        ]
 
 
 @dataclass(eq=False)
 class FilesEngine:
-    """What files on one machine can do, as `InParts` asks. Frames are a `Source`, a `Later`, or a list of tables.
+    """What files on one machine can do, as `InParts` asks. Frames are a `Source`, a `Later`, or a
+    list of tables.
 
-    batch_rows : by role, the rows that are dealt together · memory : for rows that are dealt · at_once : how many
-    buckets are worked on at the same time.
+    batch_rows : by role, the rows that are dealt together · memory : for rows that are dealt ·
+    at_once : how many buckets are worked on at the same time.
     """
 
     folder: Path
@@ -165,12 +182,15 @@ class FilesEngine:
     def each(self, frame: Any, names: Sequence[str], work: OnChunk, schema: pa.Schema) -> Later:
         made: Any = []
         if isinstance(work, Packing):
-            made = self._open.enter_context(closing(BucketCells(self.folder, work.n_buckets, work.schema, self.memory)))
+            made = self._open.enter_context(
+                closing(BucketCells(self.folder, work.n_buckets, work.schema, self.memory))
+            )
         self._later.append(Later(frame, names, work, schema, made))
         return self._later[-1]
 
     def made(self, later: Later) -> Any:
-        """Return what work made of a frame. The frame is read once for all work that waits for it."""
+        """Return what work made of a frame. The frame is read once for all work that waits for
+        it."""
         if later.done:
             return later.made
         together = [one for one in self._later if one.frame is later.frame and not one.done]
@@ -180,8 +200,11 @@ class FilesEngine:
             for one, made in zip(together, found, strict=True):
                 one.made.extend(made)
 
-        # One thread more keeps the rows, in their order. Where it fails, the threads that do the work end too.
-        done = stream(lambda table: [one.of(table) for one in together], self.chunks(later.frame, names))
+        # One thread more keeps the rows, in their order. Where it fails, the threads that do the
+        # work end too.
+        done = stream(
+            lambda table: [one.of(table) for one in together], self.chunks(later.frame, names)
+        )
         with closing(done) as found:
             for _ in stream(keep, found, most=1):
                 pass
@@ -194,22 +217,38 @@ class FilesEngine:
             yield from frame
             return
         first = 0
-        for table in frame.batches([name for name in names if name != ROW], self.batch_rows[frame.role]):
+        for table in frame.batches(
+            [name for name in names if name != ROW], self.batch_rows[frame.role]
+        ):
             rows = np.arange(first, first + len(table)) if ROW in names else None
             yield table if rows is None else table.append_column(ROW, pa.array(rows))
             first += len(table)
             self.progress.add(len(table))
 
     def meet(
-        self, true: Later | None, pred: Later, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+        self,
+        true: Later | None,
+        pred: Later,
+        n_buckets: int,
+        work: OnBucket,
+        schema: pa.Schema,
+        every: bool,
     ) -> list[pa.Table]:
         return [schema.empty_table(), *self.on_buckets(true, pred, n_buckets, work, every)]
 
     def on_buckets(
-        self, true: Later | None, pred: Later, n_buckets: int, work: Callable[..., MadeBucket], every: bool
+        self,
+        true: Later | None,
+        pred: Later,
+        n_buckets: int,
+        work: Callable[..., MadeBucket],
+        every: bool,
     ) -> Generator[MadeBucket, None, None]:
-        """Yield what `work` makes of each bucket. Some are worked on at the same time, while the next one is read."""
-        cells: list[BucketCells | None] = [None if frame is None else self.made(frame) for frame in (true, pred)]
+        """Yield what `work` makes of each bucket. Some are worked on at the same time, while the
+        next one is read."""
+        cells: list[BucketCells | None] = [
+            None if frame is None else self.made(frame) for frame in (true, pred)
+        ]
         n_bytes = sum(one.n_bytes for one in cells if one is not None)
         filled = range(n_buckets) if every else np.flatnonzero(n_bytes).tolist()
 
@@ -220,7 +259,9 @@ class FilesEngine:
         return stream(lambda part: work(*part), parts, most=self.at_once)
 
     def collect(self, frame: Any) -> pa.Table:
-        return pa.concat_tables([frame.schema.empty_table(), *self.made(frame)] if isinstance(frame, Later) else frame)
+        return pa.concat_tables(
+            [frame.schema.empty_table(), *self.made(frame)] if isinstance(frame, Later) else frame
+        )
 
     def labels(self, table: pa.Table, frame: Source) -> pd.DataFrame:
         return frame.as_pandas(table)
@@ -232,12 +273,18 @@ class FilesRun(Run[Any]):
     engine: FilesEngine
     needed: NeededOfFiles
 
-    def __init__(self, engine: FilesEngine, files: NeededOfFiles, n_buckets: int, sizes: Sizes) -> None:
+    def __init__(
+        self, engine: FilesEngine, files: NeededOfFiles, n_buckets: int, sizes: Sizes
+    ) -> None:
         rows = {role: pa.field(ROW, pa.int64()) for role in files.call.options.population.frames}
-        schemas = {role: pa.schema([*one, rows[role]]) if role in rows else one for role, one in files.schemas.items()}
+        schemas = {
+            role: pa.schema([*one, rows[role]]) if role in rows else one
+            for role, one in files.schemas.items()
+        }
         super().__init__(engine, files.sources, replace(files, schemas=schemas), n_buckets)
         self.sizes = sizes
-        # `by` value × span + row orders the lists of the result, since `span` is larger than any row number.
+        # `by` value × span + row orders the lists of the result, since `span` is larger than any
+        # row number.
         self.span = files.n_rows + 1 + (0 if self.needed.given is None else len(self.needed.given))
         self.some_without_pred = False  # whether `pred` lacks lists of the population
 
@@ -248,7 +295,9 @@ class FilesRun(Run[Any]):
     def write(self, folder: Path, limit: int) -> tuple[pd.DataFrame, dict[str, Any], Written]:
         """Measure all buckets, and write both tables into the folder."""
         self.check_kinds()
-        assert self.shared  # what it needs of all rows is found while they are dealt, and before threads use it
+        assert (
+            self.shared
+        )  # what it needs of all rows is found while they are dealt, and before threads use it
         self._check_size(limit)
         with closing(Results(folder / "results.arrow", self.n_buckets, self.sizes)) as results:
             _, summary, spec = self._finished(self._measure_all(results))
@@ -260,21 +309,25 @@ class FilesRun(Run[Any]):
 
     def _compared(self, overlap: Overlap) -> Overlap:
         found = super()._compared(overlap)
-        return replace(found, samples={**found.samples, **self._samples()})  # of the first rows of all buckets
+        return replace(
+            found, samples={**found.samples, **self._samples()}
+        )  # of the first rows of all buckets
 
     def _check_size(self, limit: int) -> None:
         cells = [self.engine.made(frame) for frame in self.packed.values()]
         largest = int(sum(one.n_bytes for one in cells).max())
         if largest > limit:
             raise OptionError(
-                f"⟦memory_limit={limit:,}⟧: one of {self.n_buckets:,} buckets of lists has {largest:,} bytes; pass "
+                f"⟦memory_limit={limit:,}⟧: one of {self.n_buckets:,} buckets of lists has "
+                f"{largest:,} bytes; pass "
                 "more memory, or, if no single list is that long, more buckets"
             )
 
     def _measure_all(self, results: Results) -> PartResult | None:
         """Add the results of all buckets, and write their rows to `results`.
 
-        Where a bucket fails, the others are still measured, since rows that no bucket may have are reported first.
+        Where a bucket fails, the others are still measured, since rows that no bucket may have are
+        reported first.
         """
         total, every = None, self.needed.given is not None
         packed = self.packed
@@ -295,18 +348,22 @@ class FilesRun(Run[Any]):
         return replace(total, buckets=frozenset(range(self.n_buckets)))
 
     def _findings_of_true(self) -> BrokenRows:
-        """Read `true` once more, since a message shows the first wrong values in the order of the rows."""
+        """Read `true` once more, since a message shows the first wrong values in the order of the
+        rows."""
         found: dict[str, BrokenRows] = {}
         total = BrokenRows(0)
         for table in self.engine.chunks(self.frames["true"], self.needed.names("true")):
-            read_true(frame_of_arrow(self.needed.lists["true"].table(table)), self.call.options, found)
+            read_true(
+                frame_of_arrow(self.needed.lists["true"].table(table)), self.call.options, found
+            )
             total += found["true"]
         return total
 
     def _measured(
         self, bucket: int, true: list[pa.Table], pred: list[pa.Table]
     ) -> tuple[int, PartResult, list[pa.Table]]:
-        """Measure one bucket: return its number of rows, its result, and its lists with their places in the whole.
+        """Measure one bucket: return its number of rows, its result, and its lists with their
+        places in the whole.
 
         It runs in several threads, so it changes nothing of `self`.
         """
@@ -315,35 +372,50 @@ class FilesRun(Run[Any]):
         placed = [self._placed(bucket, tables, rows) for rows in found.rows.values() if len(rows)]
         return sum(map(len, tables.values())), found.without_rows(), placed
 
-    # ----------------------------------------------------------------------------------------- results
+    # -----------------------------------------------------------------------------------------
+    # results
 
     @cached_property
     def _stored(self) -> pa.Schema:
-        """The columns of results that are kept until all are merged. The place of a list tells the others."""
+        """The columns of results that are kept until all are merged. The place of a list tells the
+        others."""
         keys = self.needed.key_fields if self.needed.given is None else []
         return pa.schema([*keys, *self.needed.other_fields])
 
     def _placed(self, bucket: int, tables: Mapping[str, pa.Table], rows: ListRows) -> pa.Table:
         """Return the results of one bucket's lists, with their places in the whole."""
         first = self._first_seen(bucket, tables, rows.first)
-        return rows_table(rows, self._stored).append_column(PLACE, pa.array(rows.list_by * self.span + first))
+        return rows_table(rows, self._stored).append_column(
+            PLACE, pa.array(rows.list_by * self.span + first)
+        )
 
-    def _first_seen(self, bucket: int, tables: Mapping[str, pa.Table], first: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the number of the row in which each list first appears. It is below `span` and orders the lists."""
+    def _first_seen(
+        self, bucket: int, tables: Mapping[str, pa.Table], first: Mapping[str, np.ndarray]
+    ) -> np.ndarray:
+        """Return the number of the row in which each list first appears. It is below `span` and
+        orders the lists."""
         if "given" in first:
             return np.flatnonzero(self.shared.given_bucket == bucket).take(first["given"])
         # A list that a frame does not have takes the last number, which is not used.
-        found = {role: np.append(tables[role][ROW], 0).take(places) for role, places in first.items()}
+        found = {
+            role: np.append(tables[role][ROW], 0).take(places) for role, places in first.items()
+        }
         if len(found) == 1:
             return found.popitem()[1]
-        return np.where(first["true"] >= 0, found["true"], self.needed.sources["true"].n_rows + found["pred"])
+        return np.where(
+            first["true"] >= 0, found["true"], self.needed.sources["true"].n_rows + found["pred"]
+        )
 
     def _blocks(self, results: Results) -> Iterator[pd.DataFrame]:
         """Yield the rows of `per_user` in their order."""
         keys, given, call = self.needed.keys, self.needed.given, self.call
         for block in results.blocks():
             place = block[PLACE].to_numpy()
-            labels = [self.by_frame.take(place // self.span).reset_index(drop=True)] if self.needed.by else []
+            labels = (
+                [self.by_frame.take(place // self.span).reset_index(drop=True)]
+                if self.needed.by
+                else []
+            )
             if given is None:
                 labels.append(self.needed.key_labels(block.select(keys), self.heads))
             else:
@@ -354,16 +426,31 @@ class FilesRun(Run[Any]):
 
 
 def evaluate_dealt(
-    files: NeededOfFiles, folder: Path, limit: int, buckets: int | None, row_bytes: Mapping[str, float],
-    progress: Progress, sizes: Sizes,
-) -> tuple[pd.DataFrame, dict[str, Any], Written]:  # fmt: skip
+    files: NeededOfFiles,
+    folder: Path,
+    limit: int,
+    buckets: int | None,
+    row_bytes: Mapping[str, float],
+    progress: Progress,
+    sizes: Sizes,
+) -> tuple[pd.DataFrame, dict[str, Any], Written]:
     """Evaluate files in buckets within a limit of memory, and write both tables into the folder."""
     if buckets is None:
         n_bytes = sum(source.n_rows * row_bytes[role] for role, source in files.sources.items())
-        for_memory = n_bytes * sizes.working_copies * min(n_threads(), sizes.at_once) / (limit * sizes.part_share)
+        for_memory = (
+            n_bytes
+            * sizes.working_copies
+            * min(n_threads(), sizes.at_once)
+            / (limit * sizes.part_share)
+        )
         for_cache = files.sources["pred"].n_rows / sizes.part_rows
         buckets = min(int(max(for_memory, for_cache)) + 1, sizes.most_buckets)
     at_a_time = limit * sizes.batch_share / (n_threads() + 3)
-    batch_rows = {role: int(np.clip(at_a_time / n_bytes, *sizes.batch_rows)) for role, n_bytes in row_bytes.items()}
-    with closing(FilesEngine(folder, batch_rows, Memory(limit * sizes.kept_share), sizes.at_once, progress)) as engine:
+    batch_rows = {
+        role: int(np.clip(at_a_time / n_bytes, *sizes.batch_rows))
+        for role, n_bytes in row_bytes.items()
+    }
+    with closing(
+        FilesEngine(folder, batch_rows, Memory(limit * sizes.kept_share), sizes.at_once, progress)
+    ) as engine:
         return FilesRun(engine, files, buckets, sizes).write(folder, limit)

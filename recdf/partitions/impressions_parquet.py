@@ -1,8 +1,9 @@
-"""Apply `from_impressions` to a log that is larger than memory: to one part of the users at a time, into two files.
+"""Apply `from_impressions` to a log that is larger than memory: to one part of the users at a time,
+into two files.
 
-Contract: a hash of the user distributes the rows of the log and of its events to parts, so that a part has all rows of
-its users. Each part is attributed alone. The parts together have the rows of `true` and `pred` that one call returns,
-one part after another.
+Contract: a hash of the user distributes the rows of the log and of its events to parts, so that a
+part has all rows of its users. Each part is attributed alone. The parts together have the rows of
+`true` and `pred` that one call returns, one part after another.
 """
 
 from __future__ import annotations
@@ -38,22 +39,33 @@ MOST_LOG_BUCKETS = 2**15
 
 
 def impressions_parquet(
-    log_path: Any, out: Any, *, clicks_path: Any = None, purchases_path: Any = None, refunds_path: Any = None,
-    persons_path: Any = None, user_col: str = "user_id", memory_limit: int | str | None = None,
-    overwrite: bool = False, **options: Any,
-) -> dict[str, Any]:  # fmt: skip
-    """Turn parquet files of a log of impressions, which may be larger than memory, into files of `true` and `pred`.
+    log_path: Any,
+    out: Any,
+    *,
+    clicks_path: Any = None,
+    purchases_path: Any = None,
+    refunds_path: Any = None,
+    persons_path: Any = None,
+    user_col: str = "user_id",
+    memory_limit: int | str | None = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Turn parquet files of a log of impressions, which may be larger than memory, into files of
+    `true` and `pred`.
 
-    The users are divided into parts by a hash of their id, and `from_impressions` attributes the events of one part
-    after another. `rd.evaluate_parquet` reads what is written.
+    The users are divided into parts by a hash of their id, and `from_impressions` attributes the
+    events of one part after another. `rd.evaluate_parquet` reads what is written.
 
     Parameters
     ----------
     log_path : path, or list of paths
-        Parquet files with one row per impression: a file, a folder, or a glob such as "log/*.parquet".
+        Parquet files with one row per impression: a file, a folder, or a glob such as
+        "log/*.parquet".
     out : path
-        Folder for `true.parquet`, `pred.parquet` and `impressions.json`, the record of rules and counts. It is made if
-        it does not exist. The three files appear in one step, and if the call fails, older ones stay as they are.
+        Folder for `true.parquet`, `pred.parquet` and `impressions.json`, the record of rules and
+        counts. It is made if it does not exist. The three files appear in one step, and if the call
+        fails, older ones stay as they are.
     clicks_path, purchases_path, refunds_path : path, or list of paths, optional
         Parquet files with one row per event: user, item and time.
     persons_path : path, or list of paths, optional
@@ -61,7 +73,8 @@ def impressions_parquet(
     user_col : str, default "user_id"
         Column of the user, which has the same name in all files.
     memory_limit : int or str, optional
-        Memory to use: bytes, or text such as "1GB". By default it is a quarter of the machine's memory.
+        Memory to use: bytes, or text such as "1GB". By default it is a quarter of the machine's
+        memory.
     overwrite : bool, default False
         Replace files that `out` already holds.
     **options
@@ -70,13 +83,14 @@ def impressions_parquet(
     Returns
     -------
     dict
-        The spec of `from_impressions`, with the counts of all parts together. `impressions.json` holds it too.
+        The spec of `from_impressions`, with the counts of all parts together. `impressions.json`
+        holds it too.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError, DataError, OptionError
-        For the same reasons as in `from_impressions`. If the log is in several parts, counts are those of one part, and
-        the message says so.
+        For the same reasons as in `from_impressions`. If the log is in several parts, counts are
+        those of one part, and the message says so.
     FileNotFoundError
         If a path matches no file.
     FileExistsError
@@ -84,40 +98,67 @@ def impressions_parquet(
 
     Notes
     -----
-    Use it for a log that does not fit in memory; the command `recdf impressions` does the same. For frames in memory,
-    use `from_impressions`. The rows are those of one call of it, one part of the users after another.
+    Use it for a log that does not fit in memory; the command `recdf impressions` does the same. For
+    frames in memory, use `from_impressions`. The rows are those of one call of it, one part of the
+    users after another.
 
     Examples
     --------
     >>> import pathlib, tempfile, pandas as pd, recdf as rd
-    >>> log = pd.DataFrame({"user_id": [1, 1, 2], "session_id": 1, "item_id": ["tea", "mug", "tea"],
-    ...     "position": [0, 1, 0], "clicked": [False, True, False]})
+    >>> log = pd.DataFrame(
+    ...     {
+    ...         "user_id": [1, 1, 2],
+    ...         "session_id": 1,
+    ...         "item_id": ["tea", "mug", "tea"],
+    ...         "position": [0, 1, 0],
+    ...         "clicked": [False, True, False],
+    ...     }
+    ... )
     >>> with tempfile.TemporaryDirectory() as name:
     ...     folder = pathlib.Path(name)
     ...     log.to_parquet(folder / "log.parquet")
-    ...     spec = rd.logs.impressions_parquet(folder / "log.parquet", folder / "lists", clicked_col="clicked")
+    ...     spec = rd.logs.impressions_parquet(
+    ...         folder / "log.parquet", folder / "lists", clicked_col="clicked"
+    ...     )
     ...     files = folder / "lists/true.parquet", folder / "lists/pred.parquet"
     ...     result = rd.evaluate_parquet(*files, "hits@10", **spec["options"])
     >>> spec["counts"]["impressions"], result.per_user["hits@10"].tolist()
     (3, [1.0, 0.0])
     """
     given = {
-        "log": log_path, "clicks": clicks_path, "purchases": purchases_path, "refunds": refunds_path,
+        "log": log_path,
+        "clicks": clicks_path,
+        "purchases": purchases_path,
+        "refunds": refunds_path,
         "persons": persons_path,
-    }  # fmt: skip
+    }
     sources = {role: Source(path, role) for role, path in given.items() if path is not None}
-    target, limit, options = local_path(out), memory_bytes(memory_limit), {"user_col": user_col, **options}
+    target, limit, options = (
+        local_path(out),
+        memory_bytes(memory_limit),
+        {"user_col": user_col, **options},
+    )
     person_col, persons = options.get("person_col"), None
-    owned = person_col is None if persons_path is None else person_col in sources["persons"].schema.names
+    owned = (
+        person_col is None
+        if persons_path is None
+        else person_col in sources["persons"].schema.names
+    )
     if not owned or not all(user_col in source.schema.names for source in sources.values()):
-        heads: dict[str, Any] = {role: frame_of_arrow(source.schema.empty_table()) for role, source in sources.items()}
+        heads: dict[str, Any] = {
+            role: frame_of_arrow(source.schema.empty_table()) for role, source in sources.items()
+        }
         from_impressions(**heads, **options)  # raises the error of the column
-    n_bytes = sum(source.n_rows * source.row_bytes(source.schema.names) for source in sources.values())
+    n_bytes = sum(
+        source.n_rows * source.row_bytes(source.schema.names) for source in sources.values()
+    )
     n_parts = int(min(BYTES_PER_BYTE * n_bytes / limit + 1, MOST_LOG_BUCKETS))
     if persons_path is not None and n_parts > 1:
         source = sources["persons"]
         persons = frame_of_arrow(
-            pa.concat_tables([source.schema.empty_table(), *source.batches(source.schema.names, BATCH_ROWS)])
+            pa.concat_tables(
+                [source.schema.empty_table(), *source.batches(source.schema.names, BATCH_ROWS)]
+            )
         )
     to_user = partial(_user_column, persons, (user_col, person_col, options.get("time_col")))
     memory = Memory(np.inf if n_parts == 1 else 0)
@@ -130,36 +171,50 @@ def impressions_parquet(
                 closing(BucketCells(folder.parent, n_parts, source.fields(names), memory))
             )
             tables = source.batches(names, BATCH_ROWS)
-            cells[role].extend(dealt(table, _buckets(to_user(table), n_parts), n_parts) for table in tables)
+            cells[role].extend(
+                dealt(table, _buckets(to_user(table), n_parts), n_parts) for table in tables
+            )
         spec = _write_parts(_measured_parts(cells, n_parts, options), folder)
     warn_of_counts(spec["counts"])
     return spec
 
 
-def _user_column(persons: pd.DataFrame | None, names: tuple[str, Any, Any], table: pa.Table) -> pa.ChunkedArray:
+def _user_column(
+    persons: pd.DataFrame | None, names: tuple[str, Any, Any], table: pa.Table
+) -> pa.ChunkedArray:
     """Return the user of each row, or the person if devices are mapped to persons."""
     if persons is None:
         return table[names[0]]
     devices = {"log": frame_of_arrow(table.select([names[0]]))}
-    return pa.chunked_array([pa.array(with_persons(devices, persons, *names)[0]["log"][names[1]], from_pandas=True)])
+    return pa.chunked_array(
+        [pa.array(with_persons(devices, persons, *names)[0]["log"][names[1]], from_pandas=True)]
+    )
 
 
 def _buckets(user: pa.ChunkedArray, n_buckets: int) -> np.ndarray:
-    """Return the bucket of each row. Rows without a user are in the first one, which refuses or drops them."""
+    """Return the bucket of each row. Rows without a user are in the first one, which refuses or
+    drops them."""
     bucket = bucket_of(pa.table({"user": user}), ["user"], "user", n_buckets)
     bucket[user.is_null().to_numpy()] = 0
     return bucket
 
 
-def _measured_parts(cells: Mapping[str, BucketCells], n_parts: int, options: dict[str, Any]) -> Iterator[Impressions]:
+def _measured_parts(
+    cells: Mapping[str, BucketCells], n_parts: int, options: dict[str, Any]
+) -> Iterator[Impressions]:
     """Yield the two tables of each part that has rows."""
     for part in range(n_parts):
-        frames: dict[str, Any] = {role: frame_of_arrow(one.read(part)) for role, one in cells.items()}
+        frames: dict[str, Any] = {
+            role: frame_of_arrow(one.read(part)) for role, one in cells.items()
+        }
         if n_parts > 1 and not any(map(len, frames.values())):
             continue
         try:
             with warnings.catch_warnings():
-                for category in (NoOverlapWarning, DuplicateWarning):  # `impressions_parquet` warns once for all parts
+                for category in (
+                    NoOverlapWarning,
+                    DuplicateWarning,
+                ):  # `impressions_parquet` warns once for all parts
                     warnings.simplefilter("ignore", category)
                 found = from_impressions(**frames, **options)
         except RecdfError as error:
@@ -171,7 +226,8 @@ def _measured_parts(cells: Mapping[str, BucketCells], n_parts: int, options: dic
 
 
 def _write_parts(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
-    """Write the tables of one part after another, and return the spec with the counts of all parts."""
+    """Write the tables of one part after another, and return the spec with the counts of all
+    parts."""
     import pyarrow.parquet as pq  # here, since it would make the import of recdf slower
 
     spec: dict[str, Any] | None = None
@@ -179,9 +235,13 @@ def _write_parts(parts: Iterator[Impressions], folder: Path) -> dict[str, Any]:
     with ExitStack() as stack:
         for found in parts:
             for name, frame in (("true", found.true), ("pred", found.pred)):
-                table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+                table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(
+                    None
+                )
                 if name not in writers:
-                    writers[name] = stack.enter_context(pq.ParquetWriter(folder / f"{name}.parquet", table.schema))
+                    writers[name] = stack.enter_context(
+                        pq.ParquetWriter(folder / f"{name}.parquet", table.schema)
+                    )
                 writers[name].write_table(table.cast(writers[name].schema))
             spec = found.spec if spec is None else _added(spec, found.spec)
     assert spec is not None
@@ -195,11 +255,17 @@ def _added(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     positions["start"] = min(positions["start"], two["positions"]["start"])
     for name in ("lists_with_holes", "lists_with_ties"):
         positions[name] += two["positions"][name]
-    return {**one, "positions": positions, "counts": _summed_counts_of_parts(one["counts"], two["counts"])}
+    return {
+        **one,
+        "positions": positions,
+        "counts": _summed_counts_of_parts(one["counts"], two["counts"]),
+    }
 
 
 def _summed_counts_of_parts(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     return one | {
-        name: _summed_counts_of_parts(one.get(name, {}), value) if isinstance(value, dict) else one.get(name, 0) + value
+        name: _summed_counts_of_parts(one.get(name, {}), value)
+        if isinstance(value, dict)
+        else one.get(name, 0) + value
         for name, value in two.items()
     }

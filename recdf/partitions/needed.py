@@ -1,4 +1,5 @@
-"""What a call reads of frames of which only the columns are known. It is checked before any row is read.
+"""What a call reads of frames of which only the columns are known. It is checked before any row is
+read.
 
 Contract: `Needed.of` raises the errors that `evaluate` raises for frames with these columns.
 """
@@ -23,7 +24,14 @@ from ..inputs.frames import column
 from ..inputs.ids import IdColumn, read_ids
 from ..inputs.list_cells import ItemLists, item_lists
 from ..inputs.options import as_columns
-from ..inputs.true_and_pred import Order, by_in_true, hints_of, order_source, read_users, relevance_source
+from ..inputs.true_and_pred import (
+    Order,
+    by_in_true,
+    hints_of,
+    order_source,
+    read_users,
+    relevance_source,
+)
 from ..matching.side_tables.records import read_sides
 from ..matching.side_tables.sides import Doors
 from ..matching.values_and_weights import RESPONSES
@@ -31,7 +39,8 @@ from ..metrics.call import Call
 from .results import PLACE
 from .source import Source, frame_of_arrow
 
-ROW = "__row__"  # column with the number of each row in its files; the lists are ordered by these numbers
+# column with the number of each row in its files; the lists are ordered by these numbers
+ROW = "__row__"
 
 Schemas = Mapping[str, pa.Schema]
 
@@ -40,9 +49,10 @@ Schemas = Mapping[str, pa.Schema]
 class Needed:
     """What a call reads of `true` and `pred`.
 
-    schemas : for each role, the columns to read and their types · order : what ranks the rows of `pred` · relevance :
-    the column that grades the rows of `true` · given : the population that the caller gave, if any · lists : how the
-    rows of each frame hold items; the columns above are those of its long form.
+    schemas : for each role, the columns to read and their types · order : what ranks the rows of
+    `pred` · relevance : the column that grades the rows of `true` · given : the population that the
+    caller gave, if any · lists : how the rows of each frame hold items; the columns above are those
+    of its long form.
     """
 
     call: Call
@@ -55,12 +65,19 @@ class Needed:
     @classmethod
     def of(cls, call: Call, schemas: Schemas) -> Self:
         """Check the columns of both frames, or those of `pred` where there is no `true`."""
-        options, empty = call.options, {role: _without_rows(schema) for role, schema in schemas.items()}
+        options, empty = (
+            call.options,
+            {role: _without_rows(schema) for role, schema in schemas.items()},
+        )
         orders = (options.score_col, options.rank_col)
         lists = item_lists(empty, options.item_col, options.items_sep, options.wide, orders)
         empty = {role: lists[role].frame(frame) for role, frame in empty.items()}
-        schemas = {role: lists[role].table(schema.empty_table()).schema for role, schema in schemas.items()}
-        with suppress(EmptyPopulationError):  # frames without rows raise all errors that need no rows
+        schemas = {
+            role: lists[role].table(schema.empty_table()).schema for role, schema in schemas.items()
+        }
+        with suppress(
+            EmptyPopulationError
+        ):  # frames without rows raise all errors that need no rows
             call.match(empty.get("true"), empty["pred"])
         _check_result_names(call)
         _check_signs(call, schemas)
@@ -74,7 +91,9 @@ class Needed:
         given = options.population.given
         given = None if given is None else read_users(given, as_columns(options.user_col))[0]
         names = _read_names(call, empty, doors, order, relevance)
-        read = {role: pa.schema([schemas[role].field(name) for name in names[role]]) for role in schemas}
+        read = {
+            role: pa.schema([schemas[role].field(name) for name in names[role]]) for role in schemas
+        }
         return cls(call, read, order, relevance, given, lists)
 
     def names(self, role: str) -> list[str]:
@@ -90,7 +109,9 @@ class Needed:
     @cached_property
     def key_fields(self) -> pa.Schema:
         """The key columns of the per-user table."""
-        roles = [role for role in self.call.options.population.frames if role in self.schemas] or ["pred"]
+        roles = [role for role in self.call.options.population.frames if role in self.schemas] or [
+            "pred"
+        ]
         fields = []
         for name in self.keys:
             if self.given is not None:
@@ -106,7 +127,9 @@ class Needed:
         """The columns of the per-user table that are no labels of lists."""
         fields = [self.schemas["pred"].field(name) for name in self.call.carry]
         whole = ("n_true", "n_pred")
-        kinds = {name: pa.int64() if name in whole else pa.float64() for name in self.call.result_columns}
+        kinds = {
+            name: pa.int64() if name in whole else pa.float64() for name in self.call.result_columns
+        }
         return _named_schema([*fields, *(pa.field(name, kind) for name, kind in kinds.items())])
 
     @property
@@ -118,21 +141,31 @@ class Needed:
         return as_columns(self.call.options.by)
 
     def kinds_differ(self) -> bool:
-        """Tell, from the types alone, whether there are two columns whose ids can never be equal."""
+        """Tell, from the types alone, whether there are two columns whose ids can never be
+        equal."""
         options = self.call.options
         doors = read_sides(self.call.given, options)
         item = [id_kind_of(schema.field(options.item_col).type) for schema in self.schemas.values()]
         item += [ids.kind for ids in doors.item_ids.values() if len(ids)]
-        keys = [[id_kind_of(schema.field(name).type) for schema in self.schemas.values()] for name in self.keys]
+        keys = [
+            [id_kind_of(schema.field(name).type) for schema in self.schemas.values()]
+            for name in self.keys
+        ]
         for name, kinds in zip(self.keys, keys, strict=True):
             kinds += [ids.kind for ids in doors.key_ids(name) if len(ids)]
         return any(len(set(kinds) - {"empty"}) > 1 for kinds in (item, *keys))
 
     def id_columns(self, heads: Mapping[str, pd.DataFrame]) -> list[list[IdColumn]]:
-        """Return groups of columns whose ids are compared with each other, read from some rows of each frame."""
+        """Return groups of columns whose ids are compared with each other, read from some rows of
+        each frame."""
         item_col, doors = self.call.options.item_col, read_sides(self.call.given, self.call.options)
-        found = [[read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()] for name in self.keys]
-        found = [[*columns, *doors.key_ids(name)] for columns, name in zip(found, self.keys, strict=True)]
+        found = [
+            [read_ids(head[name], f"{role}[{name!r}]") for role, head in heads.items()]
+            for name in self.keys
+        ]
+        found = [
+            [*columns, *doors.key_ids(name)] for columns, name in zip(found, self.keys, strict=True)
+        ]
         items = [read_ids(head[item_col], f"{role}[{item_col!r}]") for role, head in heads.items()]
         return [*found, [*items, *doors.item_ids.values()]]
 
@@ -151,13 +184,19 @@ class NeededOfFiles(Needed):
         ids = [*needed.keys, call.options.item_col]
         taken = [name for name in (*needed.by, *ids) if name in (ROW, PLACE)]
         if taken:
-            raise ColumnError(f"{taken[0]!r} names a column that evaluate_parquet adds to the rows; rename it")
+            raise ColumnError(
+                f"{taken[0]!r} names a column that evaluate_parquet adds to the rows; rename it"
+            )
         _check_periods(ids, sources)
         for name, rule in call.carry.items():
-            if rule in ("min", "max") and pa.types.is_dictionary(pred.files_schema.field(name).type):
+            if rule in ("min", "max") and pa.types.is_dictionary(
+                pred.files_schema.field(name).type
+            ):
                 raise OptionError(
-                    f"carry[{name!r}]={rule!r}: pred[{name!r}] holds categories, whose order is not known when files "
-                    'are read in parts; store the column as strings or numbers, or take "first" or "last"'
+                    f"carry[{name!r}]={rule!r}: pred[{name!r}] holds categories, whose order is "
+                    "not known when files "
+                    'are read in parts; store the column as strings or numbers, or take "first" or '
+                    '"last"'
                 )
         return replace(needed, sources=sources)
 
@@ -167,16 +206,17 @@ class NeededOfFiles(Needed):
 
     @property
     def ids(self) -> dict[str, set[str]]:
-        """The columns that hold ids, by role. Their types may change on the way, but not their values."""
+        """The columns that hold ids, by role. Their types may change on the way, but not their
+        values."""
         keys = {*self.keys, self.call.options.item_col}
         return {"true": keys, "pred": {*keys, *self.by} - set(self.call.carry)}
 
     def carried(self, table: pa.Table, some_without_pred: bool) -> pd.DataFrame:
         """Return the carried columns of some lists.
 
-        `some_without_pred` says that the population has lists that `pred` lacks. These have no carried value, so
-        integers and bools take pandas' nullable dtypes. They do so in every block of rows, so that all blocks have the
-        same dtypes.
+        `some_without_pred` says that the population has lists that `pred` lacks. These have no
+        carried value, so integers and bools take pandas' nullable dtypes. They do so in every block
+        of rows, so that all blocks have the same dtypes.
         """
         pred, table = self.sources["pred"], table.select(list(self.call.carry))
         if not table.num_columns:
@@ -197,31 +237,43 @@ class NeededOfFiles(Needed):
         if len(roles) == 1:
             return self.sources[roles[0]].as_pandas(keys)
         likes = [self.sources[role].as_pandas(heads[role].select(self.keys)) for role in roles]
-        likes = [like for like in likes if len(like)] or likes[:1]  # `evaluate` also leaves out empty frames
+        likes = [like for like in likes if len(like)] or likes[
+            :1
+        ]  # `evaluate` also leaves out empty frames
         frame: pd.DataFrame = keys.to_pandas()
         source = self.sources[roles[0]]
-        for name in source.periods.keys() & frame.columns:  # pandas would read their integers as dates
+        for name in (
+            source.periods.keys() & frame.columns
+        ):  # pandas would read their integers as dates
             frame[name] = source.as_pandas(keys.select([name]))[name]
         return frame.astype(pd.concat(likes).dtypes.to_dict())
 
 
 def _check_periods(names: list[str], sources: Mapping[str, Source]) -> None:
-    """Raise if periods have different frequencies. Files store them as integers, which may be equal by chance."""
+    """Raise if periods have different frequencies. Files store them as integers, which may be equal
+    by chance."""
     for name in names:
         kinds = {role: source.periods.get(name) for role, source in sources.items()}
         if len(set(kinds.values())) > 1:
             said = " and ".join(
-                f"{role}[{name!r}] holds " + ("no periods" if kind is None else f"periods of frequency {kind}")
+                f"{role}[{name!r}] holds "
+                + ("no periods" if kind is None else f"periods of frequency {kind}")
                 for role, kind in kinds.items()
             )
-            raise IdTypeError(f"{said}; they can never match. Convert one of them, e.g. with .dt.asfreq")
+            raise IdTypeError(
+                f"{said}; they can never match. Convert one of them, e.g. with .dt.asfreq"
+            )
 
 
 def _without_rows(schema: pa.Schema) -> pd.DataFrame:
-    """Return a frame with these columns. Numbers have dtypes of numpy, with which very many columns cost little."""
-    numbers = {kind for kind in schema.types if pa.types.is_integer(kind) or pa.types.is_floating(kind)}
+    """Return a frame with these columns. Numbers have dtypes of numpy, with which very many columns
+    cost little."""
+    numbers = {
+        kind for kind in schema.types if pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    }
     frame: pd.DataFrame = schema.empty_table().to_pandas(
-        types_mapper=lambda kind: None if kind in numbers else pd.ArrowDtype(kind), ignore_metadata=True
+        types_mapper=lambda kind: None if kind in numbers else pd.ArrowDtype(kind),
+        ignore_metadata=True,
     )
     return frame
 
@@ -231,21 +283,27 @@ def _check_result_names(call: Call) -> None:
     by, keys = as_columns(call.options.by), as_columns(call.options.user_col)
     taken = [name for name in call.result_columns if name in (*by, *keys)]
     if taken:
-        raise ColumnError(f"the key or by column {taken[0]!r} has the name of a result column; rename it")
+        raise ColumnError(
+            f"the key or by column {taken[0]!r} has the name of a result column; rename it"
+        )
     taken = [name for name in by if name in SUMMARY]
     if taken:
-        raise ColumnError(f"the by column {taken[0]!r} has the name of a column of the summary; rename it")
+        raise ColumnError(
+            f"the by column {taken[0]!r} has the name of a column of the summary; rename it"
+        )
 
 
 def _check_signs(call: Call, schemas: Schemas) -> None:
-    """Raise if keys of both frames are to stand in one column, and only one frame has them without a sign."""
+    """Raise if keys of both frames are to stand in one column, and only one frame has them without
+    a sign."""
     roles = [role for role in call.options.population.frames if role in schemas]
     for name in as_columns(call.options.user_col) if len(roles) > 1 else ():
         kinds = {role: decoded(schemas[role].field(name).type) for role in roles}
         unsigned = [role for role, kind in kinds.items() if kind == pa.uint64()]
         if unsigned and any(map(pa.types.is_signed_integer, kinds.values())):
             raise IdTypeError(
-                f"⟦users='all'⟧: {unsigned[0]}[{name!r}] holds uint64 and the other frame signed integers, "
+                f"⟦users='all'⟧: {unsigned[0]}[{name!r}] holds uint64 and the other frame signed "
+                "integers, "
                 "which no column of both keeps exact; store both as int64, or as strings"
             )
 
@@ -255,11 +313,15 @@ def _read_names(
 ) -> dict[str, list[str]]:
     """Return the columns that the call reads from each frame."""
     options, keys = call.options, [*as_columns(call.options.user_col), call.options.item_col]
-    answered = "true" in empty and any(request.metric.family == "responses" for request in call.requests)
+    answered = "true" in empty and any(
+        request.metric.family == "responses" for request in call.requests
+    )
     answers = [name for name in RESPONSES if answered and name in empty["true"].columns]
     weights = [options.weight_name] if options.weight_source == "true" else []
     in_true = by_in_true(empty["true"], options) if "true" in empty else []
-    unused = hints_of(None, empty["pred"], options).unused_order  # read to warn where it says otherwise
+    unused = hints_of(
+        None, empty["pred"], options
+    ).unused_order  # read to warn where it says otherwise
     names: dict[str, Sequence[Any]] = {
         "true": [*keys, *in_true, relevance, options.propensity_col, *weights, *answers],
         "pred": [*as_columns(options.by), *keys, order["column"], *unused, *call.carry],
@@ -268,7 +330,9 @@ def _read_names(
         of_items = "items" in doors and options.value_col in doors["items"].frame.columns
         for role, frame in reversed(list(empty.items())):
             if not of_items:
-                column(frame, options.value_col, role)  # raises an error that lists the existing columns
+                column(
+                    frame, options.value_col, role
+                )  # raises an error that lists the existing columns
             if options.value_col in frame.columns:
                 names[role] = [*names[role], options.value_col]
     return {role: list(dict.fromkeys(filter(None, names[role]))) for role in empty}
@@ -283,7 +347,9 @@ def _given_type(users: pd.Series) -> pa.DataType:
     try:
         return pa.array(users.array, from_pandas=True).type
     except (OverflowError, pa.ArrowException) as error:
-        raise DataError(f"users[{users.name!r}] has ids that Arrow cannot hold in one column: {error}") from error
+        raise DataError(
+            f"users[{users.name!r}] has ids that Arrow cannot hold in one column: {error}"
+        ) from error
 
 
 def decoded(kind: pa.DataType) -> pa.DataType:
@@ -292,10 +358,13 @@ def decoded(kind: pa.DataType) -> pa.DataType:
 
 
 def id_kind_of(kind: pa.DataType) -> str:
-    """Return the kind of ids that a column of this type holds, or "empty" if the type does not tell."""
+    """Return the kind of ids that a column of this type holds, or "empty" if the type does not
+    tell."""
     for value in (0, "a"):
         try:
-            return read_ids(frame_of_arrow(pa.table({"id": pa.array([value]).cast(kind)}))["id"], "id").kind
+            return read_ids(
+                frame_of_arrow(pa.table({"id": pa.array([value]).cast(kind)}))["id"], "id"
+            ).kind
         except (pa.ArrowException, TypeError):  # IdTypeError is a TypeError: the rows will raise it
             continue
     return "empty"

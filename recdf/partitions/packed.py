@@ -1,10 +1,12 @@
-"""Rows are packed by bucket, so that an engine moves a few large rows instead of billions of small ones.
+"""Rows are packed by bucket, so that an engine moves a few large rows instead of billions of small
+ones.
 
-Contract: a bucket holds whole lists, since the bucket of a row follows from the values of its list key alone. Each
-worker packs its rows: those of one bucket become one cell with the bytes of an Arrow table. The engine brings the cells
-of a bucket together, and a worker unpacks them.
+Contract: a bucket holds whole lists, since the bucket of a row follows from the values of its list
+key alone. Each worker packs its rows: those of one bucket become one cell with the bytes of an
+Arrow table. The engine brings the cells of a bucket together, and a worker unpacks them.
 
-    rows of a chunk ─ pack ─► (bucket 0, cell) (bucket 1, cell) ... ─ engine ─► cells of bucket 0 ─ unpack ─► rows
+    rows of a chunk ─ pack ─► (bucket 0, cell) (bucket 1, cell) ... ─ engine ─► cells of bucket 0 ─
+    unpack ─► rows
 """
 
 from __future__ import annotations
@@ -30,21 +32,26 @@ from ..inputs.sorting import offsets
 PACKED = pa.schema([("bucket", pa.int32()), ("cell", pa.binary())])
 CELL = pa.schema([("cell", pa.binary())])
 
-# Rows of this many bytes are packed together. With more of them the arrays leave the cache of the processor, and each
-# pack touches new memory. With fewer, the cells get so small that writing them costs more than their rows.
+# Rows of this many bytes are packed together. With more of them the arrays leave the cache of the
+# processor, and each pack touches new memory. With fewer, the cells get so small that writing them
+# costs more than their rows.
 HELD_BYTES = 2**24
 
-# A cell has at most about this many bytes, so that an engine can put thousands of cells into one batch.
+# A cell has at most about this many bytes, so that an engine can put thousands of cells into one
+# batch.
 CELL_BYTES = 2**17
 
 # This many rows are kept as examples for messages.
 HEAD_LENGTH = 100
 
-HASHED_BYTES = 256  # only the first bytes of a string are hashed, so longer strings may share a hash
+HASHED_BYTES = (
+    256  # only the first bytes of a string are hashed, so longer strings may share a hash
+)
 
 
 class Dealt(NamedTuple):
-    """Rows sorted by bucket: bucket i has the rows edges[i]:edges[i + 1] of the table, in the order that they had."""
+    """Rows sorted by bucket: bucket i has the rows edges[i]:edges[i + 1] of the table, in the order
+    that they had."""
 
     table: pa.Table
     edges: np.ndarray
@@ -65,12 +72,14 @@ def places_by_bucket(bucket: np.ndarray, n_buckets: int) -> tuple[np.ndarray, np
 
 @dataclass(frozen=True)
 class Packing:
-    """What a worker does with the rows of one chunk: find the bucket of each row, and pack the rows of each bucket.
+    """What a worker does with the rows of one chunk: find the bucket of each row, and pack the rows
+    of each bucket.
 
-    keys : columns of the list key · spread : a column by which rows with a null key are spread over all buckets. Such
-    rows belong to no list, and would otherwise all be in one bucket · schema : the columns to keep, and their types ·
-    kept : whether an engine that can keep packed rows should do so, since another job reads them again · narrow : see
-    `narrowed` · lists : how rows hold their items, if they may hold several.
+    keys : columns of the list key · spread : a column by which rows with a null key are spread over
+    all buckets. Such rows belong to no list, and would otherwise all be in one bucket · schema :
+    the columns to keep, and their types · kept : whether an engine that can keep packed rows should
+    do so, since another job reads them again · narrow : see `narrowed` · lists : how rows hold
+    their items, if they may hold several.
     """
 
     keys: Sequence[str]
@@ -118,7 +127,8 @@ def bucket_of(table: pa.Table, keys: Sequence[str], spread: str, n_buckets: int)
         return part_of(columns, n_buckets)
     null = np.logical_or.reduce(missing)
     bucket = (np.arange(len(table)) % n_buckets).astype(np.uint16)
-    # The item decides, so that a row has the same bucket when a failed task runs again. Few rows lack the item too.
+    # The item decides, so that a row has the same bucket when a failed task runs again. Few rows
+    # lack the item too.
     no_item = nulls(table[spread])
     with_item = null if no_item is None else null & ~no_item
     for rows, by in ((~null, columns), (with_item, [table[spread]])):
@@ -137,17 +147,21 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
                 column = column.cast(field.type)
             except pa.ArrowException as error:
                 what = f"{column.type} in some parts of the frame and {field.type} in others"
-                raise DataError(f"the column {field.name!r} is {what}; convert it to one type ({error})") from error
+                raise DataError(
+                    f"the column {field.name!r} is {what}; convert it to one type ({error})"
+                ) from error
         is_float = field.type in (pa.float32(), pa.float64())
         columns[field.name] = pc.add(column, pa.scalar(0.0, field.type)) if is_float else column
     return pa.table(columns)
 
 
 def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
-    """Return the table with integers in the narrowest type that holds them; `of_cells` makes them wide again.
+    """Return the table with integers in the narrowest type that holds them; `of_cells` makes them
+    wide again.
 
-    A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these columns get narrow,
-    and have 32 bits at least: threads that measure them as they are do so fastest.
+    A shuffle writes every byte, sends it and reads it again. Where `names` are given, only these
+    columns get narrow, and have 32 bits at least: threads that measure them as they are do so
+    fastest.
     """
     for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if pa.types.is_integer(column.type) and (names is None or name in names):
@@ -157,7 +171,9 @@ def narrowed(table: pa.Table, names: Collection[str] | None = None) -> pa.Table:
                 kind = np.min_scalar_type(high if low >= 0 and names is None else signed)
                 kind = kind if names is None else np.promote_types(kind, np.int32)
                 if kind.itemsize * 8 < column.type.bit_width:
-                    table = table.set_column(place, name, column.cast(pa.from_numpy_dtype(kind), safe=False))
+                    table = table.set_column(
+                        place, name, column.cast(pa.from_numpy_dtype(kind), safe=False)
+                    )
     return table
 
 
@@ -167,11 +183,14 @@ def arrow_table_of(frame: pd.DataFrame, holder: str) -> pa.Table:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     except (pa.ArrowException, TypeError, ValueError) as error:
         why = " ".join(map(str, error.args))
-        raise DataError(f"a column of {holder} values that Arrow cannot hold in one column: {why}") from error
+        raise DataError(
+            f"a column of {holder} values that Arrow cannot hold in one column: {why}"
+        ) from error
 
 
 def to_cells(tables: Sequence[pa.Table]) -> pa.Array:
-    """Return tables as an array of cells. All are written into one buffer, so that nothing is copied again."""
+    """Return tables as an array of cells. All are written into one buffer, so that nothing is
+    copied again."""
     sink, ends = pa.BufferOutputStream(), [0]
     for table in tables:
         with ipc.new_stream(sink, table.schema) as writer:
@@ -196,32 +215,41 @@ def of_cells(cells: Sequence[Any], schema: pa.Schema) -> pa.Table:
 
 
 def add_in_pairs(results: Sequence[Any]) -> Any:
-    """Add neighbours in pairs, then the sums in pairs, so that long arrays are added a few times only."""
+    """Add neighbours in pairs, then the sums in pairs, so that long arrays are added a few times
+    only."""
     found = list(results)
     while len(found) > 1:
-        found = [reduce(lambda one, two: one + two, found[at : at + 2]) for at in range(0, len(found), 2)]
+        found = [
+            reduce(lambda one, two: one + two, found[at : at + 2]) for at in range(0, len(found), 2)
+        ]
     return found[0] if found else None
 
 
-# ---------------------------------------------------------------------------------- hashes of list keys
+# ---------------------------------------------------------------------------------- hashes of list
+# keys
 
 
 def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
-    """Return the part of each row (uint16) by a hash of its key, which depends on values and not on types.
+    """Return the part of each row (uint16) by a hash of its key, which depends on values and not on
+    types.
 
-    Keys have no nulls. Both frames must send a user to the same part, even if one stores the id as int32 and the other
-    as int64, as a dictionary, or as a timestamp of another unit. The hashes of pandas and of Arrow depend on the type
-    and may change with versions, so this function has its own. It uses only the high half of the hash: multiplying by a
-    constant mixes the high bits best, and to scale them to the number of parts needs no division.
+    Keys have no nulls. Both frames must send a user to the same part, even if one stores the id as
+    int32 and the other as int64, as a dictionary, or as a timestamp of another unit. The hashes of
+    pandas and of Arrow depend on the type and may change with versions, so this function has its
+    own. It uses only the high half of the hash: multiplying by a constant mixes the high bits best,
+    and to scale them to the number of parts needs no division.
     """
     hashed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        _hash_into(hashed, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+        _hash_into(
+            hashed, column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        )
     return ((hashed >> np.uint64(32)) * np.uint64(n_parts) >> np.uint64(32)).astype(np.uint16)
 
 
 def given_ids(series: pd.Series) -> pa.Array:
-    """Return the caller's ids as an array for `part_of`. Unlike those of files, they may be integers beyond 64 bits."""
+    """Return the caller's ids as an array for `part_of`. Unlike those of files, they may be
+    integers beyond 64 bits."""
     try:
         return pa.array(series, from_pandas=True)
     except OverflowError:
@@ -269,18 +297,21 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
         return
     padded = np.zeros(int(edges[-1] - edges[0]) + 8, np.uint8)
     padded[:-8] = np.frombuffer(data, np.uint8)[edges[0] : edges[-1]]
-    # A view that reads the eight bytes from each position on as one number. It is read only where a string begins or
-    # goes on.
+    # A view that reads the eight bytes from each position on as one number. It is read only where a
+    # string begins or goes on.
     words: np.ndarray = np.ndarray((len(padded) - 7,), "<u8", buffer=padded, strides=(1,))
     begin = edges[:-1] - edges[0]
     for start in range(0, min(int(length.max()), HASHED_BYTES), 8):
         rows = np.flatnonzero(length > start)
         some = hashed[rows]
-        _mix_words(some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)])
+        _mix_words(
+            some, words[begin[rows] + start] & LOW_BYTES[np.minimum(length[rows] - start, 8)]
+        )
         hashed[rows] = some
 
 
-# ------------------------------------------------------------------------------- rows of Arrow tables
+# ------------------------------------------------------------------------------- rows of Arrow
+# tables
 
 
 def nulls(column: Any) -> np.ndarray | None:
@@ -302,7 +333,9 @@ def distinct_rows(table: pa.Table) -> pa.Table:
     found = by_place(table)
     found = found.append_column("row", pa.array(np.arange(len(table)))).group_by(found.column_names)
     first = found.aggregate([("row", "min")])
-    return table.take(first["row_min"].combine_chunks().sort() if len(first) else pa.array([], pa.int64()))
+    return table.take(
+        first["row_min"].combine_chunks().sort() if len(first) else pa.array([], pa.int64())
+    )
 
 
 def ascending(table: pa.Table) -> pa.Table:
@@ -312,7 +345,8 @@ def ascending(table: pa.Table) -> pa.Table:
 
 
 def by_place(table: pa.Table) -> pa.Table:
-    """Return the table with columns c0, c1, ...: Arrow reads a name that begins with a dot or a bracket as a path.
+    """Return the table with columns c0, c1, ...: Arrow reads a name that begins with a dot or a
+    bracket as a path.
 
     Periods, UUIDs and the like, which Arrow cannot compare, become what they are stored as.
     """

@@ -1,4 +1,5 @@
-"""Results that are kept in files: the rows of all parts, read in the order of `evaluate`, and a stored `Evaluation`."""
+"""Results that are kept in files: the rows of all parts, read in the order of `evaluate`, and a
+stored `Evaluation`."""
 
 from __future__ import annotations
 
@@ -22,12 +23,13 @@ PLACE = "__place__"  # column of distinct integers by which the rows are to be s
 
 
 class Results:
-    """Rows of the lists of all parts. They may be written in any order, and are read in the order of `PLACE`."""
+    """Rows of the lists of all parts. They may be written in any order, and are read in the order
+    of `PLACE`."""
 
     def __init__(self, path: Path, n_parts: int, sizes: Sizes) -> None:
         self.path, self.block_rows = path, sizes.block_rows
-        # A part may have rows in every block. A chunk of each part must fit into a block, or most of what is read for
-        # it would be rows of other blocks.
+        # A part may have rows in every block. A chunk of each part must fit into a block, or most
+        # of what is read for it would be rows of other blocks.
         self.chunk_rows = int(np.clip(self.block_rows // n_parts, *sizes.chunk_rows))
         self._low: list[int] = []  # smallest and largest place of each chunk
         self._high: list[int] = []
@@ -48,10 +50,12 @@ class Results:
             self._high.append(int(place[start + len(chunk) - 1]))
 
     def blocks(self) -> Iterator[pa.Table]:
-        """Yield all rows in order. A chunk is read for each block that has rows of it: mostly once or twice."""
+        """Yield all rows in order. A chunk is read for each block that has rows of it: mostly once
+        or twice."""
         self._writer.close()
         low, high = np.array(self._low), np.array(self._high)
-        # A block begins at every n-th start of a chunk, so that all blocks have about the same number of rows.
+        # A block begins at every n-th start of a chunk, so that all blocks have about the same
+        # number of rows.
         edges = np.sort(low)[:: max(1, self.block_rows // self.chunk_rows)]
         with pa.OSFile(str(self.path)) as file:
             reader = ipc.open_file(file)
@@ -69,12 +73,14 @@ class Results:
 
 
 def _read_per_user(folder: Path, digest: str) -> pd.DataFrame:
-    """Read the rows of `per_user.parquet`. Raise DataError if the folder was overwritten in the meantime."""
+    """Read the rows of `per_user.parquet`. Raise DataError if the folder was overwritten in the
+    meantime."""
     return read_tables(folder, digest).per_user
 
 
 class StoredEvaluation(Evaluation):
-    """An `Evaluation` whose `per_user` stays in its file until it is first used. From then on it is in memory.
+    """An `Evaluation` whose `per_user` stays in its file until it is first used. From then on it is
+    in memory.
 
     Parameters
     ----------
@@ -83,10 +89,13 @@ class StoredEvaluation(Evaluation):
     folder : Path
         Absolute path of the folder that holds the result.
     written : Written
-        Digest and size of the result. The digest reveals if another result has replaced it in the folder.
+        Digest and size of the result. The digest reveals if another result has replaced it in the
+        folder.
     """
 
-    def __init__(self, summary: pd.DataFrame, spec: dict[str, Any], *, folder: Path, written: Written) -> None:
+    def __init__(
+        self, summary: pd.DataFrame, spec: dict[str, Any], *, folder: Path, written: Written
+    ) -> None:
         super().__init__(partial(_read_per_user, folder, written.digest), summary, spec)
         self._folder = folder
         self._written = written

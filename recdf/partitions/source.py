@@ -1,7 +1,7 @@
 """Parquet files that together hold one frame.
 
-Contract: `Source` reads the needed columns of some files in the order of their rows, in batches. `Source.as_pandas`
-gives columns the dtypes that pandas would give them.
+Contract: `Source` reads the needed columns of some files in the order of their rows, in batches.
+`Source.as_pandas` gives columns the dtypes that pandas would give them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ LEAST_ROWS = 2**10  # are read at a time; a row may hold a long list
 class Source:
     """Parquet files that together hold one frame.
 
-    `schema` has the type of each column. For a dictionary column this is the type of its values. `categories` has the
-    values of the dictionaries that were read so far. `null` has the columns in which a null was read. `periods` has the
-    frequency of each column of pandas periods, which are stored as integers.
+    `schema` has the type of each column. For a dictionary column this is the type of its values.
+    `categories` has the values of the dictionaries that were read so far. `null` has the columns in
+    which a null was read. `periods` has the frequency of each column of pandas periods, which are
+    stored as integers.
     """
 
     def __init__(self, path: Any, role: str, read_rows: int = Sizes.read_rows) -> None:
@@ -54,27 +55,43 @@ class Source:
         if not physical:
             raise DataError(f"{role}: {path} holds no parquet file")
         named = folder_columns(self.files)
-        self._names = dict(names)  # the name in the files of each column that is called otherwise there
+        self._names = dict(
+            names
+        )  # the name in the files of each column that is called otherwise there
         if names:
-            there = list(dict.fromkeys([*(name for schema in physical for name in schema.names), *named]))
+            there = list(
+                dict.fromkeys([*(name for schema in physical for name in schema.names), *named])
+            )
             standard = dict(zip(there, new_names(there, names, role), strict=True))
             physical = [_renamed(schema, standard) for schema in physical]
             named = {standard[name]: values for name, values in named.items()}
         of_file = [set(schema.names) for schema in physical]
-        named = {name: named[name] for name in named if not all(name in stored for stored in of_file)}
+        named = {
+            name: named[name] for name in named if not all(name in stored for stored in of_file)
+        }
         self.folder_columns = list(named)
-        # For each file the columns that it stores, and the values that the names of its folders give.
+        # For each file the columns that it stores, and the values that the names of its folders
+        # give.
         self._of_file = {
-            file: (stored, {name: values[i].as_py() for name, values in named.items() if name not in stored})
+            file: (
+                stored,
+                {name: values[i].as_py() for name, values in named.items() if name not in stored},
+            )
             for i, (file, stored) in enumerate(zip(self.files, of_file, strict=True))
         }
-        folders = pa.schema([(name, pa.dictionary(pa.int32(), values.type)) for name, values in named.items()])
+        folders = pa.schema(
+            [(name, pa.dictionary(pa.int32(), values.type)) for name, values in named.items()]
+        )
         self._pandas = pandas_metadata(physical[0].metadata)
         self._of_arrow = OF_ARROW.items() <= (physical[0].metadata or {}).items()
         self.files_schema, _ = unified([pa.schema(list(physical[0])), folders])
         # Most files of a frame have the same columns, of which there may be very many.
         bare = [schema.remove_metadata() for schema in physical]
-        kinds = [one for i, one in enumerate(bare) if not i or not one.equals(bare[i - 1], check_metadata=True)]
+        kinds = [
+            one
+            for i, one in enumerate(bare)
+            if not i or not one.equals(bare[i - 1], check_metadata=True)
+        ]
         self.schema, self._odd = unified([*map(plain_schema, kinds), plain_schema(folders)])
         self.periods = _periods(kinds, role)
         self.categories: dict[str, pa.Array] = {}
@@ -82,7 +99,9 @@ class Source:
         self.null: set[str] = set()
         for name, values in named.items():
             if name not in self._odd:
-                self.categories[name] = values.unique().drop_null().cast(self.schema.field(name).type)
+                self.categories[name] = (
+                    values.unique().drop_null().cast(self.schema.field(name).type)
+                )
 
     @property
     def read(self) -> dict[str, int]:
@@ -105,7 +124,8 @@ class Source:
             yield pa.concat_tables(held).combine_chunks()
 
     def row_bytes(self, names: Sequence[str]) -> float:
-        """Estimate how many bytes a row takes in memory, the strings from the first rows. The result is never 0."""
+        """Estimate how many bytes a row takes in memory, the strings from the first rows. The
+        result is never 0."""
         fixed, names = 0.0, list(names)
         for field in self.fields(names):
             if pa.types.is_primitive(field.type):
@@ -119,12 +139,19 @@ class Source:
 
         for fragment in self.fragments:
             known, stored = self.stored(fragment, names)
-            # Without pre-buffering, a column chunk is decompressed page by page, so row groups may be of any size.
-            with pq.ParquetFile(fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20) as file:
+            # Without pre-buffering, a column chunk is decompressed page by page, so row groups may
+            # be of any size.
+            with pq.ParquetFile(
+                fragment.path, metadata=fragment.metadata, pre_buffer=False, buffer_size=2**20
+            ) as file:
                 there = [self.in_files(name) for name in stored]
-                for batch in file.iter_batches(read_rows, columns=there, use_threads=n_threads() > 1):
+                for batch in file.iter_batches(
+                    read_rows, columns=there, use_threads=n_threads() > 1
+                ):
                     columns = {
-                        name: pa.repeat(pa.scalar(known[name], self.schema.field(name).type), len(batch))
+                        name: pa.repeat(
+                            pa.scalar(known[name], self.schema.field(name).type), len(batch)
+                        )
                         if name in known
                         else self.plain(batch.column(self.in_files(name)), name)
                         for name in names
@@ -132,11 +159,14 @@ class Source:
                     yield pa.table(columns)
 
     def stored(self, fragment: Any, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return the columns (and values) that the names of a file's folders give, and the columns that it stores."""
+        """Return the columns (and values) that the names of a file's folders give, and the columns
+        that it stores."""
         stored, known = self._of_file[fragment.path]
         odd = [name for name in names if name in self._odd]
         if odd:
-            raise DataError(f"{self.role}: the files have columns of different kinds: {self._odd[odd[0]]}")
+            raise DataError(
+                f"{self.role}: the files have columns of different kinds: {self._odd[odd[0]]}"
+            )
         lacking = [name for name in names if name not in stored and name not in known]
         if lacking:
             raise DataError(f"{self.role}: {fragment.path} has no column {lacking[0]!r}")
@@ -146,10 +176,12 @@ class Source:
         """Return the name that a column has in the files."""
         return self._names.get(name, name)
 
-    # ------------------------------------------------------------------------------ types and categories
+    # ------------------------------------------------------------------------------ types and
+    # categories
 
     def note(self, column: pa.Array, name: str) -> None:
-        """Note whether the column has nulls. If it has categories in some file, note its values as categories."""
+        """Note whether the column has nulls. If it has categories in some file, note its values as
+        categories."""
         if column.null_count:
             self.null.add(name)
         if not pa.types.is_dictionary(self.files_schema.field(name).type):
@@ -182,13 +214,18 @@ class Source:
             if pa.types.is_dictionary(kind):
                 values = self.categories.get(name, pa.array([], self.schema.field(name).type))
                 places = pc.index_in(column, values).combine_chunks()
-                column = pa.chunked_array([pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)])
+                column = pa.chunked_array(
+                    [pa.DictionaryArray.from_arrays(places, values, ordered=kind.ordered)]
+                )
             if name in self.null:  # another row has a null: pandas must see one too (removed below)
                 column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)])
             plain = pa.table({name: column}).replace_schema_metadata(self._metadata_of(name))
             try:
                 frame = frame_of_arrow(plain) if self._of_arrow else plain.to_pandas()
-            except (TypeError, ValueError):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
+            except (
+                TypeError,
+                ValueError,
+            ):  # pandas wrote a dtype, such as an Arrow dictionary, that it cannot read
                 frame = plain.replace_schema_metadata().to_pandas()
             found[name] = frame[name].iloc[: len(table)]
         return pd.DataFrame(found)
@@ -204,7 +241,9 @@ def _renamed(schema: pa.Schema, names: Mapping[str, str]) -> pa.Schema:
     metadata = dict(schema.metadata or {})
     if b"pandas" in metadata:
         of_pandas = pandas_metadata(metadata)
-        columns = [one | {"name": names.get(one["name"], one["name"])} for one in of_pandas["columns"]]
+        columns = [
+            one | {"name": names.get(one["name"], one["name"])} for one in of_pandas["columns"]
+        ]
         metadata[b"pandas"] = json.dumps(of_pandas | {"columns": columns}).encode()
     return pa.schema([field.with_name(names[field.name]) for field in schema], metadata)
 
@@ -220,7 +259,9 @@ def _files(path: Any, role: str) -> list[str]:
     if isinstance(path, list | tuple):
         return [file for one in path for file in _files(one, role)]
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{role}_path is {kind_of(path)}; expected a file, a folder, a glob or a list of them")
+        raise TypeError(
+            f"{role}_path is {kind_of(path)}; expected a file, a folder, a glob or a list of them"
+        )
     text = os.path.expanduser(plain_path(path))
     if not os.path.exists(text):
         local_path(text)
@@ -231,7 +272,8 @@ def _files(path: Any, role: str) -> list[str]:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema without metadata. Dictionaries and extensions are replaced by the types of their values."""
+    """Return the schema without metadata. Dictionaries and extensions are replaced by the types of
+    their values."""
 
     def of_values(kind: pa.DataType) -> pa.DataType:
         kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
@@ -250,8 +292,12 @@ def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
         kinds_of.setdefault(field.name, set()).add(_frequency(field))
     for name, here in kinds_of.items():
         if len(here) > 1:
-            kinds = " and ".join(sorted("other values" if one is None else f"period[{one}]" for one in here))
-            raise DataError(f"{role}: the files have columns of different kinds: {name!r} holds {kinds}")
+            kinds = " and ".join(
+                sorted("other values" if one is None else f"period[{one}]" for one in here)
+            )
+            raise DataError(
+                f"{role}: the files have columns of different kinds: {name!r} holds {kinds}"
+            )
         (frequency,) = here
         if frequency is not None:
             found[name] = frequency
@@ -259,7 +305,8 @@ def _periods(schemas: Sequence[pa.Schema], role: str) -> dict[str, str]:
 
 
 def _frequency(field: pa.Field) -> str | None:
-    """Return the frequency of a column of periods, else None. Arrow knows their type only if pandas registered it."""
+    """Return the frequency of a column of periods, else None. Arrow knows their type only if pandas
+    registered it."""
     kind, metadata = field.type, field.metadata or {}
     if isinstance(kind, pa.BaseExtensionType):
         return str(kind.freq) if kind.extension_name == "pandas.period" else None
@@ -269,7 +316,8 @@ def _frequency(field: pa.Field) -> str | None:
 
 
 def labels_as(labels: Any, kind: pa.DataType | None) -> Any:
-    """Return labels without a dictionary, in the type that all parts share. With None they keep their own type."""
+    """Return labels without a dictionary, in the type that all parts share. With None they keep
+    their own type."""
     if pa.types.is_dictionary(labels.type):
         labels = labels.cast(labels.type.value_type)
     return labels if kind is None else labels.cast(kind)

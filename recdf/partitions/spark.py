@@ -1,8 +1,9 @@
-"""`rd.spark.evaluate` evaluates Spark frames in the executors. It needs the extra `recdf[spark]` and Java.
+"""`rd.spark.evaluate` evaluates Spark frames in the executors. It needs the extra `recdf[spark]`
+and Java.
 
-Contract: rows go from Java to Python once, and are packed by bucket there. Spark then moves a few large cells, and
-`cogroup` brings the cells of a bucket together. The call is broadcast to the executors. With Spark Connect it is sent
-to them as a file.
+Contract: rows go from Java to Python once, and are packed by bucket there. Spark then moves a few
+large cells, and `cogroup` brings the cells of a bucket together. The call is broadcast to the
+executors. With Spark Connect it is sent to them as a file.
 """
 
 from __future__ import annotations
@@ -43,26 +44,33 @@ SPARK_ARGUMENTS = ("partitions", "cache")  # arguments that `rd.evaluate` does n
 
 @takes_engine_arguments("Spark")
 def evaluate(
-    true: Any, pred: Any, metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
-    k: int | Sequence[int] = 10, *, partitions: int | None = None, cache: bool = False,
+    true: Any,
+    pred: Any,
+    metrics: str | Metric | Sequence[str | Metric] | Mapping[str, str | Metric],
+    k: int | Sequence[int] = 10,
+    *,
+    partitions: int | None = None,
+    cache: bool = False,
     **options: Unpack[EvaluateArguments],
-) -> EngineEvaluation[Any]:  # fmt: skip
-    """Evaluate two Spark frames. The summary is that of `rd.evaluate`, and the rows per list stay in Spark.
+) -> EngineEvaluation[Any]:
+    """Evaluate two Spark frames. The summary is that of `rd.evaluate`, and the rows per list stay
+    in Spark.
 
     Parameters
     ----------
     true, pred : pyspark.sql.DataFrame
-        The same columns as for `rd.evaluate`. Frames of Spark Connect are taken too. `true` may be None if no metric
-        needs it. The rows of a Spark frame have no order, so `pred` needs a score or a rank, `ties="row"` is refused,
-        and the summary has the `by` values in ascending order.
+        The same columns as for `rd.evaluate`. Frames of Spark Connect are taken too. `true` may be
+        None if no metric needs it. The rows of a Spark frame have no order, so `pred` needs a score
+        or a rank, `ties="row"` is refused, and the summary has the `by` values in ascending order.
     {metrics}
     {side_tables}
     partitions : int, optional
-        Number of buckets that the lists are distributed to. One task evaluates one bucket in memory. The default is
-        `spark.sql.shuffle.partitions`. A million rows of `pred` in a bucket is a good size.
+        Number of buckets that the lists are distributed to. One task evaluates one bucket in
+        memory. The default is `spark.sql.shuffle.partitions`. A million rows of `pred` in a bucket
+        is a good size.
     cache : bool, default False
-        Keep the packed rows of both frames in Spark (`persist`), so that `per_user` does not read the frames again.
-        `result.unpersist()` gives the memory back.
+        Keep the packed rows of both frames in Spark (`persist`), so that `per_user` does not read
+        the frames again. `result.unpersist()` gives the memory back.
     {options}
 
     {results}
@@ -80,9 +88,12 @@ def evaluate(
     engine = SparkEngine(spark, pred.sparkSession, cache)
     try:
         return evaluate_frames(
-            engine, true, pred, Asked(metrics, k, options, partitions, SPARK_ARGUMENTS),
+            engine,
+            true,
+            pred,
+            Asked(metrics, k, options, partitions, SPARK_ARGUMENTS),
             engine.n_partitions if partitions is None else 1,
-        )  # fmt: skip
+        )
     except BaseException as error:
         engine.unpersist()
         if isinstance(error, RecdfError):
@@ -101,7 +112,8 @@ def _spark() -> Any:
         import pyspark.sql
     except ImportError as error:
         raise MissingExtraError(
-            "rd.spark needs pyspark, which is not installed: pip install 'recdf[spark]', or 'recdf[spark-connect]' for "
+            "rd.spark needs pyspark, which is not installed: pip install 'recdf[spark]', or "
+            "'recdf[spark-connect]' for "
             "Spark Connect alone, which needs no Java"
         ) from error
     return pyspark.sql
@@ -135,7 +147,9 @@ class SparkEngine:
         return "connect" in type(self.session).__module__
 
     def schema(self, frame: Any) -> pa.Schema:
-        return pa.schema([pa.field(field.name, self._arrow_type(field)) for field in frame.schema.fields])
+        return pa.schema(
+            [pa.field(field.name, self._arrow_type(field)) for field in frame.schema.fields]
+        )
 
     def _arrow_type(self, field: Any) -> pa.DataType:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -166,14 +180,24 @@ class SparkEngine:
         while self._kept:
             self._kept.pop().unpersist()
 
-    def meet(self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool) -> Any:
+    def meet(
+        self, true: Any, pred: Any, n_buckets: int, work: OnBucket, schema: pa.Schema, every: bool
+    ) -> Any:
         if every:
             seeds = self.session.range(n_buckets).selectExpr("int(id)", "binary(null)")
-            pred = pred.union(seeds.mapInArrow(_on_chunk(iter, PACKED.names, slots=True), self._spark_schema(PACKED)))
-        true, pred = (one and one.repartition(n_buckets, "bucket").groupBy("bucket") for one in (true, pred))
+            pred = pred.union(
+                seeds.mapInArrow(
+                    _on_chunk(iter, PACKED.names, slots=True), self._spark_schema(PACKED)
+                )
+            )
+        true, pred = (
+            one and one.repartition(n_buckets, "bucket").groupBy("bucket") for one in (true, pred)
+        )
         grouped = pred if true is None else true.cogroup(pred)
         plain = _bare_schema(schema)
-        on_bucket = _on_bucket(Sent(work), self._result_schema(plain), n_buckets, alone=true is None)
+        on_bucket = _on_bucket(
+            Sent(work), self._result_schema(plain), n_buckets, alone=true is None
+        )
         return grouped.applyInArrow(on_bucket, self._spark_schema(plain)).toDF(*schema.names)
 
     def collect(self, frame: Any) -> pa.Table:
@@ -194,8 +218,12 @@ class SparkEngine:
 
     def local(self, data: Any) -> Any:
         if isinstance(data, self.sql.Column):
-            raise OptionError(f"{data} is a column without a frame, so it has no rows; pass frame.select({data})")
-        return self.labels(self.collect(data), data) if isinstance(data, self.sql.DataFrame) else data
+            raise OptionError(
+                f"{data} is a column without a frame, so it has no rows; pass frame.select({data})"
+            )
+        return (
+            self.labels(self.collect(data), data) if isinstance(data, self.sql.DataFrame) else data
+        )
 
     def labels(self, table: pa.Table, frame: Any) -> pd.DataFrame:
         return labels_of_table(table)
@@ -209,7 +237,8 @@ class SparkEngine:
             frame.write.parquet(_address(folder))
 
     def _refuse_equal_names(self, names: Sequence[str]) -> None:
-        """Raise if Spark cannot write two columns into one file, since their names differ only in case."""
+        """Raise if Spark cannot write two columns into one file, since their names differ only in
+        case."""
         if self._setting("spark.sql.caseSensitive", "false") == "true":
             return
         alike: dict[str, list[str]] = {}
@@ -218,8 +247,10 @@ class SparkEngine:
         for found in alike.values():
             if len(found) > 1:
                 raise ColumnError(
-                    f"the columns {' and '.join(map(repr, found))} of per_user differ only in case, and Spark takes "
-                    "them for one column; give one of them another name, or set spark.sql.caseSensitive to true"
+                    f"the columns {' and '.join(map(repr, found))} of per_user differ only in "
+                    "case, and Spark takes "
+                    "them for one column; give one of them another name, or set "
+                    "spark.sql.caseSensitive to true"
                 )
 
     def _spark_schema(self, schema: pa.Schema) -> Any:
@@ -242,7 +273,8 @@ class SparkEngine:
 
 
 def _address(folder: Path) -> str:
-    """Return the address of a folder as Spark has it. On Databricks a `file:` is one of the driver alone."""
+    """Return the address of a folder as Spark has it. On Databricks a `file:` is one of the driver
+    alone."""
     if "DATABRICKS_RUNTIME_VERSION" in os.environ:
         for address, path in MOUNTED:
             if folder.is_relative_to(path):
@@ -250,8 +282,8 @@ def _address(folder: Path) -> str:
     return folder.as_uri()
 
 
-# Spark reads a dot or a backtick in the name of a column as syntax, and takes `a` and `A` for the same column. So
-# columns go to the workers and come back by position, under the names c0, c1, ...
+# Spark reads a dot or a backtick in the name of a column as syntax, and takes `a` and `A` for the
+# same column. So columns go to the workers and come back by position, under the names c0, c1, ...
 
 
 def _by_position(frame: Any, names: Sequence[str]) -> Any:
@@ -265,7 +297,9 @@ def _places(n: int) -> list[str]:
 
 
 def _bare_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_name(name) for field, name in zip(schema, _places(len(schema)), strict=True)])
+    return pa.schema(
+        [field.with_name(name) for field, name in zip(schema, _places(len(schema)), strict=True)]
+    )
 
 
 def _named_batch(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
@@ -273,27 +307,33 @@ def _named_batch(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 
 def _on_chunk(work: OnChunk, names: Sequence[str], slots: bool = False) -> Any:
-    """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these names.
+    """Return a function for `mapInArrow` that calls `work` on a chunk whose columns have these
+    names.
 
-    With `slots` the first column of what it returns has the slots of buckets in place of their numbers.
+    With `slots` the first column of what it returns has the slots of buckets in place of their
+    numbers.
     """
 
     def on_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for found in work(_named_batch(batch, names) for batch in batches):
             if slots:
-                found = found.set_column(0, found.schema.field(0), pa.array(slots_of(found.column(0).to_numpy())))
+                found = found.set_column(
+                    0, found.schema.field(0), pa.array(slots_of(found.column(0).to_numpy()))
+                )
             yield _named_batch(found, _places(found.num_columns))
 
     return on_chunk
 
 
-# Spark sends a row to the partition that its hash of the row's key names, modulo the number of partitions. By their
-# numbers several buckets would meet in one partition, and other partitions would be empty. A bucket's slot is the key
-# whose hash is the number of the bucket, so each bucket has a partition of its own, and a task of its own.
+# Spark sends a row to the partition that its hash of the row's key names, modulo the number of
+# partitions. By their numbers several buckets would meet in one partition, and other partitions
+# would be empty. A bucket's slot is the key whose hash is the number of the bucket, so each bucket
+# has a partition of its own, and a task of its own.
 
 
 def slots_of(buckets: np.ndarray) -> np.ndarray:
-    """Return the integers whose hash in Spark (Murmur3 with seed 42) is these numbers: its steps, undone."""
+    """Return the integers whose hash in Spark (Murmur3 with seed 42) is these numbers: its steps,
+    undone."""
     found: np.ndarray = buckets.astype(np.uint32)
     found ^= found >> 16
     found *= INVERSE[0xC2B2AE35]
@@ -311,7 +351,8 @@ INVERSE = {odd: pow(odd, -1, 2**32) for odd in (0xC2B2AE35, 0x85EBCA6B, 5, 0x1B8
 
 
 def _on_bucket(work: OnBucket, schema: pa.Schema, n_buckets: int, alone: bool) -> Any:
-    """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and calls `work`.
+    """Return a function for `applyInArrow`: it takes a group's key and the rows of both frames, and
+    calls `work`.
 
     With `alone` there is no frame but `pred`.
     """
@@ -351,16 +392,17 @@ class Artifact:
         return Path(SparkFiles.get(self.name)).read_bytes()
 
 
-# Settings that the jobs of recdf need while they run. Several calls in one session may overlap, in different threads:
-# the first one sets the values, and the last one gives the session its own values back.
+# Settings that the jobs of recdf need while they run. Several calls in one session may overlap, in
+# different threads: the first one sets the values, and the last one gives the session its own
+# values back.
 #
-# After each row that goes from Java to Python, Spark adds up the bytes of the batch so far, unless this limit is the
-# largest integer. Rows of ids and scores are so short that adding up takes longer than all else that happens to a row.
-# Cells are long, so their number in a batch has to be limited: 10,000 cells of `CELL_BYTES` stay below the two
-# gigabytes that an Arrow array can hold.
+# After each row that goes from Java to Python, Spark adds up the bytes of the batch so far, unless
+# this limit is the largest integer. Rows of ids and scores are so short that adding up takes longer
+# than all else that happens to a row. Cells are long, so their number in a batch has to be limited:
+# 10,000 cells of `CELL_BYTES` stay below the two gigabytes that an Arrow array can hold.
 #
-# Some platforms let nobody change settings, or read them. Then their own values count: the calls are slower, and a
-# bucket of more than two gigabytes may be an error that asks for more buckets.
+# Some platforms let nobody change settings, or read them. Then their own values count: the calls
+# are slower, and a bucket of more than two gigabytes may be an error that asks for more buckets.
 SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
@@ -392,5 +434,9 @@ def settings(session: Any) -> Iterator[None]:
                 _USED[id(session)] = n_calls - 1, own
             else:
                 for name, before in own.items():
-                    with suppress(Exception):  # the session may have stopped, and the error that says so is raised
-                        session.conf.unset(name) if before is None else session.conf.set(name, before)
+                    with suppress(
+                        Exception
+                    ):  # the session may have stopped, and the error that says so is raised
+                        session.conf.unset(name) if before is None else session.conf.set(
+                            name, before
+                        )

@@ -1,7 +1,8 @@
-"""Rows that are not in files, for `evaluate_parquet`: the needed columns are written to temporary files.
+"""Rows that are not in files, for `evaluate_parquet`: the needed columns are written to temporary
+files.
 
-Contract: lazy rows are read once, batch by batch, after all columns were checked. Their labels get Arrow's dtypes, as
-they do where `evaluate` reads them into memory.
+Contract: lazy rows are read once, batch by batch, after all columns were checked. Their labels get
+Arrow's dtypes, as they do where `evaluate` reads them into memory.
 """
 
 from __future__ import annotations
@@ -28,22 +29,32 @@ IN_MEMORY = "a frame"
 
 def is_path(path: Any) -> bool:
     """Tell whether this names files."""
-    return isinstance(path[0] if isinstance(path, NamedFiles) else path, str | os.PathLike | list | tuple)
+    return isinstance(
+        path[0] if isinstance(path, NamedFiles) else path, str | os.PathLike | list | tuple
+    )
 
 
 def in_files(call: Call, paths: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the paths of both frames, with those of temporary files in `folder` for rows that are in no file."""
-    found = {role: path if isinstance(path, NamedFiles) else NamedFiles(path, {}) for role, path in paths.items()}
+    """Return the paths of both frames, with those of temporary files in `folder` for rows that are
+    in no file."""
+    found = {
+        role: path if isinstance(path, NamedFiles) else NamedFiles(path, {})
+        for role, path in paths.items()
+    }
     rows = {role: _rows(one.path, role) for role, one in found.items() if not is_path(one)}
     schemas = {role: _standard(one.schema, found[role].names, role) for role, one in rows.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is said of columns is said of the files
-        of_files = {role: Source(one, role).schema for role, one in found.items() if role not in rows}
+        of_files = {
+            role: Source(one, role).schema for role, one in found.items() if role not in rows
+        }
         needed = Needed.of(call, {role: (schemas | of_files)[role] for role in found})
     for role, one in rows.items():
         names = {name: found[role].names.get(name, name) for name in needed.names(role)}
         _write(one, list(names.values()), role, folder / f"{role}.parquet")
-        found[role] = NamedFiles(folder / f"{role}.parquet", {to: own for to, own in names.items() if to != own})
+        found[role] = NamedFiles(
+            folder / f"{role}.parquet", {to: own for to, own in names.items() if to != own}
+        )
     return found
 
 
@@ -51,8 +62,13 @@ def _rows(data: Any, role: str) -> LazyRows:
     """Return rows of any library as lazy rows."""
     if (rows := lazy_rows(data)) is not None:
         return rows
-    if not isinstance(data, pd.DataFrame) and (isinstance(data, pd.Series) or not hasattr(data, "__arrow_c_stream__")):
-        words = "expected a file, a folder, a glob or a list of them, or a lazy frame, dataset, reader or frame of rows"
+    if not isinstance(data, pd.DataFrame) and (
+        isinstance(data, pd.Series) or not hasattr(data, "__arrow_c_stream__")
+    ):
+        words = (
+            "expected a file, a folder, a glob or a list of them, or a lazy frame, dataset, "
+            "reader or frame of rows"
+        )
         raise TypeError(f"{role}_path is {kind_of(data)}; {words}")
     table = pa.Table.from_pandas(as_frame(data, role), preserve_index=False)
     table = table if isinstance(data, pd.DataFrame) else table.replace_schema_metadata(OF_ARROW)
@@ -62,7 +78,9 @@ def _rows(data: Any, role: str) -> LazyRows:
 def _standard(schema: pa.Schema, names: Mapping[str, str], role: str) -> pa.Schema:
     """Return a schema with standard names, and with types that files have."""
     called = new_names(schema.names, names, role) if names else schema.names
-    return plain_schema(pa.schema([one.with_name(name) for one, name in zip(schema, called, strict=True)]))
+    return plain_schema(
+        pa.schema([one.with_name(name) for one, name in zip(schema, called, strict=True)])
+    )
 
 
 def _write(rows: LazyRows, names: list[str], role: str, file: Path) -> None:

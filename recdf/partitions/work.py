@@ -1,7 +1,9 @@
-"""What workers do with one bucket of lists. Every engine runs these functions, so that a formula is written once.
+"""What workers do with one bucket of lists. Every engine runs these functions, so that a formula is
+written once.
 
-Contract: the functions are picklable and take a bucket with the packed rows of both frames. They return one table,
-whose schema is the same for every bucket. They use one thread, since engines give each task one core.
+Contract: the functions are picklable and take a bucket with the packed rows of both frames. They
+return one table, whose schema is the same for every bucket. They use one thread, since engines give
+each task one core.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ Cells = Sequence[Any]
 
 @contextmanager
 def working_on(bucket: int) -> Iterator[None]:
-    """Work with one thread. An error that says that memory is short gets the number of the bucket."""
+    """Work with one thread. An error that says that memory is short gets the number of the
+    bucket."""
     try:
         with limited(1):
             yield
@@ -48,12 +51,14 @@ def working_on(bucket: int) -> Iterator[None]:
         raise in_bucket(bucket, error) from error
 
 
-# ---------------------------------------------------------------------------------------------- measure
+# ----------------------------------------------------------------------------------------------
+# measure
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """Measure one bucket. Without `per_user`, return its sums as one cell. With it, return the rows of its lists."""
+    """Measure one bucket. Without `per_user`, return its sums as one cell. With it, return the rows
+    of its lists."""
 
     handle: Handle
     schemas: Mapping[str, pa.Schema]
@@ -72,11 +77,14 @@ class Measuring:
 
 def unpacked(schemas: Mapping[str, pa.Schema], true: Cells, pred: Cells) -> dict[str, pa.Table]:
     """Return the rows of each frame that the call has, by role."""
-    return {role: of_cells(true if role == "true" else pred, schema) for role, schema in schemas.items()}
+    return {
+        role: of_cells(true if role == "true" else pred, schema) for role, schema in schemas.items()
+    }
 
 
 def measured_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> PartResult:
-    """Measure one bucket. An error is put into the result, so that users see it without a Java stack trace."""
+    """Measure one bucket. An error is put into the result, so that users see it without a Java
+    stack trace."""
     try:
         return measure(shared.of(bucket), part_of_bucket(shared, bucket, tables))
     except MemoryError:  # the engine may try again elsewhere
@@ -91,20 +99,33 @@ def measured_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table])
 
 def part_of_bucket(shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Part:
     frames = {role: frame_of_arrow(table) for role, table in tables.items()}
-    return Part(frames.get("true"), frames["pred"], frozenset({bucket}), whole=False, by_values=shared.by_values)
+    return Part(
+        frames.get("true"),
+        frames["pred"],
+        frozenset({bucket}),
+        whole=False,
+        by_values=shared.by_values,
+    )
 
 
 def rows_table(rows: ListRows, schema: pa.Schema) -> pa.Table:
-    """Return the rows of some lists, in the columns and types of the per-user table. Undefined values are null."""
+    """Return the rows of some lists, in the columns and types of the per-user table. Undefined
+    values are null."""
     if not len(rows):
         return schema.empty_table()
-    by = key_labels(rows.by, [name for name in rows.by.columns if str(name) in schema.names], rows.list_by)
-    found: dict[str, Any] = {str(name): frame[name] for frame in (by, rows.keys) for name in frame.columns}
+    by = key_labels(
+        rows.by, [name for name in rows.by.columns if str(name) in schema.names], rows.list_by
+    )
+    found: dict[str, Any] = {
+        str(name): frame[name] for frame in (by, rows.keys) for name in frame.columns
+    }
     found |= {str(name): values for name, values in (*rows.carried.items(), *rows.columns.items())}
     columns = []
     for field in schema:
         values = found[field.name]
-        array = pa.array(values.array if isinstance(values, pd.Series) else values, from_pandas=True)
+        array = pa.array(
+            values.array if isinstance(values, pd.Series) else values, from_pandas=True
+        )
         columns.append(labels_as(array, field.type))
     return pa.table(columns, schema=schema)
 
@@ -125,14 +146,16 @@ def result_of(cell: Any) -> PartResult:
     return from_arrow(of_cell(cell))
 
 
-# --------------------------------------------------------------------------- facts that need all the rows
+# --------------------------------------------------------------------------- facts that need all
+# the rows
 
 GAIN = pa.schema([("gain", pa.float64())])
 
 
 @dataclass(frozen=True)
 class Gains:
-    """Find the largest gain in a chunk of `true`, among the rows that are neither dropped nor in `exclude`."""
+    """Find the largest gain in a chunk of `true`, among the rows that are neither dropped nor in
+    `exclude`."""
 
     column: str
     options: Options
@@ -141,15 +164,28 @@ class Gains:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            frame = frame_of_arrow(known_rows(self.lists.table(pa.Table.from_batches([batch])), self.ids))
+            frame = frame_of_arrow(
+                known_rows(self.lists.table(pa.Table.from_batches([batch])), self.ids)
+            )
             relevance = read_relevance(frame, self.column, self.options)
-            gain = gains(relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options)
+            gain = gains(
+                relevance[known := np.isfinite(relevance) & (relevance >= 0)], self.options
+            )
             if self.exclude is not None:
-                own = {name: getattr(self.options, name) for name in ("user_col", "item_col", "null_keys")}
-                options = Options().updated(**own, relevance_col=self.column, duplicates="keep", score_col=False)
-                with match(frame[known], frame[:0], options, {"exclude": self.exclude}, part=True) as matched:
+                own = {
+                    name: getattr(self.options, name)
+                    for name in ("user_col", "item_col", "null_keys")
+                }
+                options = Options().updated(
+                    **own, relevance_col=self.column, duplicates="keep", score_col=False
+                )
+                with match(
+                    frame[known], frame[:0], options, {"exclude": self.exclude}, part=True
+                ) as matched:
                     gain = gains(matched.true_lists.gain, self.options)
-            yield pa.record_batch([pa.array([gain.max() if len(gain) else 0.0], pa.float64())], schema=GAIN)
+            yield pa.record_batch(
+                [pa.array([gain.max() if len(gain) else 0.0], pa.float64())], schema=GAIN
+            )
 
     @property
     def ids(self) -> list[str]:
@@ -170,11 +206,12 @@ class Distinct:
         yield from found.combine_chunks().to_batches()
 
 
-# --------------------------------------------------------------------------- ids that both frames may share
+# --------------------------------------------------------------------------- ids that both frames
+# may share
 
-# The column WHERE says where an item was found. TRUE_ITEM stands for `true`. A number from 0 on is that of the
-# recommender (`by` value) that recommends the item. SHARED_USER marks a row without an item, which says that some user
-# is in both frames.
+# The column WHERE says where an item was found. TRUE_ITEM stands for `true`. A number from 0 on is
+# that of the recommender (`by` value) that recommends the item. SHARED_USER marks a row without an
+# item, which says that some user is in both frames.
 TRUE_ITEM, SHARED_USER = -1, -2
 WHERE_COLUMN = "where"
 
@@ -183,8 +220,9 @@ WHERE_COLUMN = "where"
 class Listing:
     """List the items of both frames in one bucket, so that they can be compared over all buckets.
 
-    silent : numbers of the `by` values without a hit. None says that there is no hit at all. Then the items of all rows
-    of `pred` are listed, and a row without an item says that some user is in both frames.
+    silent : numbers of the `by` values without a hit. None says that there is no hit at all. Then
+    the items of all rows of `pred` are listed, and a row without an item says that some user is in
+    both frames.
     """
 
     handle: Handle | Here
@@ -198,7 +236,9 @@ class Listing:
             options, tables = shared.call.options, unpacked(self.schemas, true, pred)
             keys, item = as_columns(options.user_col), options.item_col
             kept = {
-                role: known_rows(table, [*keys, item, *(as_columns(options.by) if role == "pred" else [])])
+                role: known_rows(
+                    table, [*keys, item, *(as_columns(options.by) if role == "pred" else [])]
+                )
                 for role, table in tables.items()
             }
             found = [self._items(TRUE_ITEM, kept["true"][item])]
@@ -210,7 +250,9 @@ class Listing:
                     found.append(self._items(SHARED_USER, pa.nulls(1, kept["true"][item].type)))
             return pa.concat_tables(found)
 
-    def _of_silent(self, shared: Shared, bucket: int, tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
+    def _of_silent(
+        self, shared: Shared, bucket: int, tables: Mapping[str, pa.Table]
+    ) -> Iterator[pa.Table]:
         part, call = part_of_bucket(shared, bucket, tables), shared.of(bucket)
         with call.match_part(part.true, part.pred, part.by_values, part.whole) as matched:
             for number in self.silent or ():
@@ -220,11 +262,16 @@ class Listing:
 
     def _items(self, where: int, items: Any) -> pa.Table:
         labels = pa.chunked_array([pc.unique(items)]).cast(self.listed.field(1).type)
-        return pa.table([pa.array(np.full(len(labels), where, np.int32)), labels], schema=self.listed)
+        return pa.table(
+            [pa.array(np.full(len(labels), where, np.int32)), labels], schema=self.listed
+        )
 
 
 def _share_user(tables: Mapping[str, pa.Table], keys: list[str]) -> bool:
-    ids = [[read_ids(frame_of_arrow(tables[role])[name], name) for name in keys] for role in ("true", "pred")]
+    ids = [
+        [read_ids(frame_of_arrow(tables[role])[name], name) for name in keys]
+        for role in ("true", "pred")
+    ]
     (true, pred), _ = encode_keys(ids)
     return bool(np.isin(pd.unique(pred.all()), pd.unique(true.all())).any())
 
@@ -241,10 +288,16 @@ class Comparing:
     def __call__(self, bucket: int, _: Cells, listed: Cells) -> pa.Table:
         with working_on(bucket):
             table = of_cells(listed, self.listed)
-            where, items = table[WHERE_COLUMN].to_numpy(), frame_of_arrow(table.select([1])).iloc[:, 0]
+            where, items = (
+                table[WHERE_COLUMN].to_numpy(),
+                frame_of_arrow(table.select([1])).iloc[:, 0],
+            )
             code = encode([read_ids(items, "item")]).codes[0]
-        shared = distinct(where[(where >= 0) & np.isin(code, code[(where == TRUE_ITEM)]) & (code >= 0)])
+        shared = distinct(
+            where[(where >= 0) & np.isin(code, code[(where == TRUE_ITEM)]) & (code >= 0)]
+        )
         flags = [SHARED_USER] if (where == SHARED_USER).any() else []
         return pa.table(
-            [pa.array([*flags, *shared.tolist()], pa.int32())], schema=pa.schema([(WHERE_COLUMN, pa.int32())])
+            [pa.array([*flags, *shared.tolist()], pa.int32())],
+            schema=pa.schema([(WHERE_COLUMN, pa.int32())]),
         )

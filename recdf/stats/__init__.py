@@ -1,1 +1,2 @@
-"""Arrays in, numbers out: moments, intervals, resampling, corrections. No column and no metric is known here."""
+"""Arrays in, numbers out: moments, intervals, resampling, corrections. No column and no metric is
+known here."""

@@ -1,8 +1,10 @@
-"""Is a change at least as good as the one that is allowed? Paired units of two sides in, p-values and bounds out.
+"""Is a change at least as good as the one that is allowed? Paired units of two sides in, p-values
+and bounds out.
 
-Contract: a change u counts what is gained, so that a loss is below 0. It is in units of the metric, or relative to the
-mean of the baseline. A unit has the slack s(u) = gain − u·scale; its mean is above 0 exactly where the true change is
-above u. Which test of that mean is used follows from the data, once, at the change that is allowed.
+Contract: a change u counts what is gained, so that a loss is below 0. It is in units of the metric,
+or relative to the mean of the baseline. A unit has the slack s(u) = gain − u·scale; its mean is
+above 0 exactly where the true change is above u. Which test of that mean is used follows from the
+data, once, at the change that is allowed.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from .student import t_p_value, t_quantile
 
 Bound = Literal["t", "betting", "anytime", ""]
 
-# The t test reads the variance of the units that were seen. Where one unit more that loses all there is to lose would
-# change the root of their sum of squares by more than this share, rare losses that the sample lacks decide.
+# The t test reads the variance of the units that were seen. Where one unit more that loses all
+# there is to lose would change the root of their sum of squares by more than this share, rare
+# losses that the sample lacks decide.
 MOST_OF_ONE_UNIT = 0.5
 PROVEN_LATER = 2.0  # what a gambler has lost, in ln K, before the bets fit the data
 
@@ -31,11 +34,12 @@ PROVEN_LATER = 2.0  # what a gambler has lost, in ln K, before the bets fit the 
 class Change:
     """Units of a candidate and a baseline.
 
-    gain : sums per unit of w·(candidate − baseline), or of the negative where smaller is better · scale : what a change
-    of 1 adds to each: Σ w, or Σ w·baseline for relative changes · weight : Σ w · reach : largest difference between two
-    values of the metric, of those that were seen if it has no bounds · values : smallest and largest value of the
-    metric, None if it has no such bounds · smaller : smaller is better · allowed : the change that is allowed ·
-    looks : whether the test may be made again as units arrive.
+    gain : sums per unit of w·(candidate − baseline), or of the negative where smaller is better ·
+    scale : what a change of 1 adds to each: Σ w, or Σ w·baseline for relative changes · weight : Σ
+    w · reach : largest difference between two values of the metric, of those that were seen if it
+    has no bounds · values : smallest and largest value of the metric, None if it has no such bounds
+    · smaller : smaller is better · allowed : the change that is allowed · looks : whether the test
+    may be made again as units arrive.
     """
 
     gain: Floats
@@ -64,14 +68,24 @@ class Change:
         if not total:
             return math.nan, math.nan, math.nan, math.nan, math.nan
         means = float(self.gain.sum()) / total, float(self.scale.sum()) / total
-        z = [part - mean * self.weight for part, mean in zip((self.gain, self.scale), means, strict=True)]
+        z = [
+            part - mean * self.weight
+            for part, mean in zip((self.gain, self.scale), means, strict=True)
+        ]
         factor = self.n / max(self.n - 1, 1) / total**2
-        return *means, factor * float(z[0] @ z[0]), factor * float(z[1] @ z[1]), factor * float(z[0] @ z[1])
+        return (
+            *means,
+            factor * float(z[0] @ z[0]),
+            factor * float(z[1] @ z[1]),
+            factor * float(z[0] @ z[1]),
+        )
 
     def _slack(self, change: float) -> tuple[float, float]:
         """Mean slack at a change, and its standard error."""
         gain, scale, var_gain, var_scale, cov = self._moments
-        return gain - change * scale, math.sqrt(max(var_gain - 2 * change * cov + change * change * var_scale, 0))
+        return gain - change * scale, math.sqrt(
+            max(var_gain - 2 * change * cov + change * change * var_scale, 0)
+        )
 
     @property
     def point(self) -> float:
@@ -81,11 +95,17 @@ class Change:
 
     @cached_property
     def _spread(self) -> tuple[float, float]:
-        """Root of the summed squares of the slacks in terms of the largest loss of a unit, and their skewness/(6√n)."""
+        """Root of the summed squares of the slacks in terms of the largest loss of a unit, and
+        their skewness/(6√n)."""
         gain, scale, *_ = self._moments
         z = self.gain - gain * self.weight - self.allowed * (self.scale - scale * self.weight)
-        root, loss = math.sqrt(float(z @ z)), self.reach * math.sqrt(float(self.weight @ self.weight) / max(self.n, 1))
-        return (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
+        root, loss = (
+            math.sqrt(float(z @ z)),
+            self.reach * math.sqrt(float(self.weight @ self.weight) / max(self.n, 1)),
+        )
+        return (
+            (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
+        )
 
     @cached_property
     def bound(self) -> Bound:
@@ -96,7 +116,8 @@ class Change:
 
     @cached_property
     def _shuffled(self) -> tuple[Floats, Floats, Floats]:
-        """Gains, scales and weights per list, in an order that the values have no part in; weights at most 1."""
+        """Gains, scales and weights per list, in an order that the values have no part in; weights
+        at most 1."""
         order = np.random.default_rng(0).permutation(self.n)
         weight = self.weight[order]
         return self.gain[order] / weight, self.scale[order] / weight, weight / weight.max()
@@ -104,19 +125,26 @@ class Change:
     def _range(self, change: float) -> tuple[float, float]:
         """Smallest and largest slack that a list can have."""
         sign, ends = -1 if self.smaller else 1, self.values or (math.nan, math.nan)
-        found = [sign * (own - base) - change * (base if self.relative else 1) for own in ends for base in ends]
+        found = [
+            sign * (own - base) - change * (base if self.relative else 1)
+            for own in ends
+            for base in ends
+        ]
         return min(found), max(found)
 
     @cached_property
     def _bets(self) -> Floats:
         (gain, scale, _), (low, high) = self._shuffled, self._range(self.allowed)
-        return bets(np.clip((gain - self.allowed * scale - low) / (high - low), 0, 1), self.alpha) / (high - low)
+        return bets(
+            np.clip((gain - self.allowed * scale - low) / (high - low), 0, 1), self.alpha
+        ) / (high - low)
 
     def p_value(self, change: float, *, better: bool) -> float:
         """Return p of the claim that the true change is above (`better`) or below this one.
 
-        T of the mean slack loses what skewness adds to it in the claim that it favours: T' = T − lean·(1 + 2T²)
-        (Johnson 1978). Rare large losses are missing in some samples, which then look better and surer than they are.
+        T of the mean slack loses what skewness adds to it in the claim that it favours: T' = T −
+        lean·(1 + 2T²) (Johnson 1978). Rare large losses are missing in some samples, which then
+        look better and surer than they are.
         """
         if not self.bound or not self.n:
             return math.nan
@@ -132,7 +160,11 @@ class Change:
         low, high = self._range(change)
         s = np.clip(gains - change * scales, low, high)  # rounding may put a value outside
         s, worst = (s, -low) if better else (-s, high)
-        won = log_capital_anytime(s * weight, worst) if self.looks else log_capital(s * weight, worst, self._bets)
+        won = (
+            log_capital_anytime(s * weight, worst)
+            if self.looks
+            else log_capital(s * weight, worst, self._bets)
+        )
         return math.exp(-max(won, 0.0))
 
     def ends(self) -> tuple[float, float]:
@@ -143,20 +175,27 @@ class Change:
         step = max(self._slack(point)[1], self.reach / self.n) / scale
 
         def end(sign: int) -> float:
-            floor = -1.0 if self.relative and (sign > 0) != self.smaller else -math.inf  # nothing loses more than all
+            floor = (
+                -1.0 if self.relative and (sign > 0) != self.smaller else -math.inf
+            )  # nothing loses more than all
             shown = lambda u: self.p_value(sign * u, better=sign > 0) <= self.alpha  # noqa: E731
             return last_shown(shown, sign * point, step, floor)
 
         return end(1), -end(-1)
 
     def needed(self) -> float:
-        """Return about how many units would pass in 80 % of the runs if the change is the observed one; NaN if none."""
+        """Return about how many units would pass in 80 % of the runs if the change is the observed
+        one; NaN if none."""
         margin, se = self._slack(self.allowed)
         if not margin > 0 or not self.bound:
             return math.nan
         if self.bound == "t":
-            far = sum(float(t_quantile(self.n - 1, "greater", chance)) for chance in (1 - self.alpha, 0.8))
-            return math.ceil(self.n * max(se * far / margin, 1 / (MOST_OF_ONE_UNIT * self._spread[0])) ** 2)
+            far = sum(
+                float(t_quantile(self.n - 1, "greater", chance)) for chance in (1 - self.alpha, 0.8)
+            )
+            return math.ceil(
+                self.n * max(se * far / margin, 1 / (MOST_OF_ONE_UNIT * self._spread[0])) ** 2
+            )
         (gains, scales, weight), (low, _) = self._shuffled, self._range(self.allowed)
         won = weight * np.maximum(gains - self.allowed * scales, low) / -low
         growth = max(float(np.log1p(stake * won).mean()) for stake in STAKES)
@@ -165,10 +204,12 @@ class Change:
 
 @dataclass(frozen=True)
 class PoweredChange(Change):
-    """The same from few units that people judged and many cheap ones, with the gains and scales under both labels.
+    """The same from few units that people judged and many cheap ones, with the gains and scales
+    under both labels.
 
-    Its test is t where that of people alone is t, and where one unit more that loses all, to the judge's surprise,
-    would move the change by no more than its standard error. A good judge makes that small, and some err rarely.
+    Its test is t where that of people alone is t, and where one unit more that loses all, to the
+    judge's surprise, would move the change by no more than its standard error. A good judge makes
+    that small, and some err rarely.
     """
 
     gains: LabelledUnits = field(kw_only=True)
@@ -179,7 +220,10 @@ class PoweredChange(Change):
         return self.n - 2
 
     def _powered(self, change: float) -> tuple[PoweredMean, LabelledUnits]:
-        y, f, rest = (gain - change * scale for gain, scale in zip(self.gains[:3], self.scales[:3], strict=True))
+        y, f, rest = (
+            gain - change * scale
+            for gain, scale in zip(self.gains[:3], self.scales[:3], strict=True)
+        )
         units = self.gains._replace(y=y, f=f, rest=rest)
         return powered_mean(y, f, rest, same=units.same), units
 
@@ -189,7 +233,9 @@ class PoweredChange(Change):
 
     @cached_property
     def _moments(self) -> tuple[float, float, float, float, float]:
-        gain, scale = (powered_mean(*units[:3], same=units.same).mean for units in (self.gains, self.scales))
+        gain, scale = (
+            powered_mean(*units[:3], same=units.same).mean for units in (self.gains, self.scales)
+        )
         return gain, scale, math.nan, math.nan, math.nan
 
     @cached_property
@@ -197,9 +243,14 @@ class PoweredChange(Change):
         found, units = self._powered(self.allowed)
         parts = units.y - found.weight * units.f, found.weight * units.rest
         z = np.concatenate([(one - one.mean()) / len(one) for one in parts if len(one)])
-        root, loss = math.sqrt(float(z @ z)), self.reach / self.n * math.sqrt(float(self.weight @ self.weight) / self.n)
+        root, loss = (
+            math.sqrt(float(z @ z)),
+            self.reach / self.n * math.sqrt(float(self.weight @ self.weight) / self.n),
+        )
         loss /= float(self.weight.mean())
-        return (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
+        return (
+            (root / loss, float(((z / root) ** 3).sum()) / 6) if root > 1e-9 * loss else (0.0, 0.0)
+        )
 
     @cached_property
     def bound(self) -> Bound:

@@ -1,12 +1,13 @@
 """One arm of a comparison: its estimate, and the variance of the estimate.
 
-One path serves means and ratios of sums, with or without clusters, strata and covariates. An arm is estimated by
-Σ_h W_h R_h over its strata h, with R_h = ΣN/ΣD within the stratum (a mean has D = 1), less θ·(x − x of both arms) for
-each covariate x, which is estimated in the same way.
+One path serves means and ratios of sums, with or without clusters, strata and covariates. An arm is
+estimated by Σ_h W_h R_h over its strata h, with R_h = ΣN/ΣD within the stratum (a mean has D = 1),
+less θ·(x − x of both arms) for each covariate x, which is estimated in the same way.
 
-Contract: a result that does not exist (no variance, or a sum of denominators that is 0) is NaN and never an exception.
-Without strata, functions reduce the last axis (the units: users, or sums per cluster) and broadcast over the others, so
-that the same code runs one experiment or thousands of simulated ones.
+Contract: a result that does not exist (no variance, or a sum of denominators that is 0) is NaN and
+never an exception. Without strata, functions reduce the last axis (the units: users, or sums per
+cluster) and broadcast over the others, so that the same code runs one experiment or thousands of
+simulated ones.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ ArmResult = TypeVar("ArmResult")
 class Strata(NamedTuple):
     """The stratum 0..H−1 of each row of an arm, and the share W_h of each stratum in both arms.
 
-    A cluster in several strata has a row in each; `cluster` then has its number 0..G−1 for each row.
+    A cluster in several strata has a row in each; `cluster` then has its number 0..G−1 for each
+    row.
     """
 
     of: StratumCodes
@@ -40,7 +42,11 @@ class Strata(NamedTuple):
 
     def per_unit(self, values: Floats) -> Floats:
         """The values of each unit's rows together."""
-        return values if self.cluster is None else np.bincount(self.cluster, values).astype(np.float64, copy=False)
+        return (
+            values
+            if self.cluster is None
+            else np.bincount(self.cluster, values).astype(np.float64, copy=False)
+        )
 
 
 class Sample(NamedTuple):
@@ -67,14 +73,16 @@ class Sample(NamedTuple):
 
     @property
     def has_denominators(self) -> bool:
-        """Whether the denominators of the arm, or of each of its strata that count, have a sum above 0."""
+        """Whether the denominators of the arm, or of each of its strata that count, have a sum
+        above 0."""
         if self.den is None or self.strata is None:
             return self.den is None or bool(self.den.any())
         return bool(self.strata.sums(self.den)[self.strata.weights > 0].all())
 
     @property
     def n_effective(self) -> float:
-        """How many units of equal size would carry as much as these clusters, or as the users of a ratio."""
+        """How many units of equal size would carry as much as these clusters, or as the users of a
+        ratio."""
         return effective_number(np.ones(len(self.num)) if self.den is None else self.den)
 
     @property
@@ -85,7 +93,9 @@ class Sample(NamedTuple):
 
     def within(self, strata: Strata) -> Sample:
         """The same rows, and covariates, in strata."""
-        return Sample(self.num, self.den, tuple(one.within(strata) for one in self.covariates), strata)
+        return Sample(
+            self.num, self.den, tuple(one.within(strata) for one in self.covariates), strata
+        )
 
     def take(self, units: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Sample:
         """Some of the units, without strata."""
@@ -98,14 +108,17 @@ class Sample(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """The estimate of one arm, the variance of that estimate, and the degrees of freedom of the variance."""
+    """The estimate of one arm, the variance of that estimate, and the degrees of freedom of the
+    variance."""
 
     mean: Number
     var: Number
     df: Number
 
 
-def both(function: Callable[..., ArmResult], *pairs: tuple[Any, Any]) -> tuple[ArmResult, ArmResult]:
+def both(
+    function: Callable[..., ArmResult], *pairs: tuple[Any, Any]
+) -> tuple[ArmResult, ArmResult]:
     """Return a function of the control and of the treatment."""
     control, treatment = map(function, *pairs)
     return control, treatment
@@ -127,9 +140,9 @@ def linearise(num: Floats, den: Floats | None = None) -> tuple[Number, Floats]:
 def deviations(sample: Sample, leave_out: bool = False) -> tuple[Number, Floats]:
     """Return Σ W_h R_h, and z = (N − R_h D)/mean_h(D) of each row.
 
-    With `leave_out`, z is what the estimate changes by when the row is left out, times n_h − 1. The variance by z is
-    then the jackknife's. A cluster that is much larger than the others moves the ratio, which the delta method misses
-    (Bell & McCaffrey 2002).
+    With `leave_out`, z is what the estimate changes by when the row is left out, times n_h − 1. The
+    variance by z is then the jackknife's. A cluster that is much larger than the others moves the
+    ratio, which the delta method misses (Bell & McCaffrey 2002).
     """
     num, den, strata = sample.num, sample.den, sample.strata
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -152,7 +165,8 @@ def deviations(sample: Sample, leave_out: bool = False) -> tuple[Number, Floats]
 
 
 def contributions(sample: Sample, z: Floats) -> Floats:
-    """Return z of each unit as the estimate counts it, whose mean over the units is Σ_h W_h·mean_h(z)."""
+    """Return z of each unit as the estimate counts it, whose mean over the units is Σ_h
+    W_h·mean_h(z)."""
     if sample.strata is None:
         return z
     shares = z * (sample.strata.weights / np.maximum(sample.strata.sums(), 1))[sample.strata.of]
@@ -176,11 +190,13 @@ NO_THETA = np.zeros(0)
 def estimate_arm(
     sample: Sample, theta: Floats = NO_THETA, centre: Floats = NO_THETA, leave_out: bool = False
 ) -> Arm:
-    """Return the estimate of an arm, adjusted by covariates with `theta` and `centre` as `slopes` returns them.
+    """Return the estimate of an arm, adjusted by covariates with `theta` and `centre` as `slopes`
+    returns them.
 
-    Its variance is Σ_g (Σ_i u_i)² over the units g and their rows i in strata h, u = W_h z/√(n_h(n_h − 1)). The degrees
-    of freedom are Satterthwaite's, v²/Σ(v_h²/(n_h − 1)) with v_h the part of each stratum. With `leave_out` they are
-    at most the effective number of units minus 1, because a large cluster tells no more about the spread than a small.
+    Its variance is Σ_g (Σ_i u_i)² over the units g and their rows i in strata h, u = W_h
+    z/√(n_h(n_h − 1)). The degrees of freedom are Satterthwaite's, v²/Σ(v_h²/(n_h − 1)) with v_h the
+    part of each stratum. With `leave_out` they are at most the effective number of units minus 1,
+    because a large cluster tells no more about the spread than a small.
     """
     mean, z = adjusted(sample, theta, centre, leave_out)
     var = _known_variance(_sum_of_squares(z), z.shape[-1], _largest(sample.num, sample.den))
@@ -192,12 +208,17 @@ def estimate_arm(
         parts = strata.sums(u * (whole if strata.cluster is None else whole[strata.cluster]))
         var = np.where(varies, parts.sum(), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            df = np.fmin(parts.sum() ** 2 / (parts**2 / np.maximum(size - 1, 1)).sum(), sample.n - 1.0)
-    return Arm(mean, var, np.maximum(np.fmin(df, sample.whole.n_effective - 1), 1.0) if leave_out else df)
+            df = np.fmin(
+                parts.sum() ** 2 / (parts**2 / np.maximum(size - 1, 1)).sum(), sample.n - 1.0
+            )
+    return Arm(
+        mean, var, np.maximum(np.fmin(df, sample.whole.n_effective - 1), 1.0) if leave_out else df
+    )
 
 
 def arm(num: Floats, den: Floats | None = None) -> Arm:
-    """Return the mean or the ratio over the last axis, with its variance and n − 1 degrees of freedom."""
+    """Return the mean or the ratio over the last axis, with its variance and n − 1 degrees of
+    freedom."""
     return estimate_arm(Sample(num, den))
 
 
@@ -209,34 +230,49 @@ def pool(control: Sample, treatment: Sample) -> Sample:
 
     strata, other = control.strata, treatment.strata
     if strata is not None and other is not None:
-        clusters = [np.arange(len(one.of)) if one.cluster is None else one.cluster for one in (strata, other)]
-        strata = Strata(join(strata.of, other.of), strata.weights, join(clusters[0], clusters[1] + control.n))
+        clusters = [
+            np.arange(len(one.of)) if one.cluster is None else one.cluster
+            for one in (strata, other)
+        ]
+        strata = Strata(
+            join(strata.of, other.of), strata.weights, join(clusters[0], clusters[1] + control.n)
+        )
     covariates = tuple(map(pool, control.covariates, treatment.covariates))
-    return Sample(join(control.num, treatment.num), join(control.den, treatment.den), covariates, strata)
+    return Sample(
+        join(control.num, treatment.num), join(control.den, treatment.den), covariates, strata
+    )
 
 
 def slopes(pooled: Sample) -> tuple[Floats, Floats]:
-    """Return θ of the regression of the units' z on z_x of all covariates, and the covariates' values, in both arms.
+    """Return θ of the regression of the units' z on z_x of all covariates, and the covariates'
+    values, in both arms.
 
-    A covariate that does not vary explains nothing, θ = 0. So does what follows from other covariates.
+    A covariate that does not vary explains nothing, θ = 0. So does what follows from other
+    covariates.
     """
     z = contributions(pooled, deviations(pooled)[1])
     centres, columns = [], []
     for one in pooled.covariates:
         x, own = deviations(one)
-        varies = np.sqrt(_sum_of_squares(own) / own.shape[-1]) > MEAN_ROUNDING * _largest(one.num, one.den)
+        varies = np.sqrt(_sum_of_squares(own) / own.shape[-1]) > MEAN_ROUNDING * _largest(
+            one.num, one.den
+        )
         centres.append(x)
         columns.append(np.where(np.asarray(varies)[..., None], contributions(pooled, own), 0.0))
     zx = np.stack(columns, axis=-2)
     products = np.einsum("...ki,...li->...kl", zx, zx)
     spread = np.sqrt(np.einsum("...kk->...k", products))
     spread = np.where(spread > 0, spread, 1.0)
-    inverse = np.linalg.pinv(products / spread[..., None] / spread[..., None, :], rcond=1e-10, hermitian=True)
+    inverse = np.linalg.pinv(
+        products / spread[..., None] / spread[..., None, :], rcond=1e-10, hermitian=True
+    )
     shares = np.einsum("...ki,...i->...k", zx, z) / spread
     return np.einsum("...kl,...l->...k", inverse, shares) / spread, np.stack(centres, axis=-1)
 
 
-def around_pooled(control: Sample, treatment: Sample, theta: Floats = NO_THETA) -> tuple[Floats, Floats]:
+def around_pooled(
+    control: Sample, treatment: Sample, theta: Floats = NO_THETA
+) -> tuple[Floats, Floats]:
     """One number per unit, whose mean difference is the effect; plain values are what they are.
 
     Of ratios and strata it is z around both arms together, without what the covariates explain.
@@ -257,13 +293,15 @@ def around_pooled(control: Sample, treatment: Sample, theta: Floats = NO_THETA) 
 
 
 def effective_number(weights: Floats) -> float:
-    """Return (Σw)²/Σw², the number of equal units that carry as much information as these unequal ones."""
+    """Return (Σw)²/Σw², the number of equal units that carry as much information as these unequal
+    ones."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
 def arm_of_moments(values: Moments) -> Arm:
-    """Return the mean of the values that have these moments, with its variance and n − 1 degrees of freedom."""
+    """Return the mean of the values that have these moments, with its variance and n − 1 degrees of
+    freedom."""
     var = _known_variance(np.asarray(values.var * values.n), values.n, values.largest)
     return Arm(np.float64(values.mean), var, np.float64(values.n - 1))
 
@@ -274,7 +312,8 @@ def _sum_of_squares(z: Floats) -> Number:
 
 
 def _largest(num: Floats, den: Floats | None) -> Number:
-    """Return the largest value of the numerator in units of the estimate; spreads are negligible relative to it."""
+    """Return the largest value of the numerator in units of the estimate; spreads are negligible
+    relative to it."""
     # Unlike abs, two reductions need no temporary array.
     largest: Number = np.maximum(num.max(axis=-1), -num.min(axis=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -285,5 +324,6 @@ def _known_variance(squares: Number, n: Number, largest: Number) -> Number:
     """Return Σz²/(n − 1)/n, or 0 where that is only rounding error of the largest value."""
     with np.errstate(divide="ignore", invalid="ignore"):
         var = squares / (n - 1) / n
-        # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference "significant".
+        # A constant 0.1 has Σz² of 1e-34 instead of 0, which would make any difference
+        # "significant".
         return np.where(np.sqrt(squares / n) <= MEAN_ROUNDING * largest, 0.0, var)

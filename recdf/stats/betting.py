@@ -1,10 +1,12 @@
 """Tests by betting: how much a gambler wins who bets that the mean of some values is above 0.
 
-Contract: values s are independent, and none is below −worst. If their mean is not above 0, fair bets cannot make the
-gambler rich: the capital K of either function below exceeds 1/α with probability α at most, whatever the distribution
-and however few values there are. So 1/K is a p-value.
+Contract: values s are independent, and none is below −worst. If their mean is not above 0, fair
+bets cannot make the gambler rich: the capital K of either function below exceeds 1/α with
+probability α at most, whatever the distribution and however few values there are. So 1/K is a
+p-value.
 
-Reference: Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting".
+Reference: Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by
+betting".
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ HALVINGS = 40
 
 
 def bets(x: Floats, alpha: float) -> Floats:
-    """Return what is staked on each of n values in [0, 1], whose order must not depend on them: √(2 ln(1/α)/(n σ²)).
+    """Return what is staked on each of n values in [0, 1], whose order must not depend on them: √(2
+    ln(1/α)/(n σ²)).
 
-    σ² is the variance of the values before this one and of a prior one of ¼. A number n that was fixed before, and not
-    the values, makes the bets large enough to win by then.
+    σ² is the variance of the values before this one and of a prior one of ¼. A number n that was
+    fixed before, and not the values, makes the bets large enough to win by then.
     """
     i = np.arange(1, len(x) + 1)
     mean = (0.5 + np.cumsum(x)) / (i + 1)
@@ -45,9 +48,11 @@ def log_capital(s: Floats, worst: float, staked: Floats) -> float:
 
 
 def log_capital_anytime(s: Floats, worst: float) -> float:
-    """Return ln K, at which one may look after each value: K is the mean over fixed shares f of Π(1 + f·s_i/worst).
+    """Return ln K, at which one may look after each value: K is the mean over fixed shares f of Π(1
+    + f·s_i/worst).
 
-    It does not depend on the order of the values, so that nobody needs to know in which order they came.
+    It does not depend on the order of the values, so that nobody needs to know in which order they
+    came.
     """
     if worst <= 0:
         return float("inf") if s.any() else 0.0
@@ -56,7 +61,8 @@ def log_capital_anytime(s: Floats, worst: float) -> float:
 
 
 def last_shown(shown: Callable[[float], bool], start: float, step: float, least: float) -> float:
-    """Return the largest number for which `shown` holds, which holds below it; look from `start` down to `least`."""
+    """Return the largest number for which `shown` holds, which holds below it; look from `start`
+    down to `least`."""
     high, low = start, max(start - step, least)
     while low > least and not shown(low):
         high, step = low, 2 * step

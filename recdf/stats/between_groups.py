@@ -1,4 +1,5 @@
-"""Effects of several independent groups: whether they differ (Cochran's Q), and each of them shrunken to their mean."""
+"""Effects of several independent groups: whether they differ (Cochran's Q), and each of them
+shrunken to their mean."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from .shares import chi2_tail
 
 
 class Heterogeneity(NamedTuple):
-    """What H groups with a standard error say together; the last two are arrays with NaN for the other groups."""
+    """What H groups with a standard error say together; the last two are arrays with NaN for the
+    other groups."""
 
     n_segments: int
     effect: float
@@ -24,7 +26,8 @@ class Heterogeneity(NamedTuple):
 
 
 def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
-    """Return Q of the groups, the spread τ between them (DerSimonian & Laird), and their empirical Bayes effects.
+    """Return Q of the groups, the spread τ between them (DerSimonian & Laird), and their empirical
+    Bayes effects.
 
     Groups without a positive standard error do not count. NaN where fewer than two count.
     """
@@ -43,4 +46,6 @@ def heterogeneity(diff: Floats, se: Floats) -> Heterogeneity:
     shrunken, errors = nothing.copy(), nothing.copy()
     shrunken[known] = centre + part * (effects - centre)
     errors[known] = np.sqrt(part * variances + np.square(1 - part) * variances.min() / v.sum())
-    return Heterogeneity(n, mean, q, n - 1, chi2_tail(q, n - 1), float(np.sqrt(spread)), shrunken, errors)
+    return Heterogeneity(
+        n, mean, q, n - 1, chi2_tail(q, n - 1), float(np.sqrt(spread)), shrunken, errors
+    )

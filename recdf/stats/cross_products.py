@@ -1,4 +1,5 @@
-"""Means and cross-products of several columns in several arms, in one pass over blocks that stay in the cache."""
+"""Means and cross-products of several columns in several arms, in one pass over blocks that stay in
+the cache."""
 
 from __future__ import annotations
 
@@ -10,14 +11,17 @@ import numpy.typing as npt
 
 from .numbers import Floats
 
-# Rows of a block: its columns stay in the cache, and OpenBLAS multiplies so small blocks in one thread.
+# Rows of a block: its columns stay in the cache, and OpenBLAS multiplies so small blocks in one
+# thread.
 _BLOCK_ROWS, _MULTIPLIED = 2**13, 2**18
 
 
 class CrossProducts(NamedTuple):
-    """Of each arm n and sums of the columns, and of each block of rows the largest and smallest value of each column.
+    """Of each arm n and sums of the columns, and of each block of rows the largest and smallest
+    value of each column.
 
-    `sums` and `products` (arms, columns, columns) are of values minus `centre`. The first column is 1 everywhere.
+    `sums` and `products` (arms, columns, columns) are of values minus `centre`. The first column is
+    1 everywhere.
     """
 
     centre: Floats
@@ -43,8 +47,8 @@ class CrossProducts(NamedTuple):
 def centres(columns: Sequence[Floats]) -> Floats:
     """A number near the mean of each column, and 0 for the column of ones.
 
-    It is a multiple of a power of two that is below the standard deviation, so that nothing is lost when it is
-    subtracted, and sums of whole numbers stay exact.
+    It is a multiple of a power of two that is below the standard deviation, so that nothing is lost
+    when it is subtracted, and sums of whole numbers stay exact.
     """
     found = [0.0]
     for values in columns:
@@ -60,13 +64,20 @@ def block_rows(n_columns: int) -> int:
 
 
 def cross_products(
-    columns: Sequence[Floats], arm: npt.NDArray[np.int64], n_arms: int, centre: Floats, rows: range,
+    columns: Sequence[Floats],
+    arm: npt.NDArray[np.int64],
+    n_arms: int,
+    centre: Floats,
+    rows: range,
     order: npt.NDArray[np.int64] | None = None,
-) -> CrossProducts:  # fmt: skip
-    """Add up some of the rows, in this order; the results of disjoint parts are put together by `put_together`."""
+) -> CrossProducts:
+    """Add up some of the rows, in this order; the results of disjoint parts are put together by
+    `put_together`."""
     size = rows.step
     n = len(columns) + 1
-    values = np.zeros((-(-n // 4) * 4, size))  # multiplications of 7 rows take twice the time of those of 8
+    values = np.zeros(
+        (-(-n // 4) * 4, size)
+    )  # multiplications of 7 rows take twice the time of those of 8
     values[0] = 1
     products = np.zeros((n_arms, len(values), len(values)))
     high, low = (np.empty((len(rows), len(values))) for _ in range(2))
@@ -81,11 +92,15 @@ def cross_products(
             products[k] += own @ own.T
         block.max(axis=1, out=high[i])
         block.min(axis=1, out=low[i])
-    return CrossProducts(centre, products[:, :n, :n], np.asarray(rows, np.int64), high[:, :n], low[:, :n])
+    return CrossProducts(
+        centre, products[:, :n, :n], np.asarray(rows, np.int64), high[:, :n], low[:, :n]
+    )
 
 
 def put_together(parts: Sequence[CrossProducts]) -> CrossProducts:
     """Return the cross-products of all parts together."""
     first = parts[0]
     rows, high, low = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
-    return CrossProducts(first.centre, np.sum([part.products for part in parts], axis=0), rows, high, low)
+    return CrossProducts(
+        first.centre, np.sum([part.products for part in parts], axis=0), rows, high, low
+    )

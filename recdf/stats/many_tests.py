@@ -26,9 +26,10 @@ _FACTORS: dict[str, Callable[[int, Floats], Floats]] = {
 def adjust(p: Floats, method: Correction) -> Floats:
     """Adjust one family of p-values; NaN stays NaN and is not counted.
 
-    With i = 1..m the rank of p₍ᵢ₎: holm cummax((m + 1 − i)·p₍ᵢ₎) · holm_sidak cummax(1 − (1 − p₍ᵢ₎)^(m + 1 − i)), both
-    from the smallest · hochberg cummin((m + 1 − i)·p₍ᵢ₎) · bh cummin(m/i·p₍ᵢ₎) · by cummin(m·Σ(1/j)/i·p₍ᵢ₎), these from
-    the largest · bonferroni m·p · sidak 1 − (1 − p)^m; all cut at 1.
+    With i = 1..m the rank of p₍ᵢ₎: holm cummax((m + 1 − i)·p₍ᵢ₎) · holm_sidak cummax(1 − (1 −
+    p₍ᵢ₎)^(m + 1 − i)), both from the smallest · hochberg cummin((m + 1 − i)·p₍ᵢ₎) · bh
+    cummin(m/i·p₍ᵢ₎) · by cummin(m·Σ(1/j)/i·p₍ᵢ₎), these from the largest · bonferroni m·p · sidak 1
+    − (1 − p)^m; all cut at 1.
     """
     adjusted = np.full(len(p), np.nan)
     tested = np.flatnonzero(~np.isnan(p))
@@ -58,13 +59,20 @@ def adjust_within(p: Floats, family: npt.NDArray[np.int64], method: Correction) 
     return adjusted
 
 
-def joint_levels(p: Floats, p_adj: Floats, reject: npt.NDArray[np.bool_], family: npt.NDArray[np.int64],
-                 alpha: float, method: Correction) -> Floats:  # fmt: skip
+def joint_levels(
+    p: Floats,
+    p_adj: Floats,
+    reject: npt.NDArray[np.bool_],
+    family: npt.NDArray[np.int64],
+    alpha: float,
+    method: Correction,
+) -> Floats:
     """Return the error level of each interval, so that all m of a family hold together.
 
-    It is that of the first step of the correction: α/m, or 1 − (1 − α)^(1/m) with Šidák's, or α/(m·Σ(1/j)) with "by".
-    A difference that only a later step shows has the level of that step, α·p/p_adj, or for Šidák's the same ratio of
-    the logarithms of 1 − p. So an interval leaves out 0 exactly where its test rejects.
+    It is that of the first step of the correction: α/m, or 1 − (1 − α)^(1/m) with Šidák's, or
+    α/(m·Σ(1/j)) with "by". A difference that only a later step shows has the level of that step,
+    α·p/p_adj, or for Šidák's the same ratio of the logarithms of 1 − p. So an interval leaves out 0
+    exactly where its test rejects.
     """
     m = np.maximum(np.bincount(family, ~np.isnan(p), minlength=1)[family], 1)
     if method == "by":
@@ -72,29 +80,42 @@ def joint_levels(p: Floats, p_adj: Floats, reject: npt.NDArray[np.bool_], family
     scale = np.log1p(-alpha) if method in SIDAK else alpha
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.log1p(-p) / np.log1p(-p_adj) if method in SIDAK else p / p_adj
-        first, later = (-np.expm1(scale * one) if method in SIDAK else scale * one for one in (1 / m, share))
+        first, later = (
+            -np.expm1(scale * one) if method in SIDAK else scale * one for one in (1 / m, share)
+        )
         return np.where(reject & (p > first), later, first)
 
 
 def t_quantiles(df: Floats, level: Floats, alternative: Alternative) -> Floats:
-    """Return t quantiles of error levels, those of the normal distribution where there are no degrees of freedom."""
+    """Return t quantiles of error levels, those of the normal distribution where there are no
+    degrees of freedom."""
     tail = level / (2 if alternative == "two-sided" else 1)
     normal = NormalDist().inv_cdf
     found = np.array([-normal(one) if 0 < one < 1 else np.nan for one in tail])
     by_t = np.isfinite(df)
     if by_t.any():
-        found[by_t] = [t_quantile(d, alternative, 1 - one) for d, one in zip(df[by_t], level[by_t], strict=True)]
+        found[by_t] = [
+            t_quantile(d, alternative, 1 - one)
+            for d, one in zip(df[by_t], level[by_t], strict=True)
+        ]
     return found
 
 
 def widened(
-    estimate: Floats, low: Floats, high: Floats, p: Floats, reject: npt.NDArray[np.bool_],
-    quantiles: Callable[[Floats], Floats], level: Floats, alpha: float,
-) -> tuple[Floats, Floats, Floats]:  # fmt: skip
+    estimate: Floats,
+    low: Floats,
+    high: Floats,
+    p: Floats,
+    reject: npt.NDArray[np.bool_],
+    quantiles: Callable[[Floats], Floats],
+    level: Floats,
+    alpha: float,
+) -> tuple[Floats, Floats, Floats]:
     """Return intervals of level α as intervals of other levels, and the ratios of the quantiles.
 
-    `quantiles` returns how many standard errors intervals of some levels reach; those of the test itself are exact.
-    Where p comes from resamples, a bound that would contradict the test is put where a test with this p has it.
+    `quantiles` returns how many standard errors intervals of some levels reach; those of the test
+    itself are exact. Where p comes from resamples, a bound that would contradict the test is put
+    where a test with this p has it.
     """
     quantile = quantiles(level)
     ratio = quantile / quantiles(np.full(len(level), alpha))
@@ -110,11 +131,14 @@ def widened(
     return ends[0], ends[1], ratio
 
 
-def widened_ratio(relative: Floats, low: Floats, high: Floats, ratio: Floats) -> tuple[Floats, Floats]:
+def widened_ratio(
+    relative: Floats, low: Floats, high: Floats, ratio: Floats
+) -> tuple[Floats, Floats]:
     """Return intervals of m_t/m_c − 1 for quantiles that are `ratio` times as large.
 
-    The two bounds of Fieller give back the squared errors that they were made of. A logarithmic interval, whose bounds
-    are as far from the estimate on its scale, and one that is open on a side, is widened on that scale.
+    The two bounds of Fieller give back the squared errors that they were made of. A logarithmic
+    interval, whose bounds are as far from the estimate on its scale, and one that is open on a
+    side, is widened on that scale.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         b, lower, upper = 1 + relative, 1 + low, 1 + high
@@ -124,5 +148,7 @@ def widened_ratio(relative: Floats, low: Floats, high: Floats, ratio: Floats) ->
         fieller = np.isfinite(high) & np.isfinite(low) & ~np.isclose(lower * upper, b**2, rtol=1e-9)
         ends = [np.where(wide > 0, (b + sign * root) / wide - 1, np.nan) for sign in (-1, 1)]
         logs = [b * (one / b) ** ratio - 1 for one in (lower, upper)]
-    logs = [np.where(np.isfinite(one), end, one) for one, end in zip((low, high), logs, strict=True)]
+    logs = [
+        np.where(np.isfinite(one), end, one) for one, end in zip((low, high), logs, strict=True)
+    ]
     return np.where(fieller, ends[0], logs[0]), np.where(fieller, ends[1], logs[1])

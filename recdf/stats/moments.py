@@ -1,7 +1,8 @@
-"""Moments of the values of an arm, which are all that a plain test of means reads, and how those of parts add up.
+"""Moments of the values of an arm, which are all that a plain test of means reads, and how those of
+parts add up.
 
-Contract: moments are central, so that no digits are lost when they are added (Chan, Golub & LeVeque 1983). A number
-that is not known is NaN. Functions take moments of one arm, or arrays of moments.
+Contract: moments are central, so that no digits are lost when they are added (Chan, Golub & LeVeque
+1983). A number that is not known is NaN. Functions take moments of one arm, or arrays of moments.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _IN_CACHE = 2**16
 class Moments(NamedTuple):
     """n values with mean m, of which `low` is the smallest and `high` the largest.
 
-    `var` is Σ(y − m)²/n, or 0 where that is only rounding error. `skewness` is (Σ(y − m)³/n)/var^1.5, or 0 with `var`.
+    `var` is Σ(y − m)²/n, or 0 where that is only rounding error. `skewness` is (Σ(y −
+    m)³/n)/var^1.5, or 0 with `var`.
     """
 
     n: Number
@@ -44,12 +46,15 @@ class Moments(NamedTuple):
 
 
 def moments_of(*arrays: Floats) -> Moments:
-    """Return the moments of all values together; of huge ones, whose squares overflow, only mean and range."""
+    """Return the moments of all values together; of huge ones, whose squares overflow, only mean
+    and range."""
     n = sum(map(len, arrays))
     if not n:
         return Moments(0, *[np.nan] * 5)
     if n > _IN_CACHE:
-        pieces = [one[at : at + _IN_CACHE] for one in arrays for at in range(0, len(one), _IN_CACHE)]
+        pieces = [
+            one[at : at + _IN_CACHE] for one in arrays for at in range(0, len(one), _IN_CACHE)
+        ]
         parts = Moments(*np.array([moments_of(piece) for piece in pieces]).T)
         added = add_moments(parts, np.zeros(len(pieces), np.int64), 1)
         return Moments(n, *(float(np.asarray(one)[0]) for one in added[1:]))
@@ -70,8 +75,9 @@ def moments_of(*arrays: Floats) -> Moments:
 def add_moments(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Moments:
     """Add the moments of disjoint parts; `arm` has the arm 0..n_arms−1 of each part.
 
-    With δ = m_i − m and the variance of all, σ² = Σ n_i(σ_i² + δ²)/n, their skewness is
-    Σ n_i((σ_i/σ)³γ_i + 3(δ/σ)(σ_i/σ)² + (δ/σ)³)/n. The squares of huge values overflow: their variance is NaN.
+    With δ = m_i − m and the variance of all, σ² = Σ n_i(σ_i² + δ²)/n, their skewness is Σ
+    n_i((σ_i/σ)³γ_i + 3(δ/σ)(σ_i/σ)² + (δ/σ)³)/n. The squares of huge values overflow: their
+    variance is NaN.
     """
     some = np.asarray(parts.n) > 0  # the mean of no value is NaN
     of, known = arm[some], Moments(*(np.asarray(values)[some] for values in parts))
@@ -81,7 +87,9 @@ def add_moments(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Mome
 
     n = total(known.n)
     low, high = np.full(n_arms, np.inf), np.full(n_arms, -np.inf)
-    with np.errstate(invalid="ignore"):  # NaN, a range that is not known, is below and above everything
+    with np.errstate(
+        invalid="ignore"
+    ):  # NaN, a range that is not known, is below and above everything
         np.minimum.at(low, of, known.low)
         np.maximum.at(high, of, known.high)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -96,7 +104,11 @@ def add_moments(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Mome
         var[np.sqrt(var) <= MEAN_ROUNDING * Moments(n, mean, var, np.nan, low, high).largest] = 0.0
         scale = np.where(var > 0, np.sqrt(var), 1.0)[of]
         spread, delta = np.sqrt(known.var) / scale, delta / scale
-        cubes = np.where(known.var > 0, spread**3 * known.skewness, 0.0) + 3 * delta * spread**2 + delta**3
+        cubes = (
+            np.where(known.var > 0, spread**3 * known.skewness, 0.0)
+            + 3 * delta * spread**2
+            + delta**3
+        )
         skewness = np.where(var > 0, total(share * cubes), np.where(np.isnan(var), np.nan, 0.0))
     low[n == 0] = high[n == 0] = var[n == 0] = skewness[n == 0] = np.nan
     return Moments(n, mean, var, skewness, low, high)
@@ -105,23 +117,29 @@ def add_moments(parts: Moments, arm: npt.NDArray[np.int64], n_arms: int) -> Mome
 def skewness_of_means(control: Moments, treatment: Moments) -> float:
     """Return the skewness of the difference of two means: γ·(1/n_t² − 1/n_c²)/(1/n_t + 1/n_c)^1.5.
 
-    γ is the skewness of the residuals of both arms together. With equal arms the skewness of the two means cancels. The
-    result is 0 for values that are all equal.
+    γ is the skewness of the residuals of both arms together. With equal arms the skewness of the
+    two means cancels. The result is 0 for values that are all equal.
     """
     n = float(control.n + treatment.n)
     spread = float(np.sqrt((control.n * control.var + treatment.n * treatment.var) / n))
     if not spread > 0:
         return 0.0
-    cubes = (one.n * (np.sqrt(one.var) / spread) ** 3 * one.skewness for one in (control, treatment) if one.var > 0)
+    cubes = (
+        one.n * (np.sqrt(one.var) / spread) ** 3 * one.skewness
+        for one in (control, treatment)
+        if one.var > 0
+    )
     return float(sum(cubes) / n * imbalance(control.n, treatment.n))
 
 
 def imbalance(n_control: Number, n_treatment: Number) -> float:
-    """Return what the skewness of the values is multiplied by in that of the difference of two means."""
+    """Return what the skewness of the values is multiplied by in that of the difference of two
+    means."""
     below, above = 1 / n_control, 1 / n_treatment
     return float((above**2 - below**2) / (above + below) ** 1.5)
 
 
 def may_be_skewed(n_control: Number, n_treatment: Number, beyond: float) -> bool:
-    """Whether the skewness of the difference can be beyond this number; that of n values is at most √n."""
+    """Whether the skewness of the difference can be beyond this number; that of n values is at most
+    √n."""
     return bool(abs(imbalance(n_control, n_treatment)) * np.sqrt(n_control + n_treatment) >= beyond)

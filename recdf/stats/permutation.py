@@ -1,8 +1,9 @@
-"""Permutation tests of two arms: the labels of the arms are shuffled over the units, and the statistic is studentised.
+"""Permutation tests of two arms: the labels of the arms are shuffled over the units, and the
+statistic is studentised.
 
-The shuffled statistics show how skewed the t statistic of these values is where one arm is small. Each of them is
-divided by its own standard error, so that the test also holds for unequal variances (Janssen 1997). The p of a random
-split itself comes from a formula in place of shuffles.
+The shuffled statistics show how skewed the t statistic of these values is where one arm is small.
+Each of them is divided by its own standard error, so that the test also holds for unequal variances
+(Janssen 1997). The p of a random split itself comes from a formula in place of shuffles.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ _CELLS = 1 << 22
 
 
 def permuted_t(values: Floats, n_treatment: int, n_resamples: int, seed: int) -> Floats:
-    """Return Welch's t of every column of `values` (units, columns) under shuffled labels: (n_resamples, columns).
+    """Return Welch's t of every column of `values` (units, columns) under shuffled labels:
+    (n_resamples, columns).
 
-    In each replicate every unit has a random number, and the units with the smallest numbers are the treatment. So the
-    result depends only on the seed and on the order of the units.
+    In each replicate every unit has a random number, and the units with the smallest numbers are
+    the treatment. So the result depends only on the seed and on the order of the units.
     """
     n = len(values)
     centred = values - values.mean(axis=0)
@@ -42,7 +44,9 @@ def permuted_t(values: Floats, n_treatment: int, n_resamples: int, seed: int) ->
             words = np.stack([random_words((seed, b), 0, 0, n) for b in block])
             cut = np.partition(words, n_treatment - 1, axis=1)[:, n_treatment - 1]
             treated = (words <= cut[:, None]).astype(np.float64) @ sums
-            found[block.start : block.stop] = _welch_t(total - treated, treated, n - n_treatment, n_treatment)
+            found[block.start : block.stop] = _welch_t(
+                total - treated, treated, n - n_treatment, n_treatment
+            )
             progress.add(len(block))
     return found
 
@@ -67,15 +71,20 @@ def _welch_t(control: Floats, treatment: Floats, n_c: int, n_t: int) -> Floats:
         # Rounding leaves 1e-17 where the values of an arm are all equal.
         var += np.where(squares > 1e-12 * np.abs(sums[:, half:]), squares, 0.0) / (n - 1) / n
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(var > 0, diff / np.sqrt(var), np.where(diff == 0, 0.0, np.sign(diff) * np.inf)))
+        return np.asarray(
+            np.where(var > 0, diff / np.sqrt(var), np.where(diff == 0, 0.0, np.sign(diff) * np.inf))
+        )
 
 
 def permutation_p(shuffled: Floats, observed: Floats, alternative: Alternative) -> Floats:
-    """Return p = (1 + #{t* at least as extreme as t})/(B + 1); values within a relative 1e-9 count as tied."""
+    """Return p = (1 + #{t* at least as extreme as t})/(B + 1); values within a relative 1e-9 count
+    as tied."""
     return sign_flip_p(shuffled, observed, alternative, 1e-9)
 
 
-def permutation_quantiles(shuffled: Floats, alternative: Alternative, confidence: float) -> tuple[Floats, Floats]:
+def permutation_quantiles(
+    shuffled: Floats, alternative: Alternative, confidence: float
+) -> tuple[Floats, Floats]:
     """Return how many standard errors the interval reaches below and above the difference."""
     with np.errstate(invalid="ignore"):
         if alternative == "two-sided":
@@ -86,22 +95,29 @@ def permutation_quantiles(shuffled: Floats, alternative: Alternative, confidence
     return below, above
 
 
-# Skewness of the difference below which a normal distribution is as good, and above which ranks are compared.
+# Skewness of the difference below which a normal distribution is as good, and above which ranks are
+# compared.
 _SYMMETRIC, _SKEWED = 1e-3, 0.2
 
 
 def random_split_p(
-    control: Floats, treatment: Floats, strata: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
+    control: Floats,
+    treatment: Floats,
+    strata: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None,
 ) -> float:
-    """Return the two-sided p of the difference of two means over all splits of the units into arms of these sizes.
+    """Return the two-sided p of the difference of two means over all splits of the units into arms
+    of these sizes.
 
-    Over these splits the difference has mean 0, a known variance and the skewness
-    γ(N − 2n_t)√(N − 1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
-    type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of another form, and
-    ranks take the place of values. NaN where all values are equal. With `strata`, the code of each unit, units are
-    split within their strata, whose differences are added by their number of units.
+    Over these splits the difference has mean 0, a known variance and the skewness γ(N − 2n_t)√(N −
+    1)/((N − 2)√(n_t n_c)), where γ is that of all N values. p is that of Pearson's distribution of
+    type III with these moments (Mielke & Berry 2007). Where the skewness is large, the tail is of
+    another form, and ranks take the place of values. NaN where all values are equal. With `strata`,
+    the code of each unit, units are split within their strata, whose differences are added by their
+    number of units.
     """
-    sides = [[control], [treatment]] if strata is None else _by_stratum((control, treatment), strata)
+    sides = (
+        [[control], [treatment]] if strata is None else _by_stratum((control, treatment), strata)
+    )
     parts = [part for part in zip(*sides, strict=True) if min(map(len, part)) >= 2]
     diff, var, skewness = _split_moments(parts)
     if abs(skewness) > _SKEWED:
@@ -114,10 +130,14 @@ def random_split_p(
     special = scipy_module("special")
     shape = 4 / skewness**2
     at = max(shape + 2 * z / skewness, 0.0)
-    return min(1.0, 2 * min(float(special.gammaincc(shape, at)), float(special.gammainc(shape, at))))
+    return min(
+        1.0, 2 * min(float(special.gammaincc(shape, at)), float(special.gammainc(shape, at)))
+    )
 
 
-def _by_stratum(sides: tuple[Floats, Floats], strata: tuple[npt.NDArray[np.int64], ...]) -> list[list[Floats]]:
+def _by_stratum(
+    sides: tuple[Floats, Floats], strata: tuple[npt.NDArray[np.int64], ...]
+) -> list[list[Floats]]:
     n = max(int(codes.max(initial=0)) for codes in strata) + 1
     orders = [np.argsort(codes, kind="stable") for codes in strata]
     return [
@@ -128,13 +148,16 @@ def _by_stratum(sides: tuple[Floats, Floats], strata: tuple[npt.NDArray[np.int64
 
 def _ranks_in_both(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
     """Ranks of the values among those of both arms."""
-    _, place, count = np.unique(np.concatenate([control, treatment]), return_inverse=True, return_counts=True)
+    _, place, count = np.unique(
+        np.concatenate([control, treatment]), return_inverse=True, return_counts=True
+    )
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
     return ranks[: len(control)], ranks[len(control) :]
 
 
 def _split_moments(parts: Sequence[tuple[Floats, ...]]) -> tuple[float, float, float]:
-    """Return the sum of N·difference over strata, with its variance and skewness over random splits."""
+    """Return the sum of N·difference over strata, with its variance and skewness over random
+    splits."""
     diff = var = cubes = 0.0
     for control, treatment in parts:
         n_c, n_t = len(control), len(treatment)

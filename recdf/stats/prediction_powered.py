@@ -1,7 +1,8 @@
 """A mean from few exact values and many cheap ones (Angelopoulos and others 2023, PPI++).
 
-Contract: `y` and `f` are the exact and the cheap values of n units, `rest` the cheap values of N more. The n are a
-random sample of all n + N. The interval then holds however biased the cheap values are.
+Contract: `y` and `f` are the exact and the cheap values of n units, `rest` the cheap values of N
+more. The n are a random sample of all n + N. The interval then holds however biased the cheap
+values are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ Tuning = Literal["open", "clipped"]
 
 
 class PoweredMean(NamedTuple):
-    """A mean with its variance and degrees of freedom (infinite: normal), and the weight λ of the cheap values."""
+    """A mean with its variance and degrees of freedom (infinite: normal), and the weight λ of the
+    cheap values."""
 
     mean: float
     var: float
@@ -30,10 +32,11 @@ class PoweredMean(NamedTuple):
 class LabelledUnits(NamedTuple):
     """Values of units, whose plain means are the means over lists.
 
-    y, f : exact and cheap values of units that have both · rest : cheap values of the lists that have no exact ones ·
-    share : of the lists (their weights) that have both · same : where units that are in f and in rest stand in each ·
-    beside : other columns, of the lists with exact values and of the rest · n : units with an exact value ·
-    n_off : units where the exact and the cheap values differ, or one of both is undefined
+    y, f : exact and cheap values of units that have both · rest : cheap values of the lists that
+    have no exact ones · share : of the lists (their weights) that have both · same : where units
+    that are in f and in rest stand in each · beside : other columns, of the lists with exact values
+    and of the rest · n : units with an exact value · n_off : units where the exact and the cheap
+    values differ, or one of both is undefined
     """
 
     y: Floats
@@ -47,29 +50,51 @@ class LabelledUnits(NamedTuple):
 
 
 def labelled_units(
-    y: Floats, f: Floats, judged: npt.NDArray[np.bool_], weights: Floats | None = None,
-    unit: npt.NDArray[np.int64] | None = None, beside: Sequence[Floats] = (),
-) -> LabelledUnits:  # fmt: skip
-    """Return the units of lists that people judged, and of the rest. Both kinds of values may be undefined (NaN).
+    y: Floats,
+    f: Floats,
+    judged: npt.NDArray[np.bool_],
+    weights: Floats | None = None,
+    unit: npt.NDArray[np.int64] | None = None,
+    beside: Sequence[Floats] = (),
+) -> LabelledUnits:
+    """Return the units of lists that people judged, and of the rest. Both kinds of values may be
+    undefined (NaN).
 
-    A unit with the sum S = Σ w x of its lists and W = Σ w, over those that are defined, has the value m + (S − m·W)/W̄,
-    where m = ΣS/ΣW: the mean of these values is m, and its standard error is that of the ratio. A judged list where y
-    is undefined and f is not so counts in f, as such lists do among the rest. Lists without any value do not count.
+    A unit with the sum S = Σ w x of its lists and W = Σ w, over those that are defined, has the
+    value m + (S − m·W)/W̄, where m = ΣS/ΣW: the mean of these values is m, and its standard error
+    is that of the ratio. A judged list where y is undefined and f is not so counts in f, as such
+    lists do among the rest. Lists without any value do not count.
     """
     known = ~(np.isnan(y) & np.isnan(f))
     sides = judged & known, ~judged & known
     n_defined = [int(np.count_nonzero(side & ~np.isnan(f))) for side in sides]
     share = n_defined[0] / max(sum(n_defined), 1)
     every = [(y, 0), (f, 0), (f, 1), *((one, side) for one in beside for side in (0, 1))]
-    of, w = np.arange(len(y)) if unit is None else unit, np.ones(len(y)) if weights is None else weights
-    n, n_off = (np.unique(of[sides[0] & (w > 0) & one]).size for one in (~np.isnan(y), ~(np.abs(y - f) <= 1e-12)))
-    plain = weights is None and unit is None and not any(np.isnan(x[sides[side]]).any() for x, side in every)
+    of, w = (
+        np.arange(len(y)) if unit is None else unit,
+        np.ones(len(y)) if weights is None else weights,
+    )
+    n, n_off = (
+        np.unique(of[sides[0] & (w > 0) & one]).size
+        for one in (~np.isnan(y), ~(np.abs(y - f) <= 1e-12))
+    )
+    plain = (
+        weights is None
+        and unit is None
+        and not any(np.isnan(x[sides[side]]).any() for x, side in every)
+    )
     own = [np.bincount(of[side], w[side], len(y)) > 0 for side in sides]
     found = []
     for x, side in every:
         at = sides[side] & ~np.isnan(x)
-        total, sums = np.bincount(of[at], w[at], len(y))[own[side]], np.bincount(of[at], (w * x)[at], len(y))[own[side]]
-        mean, part = sums.sum() / max(total.sum(), 1e-300), max(float(total.sum()) / max(len(total), 1), 1e-300)
+        total, sums = (
+            np.bincount(of[at], w[at], len(y))[own[side]],
+            np.bincount(of[at], (w * x)[at], len(y))[own[side]],
+        )
+        mean, part = (
+            sums.sum() / max(total.sum(), 1e-300),
+            max(float(total.sum()) / max(len(total), 1), 1e-300),
+        )
         found.append(x[at] if plain else mean + (sums - mean * total) / part)
     same = () if plain else [np.flatnonzero((own[0] & own[1])[one]) for one in own]
     more = [*zip(found[3::2], found[4::2], strict=True)]
@@ -77,36 +102,54 @@ def labelled_units(
 
 
 def powered_mean(
-    y: Floats, f: Floats, rest: Floats, tuning: Tuning = "open", same: Sequence[npt.NDArray[np.int64]] = ()
+    y: Floats,
+    f: Floats,
+    rest: Floats,
+    tuning: Tuning = "open",
+    same: Sequence[npt.NDArray[np.int64]] = (),
 ) -> PoweredMean:
     """θ = λ·mean_N(f) + mean_n(Y − λf), with variance λ²·var_N(f)/N + var_n(Y − λf)/n.
 
-    λ = cov_n(Y, f)/((1 + n/N)·var_n(f)), at least 0, with Student's t of n − 2 degrees of freedom; "clipped" takes the
-    variance of all n + N, cuts λ at 1 too, divides by n and N in the variances, and is normal, as ppi-python does.
-    Units that are among the n and among the N (`same` has their places) add twice the covariance of both parts.
-    Without a rest, λ is 0.
+    λ = cov_n(Y, f)/((1 + n/N)·var_n(f)), at least 0, with Student's t of n − 2 degrees of freedom;
+    "clipped" takes the variance of all n + N, cuts λ at 1 too, divides by n and N in the variances,
+    and is normal, as ppi-python does. Units that are among the n and among the N (`same` has their
+    places) add twice the covariance of both parts. Without a rest, λ is 0.
     """
     if not len(rest):
         f, rest = np.zeros(len(y)), np.zeros(1)
     n, n_rest, clipped = len(y), len(rest), tuning == "clipped"
     spread = float(np.concatenate([f, rest]).var(ddof=1) if clipped else f.var(ddof=1))
     shared = float((y - y.mean()) @ (f - f.mean())) / (n if clipped else n - 1)
-    weight = min(max(shared / ((1 + n / n_rest) * spread), 0.0), 1.0 if clipped else np.inf) if spread > 0 else 0.0
+    weight = (
+        min(max(shared / ((1 + n / n_rest) * spread), 0.0), 1.0 if clipped else np.inf)
+        if spread > 0
+        else 0.0
+    )
     left, ddof = y - weight * f, 0 if clipped else 1
     mean = weight * float(rest.mean()) + float(left.mean())
-    var = weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest + float(left.var(ddof=ddof)) / n
+    var = (
+        weight**2 * float(rest.var(ddof=min(ddof, n_rest - 1))) / n_rest
+        + float(left.var(ddof=ddof)) / n
+    )
     if len(same):
-        var += 2 * weight * float((left - left.mean())[same[0]] @ (rest - rest.mean())[same[1]]) / (n * n_rest)
+        var += (
+            2
+            * weight
+            * float((left - left.mean())[same[0]] @ (rest - rest.mean())[same[1]])
+            / (n * n_rest)
+        )
     return PoweredMean(mean, max(var, 0.0), np.inf if clipped else n - 2, weight)
 
 
 def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> PoweredMean:
-    """The same mean where unit i was chosen with the probability `chance`, from units whose cheap values are all known.
+    """The same mean where unit i was chosen with the probability `chance`, from units whose cheap
+    values are all known.
 
-    θ = λ·mean(all f) + Σ w(Y − λf)/Σw with w = 1/chance. Where the w add up to the number of all units, units of the
-    same chance are a stratum, and their variance is that around their own mean; elsewhere the number of units that each
-    chance stands for is itself an estimate, and the variance is that around the mean of all. λ is the ratio of the same
-    sums, and the degrees of freedom are Satterthwaite's over the strata, less 1.
+    θ = λ·mean(all f) + Σ w(Y − λf)/Σw with w = 1/chance. Where the w add up to the number of all
+    units, units of the same chance are a stratum, and their variance is that around their own mean;
+    elsewhere the number of units that each chance stands for is itself an estimate, and the
+    variance is that around the mean of all. λ is the ratio of the same sums, and the degrees of
+    freedom are Satterthwaite's over the strata, less 1.
     """
     share = 1 / chance / (1 / chance).sum()
     _, stratum, n = np.unique(chance, return_inverse=True, return_counts=True)
@@ -125,7 +168,10 @@ def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> Po
     left = y - weight * f
     parts, means = scatter(left, left), np.bincount(stratum, share * left) / size
     middle = float(share @ left)
-    var = float((weight**2 * everything.var(ddof=1) + size @ (means - middle) ** 2) / len(everything) + parts.sum())
+    var = float(
+        (weight**2 * everything.var(ddof=1) + size @ (means - middle) ** 2) / len(everything)
+        + parts.sum()
+    )
     df = float(parts.sum() ** 2 / (parts**2 / (n - 1)).sum()) if parts.any() else len(y) - 1
     return PoweredMean(weight * float(everything.mean()) + middle, var, df - 1, weight)
 

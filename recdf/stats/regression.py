@@ -1,4 +1,5 @@
-"""Adjustment of a mean by several covariates: one regression per arm (Lin 2013), robust to unequal variances (HC2)."""
+"""Adjustment of a mean by several covariates: one regression per arm (Lin 2013), robust to unequal
+variances (HC2)."""
 
 from __future__ import annotations
 
@@ -16,28 +17,37 @@ _CONSTANT = 1e-12
 
 
 def varying_columns(control: Floats, treatment: Floats) -> list[int]:
-    """Return the columns of two designs (units, columns) that vary in each arm and do not follow from earlier columns.
+    """Return the columns of two designs (units, columns) that vary in each arm and do not follow
+    from earlier columns.
 
-    A column that is constant in an arm, or that is a linear combination of others, has no coefficient of its own there.
+    A column that is constant in an arm, or that is a linear combination of others, has no
+    coefficient of its own there.
     """
     most = min(len(control), len(treatment)) - 2
     left, least = [], []
     for design in (control, treatment):
         centred = design - design.mean(axis=0)
-        left.append(centred.T @ centred)  # sums of products that the columns taken so far do not explain
+        left.append(
+            centred.T @ centred
+        )  # sums of products that the columns taken so far do not explain
         rounding = len(design) * (_CONSTANT * np.abs(design).max(axis=0, initial=0)) ** 2
         at_first = np.diag(left[-1])
         least.append(np.where(at_first <= rounding, np.inf, 1e-10 * at_first))
     kept: list[int] = []
     for j in range(control.shape[1]):
-        if len(kept) < most and all(own[j, j] > bound[j] for own, bound in zip(left, least, strict=True)):
+        if len(kept) < most and all(
+            own[j, j] > bound[j] for own, bound in zip(left, least, strict=True)
+        ):
             kept.append(j)
-            left = [own - np.outer(own[:, j], own[j]) / own[j, j] for own in left]  # a step of Gaussian elimination
+            left = [
+                own - np.outer(own[:, j], own[j]) / own[j, j] for own in left
+            ]  # a step of Gaussian elimination
     return kept
 
 
 class Regressors(NamedTuple):
-    """Q of [1, covariates − centre] = QR of some units, with each unit's weight in the intercept, and its leverage."""
+    """Q of [1, covariates − centre] = QR of some units, with each unit's weight in the intercept,
+    and its leverage."""
 
     q: Floats
     weights: Floats
@@ -46,7 +56,8 @@ class Regressors(NamedTuple):
 
 @dataclass(frozen=True)
 class Designs:
-    """Covariates of both arms (units, columns), made ready once for the regressions of several metrics."""
+    """Covariates of both arms (units, columns), made ready once for the regressions of several
+    metrics."""
 
     arms: tuple[Floats, Floats]
 
@@ -62,7 +73,11 @@ class Designs:
         control, treatment = (one[:, columns] for one in self.arms)
         together = np.concatenate([control, treatment])
         centre = together.mean(axis=0)
-        return regressors(control, centre), regressors(treatment, centre), regressors(together, centre)
+        return (
+            regressors(control, centre),
+            regressors(treatment, centre),
+            regressors(together, centre),
+        )
 
 
 def regressors(design: Floats, centre: Floats) -> Regressors:
@@ -74,14 +89,17 @@ def regressors(design: Floats, centre: Floats) -> Regressors:
 
 
 def regression_arm(values: Floats, of: Regressors) -> Arm:
-    """Return the mean of an arm at the covariates' means over both arms: the intercept a of y = a + (x − centre)·b.
+    """Return the mean of an arm at the covariates' means over both arms: the intercept a of y = a +
+    (x − centre)·b.
 
-    Its variance is HC2's, Σ (e_i/√(1 − h_i) · w_i)², with e the residuals, h the leverages and w_i the weight of
-    y_i in a. The difference of two arms is the coefficient of the treatment in the regression in which it is
-    interacted with every centred covariate.
+    Its variance is HC2's, Σ (e_i/√(1 − h_i) · w_i)², with e the residuals, h the leverages and w_i
+    the weight of y_i in a. The difference of two arms is the coefficient of the treatment in the
+    regression in which it is interacted with every centred covariate.
     """
     squares = np.square(values - of.q @ (of.q.T @ values))
-    free = of.leverage < 1 - 1e-10  # a unit that is fitted exactly has no residual to learn a variance from
+    free = (
+        of.leverage < 1 - 1e-10
+    )  # a unit that is fitted exactly has no residual to learn a variance from
     spread = np.divide(squares, 1 - of.leverage, out=np.zeros(len(values)), where=free)
     var = float(np.einsum("i,i,i->", of.weights, of.weights, spread))
     if np.sqrt(squares.mean()) <= _CONSTANT * max(values.max(), -values.min()):

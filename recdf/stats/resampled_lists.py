@@ -1,4 +1,5 @@
-"""Poisson bootstrap of statistics that no sums give, such as a median: replicates from counts of every value."""
+"""Poisson bootstrap of statistics that no sums give, such as a median: replicates from counts of
+every value."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from .numbers import Floats
 from .resampling_weights import REPLICATES_AT_ONCE, Seed, poisson_counts
 
 DrawnCounts = npt.NDArray[np.uint8]
-# A function of sorted values, and of how often each is drawn in each replicate: an array (replicates, values).
+# A function of sorted values, and of how often each is drawn in each replicate: an array
+# (replicates, values).
 Statistic = Callable[[Floats, DrawnCounts], Floats]
 
 
@@ -19,7 +21,9 @@ def drawn_quantile(q: float) -> Statistic:
     """Return the statistic "quantile q", linear between the drawn values as in `numpy.quantile`."""
 
     def statistic(x: Floats, counts: DrawnCounts) -> Floats:
-        upto = counts.astype(np.int32)  # summing bytes into longer numbers would take many times longer
+        upto = counts.astype(
+            np.int32
+        )  # summing bytes into longer numbers would take many times longer
         np.cumsum(upto, axis=1, out=upto)
         last = np.maximum(upto[:, -1] - 1, 0)
         place = q * last
@@ -43,7 +47,8 @@ def drawn_std(x: Floats, counts: DrawnCounts) -> Floats:
 def replicate_statistic(
     values: Floats, unit: npt.NDArray[np.int64], statistic: Statistic, n_resamples: int, seed: Seed
 ) -> Floats:
-    """Return replicates of a statistic of some values; values of one unit (a code 0, 1, ...) are drawn together."""
+    """Return replicates of a statistic of some values; values of one unit (a code 0, 1, ...) are
+    drawn together."""
     order = np.argsort(values, kind="stable")
     x, unit = values[order], unit[order]
     n_units, found = int(unit.max()) + 1, []

@@ -1,4 +1,5 @@
-"""Tests of counts: users per variant against planned shares, equal shares in all variants, and two shares compared."""
+"""Tests of counts: users per variant against planned shares, equal shares in all variants, and two
+shares compared."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ LEAST_EXPECTED = 8.0
 _EQUAL = 1 + 1e-7
 
 
-def share_test(counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = LEAST_EXPECTED) -> tuple[float, float]:
-    """Return Pearson's χ² of counts against planned shares, and its p; NaN if an expected count is below `least`."""
+def share_test(
+    counts: npt.ArrayLike, shares: npt.ArrayLike, least: float = LEAST_EXPECTED
+) -> tuple[float, float]:
+    """Return Pearson's χ² of counts against planned shares, and its p; NaN if an expected count is
+    below `least`."""
     observed = np.asarray(counts, dtype=np.float64)
     planned = np.asarray(shares, dtype=np.float64)
     expected = observed.sum() * planned / planned.sum()
@@ -36,18 +40,30 @@ def share_tests(counts: npt.ArrayLike, shares: npt.ArrayLike) -> tuple[float, fl
     Strata with an expected count that is too low are left out; NaN if all are.
     """
     observed = np.asarray(counts, dtype=np.float64)
-    tests = [share_test(own, planned)[0] for own, planned in zip(observed, np.asarray(shares), strict=True)]
+    tests = [
+        share_test(own, planned)[0]
+        for own, planned in zip(observed, np.asarray(shares), strict=True)
+    ]
     known = [chi2 for chi2 in tests if not math.isnan(chi2)]
-    return (sum(known), chi2_tail(sum(known), len(known) * (observed.shape[1] - 1))) if known else (np.nan, np.nan)
+    return (
+        (sum(known), chi2_tail(sum(known), len(known) * (observed.shape[1] - 1)))
+        if known
+        else (np.nan, np.nan)
+    )
 
 
 def chi2_tail(chi2: float, df: int) -> float:
     """Return P(χ² ≥ chi2); one degree of freedom needs no SciPy."""
-    return math.erfc(math.sqrt(chi2 / 2)) if df == 1 else float(scipy_module("special").chdtrc(df, chi2))
+    return (
+        math.erfc(math.sqrt(chi2 / 2))
+        if df == 1
+        else float(scipy_module("special").chdtrc(df, chi2))
+    )
 
 
 def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
-    """Return Pearson's χ² of a contingency table (no continuity correction), and its p; NaN if a margin is empty."""
+    """Return Pearson's χ² of a contingency table (no continuity correction), and its p; NaN if a
+    margin is empty."""
     observed = np.asarray(table, dtype=np.float64)
     rows, cols = observed.sum(axis=1), observed.sum(axis=0)
     if min(observed.shape) < 2 or not rows.all() or not cols.all():
@@ -58,11 +74,12 @@ def independence_test(table: npt.ArrayLike) -> tuple[float, float]:
 
 
 def equal_shares_test(yes: npt.ArrayLike, total: npt.ArrayLike) -> tuple[float, float]:
-    """Test whether `yes` of `total` units is the same share in every group; return χ² and its p, or an exact p.
+    """Test whether `yes` of `total` units is the same share in every group; return χ² and its p, or
+    an exact p.
 
-    If an expected count is below 8, p is exact, although χ² is still returned. For two groups it is the p of Fisher's
-    test. For more groups it is the smallest Fisher p of a group against all others, times the number of groups. The
-    result is NaN if nobody or everybody is "yes".
+    If an expected count is below 8, p is exact, although χ² is still returned. For two groups it is
+    the p of Fisher's test. For more groups it is the smallest Fisher p of a group against all
+    others, times the number of groups. The result is NaN if nobody or everybody is "yes".
     """
     n_yes, n = np.asarray(yes, dtype=np.int64), np.asarray(total, dtype=np.int64)
     present = n > 0
@@ -71,14 +88,21 @@ def equal_shares_test(yes: npt.ArrayLike, total: npt.ArrayLike) -> tuple[float, 
     share = n_yes.sum() / max(n.sum(), 1)
     if np.isnan(p) or n.min() * min(share, 1 - share) >= LEAST_EXPECTED:
         return chi2, p
-    others = [fisher_p(int(a), int(b), int(n_yes.sum() - a), int(n.sum() - b)) for a, b in zip(n_yes, n, strict=True)]
+    others = [
+        fisher_p(int(a), int(b), int(n_yes.sum() - a), int(n.sum() - b))
+        for a, b in zip(n_yes, n, strict=True)
+    ]
     return chi2, others[0] if len(n) == 2 else min(1.0, len(n) * min(others))
 
 
-def fisher_p(yes_1: int, n_1: int, yes_2: int, n_2: int, alternative: Alternative = "two-sided") -> float:
-    """Return p of Fisher's exact test of `yes_1` of `n_1` against `yes_2` of `n_2`; "greater": group 1 is larger.
+def fisher_p(
+    yes_1: int, n_1: int, yes_2: int, n_2: int, alternative: Alternative = "two-sided"
+) -> float:
+    """Return p of Fisher's exact test of `yes_1` of `n_1` against `yes_2` of `n_2`; "greater":
+    group 1 is larger.
 
-    The two-sided p is the probability of all tables with these margins that are at most as likely as the observed one.
+    The two-sided p is the probability of all tables with these margins that are at most as likely
+    as the observed one.
     """
     total = yes_1 + yes_2
     possible = np.arange(max(0, total - n_2), min(n_1, total) + 1)
@@ -114,9 +138,14 @@ def wilson(share: float, n: int, z: float) -> tuple[float, float]:
 
 
 def compare_shares(
-    yes: tuple[int, int], n: tuple[int, int], *, alternative: Alternative = "two-sided", confidence: float = 0.95
+    yes: tuple[int, int],
+    n: tuple[int, int],
+    *,
+    alternative: Alternative = "two-sided",
+    confidence: float = 0.95,
 ) -> Effect:
-    """Compare the shares of "yes" in control and treatment by Fisher's p and an interval that needs no variance.
+    """Compare the shares of "yes" in control and treatment by Fisher's p and an interval that needs
+    no variance.
 
     With l and u the Wilson limits of each share, the interval of Newcombe 1998 (method 10) is
     d − √((p_t − l_t)² + (u_c − p_c)²) to d + √((u_t − p_t)² + (p_c − l_c)²). The standard error

@@ -1,4 +1,5 @@
-"""Tests of paired differences: randomization by random signs or all patterns of signs; Wilcoxon's signed ranks."""
+"""Tests of paired differences: randomization by random signs or all patterns of signs; Wilcoxon's
+signed ranks."""
 
 from __future__ import annotations
 
@@ -11,39 +12,52 @@ from .numbers import Alternative, Floats
 from .scipy_extra import scipy_module
 
 
-def sign_flip_p(sums: Floats, observed: Floats, alternative: Alternative, tie: float = 1e-12) -> Floats:
-    """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within a relative `tie` count as tied.
+def sign_flip_p(
+    sums: Floats, observed: Floats, alternative: Alternative, tie: float = 1e-12
+) -> Floats:
+    """Return p = (1 + #{T* at least as extreme as T})/(B + 1); values within a relative `tie` count
+    as tied.
 
-    `sums` (B, columns) are the resampled statistics T*, and `observed` (columns) are the statistics T.
+    `sums` (B, columns) are the resampled statistics T*, and `observed` (columns) are the statistics
+    T.
     """
     slack = tie * np.abs(observed)
     with np.errstate(invalid="ignore"):
         if alternative == "two-sided":
             extreme = np.abs(sums) >= np.abs(observed) - slack
         else:
-            extreme = sums >= observed - slack if alternative == "greater" else sums <= observed + slack
+            extreme = (
+                sums >= observed - slack if alternative == "greater" else sums <= observed + slack
+            )
     return np.asarray((1 + extreme.sum(axis=0)) / (len(sums) + 1))
 
 
 def sign_flip_interval(
     centred: Floats, mean: Floats, *, alternative: Alternative, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Return mean ∓ the `confidence` quantile of flipped centred means (two-sided: of their absolute values)."""
-    half = np.quantile(np.abs(centred) if alternative == "two-sided" else centred, confidence, axis=0)
+    """Return mean ∓ the `confidence` quantile of flipped centred means (two-sided: of their
+    absolute values)."""
+    half = np.quantile(
+        np.abs(centred) if alternative == "two-sided" else centred, confidence, axis=0
+    )
     return open_sided(mean - half, mean + half, alternative)
 
 
 def exact_sign_flip_p(values: Floats, alternative: Alternative) -> float:
-    """Return the exact p over all 2^m sign patterns of the m values that are not 0, without simulation."""
+    """Return the exact p over all 2^m sign patterns of the m values that are not 0, without
+    simulation."""
     values = values[values != 0]
     patterns = (np.arange(2 ** len(values))[:, None] >> np.arange(len(values))) & 1
     sums = (1 - 2 * patterns) @ values
     observed = np.array([values.sum()])
-    return float((sign_flip_p(sums[:, None], observed, alternative)[0] * (len(sums) + 1) - 1) / len(sums))
+    return float(
+        (sign_flip_p(sums[:, None], observed, alternative)[0] * (len(sums) + 1) - 1) / len(sums)
+    )
 
 
 def wilcoxon(diff: Floats, alternative: Alternative) -> dict[str, float | bool]:
-    """Return Wilcoxon's signed-rank statistic and p by the normal approximation; zeros are dropped (SciPy).
+    """Return Wilcoxon's signed-rank statistic and p by the normal approximation; zeros are dropped
+    (SciPy).
 
     `ranks_higher` says whether the ranks of positive differences are the larger sum.
     """
@@ -56,4 +70,8 @@ def wilcoxon(diff: Floats, alternative: Alternative) -> dict[str, float | bool]:
         ranks_up = float(stats.wilcoxon(diff, alternative="greater", method="approx").statistic)
     n = int((diff != 0).sum())
     higher = ranks_up > n * (n + 1) / 4
-    return {"statistic": float(found.statistic), "p_value": float(found.pvalue), "ranks_higher": higher}
+    return {
+        "statistic": float(found.statistic),
+        "p_value": float(found.pvalue),
+        "ranks_higher": higher,
+    }

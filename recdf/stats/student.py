@@ -19,7 +19,8 @@ from .scipy_extra import scipy_module
 def t_quantile(df: Number, alternative: Alternative, confidence: float) -> Number:
     """Return the upper t quantile of a two-sided or one-sided interval."""
     tail = (1 - confidence) / (2 if alternative == "two-sided" else 1)
-    # By symmetry this uses the lower tail, since stdtrit(df, 1 - tail) loses digits if tail is small.
+    # By symmetry this uses the lower tail, since stdtrit(df, 1 - tail) loses digits if tail is
+    # small.
     quantile: Number = -scipy_module("special").stdtrit(df, tail)
     return quantile
 
@@ -45,7 +46,8 @@ def _legendre(n: int) -> Any:
 
 
 def _student_cdf(t: float, df: float) -> float:
-    """P(T ≤ t): with t = √df·tan θ the density is proportional to cos(θ)^(df−1), which is integrated from 0 to θ."""
+    """P(T ≤ t): with t = √df·tan θ the density is proportional to cos(θ)^(df−1), which is
+    integrated from 0 to θ."""
     theta = math.atan(t / math.sqrt(df))
     log_scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - 0.5 * math.log(math.pi)
     nodes, weights = _legendre(80)
@@ -54,7 +56,8 @@ def _student_cdf(t: float, df: float) -> float:
 
 
 def student_quantile(p: float, df: float) -> float:
-    """Quantile of Student's t for p above 1/2: by expansion about the normal one, or bisection for few degrees."""
+    """Quantile of Student's t for p above 1/2: by expansion about the normal one, or bisection for
+    few degrees."""
     if df > MANY_DEGREES:
         z = NormalDist().inv_cdf(p)
         second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
@@ -71,13 +74,15 @@ def student_quantile(p: float, df: float) -> float:
 
 @functools.cache
 def interval_quantile(df: int, confidence: float) -> float:
-    """Quantile of a two-sided interval without SciPy: Student's t up to 98 degrees of freedom, then normal."""
+    """Quantile of a two-sided interval without SciPy: Student's t up to 98 degrees of freedom, then
+    normal."""
     p = (1 + confidence) / 2
     return math.nan if df < 1 else NormalDist().inv_cdf(p) if df > 98 else student_quantile(p, df)
 
 
 def equivalence_p(diff: Number, se: Number, df: Number, margin: float) -> Number:
-    """Return p of the equivalence test TOST: the larger p of H0 diff ≤ −margin and diff ≥ margin (Schuirmann 1987)."""
+    """Return p of the equivalence test TOST: the larger p of H0 diff ≤ −margin and diff ≥ margin
+    (Schuirmann 1987)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         above = t_p_value((diff + margin) / se, df, "greater")
         below = t_p_value((diff - margin) / se, df, "less")

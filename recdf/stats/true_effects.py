@@ -1,8 +1,10 @@
-"""How two effects move together over many experiments, after the noise of both estimates is taken out.
+"""How two effects move together over many experiments, after the noise of both estimates is taken
+out.
 
-Contract: of n experiments, `x` and `y` are estimates of two effects, `var_x`, `var_y` and `cov` what sampling alone
-makes of them. The true effects differ from experiment to experiment. Their variances and covariance are those of the
-estimates less the mean of the sampling ones (Bibaut et al. 2024).
+Contract: of n experiments, `x` and `y` are estimates of two effects, `var_x`, `var_y` and `cov`
+what sampling alone makes of them. The true effects differ from experiment to experiment. Their
+variances and covariance are those of the estimates less the mean of the sampling ones (Bibaut et
+al. 2024).
 """
 
 from __future__ import annotations
@@ -30,18 +32,26 @@ class TrueEffects(NamedTuple):
     cov: float
 
 
-def true_effects(x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, confidence: float) -> TrueEffects:
-    """Return slope cov/var_x and correlation cov/√(var_x·var_y) of the true effects, with Fieller's intervals.
+def true_effects(
+    x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, confidence: float
+) -> TrueEffects:
+    """Return slope cov/var_x and correlation cov/√(var_x·var_y) of the true effects, with Fieller's
+    intervals.
 
-    Every experiment contributes x̂ŷ − its sampling covariance and x̂² − its sampling variance, with x̂ and ŷ centred. The
-    slope is the ratio of their means. The correlation is the ratio to a mean whose contributions are those of
-    √(var_x·var_y), linear about the estimate.
+    Every experiment contributes x̂ŷ − its sampling covariance and x̂² − its sampling variance, with
+    x̂ and ŷ centred. The slope is the ratio of their means. The correlation is the ratio to a mean
+    whose contributions are those of √(var_x·var_y), linear about the estimate.
     """
     n = len(x)
     off_x, off_y, grow = x - x.mean(), y - y.mean(), n / (n - 1)
-    both, own_x, own_y = (grow * a * b - c for a, b, c in (
-        (off_x, off_y, cov), (off_x, off_x, var_x), (off_y, off_y, var_y),
-    ))  # fmt: skip
+    both, own_x, own_y = (
+        grow * a * b - c
+        for a, b, c in (
+            (off_x, off_y, cov),
+            (off_x, off_x, var_x),
+            (off_y, off_y, var_y),
+        )
+    )
     c, vx, vy = float(both.mean()), float(own_x.mean()), float(own_y.mean())
     quantile = float(t_quantile(n - 2, "two-sided", confidence))
     slope = (c / vx if vx > 0 else np.nan, *_ratio_interval(both, own_x, quantile))
@@ -50,12 +60,17 @@ def true_effects(x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats
         root = np.sqrt(vx * vy)
         spread = root + ((own_x - vx) * np.sqrt(vy / vx) + (own_y - vy) * np.sqrt(vx / vy)) / 2
         low, high = _ratio_interval(both, spread, quantile)
-        correlation = (float(np.clip(c / root, -1, 1)), float(np.clip(low, -1, 1)), float(np.clip(high, -1, 1)))
+        correlation = (
+            float(np.clip(c / root, -1, 1)),
+            float(np.clip(low, -1, 1)),
+            float(np.clip(high, -1, 1)),
+        )
     return TrueEffects(*slope, *correlation, vx, vy, c)
 
 
 def _ratio_interval(above: Floats, below: Floats, quantile: float) -> tuple[float, float]:
-    """Fieller's interval of the ratio of two means of the same experiments; NaN unless the lower is above 0."""
+    """Fieller's interval of the ratio of two means of the same experiments; NaN unless the lower is
+    above 0."""
     num, den = above.mean(), below.mean()
     (var, cov), (_, var_den) = quantile**2 * np.cov(above, below) / len(above)
     a, b, c = den**2 - var_den, num * den - cov, num**2 - var
@@ -68,11 +83,13 @@ def _ratio_interval(above: Floats, below: Floats, quantile: float) -> tuple[floa
 def launches_by_sign(
     x: Floats, y: Floats, var_x: Floats, var_y: Floats, cov: Floats, true: TrueEffects
 ) -> tuple[float, float]:
-    """Return the share of right launches by the sign of x, and the true effect on y that they lose an experiment.
+    """Return the share of right launches by the sign of x, and the true effect on y that they lose
+    an experiment.
 
-    The true effects of all experiments are taken as normal around their means, with the variances of `true`. So each
-    experiment has a posterior m, s of its true effect on y, given both estimates. P = Φ(m/s) is the chance that it is
-    above 0, and E = m·P + s·φ(m/s) what a perfect call would bring.
+    The true effects of all experiments are taken as normal around their means, with the variances
+    of `true`. So each experiment has a posterior m, s of its true effect on y, given both
+    estimates. P = Φ(m/s) is the chance that it is above 0, and E = m·P + s·φ(m/s) what a perfect
+    call would bring.
     """
     ndtr = scipy_module("special").ndtr
     vx, vy = max(true.var_x, 0.0), max(true.var_y, 0.0)

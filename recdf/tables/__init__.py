@@ -1,1 +1,2 @@
-"""How a tidy table looks as text, HTML, LaTeX and Markdown: cells, digits, notes, findings. No metric is known here."""
+"""How a tidy table looks as text, HTML, LaTeX and Markdown: cells, digits, notes, findings. No
+metric is known here."""

@@ -1,7 +1,9 @@
-"""Cells of a table for people: numbers as text, and the same cells as Markdown, LaTeX, HTML and plain text.
+"""Cells of a table for people: numbers as text, and the same cells as Markdown, LaTeX, HTML and
+plain text.
 
-Contract: every text is escaped here and nowhere else. A name from a log can hold tags, pipes, dollars, line breaks
-and marks that turn the direction of writing round; it comes out as letters in all four forms.
+Contract: every text is escaped here and nowhere else. A name from a log can hold tags, pipes,
+dollars, line breaks and marks that turn the direction of writing round; it comes out as letters in
+all four forms.
 """
 
 from __future__ import annotations
@@ -18,12 +20,34 @@ import pandas as pd
 NULL = "–"
 
 _LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "∞": r"$\infty$", "<": "$<$", ">": "$>$",
-    "±": r"$\pm$", "≤": r"$\leq$", "≥": r"$\geq$", "–": "--", "·": r"$\cdot$", "…": r"\ldots{}", "|": r"$|$",
-    '"': r"\symbol{34}", "⟨": r"$\langle$", "⟩": r"$\rangle$", "×": r"$\times$", "↑": r"$\uparrow$",
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "−": "$-$",
+    "∞": r"$\infty$",
+    "<": "$<$",
+    ">": "$>$",
+    "±": r"$\pm$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "–": "--",
+    "·": r"$\cdot$",
+    "…": r"\ldots{}",
+    "|": r"$|$",
+    '"': r"\symbol{34}",
+    "⟨": r"$\langle$",
+    "⟩": r"$\rangle$",
+    "×": r"$\times$",
+    "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
-}  # fmt: skip
+}
 
 _SUPERSCRIPT = dict(zip("abcdefghijklmnoprstuvwxyz+−", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁺⁻", strict=True))
 
@@ -32,7 +56,8 @@ LETTERS = "abcdefghijklmnoprstuvwxyz"
 
 
 class Cell(NamedTuple):
-    """One cell: a main text with its weight, a mark in superscript, and a smaller text behind it."""
+    """One cell: a main text with its weight, a mark in superscript, and a smaller text behind
+    it."""
 
     text: str
     bold: bool = False
@@ -45,7 +70,8 @@ CellRows = Sequence[Sequence[Cell]]
 Align = Literal["left", "right"]
 
 
-# ------------------------------------------------------------------------------------------ numbers and names
+# ------------------------------------------------------------------------------------------ numbers
+# and names
 
 
 def number(value: Any, form: str) -> str:
@@ -56,12 +82,19 @@ def number(value: Any, form: str) -> str:
 
 
 def brief(value: Any) -> str:
-    """Return a cell of any kind in few letters: a number with four digits that count, a day, nothing for a null."""
+    """Return a cell of any kind in few letters: a number with four digits that count, a day,
+    nothing for a null."""
     if pd.isna(value):
         return ""
     if isinstance(value, pd.Timestamp):
         return f"{value:%Y-%m-%d}"
-    return str(value) if not isinstance(value, float) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return (
+        str(value)
+        if not isinstance(value, float)
+        else f"{value:,.0f}"
+        if abs(value) >= 1000
+        else f"{value:.4g}"
+    )
 
 
 def interval(low: Any, high: Any, form: str) -> str:
@@ -75,7 +108,11 @@ def digits_for(*values: Any, significant: int = 3) -> int:
     >>> digits_for(0.0463, 0.0318), digits_for(8.36), digits_for(1234.5)
     (4, 2, 0)
     """
-    finite = [abs(float(value)) for value in values if not pd.isna(value) and abs(float(value)) != math.inf]
+    finite = [
+        abs(float(value))
+        for value in values
+        if not pd.isna(value) and abs(float(value)) != math.inf
+    ]
     largest = max(finite, default=0.0)
     return 3 if largest == 0 else max(0, min(6, significant - 1 - math.floor(math.log10(largest))))
 
@@ -88,7 +125,8 @@ def p_value(p: Any) -> str:
 
 
 def visible(text: Any) -> str:
-    """Return a text in which control characters and marks of the writing direction are shown by their numbers.
+    """Return a text in which control characters and marks of the writing direction are shown by
+    their numbers.
 
     >>> visible("a\\u202eb")
     'a⟨U+202E⟩b'
@@ -101,7 +139,8 @@ def visible(text: Any) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """Return a text cut in its middle to `length` characters: names of runs often differ at their end.
+    """Return a text cut in its middle to `length` characters: names of runs often differ at their
+    end.
 
     >>> shorten("bert4rec-2026-11-20-seed7", 15)
     'bert4re…0-seed7'
@@ -115,7 +154,8 @@ def shorten(text: str, length: int) -> str:
 def short_names(names: Iterable[Any], length: int) -> list[str]:
     """Return names cut to `length` characters so that different names stay different.
 
-    Names that are equal once their middle is cut show where they differ instead, or their number at last.
+    Names that are equal once their middle is cut show where they differ instead, or their number at
+    last.
 
     >>> short_names(["a-long-run-lr1-seed-7", "a-long-run-lr2-seed-7"], 12)
     ['a-l…lr1-seed', 'a-l…lr2-seed']
@@ -124,7 +164,9 @@ def short_names(names: Iterable[Any], length: int) -> list[str]:
     cut = {name: shorten(name, length) for name in shown}
     for short in {text for text in cut.values() if list(cut.values()).count(text) > 1}:
         alike = [name for name in cut if cut[name] == short]
-        differ = next((i for i, letters in enumerate(zip(*alike, strict=False)) if len(set(letters)) > 1), 0)
+        differ = next(
+            (i for i, letters in enumerate(zip(*alike, strict=False)) if len(set(letters)) > 1), 0
+        )
         head = length // 4
         start = max(head, min(differ - 2, min(map(len, alike)) - (length - head - 1)))
         for i, name in enumerate(alike):
@@ -138,12 +180,19 @@ def superscript(mark: str) -> str:
     return "".join(_SUPERSCRIPT.get(letter, letter) for letter in mark)
 
 
-# ------------------------------------------------------------------------------------------ one cell
+# ------------------------------------------------------------------------------------------ one
+# cell
 
 
 def markdown_text(text: Any) -> str:
     """Return a text whose pipes, tags, stars and links mean nothing to Markdown."""
-    safe = visible(text).replace("\\", "\\\\").replace("|", r"\|").replace("*", r"\*").replace("](", r"]\(")
+    safe = (
+        visible(text)
+        .replace("\\", "\\\\")
+        .replace("|", r"\|")
+        .replace("*", r"\*")
+        .replace("](", r"]\(")
+    )
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", safe)
 
 
@@ -153,7 +202,8 @@ def latex_text(text: Any) -> str:
 
 
 def html_text(text: Any) -> str:
-    """Return a text without a character that HTML would interpret; its direction cannot spread to its neighbours."""
+    """Return a text without a character that HTML would interpret; its direction cannot spread to
+    its neighbours."""
     return html.escape(visible(text), quote=True)
 
 
@@ -165,7 +215,9 @@ def _markdown(cell: Cell) -> str:
 
 def _latex(cell: Cell) -> str:
     text = latex_text(cell.text)
-    text = rf"\textbf{{{text}}}" if cell.bold else rf"\underline{{{text}}}" if cell.underline else text
+    text = (
+        rf"\textbf{{{text}}}" if cell.bold else rf"\underline{{{text}}}" if cell.underline else text
+    )
     mark = f"$^{{{cell.mark.replace('−', '-')}}}$" if cell.mark else ""
     return text + mark + (rf" {{\footnotesize {latex_text(cell.small)}}}" if cell.small else "")
 
@@ -177,35 +229,56 @@ def _html(cell: Cell) -> str:
     return text + (f" <small>{html_text(cell.small)}</small>" if cell.small else "")
 
 
-# ------------------------------------------------------------------------------------------ whole tables
+# ------------------------------------------------------------------------------------------ whole
+# tables
 
 
 def to_markdown(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return a Markdown table, padded so that it reads as text too."""
-    rows = [[markdown_text(name) for name in head], *([_markdown(cell) for cell in row] for row in body)]
+    rows = [
+        [markdown_text(name) for name in head],
+        *([_markdown(cell) for cell in row] for row in body),
+    ]
     widths = [max(3, *(len(row[j]) for row in rows)) for j in range(len(head))]
     lines = [f"| {' | '.join(map(_padded, row, widths, align))} |" for row in rows]
-    rule = ("-" * (width + 1) + (":" if side == "right" else "-") for width, side in zip(widths, align, strict=True))
+    rule = (
+        "-" * (width + 1) + (":" if side == "right" else "-")
+        for width, side in zip(widths, align, strict=True)
+    )
     lines.insert(1, "|" + "|".join(rule) + "|")
     return "\n".join(lines)
 
 
 def to_latex(head: Sequence[str], body: CellRows, align: Sequence[Align], *, booktabs: bool) -> str:
-    """Return a LaTeX tabular, with the rules of booktabs or with plain lines that need no package."""
-    top, middle, bottom = (r"\toprule", r"\midrule", r"\bottomrule") if booktabs else (r"\hline",) * 3
+    """Return a LaTeX tabular, with the rules of booktabs or with plain lines that need no
+    package."""
+    top, middle, bottom = (
+        (r"\toprule", r"\midrule", r"\bottomrule") if booktabs else (r"\hline",) * 3
+    )
     columns = "".join("r" if side == "right" else "l" for side in align)
     first = " & ".join(latex_text(name) for name in head) + r" \\"
     rows = [" & ".join(_latex(cell) for cell in row) + r" \\" for row in body]
-    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", top, first, middle, *rows, bottom, r"\end{tabular}"])
+    return "\n".join(
+        [rf"\begin{{tabular}}{{{columns}}}", top, first, middle, *rows, bottom, r"\end{tabular}"]
+    )
 
 
 def to_html(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return an HTML table for a notebook."""
-    style = [' style="text-align: right"' if side == "right" else ' style="text-align: left"' for side in align]
-    cells = "".join(f"<th{how}>{html_text(name)}</th>" for name, how in zip(head, style, strict=True))
+    style = [
+        ' style="text-align: right"' if side == "right" else ' style="text-align: left"'
+        for side in align
+    ]
+    cells = "".join(
+        f"<th{how}>{html_text(name)}</th>" for name, how in zip(head, style, strict=True)
+    )
     lines = ["<table>", f"<thead><tr>{cells}</tr></thead>", "<tbody>"]
     for row in body:
-        lines.append("<tr>" + "".join(f"<td{h}>{_html(c)}</td>" for c, h in zip(row, style, strict=True)) + "</tr>")
+        lines.append(
+            "<tr>"
+            + "".join(f"<td{h}>{_html(c)}</td>" for c, h in zip(row, style, strict=True))
+            + "</tr>"
+        )
     return "\n".join([*lines, "</tbody>", "</table>"])
 
 
@@ -213,7 +286,12 @@ def to_text(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:
     """Return aligned columns for a terminal."""
     rows = [[visible(name) for name in head]]
     for row in body:
-        rows.append([visible(c.text) + superscript(c.mark) + (f" {visible(c.small)}" if c.small else "") for c in row])
+        rows.append(
+            [
+                visible(c.text) + superscript(c.mark) + (f" {visible(c.small)}" if c.small else "")
+                for c in row
+            ]
+        )
     widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
     return "\n".join("  ".join(map(_padded, row, widths, align)).rstrip() for row in rows)
 

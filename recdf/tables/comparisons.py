@@ -17,7 +17,8 @@ LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "labe
 
 
 def note_of(row: Mapping[Any, Any], digits: int = 4) -> str:
-    """Return the warnings of a row in words, with the numbers and columns that a reader asks for next."""
+    """Return the warnings of a row in words, with the numbers and columns that a reader asks for
+    next."""
     said = str(row.get("warning", "")).replace("_", " ")
     if "mean_denominator_control" in row:
         means = f"{row['mean_denominator_treatment']:.4g} vs. {row['mean_denominator_control']:.4g}"
@@ -26,12 +27,15 @@ def note_of(row: Mapping[Any, Any], digits: int = 4) -> str:
         without = number(row["diff_without_top"], f"+.{digits}f")
         said = said.replace("few units", f"few units ({without} without them)")
     if "design_effect" in row:
-        said = said.replace("repeated units", f"repeated units (design effect {row['design_effect']:.3g})")
+        said = said.replace(
+            "repeated units", f"repeated units (design effect {row['design_effect']:.3g})"
+        )
     return said + (f": {visible(row['unbalanced'])}" if row.get("unbalanced", "") else "")
 
 
 def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
-    """Format a comparison of variants or models for a reader: effect and interval first, verdict last.
+    """Format a comparison of variants or models for a reader: effect and interval first, verdict
+    last.
 
     Parameters
     ----------
@@ -43,11 +47,12 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     Returns
     -------
     ReportTable
-        Shown as HTML by a notebook and as Markdown by `print`; `.to_markdown()`, `.to_latex()`, `.to_html()`, `.frame`.
-        Columns: segments, `metric`, `comparison`, `effect` with its interval, `relative` with its interval (variants),
-        `p` (adjusted), `means` and `n` (treatment vs. control, or users), `labels` (with `cheap=`), `MDE` (variants),
-        `var. reduction` (if any row has one), `wins/ties/losses` (models), `verdict`, `notes` (if any row has a
-        warning). A null is "–".
+        Shown as HTML by a notebook and as Markdown by `print`; `.to_markdown()`, `.to_latex()`,
+        `.to_html()`, `.frame`. Columns: segments, `metric`, `comparison`, `effect` with its
+        interval, `relative` with its interval (variants), `p` (adjusted), `means` and `n`
+        (treatment vs. control, or users), `labels` (with `cheap=`), `MDE` (variants), `var.
+        reduction` (if any row has one), `wins/ties/losses` (models), `verdict`, `notes` (if any row
+        has a warning). A null is "–".
 
     Raises
     ------
@@ -57,7 +62,9 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "ctr": [1, 2, 3, 4, 2, 5, 3, 4] * 5})
+    >>> users = pd.DataFrame(
+    ...     {"user_id": range(40), "variant": ["A", "B"] * 20, "ctr": [1, 2, 3, 4, 2, 5, 3, 4] * 5}
+    ... )
     >>> compared = rd.compare_variants(users, "ctr", control="A", expected={"A": 1, "B": 1})
     >>> table = rd.experiments.report_table(compared, digits=2)
     >>> table.frame[["metric", "comparison", "effect (95% CI)", "p", "verdict"]]
@@ -74,40 +81,60 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
     missing = [name for name in needed if name not in comparison.columns]
     if missing:
         raise ColumnError(
-            f"comparison has no column {missing[0]!r}; expected what compare_variants or compare_models returns"
+            f"comparison has no column {missing[0]!r}; expected what compare_variants or "
+            "compare_models returns"
         )
-    levels: list[float] = comparison["confidence"].unique().tolist() if "confidence" in comparison.columns else []
+    levels: list[float] = (
+        comparison["confidence"].unique().tolist() if "confidence" in comparison.columns else []
+    )
     level = f"{100 * levels[0]:g}% CI" if len(levels) == 1 else "CI"
 
     def text(*names: str, form: Callable[..., str]) -> list[str]:
-        return [form(*values) for values in zip(*(comparison[name].tolist() for name in names), strict=True)]
+        return [
+            form(*values)
+            for values in zip(*(comparison[name].tolist() for name in names), strict=True)
+        ]
 
     def plain(value: Any) -> str:
         return number(value, f".{digits}f")
 
     def estimate(form: str) -> Callable[..., str]:
-        return lambda effect, low, high: f"{number(effect, form)} {interval(low, high, form)}".rstrip()
+        return lambda effect, low, high: (
+            f"{number(effect, form)} {interval(low, high, form)}".rstrip()
+        )
 
     before = list(comparison.columns[: list(comparison.columns).index("metric")])
-    cells = {name: [str(value) for value in comparison[name].tolist()] for name in [*before, "metric"]}
+    cells = {
+        name: [str(value) for value in comparison[name].tolist()] for name in [*before, "metric"]
+    }
     cells["comparison"] = text(other, base, form=lambda new, old: f"{new} vs. {old}")
     cells[f"effect ({level})"] = text("diff", "ci_low", "ci_high", form=estimate(f"+.{digits}f"))
     if models:
         cells["relative"] = text("rel_diff", form=lambda value: number(value, "+.1%"))
     else:
-        cells[f"relative ({level})"] = text("rel_diff", "rel_ci_low", "rel_ci_high", form=estimate("+.1%"))
+        cells[f"relative ({level})"] = text(
+            "rel_diff", "rel_ci_low", "rel_ci_high", form=estimate("+.1%")
+        )
     cells["p"] = text("p_adj", form=p_value)
-    cells["means"] = text(f"mean_{other}", f"mean_{base}", form=lambda new, old: f"{plain(new)} vs. {plain(old)}")
+    cells["means"] = text(
+        f"mean_{other}", f"mean_{base}", form=lambda new, old: f"{plain(new)} vs. {plain(old)}"
+    )
     if models:
         cells["n"] = text("n_users", form=lambda n: f"{n:,}")
         if "n_human" in comparison.columns:
-            cells["labels"] = text("n_human", "n_cheap", form=lambda n, more: f"{n:,} of people, {more:,} cheap")
-        cells["wins/ties/losses"] = text("wins", "ties", "losses", form=lambda *v: "/".join(f"{n:,}" for n in v))
+            cells["labels"] = text(
+                "n_human", "n_cheap", form=lambda n, more: f"{n:,} of people, {more:,} cheap"
+            )
+        cells["wins/ties/losses"] = text(
+            "wins", "ties", "losses", form=lambda *v: "/".join(f"{n:,}" for n in v)
+        )
     else:
         cells["n"] = text("n_treatment", "n_control", form=lambda new, old: f"{new:,} vs. {old:,}")
         cells["MDE"] = text("mde", form=plain)
         if comparison["variance_reduction"].notna().any():
-            cells["var. reduction"] = text("variance_reduction", form=lambda value: number(value, ".1%"))
+            cells["var. reduction"] = text(
+                "variance_reduction", form=lambda value: number(value, ".1%")
+            )
     cells["verdict"] = text("verdict", form=str)
     if (comparison["warning"] != "").any():
         cells["notes"] = [note_of(row, digits) for row in comparison.to_dict("records")]
@@ -115,7 +142,8 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
 
 
 class Comparison(pd.DataFrame, metaclass=AnyFrame):
-    """What `compare_models` and `compare_variants` return: a DataFrame that shows effects, intervals and verdicts."""
+    """What `compare_models` and `compare_variants` return: a DataFrame that shows effects,
+    intervals and verdicts."""
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> Self:
@@ -136,12 +164,15 @@ class Comparison(pd.DataFrame, metaclass=AnyFrame):
 
 
 def comparison_text(comparison: pd.DataFrame) -> str:
-    """Return a comparison for a terminal; where the window is narrow, without the columns that matter least."""
+    """Return a comparison for a terminal; where the window is narrow, without the columns that
+    matter least."""
     table = report_table(comparison)
     text = table.to_text()
     for name in LEAST_NEEDED:
         if max(map(len, text.splitlines())) <= shutil.get_terminal_size((120, 24)).columns:
             break
-        table = ReportTable(table.frame.drop(columns=[c for c in table.frame.columns if c.split(" (")[0] == name]))
+        table = ReportTable(
+            table.frame.drop(columns=[c for c in table.frame.columns if c.split(" (")[0] == name])
+        )
         text = table.to_text()
     return text

@@ -1,4 +1,5 @@
-"""Findings about data: rows are collected one after another and become one table, errors first, that shows itself."""
+"""Findings about data: rows are collected one after another and become one table, errors first,
+that shows itself."""
 
 from __future__ import annotations
 
@@ -18,8 +19,13 @@ from .shown_frames import SHOWN_ROWS, AnyFrame, html_of_pandas
 Severity = Literal["error", "warning", "info"]
 
 FINDING_COLUMNS = {
-    "finding": "str", "severity": "str", "count": "int64", "share": "float64", "examples": "str", "effect": "str",
-}  # fmt: skip
+    "finding": "str",
+    "severity": "str",
+    "count": "int64",
+    "share": "float64",
+    "examples": "str",
+    "effect": "str",
+}
 FINDING_EXAMPLES = 5
 NARROWEST = 30  # columns of a terminal for the effect of a finding
 
@@ -28,7 +34,8 @@ NARROWEST = 30  # columns of a terminal for the effect of a finding
 class Findings:
     """Rows of the result, in the order in which they are found.
 
-    `refused_numbers` tells that no lists can be made, because of null scores or of relevances that cannot be gains.
+    `refused_numbers` tells that no lists can be made, because of null scores or of relevances that
+    cannot be gains.
     """
 
     columns: ClassVar[Mapping[str, str]] = FINDING_COLUMNS
@@ -36,31 +43,56 @@ class Findings:
     refused_numbers: bool = False
 
     def add(
-        self, finding: str, severity: Severity, count: Any, of: Any, examples: Any, effect: str, by: str = "",
+        self,
+        finding: str,
+        severity: Severity,
+        count: Any,
+        of: Any,
+        examples: Any,
+        effect: str,
+        by: str = "",
         ranges: str = "",
-    ) -> None:  # fmt: skip
-        """Add a finding that concerns `count` of `of` rows or lists, unless `count` is 0; `by` names whose they are."""
+    ) -> None:
+        """Add a finding that concerns `count` of `of` rows or lists, unless `count` is 0; `by`
+        names whose they are."""
         if count:
-            words = examples if isinstance(examples, str) else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
+            words = (
+                examples
+                if isinstance(examples, str)
+                else ", ".join(map(repr, list(examples)[:FINDING_EXAMPLES]))
+            )
             share = count / of if of else float("nan")
-            values = (in_words(finding), severity, int(count), share, words, in_words(effect), by, ranges)
+            values = (
+                in_words(finding),
+                severity,
+                int(count),
+                share,
+                words,
+                in_words(effect),
+                by,
+                ranges,
+            )
             self.rows.append(dict(zip((*FINDING_COLUMNS, "by", "ranges"), values, strict=True)))
 
     def table(self) -> pd.DataFrame:
         """Return all findings as a table: errors, then warnings, then infos."""
         table = pd.DataFrame(self.rows, columns=list(self.columns)).astype(dict(self.columns))
         order = table["severity"].map({"error": 0, "warning": 1, "info": 2})
-        return ShownFindings(table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True))
+        return ShownFindings(
+            table.iloc[np.argsort(order.to_numpy(), kind="stable")].reset_index(drop=True)
+        )
 
 
 def row_objects(frame: pd.DataFrame) -> list[Any]:
-    """Return rows as tuples of Python objects; the rows of a single column are the objects themselves."""
+    """Return rows as tuples of Python objects; the rows of a single column are the objects
+    themselves."""
     rows = frame.astype(object).to_numpy().tolist()
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]
 
 
 class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
-    """What `check` returns: a DataFrame that shows every finding with the whole text of its effect."""
+    """What `check` returns: a DataFrame that shows every finding with the whole text of its
+    effect."""
 
     def _whole(self) -> bool:
         return all(name in self.columns for name in FINDING_COLUMNS)
@@ -74,16 +106,22 @@ class ShownFindings(pd.DataFrame, metaclass=AnyFrame):
         if not len(self):
             return "<p>no findings</p>"
         rows = [
-            [Cell(str(row["severity"]), bold=row["severity"] == "error"), Cell(finding_of(row)), *_count_cells(row),
-             Cell(row["effect"]), Cell(str(row["examples"]))]
+            [
+                Cell(str(row["severity"]), bold=row["severity"] == "error"),
+                Cell(finding_of(row)),
+                *_count_cells(row),
+                Cell(row["effect"]),
+                Cell(str(row["examples"])),
+            ]
             for row in self.head(SHOWN_ROWS).to_dict("records")
-        ]  # fmt: skip
+        ]
         head = ["severity", "finding", "count", "share", "effect", "examples"]
         return to_html(head, rows, ["left", "left", "right", "right", "left", "left"])
 
 
 def finding_of(row: Mapping[Any, Any]) -> str:
-    """Return a finding with the recommender whose lists it is about, such as "knn: lists shorter than 10"."""
+    """Return a finding with the recommender whose lists it is about, such as "knn: lists shorter
+    than 10"."""
     return f"{row['by']}: {row['finding']}" if row.get("by", "") else str(row["finding"])
 
 
@@ -98,7 +136,9 @@ def findings_text(findings: pd.DataFrame) -> str:
     sides: list[Align] = ["left", "left", "right", "right"]
     head = ["severity", "finding", "count", "share"]
     shown = findings.head(SHOWN_ROWS).to_dict("records")
-    cells = [[Cell(str(row["severity"])), Cell(finding_of(row)), *_count_cells(row)] for row in shown]
+    cells = [
+        [Cell(str(row["severity"])), Cell(finding_of(row)), *_count_cells(row)] for row in shown
+    ]
     left = to_text(head, cells, sides).splitlines()
     margin = max(map(len, left)) + 2
     width = max(NARROWEST, shutil.get_terminal_size((120, 24)).columns - margin)

@@ -1,7 +1,8 @@
-"""Tables that show themselves in a notebook and in a terminal: a table of strings, and a DataFrame with its own look.
+"""Tables that show themselves in a notebook and in a terminal: a table of strings, and a DataFrame
+with its own look.
 
-Contract: a table that shows itself is a DataFrame in every respect but its look. What is taken from it, rows or
-columns, is a plain DataFrame.
+Contract: a table that shows itself is a DataFrame in every respect but its look. What is taken from
+it, rows or columns, is a plain DataFrame.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import pandas as pd
 
 from .cells import Align, Cell, html_text, plain_rows, to_html, to_latex, to_markdown, to_text
 
-# Rows that a notebook or a terminal shows of a long table; `to_markdown()` and the others give all of them.
+# Rows that a notebook or a terminal shows of a long table; `to_markdown()` and the others give all
+# of them.
 SHOWN_ROWS = 60
 
 
@@ -41,7 +43,9 @@ class ReportTable:
     def to_text(self) -> str:
         """Return aligned columns for a terminal, long tables cut."""
         more = len(self.frame) - SHOWN_ROWS
-        return to_text(*self._parts(SHOWN_ROWS)) + (f"\n... and {more:,} more rows" if more > 0 else "")
+        return to_text(*self._parts(SHOWN_ROWS)) + (
+            f"\n... and {more:,} more rows" if more > 0 else ""
+        )
 
     def _parts(self, rows: int | None = None) -> tuple[list[str], list[list[Cell]], list[Align]]:
         shown = self.frame if rows is None else self.frame.head(rows)
@@ -50,11 +54,15 @@ class ReportTable:
 
     def _repr_html_(self) -> str:
         more = len(self.frame) - SHOWN_ROWS
-        return to_html(*self._parts(SHOWN_ROWS)) + (f"<p>... and {more:,} more rows</p>" if more > 0 else "")
+        return to_html(*self._parts(SHOWN_ROWS)) + (
+            f"<p>... and {more:,} more rows</p>" if more > 0 else ""
+        )
 
     def __str__(self) -> str:
         more = len(self.frame) - SHOWN_ROWS
-        return to_markdown(*self._parts(SHOWN_ROWS)) + (f"\n... and {more:,} more rows" if more > 0 else "")
+        return to_markdown(*self._parts(SHOWN_ROWS)) + (
+            f"\n... and {more:,} more rows" if more > 0 else ""
+        )
 
     __repr__ = __str__
 
@@ -76,7 +84,9 @@ class ShownResult:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return "\n".join([self.headline, "", self._shown().to_text(), *([""] if self.notes else []), *self.notes])
+        return "\n".join(
+            [self.headline, "", self._shown().to_text(), *([""] if self.notes else []), *self.notes]
+        )
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html_text(part)}</p>" for part in self.notes)
@@ -84,9 +94,11 @@ class ShownResult:
 
 
 class AnyFrame(type):
-    """A class that differs from a DataFrame in its look alone, so that every DataFrame is an instance of it.
+    """A class that differs from a DataFrame in its look alone, so that every DataFrame is an
+    instance of it.
 
-    `pandas.testing` asks for this before it compares: a table that was read back from parquet equals the one written.
+    `pandas.testing` asks for this before it compares: a table that was read back from parquet
+    equals the one written.
     """
 
     def __instancecheck__(cls, one: object) -> bool:

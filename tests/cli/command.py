@@ -10,7 +10,8 @@ WITH_RECDF = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def run(capsys, *arguments):
-    """Exit code, stdout, stderr of `recdf arguments`; numbers and paths may be given as they are."""
+    """Exit code, stdout, stderr of `recdf arguments`; numbers and paths may be given as they
+    are."""
     code = main([str(argument) for argument in arguments])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
@@ -27,7 +28,8 @@ def fails(capsys, *arguments):
 
 
 def refused(capsys, *arguments):
-    """The one line with which `recdf arguments` refuses a result: exit code 1, and nothing on stdout."""
+    """The one line with which `recdf arguments` refuses a result: exit code 1, and nothing on
+    stdout."""
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (1, "")
     assert err.endswith("\n")
@@ -38,6 +40,8 @@ def refused(capsys, *arguments):
 
 def instead(call, arguments):
     """A call with these arguments, which replace flags with one value that the call has already."""
-    again = [place for place, word in enumerate(call) if str(word).startswith("--") and word in arguments]
+    again = [
+        place for place, word in enumerate(call) if str(word).startswith("--") and word in arguments
+    ]
     kept = [word for place, word in enumerate(call) if not {place, place - 1} & set(again)]
     return [*kept, *arguments]

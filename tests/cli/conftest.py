@@ -1,4 +1,5 @@
-"""What stands in a folder for all tests of the command: the demo and the results of a small shop."""
+"""What stands in a folder for all tests of the command: the demo and the results of a small
+shop."""
 
 import contextlib
 import functools
@@ -20,7 +21,8 @@ from recdf.cli import main
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_parser():
-    """Build the parser of all commands once. A process of the command builds one, and here are hundreds of calls."""
+    """Build the parser of all commands once. A process of the command builds one, and here are
+    hundreds of calls."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cli, "_parser", functools.cache(cli._parser))
         yield
@@ -49,7 +51,8 @@ def demo(tmp_path_factory):
 
 @pytest.fixture
 def small_shop(monkeypatch):
-    """The demo is about a shop of fewer users and draws no report, for tests that do not read its numbers."""
+    """The demo is about a shop of fewer users and draws no report, for tests that do not read its
+    numbers."""
     shop = rd.sample_shop(n_users=100, n_items=60)
     monkeypatch.setattr(demo_command, "sample_shop", lambda: shop)
     monkeypatch.setattr(demo_command, "report", lambda *_, **__: None)

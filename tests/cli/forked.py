@@ -1,8 +1,10 @@
-"""Processes of the command that share one import: a server that has imported recdf forks one for each call.
+"""Processes of the command that share one import: a server that has imported recdf forks one for
+each call.
 
-Starting Python and importing pandas takes ten times as long as a small job. A forked process has a process id,
-signals, limits, and the descriptors 0 to 2 of its own, as a process of a shell has. Where the start of Python itself
-matters, as it does for the encoding of a terminal, a test starts a real process.
+Starting Python and importing pandas takes ten times as long as a small job. A forked process has a
+process id, signals, limits, and the descriptors 0 to 2 of its own, as a process of a shell has.
+Where the start of Python itself matters, as it does for the encoding of a terminal, a test starts a
+real process.
 """
 
 import json
@@ -48,7 +50,9 @@ def _become(call, streams):
         os.dup2(streams[place], place)
         if place in call["closed"]:  # as Python starts where the shell has closed a stream
             os.close(place)
-        stream = None if place in call["closed"] else open(place, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+        stream = (
+            None if place in call["closed"] else open(place, mode, encoding="utf-8", closefd=False)
+        )
         setattr(sys, name, stream)
     os.closerange(3, max(3, *streams) + 1)
     os.chdir(call["folder"])
@@ -68,18 +72,36 @@ class Forks:
 
     def __init__(self):
         self.ours, theirs = socket.socketpair()
-        code = f"import socket, sys; from cli.forked import serve; serve(socket.socket(fileno={theirs.fileno()}))"
+        code = (
+            "import socket, sys; from cli.forked import serve; "
+            f"serve(socket.socket(fileno={theirs.fileno()}))"
+        )
         path = os.pathsep.join([WITH_RECDF["PYTHONPATH"], str(Path(__file__).parents[1])])
         environment = WITH_RECDF | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        self.server = subprocess.Popen([sys.executable, "-c", code], env=environment, pass_fds=[theirs.fileno()])
+        self.server = subprocess.Popen(
+            [sys.executable, "-c", code], env=environment, pass_fds=[theirs.fileno()]
+        )
         theirs.close()
 
     def __call__(self, *words, closed=(), stdout=None, stderr=None, script="", **environment):
-        """Call `recdf words`; `script` runs in its process before, and `closed` are streams that the shell closed."""
-        (out, to_out), (err, to_err) = os.pipe(), os.pipe()  # which hold more than a small job writes
-        call = {"words": [str(word) for word in words], "closed": closed, "folder": os.getcwd(), "script": script}
+        """Call `recdf words`; `script` runs in its process before, and `closed` are streams that
+        the shell closed."""
+        (out, to_out), (err, to_err) = (
+            os.pipe(),
+            os.pipe(),
+        )  # which hold more than a small job writes
+        call = {
+            "words": [str(word) for word in words],
+            "closed": closed,
+            "folder": os.getcwd(),
+            "script": script,
+        }
         data = json.dumps(call | {"environment": environment}).encode()
-        with open(os.devnull, "rb") as nothing, open(out, "rb") as read_out, open(err, "rb") as read_err:
+        with (
+            open(os.devnull, "rb") as nothing,
+            open(out, "rb") as read_out,
+            open(err, "rb") as read_err,
+        ):
             given = to_out if stdout is None else stdout, to_err if stderr is None else stderr
             socket.send_fds(self.ours, [data], [nothing.fileno(), *given])
             code = int(self.ours.recv(100))

@@ -12,7 +12,9 @@ METRICS = ["revenue@10", "hits@10"]
 
 def shown(**options):
     """Metrics of the lists that the experiment showed."""
-    return rd.evaluate(SHOP.true, SHOP.shown, METRICS, **{"users": "pred", "value_col": "value", **options})
+    return rd.evaluate(
+        SHOP.true, SHOP.shown, METRICS, **{"users": "pred", "value_col": "value", **options}
+    )
 
 
 def models(metrics=("ndcg@10", "recall@10"), **options):

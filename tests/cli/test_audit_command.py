@@ -31,7 +31,13 @@ def test_findings_are_printed_and_written(capsys):
     assert (code, err) == (0, "")
     assert "rows of train after the cut-off" in out
     want = rd.audit(
-        SHOP.true, SHOP.pred, train=SHOP.log, items=SHOP.items, by="model", time_col="timestamp", cutoff="2026-08-30"
+        SHOP.true,
+        SHOP.pred,
+        train=SHOP.log,
+        items=SHOP.items,
+        by="model",
+        time_col="timestamp",
+        cutoff="2026-08-30",
     )
     pd.testing.assert_frame_equal(pd.read_parquet("kept/findings.parquet"), want)
     pd.testing.assert_frame_equal(pd.read_parquet("kept/floors.parquet"), want.floors)
@@ -49,8 +55,17 @@ def test_text_files_give_the_same(capsys):
 def test_columns_with_other_names(capsys, more):
     run(capsys, "audit", *FILES, *OPTIONS, "--out", "same")
     SHOP.true.rename(columns={"user_id": "customer"}).to_parquet("true.parquet")
-    SHOP.pred.rename(columns={"user_id": "uid", "item_id": "sku", "score": "yhat"}).to_parquet("pred.parquet")
-    names = ["--true-cols", "user_id=customer", "--pred-cols", "user_id=uid", "item_id=sku", "score=yhat"]
+    SHOP.pred.rename(columns={"user_id": "uid", "item_id": "sku", "score": "yhat"}).to_parquet(
+        "pred.parquet"
+    )
+    names = [
+        "--true-cols",
+        "user_id=customer",
+        "--pred-cols",
+        "user_id=uid",
+        "item_id=sku",
+        "score=yhat",
+    ]
     code, _, err = run(capsys, "audit", *FILES, *OPTIONS, *names, *more, "--out", "other")
     assert code == 0, err
     floors = (pd.read_parquet(f"{folder}/floors.parquet") for folder in ("same", "other"))
@@ -63,15 +78,31 @@ def test_columns_with_other_names(capsys, more):
 def test_files_in_parts_give_the_same_numbers(capsys, limit):
     run(capsys, "audit", *FILES, *OPTIONS, "-m", "ndcg@5", "recall@10", "--out", "whole")
     assert (
-        run(capsys, "audit", *FILES, *OPTIONS, "-m", "ndcg@5", "recall@10", "--out", "parts", "--memory-limit", limit)[
-            0
-        ]
+        run(
+            capsys,
+            "audit",
+            *FILES,
+            *OPTIONS,
+            "-m",
+            "ndcg@5",
+            "recall@10",
+            "--out",
+            "parts",
+            "--memory-limit",
+            limit,
+        )[0]
         == 0
     )
     for name in ("findings", "floors"):
-        whole, parts = (pd.read_parquet(f"{folder}/{name}.parquet") for folder in ("whole", "parts"))
-        texts = [one for one in ("examples", "ranges") if one in whole]  # examples are the first of any part
-        pd.testing.assert_frame_equal(parts.drop(columns=texts), whole.drop(columns=texts), rtol=1e-12)
+        whole, parts = (
+            pd.read_parquet(f"{folder}/{name}.parquet") for folder in ("whole", "parts")
+        )
+        texts = [
+            one for one in ("examples", "ranges") if one in whole
+        ]  # examples are the first of any part
+        pd.testing.assert_frame_equal(
+            parts.drop(columns=texts), whole.drop(columns=texts), rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize(
@@ -98,11 +129,27 @@ def test_a_job_of_a_shell_goes_on_after_a_clean_split_and_stops_at_a_leak(leak):
     log = pd.read_parquet(MOVIES)
     cut = log["timestamp"].quantile(0.8)
     train, true = log[log["timestamp"] <= cut], log[log["timestamp"] > cut]
-    near = train[train["timestamp"] > train["timestamp"].quantile(0.9)]["item_id"].value_counts().index[:200]
+    near = (
+        train[train["timestamp"] > train["timestamp"].quantile(0.9)]["item_id"]
+        .value_counts()
+        .index[:200]
+    )
     pred = true[["user_id"]].drop_duplicates().merge(pd.DataFrame({"item_id": near}), how="cross")
-    seen = pred.merge(train[["user_id", "item_id"]], how="left", indicator=True)["_merge"].eq("both").to_numpy()
-    hit = pred.merge(true[["user_id", "item_id"]], how="left", indicator=True)["_merge"].eq("both").to_numpy()
-    pred = pred[~seen].assign(hit=hit[~seen]).sort_values(["user_id", "hit"], ascending=[True, False], kind="stable")
+    seen = (
+        pred.merge(train[["user_id", "item_id"]], how="left", indicator=True)["_merge"]
+        .eq("both")
+        .to_numpy()
+    )
+    hit = (
+        pred.merge(true[["user_id", "item_id"]], how="left", indicator=True)["_merge"]
+        .eq("both")
+        .to_numpy()
+    )
+    pred = (
+        pred[~seen]
+        .assign(hit=hit[~seen])
+        .sort_values(["user_id", "hit"], ascending=[True, False], kind="stable")
+    )
     pred.groupby("user_id").head(10)[["user_id", "item_id"]].to_parquet("lists.parquet")
     true.to_parquet("test.parquet")
     (pd.concat([train, true.head(50)]) if leak else train).to_parquet("past.parquet")
@@ -111,5 +158,7 @@ def test_a_job_of_a_shell_goes_on_after_a_clean_split_and_stops_at_a_leak(leak):
         --time-col timestamp --cutoff '{cut}' --fail-on warning
     echo went on"""
     done = subprocess.run(["sh", "-c", job], capture_output=True, text=True, check=False)
-    assert (done.returncode, "went on" in done.stdout) == ((1, False) if leak else (0, True)), done.stdout + done.stderr
+    assert (done.returncode, "went on" in done.stdout) == ((1, False) if leak else (0, True)), (
+        done.stdout + done.stderr
+    )
     assert ("rows of true that stand in train: 50" in done.stdout) == leak

@@ -10,14 +10,17 @@ from cli.command import fails, run
 
 import recdf as rd
 
-# ------------------------------------------------------------------------------------------- recdf check
+# ------------------------------------------------------------------------------------------- recdf
+# check
 
 
 @pytest.fixture
 def lists(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     users = [user for user in range(1, 31) for _ in range(12)]
-    pred = pd.DataFrame({"user_id": users, "item_id": list(range(12)) * 30, "rank": list(range(1, 13)) * 30})
+    pred = pd.DataFrame(
+        {"user_id": users, "item_id": list(range(12)) * 30, "rank": list(range(1, 13)) * 30}
+    )
     pred.to_csv("pred.csv", index=False)
     pred[pred["rank"] == 2][["user_id", "item_id"]].to_csv("true.csv", index=False)
     pred[["item_id"]].drop_duplicates().to_csv("items.csv", index=False)
@@ -35,12 +38,21 @@ def test_check_of_clean_data(capsys, lists):
 def test_check_prints_findings_and_a_warning_is_no_error(capsys, lists):
     lists.assign(rank=lists["rank"] - 1, model="m").to_csv("pred.csv", index=False)
     lists[lists["rank"] == 1].to_parquet("log.parquet")
-    code, out, err = check(capsys, "-k", "5", "--log", "log.parquet", "--by", "model", "--rank-col", "rank")
+    code, out, err = check(
+        capsys, "-k", "5", "--log", "log.parquet", "--by", "model", "--rank-col", "rank"
+    )
     assert (code, err) == (0, "")
     found = rd.check(
-        pd.read_csv("true.csv"), pd.read_csv("pred.csv"), 5, log=pd.read_parquet("log.parquet"), by="model"
+        pd.read_csv("true.csv"),
+        pd.read_csv("pred.csv"),
+        5,
+        log=pd.read_parquet("log.parquet"),
+        by="model",
     )
-    assert set(found["finding"]) == {"ranks that do not start at 1", "recommendations already in the log"}
+    assert set(found["finding"]) == {
+        "ranks that do not start at 1",
+        "recommendations already in the log",
+    }
     for row in found.itertuples():
         assert re.search(rf"^{row.severity} +m: {row.finding}: {row.count} \(", out, flags=re.M)
         assert row.effect in out
@@ -52,7 +64,8 @@ def test_check_of_errors_is_exit_code_1(capsys, lists):
     code, out, err = check(capsys)
     assert (code, err) == (1, "recdf check: exit code 1: error: no user in common: 30\n")
     assert out.startswith(
-        "error    no user in common: 30 (100.0%)\n         seen: true ['1', '2'], pred ['u1', 'u1']\n"
+        "error    no user in common: 30 (100.0%)\n         seen: true ['1', '2'], pred ['u1', "
+        "'u1']\n"
     )
     assert out.endswith("found: 1 errors, 0 warnings, 0 notes\n")
 
@@ -69,7 +82,9 @@ def test_check_of_errors_is_exit_code_1(capsys, lists):
     ],
 )
 def test_check_misused_is_exit_code_2(capsys, lists, arguments, expected):
-    assert expected in fails(capsys, "check", "--true", "true.csv", "--pred", "pred.csv", *arguments)
+    assert expected in fails(
+        capsys, "check", "--true", "true.csv", "--pred", "pred.csv", *arguments
+    )
 
 
 def test_help_lists_the_conventions(capsys):
@@ -77,7 +92,8 @@ def test_help_lists_the_conventions(capsys):
         assert ",".join(rd.CONVENTIONS) in "".join(run(capsys, command, "--help")[1].split())
 
 
-# --------------------------------------------------------------------------------- README's commands
+# --------------------------------------------------------------------------------- README's
+# commands
 
 
 def test_commands_of_the_readme_run(capsys, tmp_path, monkeypatch, demo):
@@ -86,8 +102,16 @@ def test_commands_of_the_readme_run(capsys, tmp_path, monkeypatch, demo):
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     section = text.split("\n## Command line\n")[1].split("\n## ")[0]
     blocks = re.findall(r"^```sh\n(.*?)^```$", section, flags=re.S | re.M)
-    commands = [shlex.split(line) for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    assert {command[1] for command in commands} == {"demo", "evaluate", "check", "compare", "experiment"}
+    commands = [
+        shlex.split(line) for block in blocks for line in block.replace("\\\n", " ").splitlines()
+    ]
+    assert {command[1] for command in commands} == {
+        "demo",
+        "evaluate",
+        "check",
+        "compare",
+        "experiment",
+    }
     for command in commands:
         assert command[0] == "recdf"
         if command[1:] == ["demo"]:

@@ -16,7 +16,14 @@ from cli.command import WITH_RECDF, fails, instead, run
 import recdf as rd
 from recdf.inputs.options import NAMES, OPTIONS
 
-TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [10, 20, 30], "gain": [3.0, 0.0, 1.0], "value": [5.0, 6.0, 7.0]})
+TRUE = pd.DataFrame(
+    {
+        "user_id": [1, 1, 2],
+        "item_id": [10, 20, 30],
+        "gain": [3.0, 0.0, 1.0],
+        "value": [5.0, 6.0, 7.0],
+    }
+)
 PRED = pd.DataFrame(
     {
         "model": ["a"] * 4 + ["b"] * 3,
@@ -40,21 +47,44 @@ def files(tmp_path, monkeypatch):
 
 def evaluate(capsys, *arguments, true="true.parquet", pred="pred.parquet"):
     """Result that `recdf evaluate` writes to a folder."""
-    code, _, err = run(capsys, "evaluate", "--true", true, "--pred", pred, *arguments, "--out", "out", "--overwrite")
+    code, _, err = run(
+        capsys,
+        "evaluate",
+        "--true",
+        true,
+        "--pred",
+        pred,
+        *arguments,
+        "--out",
+        "out",
+        "--overwrite",
+    )
     assert (code, err) == (0, "")
     return rd.read_parquet("out")
 
 
-# ------------------------------------------------------------------------------------------ evaluate
+# ------------------------------------------------------------------------------------------
+# evaluate
 
 
 def test_prints_the_summary_and_writes_nothing_without_out(capsys, files):
     before = sorted(files.iterdir())
     code, out, err = run(
-        capsys, "evaluate", "--true", "true.parquet", "--pred", "pred.parquet", "-m", "ndcg@2", "--by", "model"
+        capsys,
+        "evaluate",
+        "--true",
+        "true.parquet",
+        "--pred",
+        "pred.parquet",
+        "-m",
+        "ndcg@2",
+        "--by",
+        "model",
     )
     assert (code, err) == (0, "")
-    assert out == rd.evaluate(TRUE, PRED, "ndcg@2", by="model").summary.to_string(index=False) + "\n"
+    assert (
+        out == rd.evaluate(TRUE, PRED, "ndcg@2", by="model").summary.to_string(index=False) + "\n"
+    )
     assert sorted(files.iterdir()) == before
 
 
@@ -67,9 +97,26 @@ def test_equals_the_call_from_python(capsys, files, kind):
         TRUE.to_csv("true.tsv", index=False, sep="\t")
         PRED.to_csv("pred.tsv", index=False, sep="\t")
     metrics = ["ndcg(gain=exp2)", "recall", "money_recall@1", "mapr(normalizer=achievable)@2"]
-    arguments = ["-m", metrics[0], "-m", *metrics[1:], "-k", "1", "-k", "2", "--by", "model", "--value-col", "value"]
-    written = evaluate(capsys, *arguments, "--relevance-col", "gain", true=f"true.{kind}", pred=f"pred.{kind}")
-    expected = rd.evaluate(TRUE, PRED, metrics, k=[1, 2], by="model", value_col="value", relevance_col="gain")
+    arguments = [
+        "-m",
+        metrics[0],
+        "-m",
+        *metrics[1:],
+        "-k",
+        "1",
+        "-k",
+        "2",
+        "--by",
+        "model",
+        "--value-col",
+        "value",
+    ]
+    written = evaluate(
+        capsys, *arguments, "--relevance-col", "gain", true=f"true.{kind}", pred=f"pred.{kind}"
+    )
+    expected = rd.evaluate(
+        TRUE, PRED, metrics, k=[1, 2], by="model", value_col="value", relevance_col="gain"
+    )
     assert written == expected
 
 
@@ -111,17 +158,43 @@ def test_composite_keys_and_several_by_columns(capsys, files):
     pred = PRED.assign(session=["x", "x", "y", "y", "x", "y", "y"], day="mon")
     true.to_parquet("true.parquet")
     pred.to_parquet("pred.parquet")
-    written = evaluate(capsys, "-m", "mrr@2", "--user-col", "user_id", "--user-col", "session", "--by", "model", "day")
-    assert written == rd.evaluate(true, pred, "mrr@2", user_col=["user_id", "session"], by=["model", "day"])
+    written = evaluate(
+        capsys,
+        "-m",
+        "mrr@2",
+        "--user-col",
+        "user_id",
+        "--user-col",
+        "session",
+        "--by",
+        "model",
+        "day",
+    )
+    assert written == rd.evaluate(
+        true, pred, "mrr@2", user_col=["user_id", "session"], by=["model", "day"]
+    )
 
 
 def test_items_and_users_come_from_files(capsys, files):
     pd.DataFrame({"item_id": [10, 20, 30, 40, 50]}).to_csv("items.csv", index=False)
     pd.DataFrame({"user_id": [2, 7]}).to_csv("users.csv", index=False)
-    written = evaluate(capsys, "-m", "fallout@2", "--by", "model", "--items", "items.csv", "--users", "users.csv")
-    assert written == rd.evaluate(TRUE, PRED, "fallout@2", by="model", items=[10, 20, 30, 40, 50], users=[2, 7])
+    written = evaluate(
+        capsys, "-m", "fallout@2", "--by", "model", "--items", "items.csv", "--users", "users.csv"
+    )
+    assert written == rd.evaluate(
+        TRUE, PRED, "fallout@2", by="model", items=[10, 20, 30, 40, 50], users=[2, 7]
+    )
     assert "neither one of true, pred, both, all nor a file" in fails(
-        capsys, "evaluate", "--true", "true.csv", "--pred", "pred.csv", "-m", "mrr@2", "--users", "tru"
+        capsys,
+        "evaluate",
+        "--true",
+        "true.csv",
+        "--pred",
+        "pred.csv",
+        "-m",
+        "mrr@2",
+        "--users",
+        "tru",
     )
 
 
@@ -136,11 +209,24 @@ def test_a_folder_of_parquet_files_is_one_frame(capsys, files):
 
 def test_an_index_that_pandas_stored_is_a_column(capsys, files):
     TRUE.set_index("user_id").to_parquet("true.parquet")
-    assert evaluate(capsys, "-m", "mrr@2", "--by", "model") == rd.evaluate(TRUE, PRED, "mrr@2", by="model")
+    assert evaluate(capsys, "-m", "mrr@2", "--by", "model") == rd.evaluate(
+        TRUE, PRED, "mrr@2", by="model"
+    )
 
 
 def test_out_is_kept_unless_overwrite(capsys, files):
-    call = ["evaluate", "--true", "true.parquet", "--pred", "pred.parquet", "--by", "model", "--out", "out", "-m"]
+    call = [
+        "evaluate",
+        "--true",
+        "true.parquet",
+        "--pred",
+        "pred.parquet",
+        "--by",
+        "model",
+        "--out",
+        "out",
+        "-m",
+    ]
     code, out, _ = run(capsys, *call, "mrr@2")
     assert code == 0
     assert f"wrote {Path('out/per_user.parquet')} (4 rows)" in out
@@ -175,7 +261,9 @@ def test_one_file_with_text_ids_makes_both_text(capsys, files):
     assert table["user_id"].tolist() == [1, 2]  # the users are integers all the same
 
 
-@pytest.mark.parametrize("id_", ["NA", "null", "1.0", "1e3", " 1", "+1", "-0", "True", "2026-01-01", "Zoë", "१"])
+@pytest.mark.parametrize(
+    "id_", ["NA", "null", "1.0", "1e3", " 1", "+1", "-0", "True", "2026-01-01", "Zoë", "१"]
+)
 def test_text_ids_are_never_interpreted(capsys, files, id_):
     csv("t.csv", f"user_id,item_id\n{id_},{id_}\n")
     csv("p.csv", f"user_id,item_id\n{id_},{id_}\n")
@@ -188,20 +276,26 @@ def test_text_ids_are_never_interpreted(capsys, files, id_):
 def test_integer_ids_stay_exact(capsys, files, id_):
     csv("t.csv", f"user_id,item_id\n{id_},1\n")
     csv("p.csv", f"user_id,item_id\n{id_},1\n")
-    assert evaluate(capsys, "-m", "recall@9", true="t.csv", pred="p.csv").per_user["user_id"].tolist() == [id_]
+    assert evaluate(capsys, "-m", "recall@9", true="t.csv", pred="p.csv").per_user[
+        "user_id"
+    ].tolist() == [id_]
 
 
 def test_integers_beyond_64_bits_are_text(capsys, files):
     csv("t.csv", f"user_id,item_id\n{2**64},1\n")
     csv("p.csv", f"user_id,item_id\n{2**64},1\n")
-    assert evaluate(capsys, "-m", "recall@9", true="t.csv", pred="p.csv").per_user["user_id"].tolist() == [str(2**64)]
+    assert evaluate(capsys, "-m", "recall@9", true="t.csv", pred="p.csv").per_user[
+        "user_id"
+    ].tolist() == [str(2**64)]
 
 
 @pytest.mark.parametrize("dtype", ["int32", "Int64", "str", "category"])
 def test_text_files_follow_the_type_of_a_parquet_file(capsys, files, dtype):
     kind = str if dtype in ("str", "category") else int
     TRUE.assign(user_id=TRUE["user_id"].astype(kind).astype(dtype)).to_parquet("t.parquet")
-    table = evaluate(capsys, "-m", "recall@9", "--by", "model", true="t.parquet", pred="pred.csv").per_user
+    table = evaluate(
+        capsys, "-m", "recall@9", "--by", "model", true="t.parquet", pred="pred.csv"
+    ).per_user
     assert table["recall@9"].tolist() == [0.5, 1.0, 0.5, 0.0]
 
 
@@ -209,13 +303,17 @@ def test_integers_beside_nulls_in_parquet_stay_exact(capsys, files):
     big = 2**53 + 1
     frame = pd.DataFrame({"user_id": pd.array([big, None, 1], dtype="Int64"), "item_id": [1, 2, 3]})
     frame.to_parquet("t.parquet")
-    table = evaluate(capsys, "-m", "recall@9", "--null-keys", "drop", true="t.parquet", pred="t.parquet").per_user
+    table = evaluate(
+        capsys, "-m", "recall@9", "--null-keys", "drop", true="t.parquet", pred="t.parquet"
+    ).per_user
     assert table["user_id"].tolist() == [big, 1]
 
 
 def test_ids_that_cannot_match_are_refused(capsys, files):
     csv("p.csv", "user_id,item_id\n01,1\n")
-    assert "can never match" in fails(capsys, "evaluate", "--true", "true.parquet", "--pred", "p.csv", "-m", "mrr@9")
+    assert "can never match" in fails(
+        capsys, "evaluate", "--true", "true.parquet", "--pred", "p.csv", "-m", "mrr@9"
+    )
 
 
 def test_empty_id_is_null(capsys, files):
@@ -232,10 +330,13 @@ def test_scores_in_text_files_are_read_exactly(capsys, files):
         "p.csv",
         f"user_id,item_id,score\n1,1,{scores[0]!r}\n1,2,{scores[1]!r}\n",
     )
-    assert evaluate(capsys, "-m", "mrr@9", true="t.csv", pred="p.csv").summary["value"].item() == 1.0
+    assert (
+        evaluate(capsys, "-m", "mrr@9", true="t.csv", pred="p.csv").summary["value"].item() == 1.0
+    )
 
 
-# ------------------------------------------------------------------------------------------ errors, warnings
+# ------------------------------------------------------------------------------------------ errors,
+# warnings
 
 
 @pytest.mark.parametrize(
@@ -244,9 +345,18 @@ def test_scores_in_text_files_are_read_exactly(capsys, files):
         ([], "the following arguments are required: command"),
         (["evaluat"], "invalid choice: 'evaluat'"),
         (["evaluate"], "--true, --pred, -m/--metrics"),
-        (["evaluate", "--true", "t", "--pred", "p", "-m", "mrr", "-k", "many"], "invalid int value: 'many'"),
-        (["evaluate", "--true", "t", "--pred", "p", "-m", "mrr", "--ties", "x"], "invalid choice: 'x'"),
-        (["evaluate", "--true", "t", "--pred", "p", "-m", "mrr", "--over"], "unrecognized arguments: --over"),
+        (
+            ["evaluate", "--true", "t", "--pred", "p", "-m", "mrr", "-k", "many"],
+            "invalid int value: 'many'",
+        ),
+        (
+            ["evaluate", "--true", "t", "--pred", "p", "-m", "mrr", "--ties", "x"],
+            "invalid choice: 'x'",
+        ),
+        (
+            ["evaluate", "--true", "t", "--pred", "p", "-m", "mrr", "--over"],
+            "unrecognized arguments: --over",
+        ),
     ],
 )
 def test_usage_errors(capsys, arguments, expected):
@@ -269,7 +379,10 @@ def test_usage_errors(capsys, arguments, expected):
         (["-m", "mrr", "--true", "empty.csv"], "empty.csv cannot be read"),
         (["-m", "mrr", "--true", "latin.csv"], "latin.csv cannot be read"),
         (["-m", "mrr", "--true", "long_row.csv"], "long_row.csv cannot be read"),
-        (["-m", "mrr", "--true", "notes.txt"], "its first line is 'user_id,item_id'; name its format"),
+        (
+            ["-m", "mrr", "--true", "notes.txt"],
+            "its first line is 'user_id,item_id'; name its format",
+        ),
         (["-m", "mrr", "--out", "true.csv/results"], "true.csv"),
     ],
 )
@@ -286,7 +399,18 @@ def test_errors_are_one_line(capsys, files, arguments, expected):
 
 def test_warnings_are_one_line_each(capsys, files):
     PRED.assign(item_id=99).to_csv("pred.csv", index=False)
-    call = ["evaluate", "--true", "true.csv", "--pred", "pred.csv", "-m", "mrr@2", "--by", "model", "--allow-empty"]
+    call = [
+        "evaluate",
+        "--true",
+        "true.csv",
+        "--pred",
+        "pred.csv",
+        "-m",
+        "mrr@2",
+        "--by",
+        "model",
+        "--allow-empty",
+    ]
     code, out, err = run(capsys, *call)
     assert code == 0
     assert "mrr" in out
@@ -300,12 +424,24 @@ def test_warnings_are_one_line_each(capsys, files):
 
 def test_messages_speak_of_arguments_not_of_parameters(capsys, files):
     PRED.assign(score=np.nan).to_parquet("pred.parquet")
-    line = fails(capsys, "evaluate", "--true", "true.parquet", "--pred", "pred.parquet", "-m", "mrr", "--by", "model")
+    line = fails(
+        capsys,
+        "evaluate",
+        "--true",
+        "true.parquet",
+        "--pred",
+        "pred.parquet",
+        "-m",
+        "mrr",
+        "--by",
+        "model",
+    )
     assert "--nan-score last" in line
     assert "nan_score" not in line
 
 
-# ------------------------------------------------------------------------------------------ demo, command
+# ------------------------------------------------------------------------------------------ demo,
+# command
 
 
 def test_demo_writes_its_folder_again(capsys, demo, tmp_path, monkeypatch):
@@ -344,7 +480,9 @@ def test_help_explains_every_option(capsys):
     for name in NAMES:
         assert "--" + name.replace("_", "-") in text
     for option in OPTIONS.values():
-        assert "{" + ",".join(option.constraint.values) + "}" in text or not option.constraint.values
+        assert (
+            "{" + ",".join(option.constraint.values) + "}" in text or not option.constraint.values
+        )
     assert argparse.SUPPRESS not in text
 
 
@@ -357,17 +495,34 @@ def test_installed_command(files):
     """The script that the package installs, or the module where the package is not installed."""
     script = shutil.which("recdf", path=sysconfig.get_path("scripts"))
     command = [script] if script else [sys.executable, "-m", "recdf"]
-    call = [*command, "evaluate", "--true", "true.csv", "--pred", "pred.parquet", "-m", "mrr@2", "--by", "model"]
+    call = [
+        *command,
+        "evaluate",
+        "--true",
+        "true.csv",
+        "--pred",
+        "pred.parquet",
+        "-m",
+        "mrr@2",
+        "--by",
+        "model",
+    ]
     done = subprocess.run(call, capture_output=True, text=True, check=False, env=WITH_RECDF)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == rd.evaluate(TRUE, PRED, "mrr@2", by="model").summary.to_string(index=False) + "\n"
-    done = subprocess.run([*call, "--item-col", "itm_id"], capture_output=True, text=True, check=False, env=WITH_RECDF)
+    assert (
+        done.stdout
+        == rd.evaluate(TRUE, PRED, "mrr@2", by="model").summary.to_string(index=False) + "\n"
+    )
+    done = subprocess.run(
+        [*call, "--item-col", "itm_id"], capture_output=True, text=True, check=False, env=WITH_RECDF
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("recdf evaluate: error: true has no column 'itm_id'")
 
 
 def test_false_and_folds_of_true(capsys, files):
-    """A flag with the word False stands for False, and one without a column for True; a file of options has both."""
+    """A flag with the word False stands for False, and one without a column for True; a file of
+    options has both."""
     true, pred = TRUE.assign(fold=[0, 1, 0]), PRED.assign(fold=0)
     true.to_parquet("true.parquet", index=False)
     pred.to_parquet("pred.parquet", index=False)
@@ -379,13 +534,26 @@ def test_false_and_folds_of_true(capsys, files):
 
 
 def test_other_statistics_than_the_mean_are_printed(capsys, files):
-    call = ["evaluate", "--true", "true.parquet", "--pred", "pred.parquet", "-m", "recall", "ndcg", "--by", "model"]
+    call = [
+        "evaluate",
+        "--true",
+        "true.parquet",
+        "--pred",
+        "pred.parquet",
+        "-m",
+        "recall",
+        "ndcg",
+        "--by",
+        "model",
+    ]
     code, out, _ = run(capsys, *call, "--stat", "median", "0.9", "--format", "json")
     assert code == 0
-    expected = rd.evaluate(TRUE, PRED, ["recall", "ndcg"], by="model").summarize(stat=["median", 0.9])
-    assert [[row["model"], row["stat"], row["metric"], row["value"]] for row in json.loads(out)] == (
-        expected[["model", "stat", "metric", "value"]].values.tolist()
+    expected = rd.evaluate(TRUE, PRED, ["recall", "ndcg"], by="model").summarize(
+        stat=["median", 0.9]
     )
+    assert [
+        [row["model"], row["stat"], row["metric"], row["value"]] for row in json.loads(out)
+    ] == (expected[["model", "stat", "metric", "value"]].values.tolist())
     code, out, _ = run(capsys, *call, "--weight-by", "relevant", "--format", "json")
     assert {row["stat"] for row in json.loads(out)} == {"mean"}
     assert "did you mean 'median'" in fails(capsys, *call, "--stat", "medain")

@@ -1,4 +1,5 @@
-"""`Evaluation.join_experiment`, `.compare_models` and `recdf compare`; experiments/ tests the numbers."""
+"""`Evaluation.join_experiment`, `.compare_models` and `recdf compare`; experiments/ tests the
+numbers."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,17 +11,21 @@ from cli.shop import GROUPS, METRICS, SHOP, models, sessions, shown, written
 
 import recdf as rd
 
-# ------------------------------------------------------------------------------------- methods of Evaluation
+# ------------------------------------------------------------------------------------- methods of
+# Evaluation
 
 
 def test_join_is_that_of_the_frames():
     result = shown()
     joined = result.join_experiment(GROUPS, missing="zero")
-    pd.testing.assert_frame_equal(joined, rd.join_experiment(result.per_user, GROUPS, missing="zero"))
+    pd.testing.assert_frame_equal(
+        joined, rd.join_experiment(result.per_user, GROUPS, missing="zero")
+    )
 
 
 def test_join_takes_the_lists_of_the_users_own_variant():
-    """Evaluated by variant, over the users shown (one row each) or over all (a row of zeros for the other variant)."""
+    """Evaluated by variant, over the users shown (one row each) or over all (a row of zeros for the
+    other variant)."""
     want = shown().join_experiment(GROUPS, missing="zero")
     for users in ("pred", "all"):
         with pytest.warns(rd.ByWarning) if users == "all" else nullcontext():
@@ -36,10 +41,15 @@ def test_join_of_variants_counts_and_refuses_strays():
     groups = GROUPS.set_index("user_id")
     stray = SHOP.shown["user_id"].iloc[0]
     other = groups.assign(
-        variant=groups["variant"].where(groups.index != stray, "AB".replace(groups.variant[stray], ""))
+        variant=groups["variant"].where(
+            groups.index != stray, "AB".replace(groups.variant[stray], "")
+        )
     )
     result = shown(by="variant")
-    with pytest.raises(rd.DataError, match=f"1 users of per_user have lists of other variants .* only \\('{stray}'\\)"):
+    with pytest.raises(
+        rd.DataError,
+        match=f"1 users of per_user have lists of other variants .* only \\('{stray}'\\)",
+    ):
         result.join_experiment(other.reset_index(), missing="zero")
     joined = result.join_experiment(GROUPS[GROUPS["user_id"] != stray], missing="zero")
     assert joined.attrs["recdf_experiment"]["n_unassigned"] == 1
@@ -63,16 +73,23 @@ def test_join_by_model_and_variant():
 
 
 def test_sessions_join_to_users():
-    """Lists by (user, session): the assignment has the user alone, and `how` says what becomes of the sessions."""
+    """Lists by (user, session): the assignment has the user alone, and `how` says what becomes of
+    the sessions."""
     result = rd.evaluate(
-        sessions(SHOP.true), sessions(SHOP.shown), METRICS, user_col=["user_id", "session"], users="pred",
+        sessions(SHOP.true),
+        sessions(SHOP.shown),
+        METRICS,
+        user_col=["user_id", "session"],
+        users="pred",
         value_col="value",
-    )  # fmt: skip
+    )
     with pytest.raises(rd.DuplicateError, match="roll them up"):
         result.join_experiment(GROUPS)
     joined = result.join_experiment(GROUPS, missing="zero", how="sum")
     rolled = rd.roll_up(result.per_user, "user_id", "sum")
-    pd.testing.assert_frame_equal(joined, rd.join_experiment(rolled, GROUPS, missing="zero"), check_like=True)
+    pd.testing.assert_frame_equal(
+        joined, rd.join_experiment(rolled, GROUPS, missing="zero"), check_like=True
+    )
     both = sessions(SHOP.shown)[["user_id", "session"]].drop_duplicates().merge(GROUPS)
     assert len(result.join_experiment(both)) == len(both)
 
@@ -99,8 +116,12 @@ def test_compare_is_that_of_the_frames():
 def test_compare_pairs_within_what_is_left_of_keys_and_by():
     true, pred = sessions(SHOP.true), sessions(SHOP.pred)
     pred = pd.concat([pred.assign(day="mon"), pred.assign(day="tue")])
-    result = rd.evaluate(true, pred, "ndcg@10", by=["model", "day"], user_col=["user_id", "session"])
-    with pytest.raises(rd.OptionError, match=r"by \['model', 'day'\]; name the one of the models in model_col="):
+    result = rd.evaluate(
+        true, pred, "ndcg@10", by=["model", "day"], user_col=["user_id", "session"]
+    )
+    with pytest.raises(
+        rd.OptionError, match=r"by \['model', 'day'\]; name the one of the models in model_col="
+    ):
         result.compare_models()
     lists = result.compare_models(model_col="model")
     want = rd.compare_models(result.per_user, user_col=["user_id", "session"], fold="day")
@@ -126,17 +147,24 @@ def test_chain_from_lists_through_parquet_to_a_decision(tmp_path):
     table = rd.compare_variants(joined, METRICS, control="A", covariates="pre_spend", by="segment")
     table.to_parquet(tmp_path / "table.parquet")
     direct = rd.compare_variants(
-        result.join_experiment(GROUPS, missing="zero"), METRICS, control="A", covariates="pre_spend", by="segment"
+        result.join_experiment(GROUPS, missing="zero"),
+        METRICS,
+        control="A",
+        covariates="pre_spend",
+        by="segment",
     )
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "table.parquet"), direct)
     assert len(direct) == len(METRICS) * GROUPS["segment"].nunique()
 
 
-# ------------------------------------------------------------------------------------------ recdf compare
+# ------------------------------------------------------------------------------------------ recdf
+# compare
 
 
 def test_compare_prints_what_report_table_says(capsys, folder):
-    code, out, err = run(capsys, "compare", "models", "--baseline", "popularity", "--model", "knn", "--out", "out")
+    code, out, err = run(
+        capsys, "compare", "models", "--baseline", "popularity", "--model", "knn", "--out", "out"
+    )
     assert (code, err) == (0, "")
     of_two = rd.Evaluation(*(getattr(models(), name) for name in ("per_user", "summary", "spec")))
     kept = of_two.per_user[of_two.per_user["model"] != "random"]
@@ -167,8 +195,12 @@ def test_compare_options_reach_the_comparison(capsys, folder):
         "smaller_is_better": "recall@10",
         "margin": 0.05,
     }
-    arguments = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), value)]
-    code, out, err = run(capsys, "compare", "models", "--metric", "recall@10", *arguments, "--out", "out")
+    arguments = [
+        part for name, value in options.items() for part in ("--" + name.replace("_", "-"), value)
+    ]
+    code, out, err = run(
+        capsys, "compare", "models", "--metric", "recall@10", *arguments, "--out", "out"
+    )
     assert (code, err) == (0, "")
     want = rd.compare_models(models().per_user, "recall@10", **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
@@ -180,9 +212,13 @@ def test_compare_options_reach_the_comparison(capsys, folder):
 
 
 def test_compare_finds_labels_that_are_not_strings(capsys, folder):
-    numbered = SHOP.pred.assign(model=SHOP.pred["model"].map({"knn": 1, "popularity": 2, "random": 10}))
+    numbered = SHOP.pred.assign(
+        model=SHOP.pred["model"].map({"knn": 1, "popularity": 2, "random": 10})
+    )
     rd.evaluate(SHOP.true, numbered, "ndcg@10", by="model").to_parquet("numbered")
-    code, out, _ = run(capsys, "compare", "numbered", "--model", 1, 10, "--baseline", "2", "--out", "out")
+    code, out, _ = run(
+        capsys, "compare", "numbered", "--model", 1, 10, "--baseline", "2", "--out", "out"
+    )
     assert code == 0
     assert "10 vs. 2" in out
     assert written("out/comparison.parquet")["model"].tolist() == [1, 10]
@@ -192,7 +228,9 @@ def test_compare_by_model_and_day(capsys, folder):
     pred = pd.concat([SHOP.pred.assign(day=day) for day in ("mon", "tue")])
     rd.evaluate(SHOP.true, pred, "ndcg@10", by=["model", "day"]).to_parquet("days")
     assert "in --model-col" in fails(capsys, "compare", "days")
-    assert run(capsys, "compare", "days", "--model-col", "model", "--model", "knn", "random")[0] == 0
+    assert (
+        run(capsys, "compare", "days", "--model-col", "model", "--model", "knn", "random")[0] == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -200,7 +238,10 @@ def test_compare_by_model_and_day(capsys, folder):
     [
         (["absent"], "per_user.parquet does not exist; expected a folder written by"),
         (["groups.csv"], "groups.csv"),
-        (["models", "--baseline", "popularty"], "no such model; the result has knn, popularity, random; did you mean"),
+        (
+            ["models", "--baseline", "popularty"],
+            "no such model; the result has knn, popularity, random; did you mean",
+        ),
         (["models", "--model", "knn", "als"], "--model als: no such model"),
         (["models", "--model", "knn"], "a comparison needs at least two"),
         (["models", "--metric", "ndgc@10"], "did you mean 'ndcg@10'?"),
@@ -220,7 +261,14 @@ def test_compare_fails_in_one_line(capsys, folder, arguments, expected):
 
 
 def test_out_is_kept_unless_overwrite(capsys, folder):
-    call = ["compare", "models", "--metric", "ndcg@10", "--out", "models"]  # beside the result: other names
+    call = [
+        "compare",
+        "models",
+        "--metric",
+        "ndcg@10",
+        "--out",
+        "models",
+    ]  # beside the result: other names
     assert run(capsys, *call)[0] == 0
     assert "already holds comparison.parquet; pass --overwrite" in fails(capsys, *call)
     assert run(capsys, *call, "--overwrite")[0] == 0
@@ -231,11 +279,17 @@ def test_compare_within_segments_names_the_segment_of_each_sentence(capsys, tmp_
     monkeypatch.chdir(tmp_path)
     true = {user: ["a"] for user in range(80)}
     better = pd.DataFrame({"user_id": range(80), "item_id": ["a", "b"] * 40, "model": "new"})
-    lacking = pd.DataFrame({"user_id": range(40, 80), "item_id": ["b", "a", "a", "b"] * 10, "model": "old"})
+    lacking = pd.DataFrame(
+        {"user_id": range(40, 80), "item_id": ["b", "a", "a", "b"] * 10, "model": "old"}
+    )
     result = rd.evaluate(true, pd.concat([better, lacking]), ["hitrate"], k=1, by="model")
-    per_user = result.per_user.assign(half=result.per_user["user_id"].map(lambda user: "low" if user < 40 else "high"))
+    per_user = result.per_user.assign(
+        half=result.per_user["user_id"].map(lambda user: "low" if user < 40 else "high")
+    )
     rd.Evaluation(per_user, result.summary, result.spec).to_parquet("result")
-    code, out, _ = run(capsys, "compare", "result", "--baseline", "old", "--by", "half", "--out", "out")
+    code, out, _ = run(
+        capsys, "compare", "result", "--baseline", "old", "--by", "half", "--out", "out"
+    )
     assert code == 0
     assert "half = low: old lacks 40 of 40 lists that the other has" in out
     written_table = pd.read_parquet("out/comparison.parquet")

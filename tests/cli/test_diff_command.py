@@ -23,7 +23,9 @@ def test_two_results(capsys):
     code, out, err = run(capsys, "diff", "old", "new", "--out", "kept")
     assert (code, err) == (0, "")
     assert out.startswith(repr(rd.diff("old", "new")))
-    pd.testing.assert_frame_equal(pd.read_parquet("kept/lists.parquet"), rd.diff("old", "new").per_list)
+    pd.testing.assert_frame_equal(
+        pd.read_parquet("kept/lists.parquet"), rd.diff("old", "new").per_list
+    )
     assert not Path("kept/items.parquet").exists()
 
 
@@ -36,21 +38,35 @@ def test_two_files_of_recommendations(capsys):
 
 
 def test_results_with_their_recommendations(capsys):
-    code, out, _ = run(capsys, "diff", "old", "new", "--pred", "old.parquet", "new.parquet", "--format", "csv")
+    code, out, _ = run(
+        capsys, "diff", "old", "new", "--pred", "old.parquet", "new.parquet", "--format", "csv"
+    )
     assert code == 0
-    assert [line.split(",")[0] for line in out.splitlines()[1:]] == ["ndcg@10", "overlap@10", "rbo@10"]
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == [
+        "ndcg@10",
+        "overlap@10",
+        "rbo@10",
+    ]
 
 
 def test_bad_calls_are_named(capsys):
     assert "nowhere" in fails(capsys, "diff", "nowhere", "new")
-    assert "new.parquet is no result, and the other side is one" in fails(capsys, "diff", "old", "new.parquet")
-    assert "--pred holds 1; expected two" in fails(capsys, "diff", "old", "new", "--pred", "old.parquet")
+    assert "new.parquet is no result, and the other side is one" in fails(
+        capsys, "diff", "old", "new.parquet"
+    )
+    assert "--pred holds 1; expected two" in fails(
+        capsys, "diff", "old", "new", "--pred", "old.parquet"
+    )
     assert "--pred stands beside two results" in fails(
         capsys, "diff", "old.parquet", "new.parquet", "--pred", "old.parquet", "new.parquet"
     )
-    assert "choose from results" in fails(capsys, "diff", "old.parquet", "new.parquet", "--after-model", "knn")
+    assert "choose from results" in fails(
+        capsys, "diff", "old.parquet", "new.parquet", "--after-model", "knn"
+    )
     for flag in ("--user-col", "--item-col"):
-        assert "before has no column 'nope'" in fails(capsys, "diff", "old.parquet", "new.parquet", flag, "nope")
+        assert "before has no column 'nope'" in fails(
+            capsys, "diff", "old.parquet", "new.parquet", flag, "nope"
+        )
     assert "--p" in fails(capsys, "diff", "old.parquet", "new.parquet", "--p", "2")
 
 
@@ -58,7 +74,17 @@ def test_one_of_several_recommenders(capsys):
     rd.evaluate(SHOP.true, SHOP.pred, ["ndcg@10"], by="model").to_parquet("all")
     SHOP.pred.to_parquet("all.parquet")
     assert "name one: --before-model" in fails(capsys, "diff", "all", "new")
-    call = ("diff", "all", "all", "--before-model", "popularity", "--after-model", "knn", "--format", "csv")
+    call = (
+        "diff",
+        "all",
+        "all",
+        "--before-model",
+        "popularity",
+        "--after-model",
+        "knn",
+        "--format",
+        "csv",
+    )
     code, out, _ = run(capsys, *call, "--pred", "all.parquet", "all.parquet")
     same = ("diff", "old", "new", "--pred", "old.parquet", "new.parquet", "--format", "csv")
     assert (code, out) == run(capsys, *same)[:2]

@@ -10,16 +10,35 @@ from cli.shop import GROUPS, METRICS, SHOP, sessions, shown, written
 
 import recdf as rd
 
-# --------------------------------------------------------------------------------------- recdf experiment
+# --------------------------------------------------------------------------------------- recdf
+# experiment
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     code, out, err = run(
-        capsys, "experiment", "ab", "--assignment", f"groups.{kind}", "--control", "A", "--missing", "zero",
-        "--metric", "revenue@10", "ctr=hits@10/n_pred", "--covariate", "pre_spend", "--expected", "A=0.5", "B=0.5",
-        "--segment", "segment", "--out", "out",
-    )  # fmt: skip
+        capsys,
+        "experiment",
+        "ab",
+        "--assignment",
+        f"groups.{kind}",
+        "--control",
+        "A",
+        "--missing",
+        "zero",
+        "--metric",
+        "revenue@10",
+        "ctr=hits@10/n_pred",
+        "--covariate",
+        "pre_spend",
+        "--expected",
+        "A=0.5",
+        "B=0.5",
+        "--segment",
+        "segment",
+        "--out",
+        "out",
+    )
     assert (code, err) == (0, "")
     result = shown()
     joined = result.join_experiment(GROUPS, missing="zero")
@@ -32,10 +51,21 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     }
     for name, want in wanted.items():
         pd.testing.assert_frame_equal(written(f"out/{name}.parquet"), want, check_dtype=False)
-    assert out.index("sample ratio: fits planned shares") < out.index("All users") < out.index("By segment")
+    assert (
+        out.index("sample ratio: fits planned shares")
+        < out.index("All users")
+        < out.index("By segment")
+    )
     assert "B vs. A" in out
-    for row in rd.experiments.segment_effects(wanted["segments"]).drop_duplicates("metric").to_dict("records"):
-        assert f"{row['metric']}, B against A: {row['verdict']} (Q = {row['q']:.4g} of 3 segments" in out
+    for row in (
+        rd.experiments.segment_effects(wanted["segments"])
+        .drop_duplicates("metric")
+        .to_dict("records")
+    ):
+        assert (
+            f"{row['metric']}, B against A: {row['verdict']} (Q = {row['q']:.4g} of 3 segments"
+            in out
+        )
     assert "missing metrics: alike" in out
     assert out.isascii()
 
@@ -56,18 +86,46 @@ def test_experiment_options_reach_the_comparison(capsys, folder):
         for name, value in options.items()
         for part in ("--" + name.replace("_", "-"), value[0] if isinstance(value, list) else value)
     ]
-    call = ["experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--out", "out", "--overwrite"]
+    call = [
+        "experiment",
+        "ab",
+        "--assignment",
+        "groups.csv",
+        "--control",
+        "A",
+        "--out",
+        "out",
+        "--overwrite",
+    ]
     assert run(capsys, *call, *arguments, "--missing", "nan")[0] == 0
     joined = shown().join_experiment(GROUPS, missing="nan")
     want = rd.compare_variants(joined, METRICS, control="A", expected={"A": 1, "B": 1}, **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
-    boot = ["--test", "bootstrap", "--n-resamples", 100, "--seed", 3, "--cluster", "user_id", "--missing", "zero"]
+    boot = [
+        "--test",
+        "bootstrap",
+        "--n-resamples",
+        100,
+        "--seed",
+        3,
+        "--cluster",
+        "user_id",
+        "--missing",
+        "zero",
+    ]
     assert run(capsys, *call, *boot, "--covariate", "hits@10=pre_spend")[0] == 0
     joined = shown().join_experiment(GROUPS, missing="zero")
     want = rd.compare_variants(
-        joined, METRICS, control="A", test="bootstrap", n_resamples=100, seed=3, cluster="user_id",
-        covariates={"hits@10": "pre_spend"}, expected={"A": 1, "B": 1},
-    )  # fmt: skip
+        joined,
+        METRICS,
+        control="A",
+        test="bootstrap",
+        n_resamples=100,
+        seed=3,
+        cluster="user_id",
+        covariates={"hits@10": "pre_spend"},
+        expected={"A": 1, "B": 1},
+    )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
@@ -75,27 +133,70 @@ def test_experiment_options_of_skew_shares_and_covariates(capsys, folder):
     week = np.arange(len(GROUPS)) % 3
     groups = GROUPS.assign(week=week, past=GROUPS["pre_spend"] ** 2)
     groups.to_csv("groups.csv", index=False)
-    rd.evaluate(SHOP.true, SHOP.shown, ["revenue@10", "hitrate@10"], users="pred", value_col="value").to_parquet("both")
-    call = ["experiment", "both", "--assignment", "groups.csv", "--control", "A", "--out", "out", "--overwrite"]
-    call += ["--missing", "zero", "--relative", "log", "--larger-is-better", "hitrate@10", "--period-col", "week"]
+    rd.evaluate(
+        SHOP.true, SHOP.shown, ["revenue@10", "hitrate@10"], users="pred", value_col="value"
+    ).to_parquet("both")
+    call = [
+        "experiment",
+        "both",
+        "--assignment",
+        "groups.csv",
+        "--control",
+        "A",
+        "--out",
+        "out",
+        "--overwrite",
+    ]
+    call += [
+        "--missing",
+        "zero",
+        "--relative",
+        "log",
+        "--larger-is-better",
+        "hitrate@10",
+        "--period-col",
+        "week",
+    ]
     expected = {"A": 1, "B": 1}
     assert run(capsys, *call, "--cap", "revenue@10=0.99", "--proportion", "hitrate@10")[0] == 0
     result = rd.read_parquet("both")
     joined = result.join_experiment(groups, missing="zero")
-    options = {"relative": "log", "larger_is_better": ["hitrate@10"], "time_col": "week", "expected": expected}
+    options = {
+        "relative": "log",
+        "larger_is_better": ["hitrate@10"],
+        "time_col": "week",
+        "expected": expected,
+    }
     want = rd.compare_variants(
-        joined, ["revenue@10", "hitrate@10"], control="A", cap={"revenue@10": 0.99}, test={"hitrate@10": "proportion"},
+        joined,
+        ["revenue@10", "hitrate@10"],
+        control="A",
+        cap={"revenue@10": 0.99},
+        test={"hitrate@10": "proportion"},
         **options,
-    )  # fmt: skip
+    )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert want["method"].tolist() == ["welch", "proportion"]
-    several = ["--covariate", "pre_spend", "revenue@10=past", "--test", "permutation", "--n-resamples", "50"]
+    several = [
+        "--covariate",
+        "pre_spend",
+        "revenue@10=past",
+        "--test",
+        "permutation",
+        "--n-resamples",
+        "50",
+    ]
     assert run(capsys, *call, *several)[0] == 0
     covariates = {"revenue@10": ["pre_spend", "past"], "hitrate@10": "pre_spend"}
     want = rd.compare_variants(
-        joined, ["revenue@10", "hitrate@10"], control="A", covariates=covariates, test="permutation", n_resamples=50,
+        joined,
+        ["revenue@10", "hitrate@10"],
+        control="A",
+        covariates=covariates,
+        test="permutation",
+        n_resamples=50,
         **options,
-    )  # fmt: skip
+    )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
@@ -105,8 +206,12 @@ def test_experiment_shows_the_effect_over_time(capsys, folder, kind):
     people = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "seen": 0})
     lists = people[["user_id"]].merge(pd.DataFrame({"session_id": range(8)}), how="cross")
     true = lists.assign(item_id=1)
-    pred = lists.assign(item_id=np.where(rng.random(len(lists)) < 0.5, 1, 2), rank=1, day=lists["session_id"])
-    rd.evaluate(true, pred, "hitrate@1", user_col=["user_id", "session_id"], carry="day").to_parquet("visits")
+    pred = lists.assign(
+        item_id=np.where(rng.random(len(lists)) < 0.5, 1, 2), rank=1, day=lists["session_id"]
+    )
+    rd.evaluate(
+        true, pred, "hitrate@1", user_col=["user_id", "session_id"], carry="day"
+    ).to_parquet("visits")
     people.to_csv("people.csv", index=False)
     call = ["experiment", "visits", "--assignment", "people.csv", "--control", "A", "--how", "mean"]
     call += ["--user-col", "user_id", "--missing", "zero", "--over-time", kind, "--out", "out"]
@@ -114,25 +219,51 @@ def test_experiment_shows_the_effect_over_time(capsys, folder, kind):
     code, out, err = run(capsys, *call, "--exposure-col", "seen", "--time-col", "day")
     assert (code, err) == (0, "")
     want = rd.experiments.effect_over_time(
-        pd.read_parquet("visits/per_user.parquet"), "hitrate@1", control="A", time_col="day", exposure_col="seen",
-        assignment=people, kind=kind, expected={"A": 1, "B": 1})  # fmt: skip
+        pd.read_parquet("visits/per_user.parquet"),
+        "hitrate@1",
+        control="A",
+        time_col="day",
+        exposure_col="seen",
+        assignment=people,
+        kind=kind,
+        expected={"A": 1, "B": 1},
+    )
     pd.testing.assert_frame_equal(written("out/over_time.parquet"), want, check_dtype=False)
     assert f"hitrate@1, B vs. A: trend: {want['trend_verdict'].iloc[0]}" in out
     assert out.isascii()
 
 
 def test_experiment_takes_times_of_exposure(capsys, folder):
-    """Lists by user and day; a CSV file has its times as text, and a user who was never exposed has none."""
-    day = pd.Series(pd.to_datetime("2026-03-01") + pd.to_timedelta(np.arange(len(SHOP.shown)) % 5, unit="D"))
+    """Lists by user and day; a CSV file has its times as text, and a user who was never exposed has
+    none."""
+    day = pd.Series(
+        pd.to_datetime("2026-03-01") + pd.to_timedelta(np.arange(len(SHOP.shown)) % 5, unit="D")
+    )
     dated = SHOP.shown.assign(day=day.to_numpy())
     result = rd.evaluate(
-        SHOP.true.merge(dated[["user_id", "day"]].drop_duplicates()), dated, "hits@10", user_col=["user_id", "day"],
+        SHOP.true.merge(dated[["user_id", "day"]].drop_duplicates()),
+        dated,
+        "hits@10",
+        user_col=["user_id", "day"],
         users="pred",
-    )  # fmt: skip
+    )
     result.to_parquet("days")
-    seen = pd.Series(pd.to_datetime("2026-03-03"), index=GROUPS.index).where(np.arange(len(GROUPS)) % 4 > 0)
+    seen = pd.Series(pd.to_datetime("2026-03-03"), index=GROUPS.index).where(
+        np.arange(len(GROUPS)) % 4 > 0
+    )
     GROUPS.assign(seen=seen).to_csv("groups.csv", index=False)
-    call = ["experiment", "days", "--assignment", "groups.csv", "--control", "A", "--missing", "zero", "--how", "sum"]
+    call = [
+        "experiment",
+        "days",
+        "--assignment",
+        "groups.csv",
+        "--control",
+        "A",
+        "--missing",
+        "zero",
+        "--how",
+        "sum",
+    ]
     call += ["--exposure-col", "seen", "--time-col", "day", "--out", "out"]
     found = run(capsys, *call)
     assert found[0] == 0, found[2]
@@ -145,7 +276,16 @@ def test_experiment_takes_times_of_exposure(capsys, folder):
 
 
 def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
-    call = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
+    call = [
+        "experiment",
+        "ab",
+        "--assignment",
+        "groups.parquet",
+        "--control",
+        "A",
+        "--missing",
+        "zero",
+    ]
     code, out, _ = run(capsys, *call, "--expected", "A=0.9", "B=0.1")
     assert code == 0
     assert "sample ratio: DOES NOT FIT planned shares, p < 0.001" in out
@@ -156,7 +296,10 @@ def test_experiment_says_that_the_sample_ratio_is_wrong(capsys, folder):
     out = run(capsys, *call)[1]
     assert "DOES NOT FIT equal shares (say otherwise with --expected)" in out
     assert "invalid: sample ratio" in out
-    n = shown().per_user["user_id"].nunique() - few["user_id"].isin(shown().per_user["user_id"]).sum()
+    n = (
+        shown().per_user["user_id"].nunique()
+        - few["user_id"].isin(shown().per_user["user_id"]).sum()
+    )
     assert f"{n} users with metrics but no variant, left out" in out
 
 
@@ -166,7 +309,16 @@ def test_experiment_tests_the_users_whom_it_compares(capsys, folder):
     table = SHOP.shown[~SHOP.shown["user_id"].isin(light)]
     result = rd.evaluate(SHOP.true, table, METRICS, users="pred", value_col="value")
     result.to_parquet("fewer")
-    call = ["experiment", "fewer", "--assignment", "groups.parquet", "--control", "A", "--missing", "drop"]
+    call = [
+        "experiment",
+        "fewer",
+        "--assignment",
+        "groups.parquet",
+        "--control",
+        "A",
+        "--missing",
+        "drop",
+    ]
     code, out, _ = run(capsys, *call, "--fail-on", "invalid", "--out", "out")
     assert code == 1
     health = written("out/health.parquet")
@@ -186,24 +338,52 @@ def test_experiment_by_variant_model_and_with_integer_variants(capsys, folder):
     lists = SHOP.shown.assign(variant=SHOP.shown["variant"].map(numbers), model="m")
     rd.evaluate(SHOP.true, lists, "hits@10", by=["model", "variant"], users="pred").to_parquet("by")
     GROUPS.assign(variant=GROUPS["variant"].map(numbers)).to_csv("groups.csv", index=False)
-    call = ["experiment", "by", "--assignment", "groups.csv", "--control", "0", "--missing", "zero", "--out", "out"]
+    call = [
+        "experiment",
+        "by",
+        "--assignment",
+        "groups.csv",
+        "--control",
+        "0",
+        "--missing",
+        "zero",
+        "--out",
+        "out",
+    ]
     code, _, err = run(capsys, *call, "--expected", "0=1", "1=1")
     assert (code, err) == (0, "")
     table = written("out/comparison.parquet")
     assert table[["model", "control", "treatment"]].to_numpy().tolist() == [["m", 0, 1]]
-    want = rd.compare_variants(shown().join_experiment(GROUPS, missing="zero"), "hits@10", control="A")
+    want = rd.compare_variants(
+        shown().join_experiment(GROUPS, missing="zero"), "hits@10", control="A"
+    )
     assert table["diff"].item() == pytest.approx(want["diff"].item())
 
 
 def test_experiment_rolls_sessions_up(capsys, folder):
     keys = ["user_id", "session"]
-    result = rd.evaluate(sessions(SHOP.true), sessions(SHOP.shown), "hits@10", user_col=keys, users="pred")
+    result = rd.evaluate(
+        sessions(SHOP.true), sessions(SHOP.shown), "hits@10", user_col=keys, users="pred"
+    )
     result.to_parquet("sessions")
-    call = ["experiment", "sessions", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+    call = [
+        "experiment",
+        "sessions",
+        "--assignment",
+        "groups.csv",
+        "--control",
+        "A",
+        "--missing",
+        "zero",
+    ]
     assert "pass --how," in fails(capsys, *call)
-    assert run(capsys, *call, "--how", "sum", "--metric", "ctr=hits@10/n_pred", "--out", "out")[0] == 0
+    assert (
+        run(capsys, *call, "--how", "sum", "--metric", "ctr=hits@10/n_pred", "--out", "out")[0] == 0
+    )
     joined = result.join_experiment(GROUPS, missing="zero", how="sum")
-    want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1})
+    want = rd.compare_variants(
+        joined, {"ctr": ("hits@10", "n_pred")}, control="A", expected={"A": 1, "B": 1}
+    )
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
 
 
@@ -212,9 +392,21 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
     number = {user: i + 1 for i, user in enumerate(GROUPS["user_id"])}
     GROUPS.assign(user_id=GROUPS["user_id"].map(number)).to_csv("groups.csv", index=False)
     for kind in (int, str):
-        frames = [frame.assign(user_id=frame["user_id"].map(number).astype(kind)) for frame in (SHOP.true, SHOP.shown)]
+        frames = [
+            frame.assign(user_id=frame["user_id"].map(number).astype(kind))
+            for frame in (SHOP.true, SHOP.shown)
+        ]
         rd.evaluate(*frames, "hits@10", users="pred").to_parquet("ids", overwrite=True)
-        call = ["experiment", "ids", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+        call = [
+            "experiment",
+            "ids",
+            "--assignment",
+            "groups.csv",
+            "--control",
+            "A",
+            "--missing",
+            "zero",
+        ]
         assert run(capsys, *call)[0] == 0
     GROUPS.assign(user_id=GROUPS["user_id"].map(number)).to_parquet("groups.parquet")
     call[call.index("groups.csv")] = "groups.parquet"
@@ -230,7 +422,10 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
         (["--metric", "ctr=hits@10/n_prd"], "did you mean 'n_pred'?"),
         (["--covariate", "pre_spent"], "did you mean 'pre_spend'?"),
         (["--covariate", "hit=pre_spend"], "--covariate names ['hit']"),
-        (["--cap", "revenue@10"], "--cap revenue@10; expected a metric and a quantile, as revenue@10=0.999"),
+        (
+            ["--cap", "revenue@10"],
+            "--cap revenue@10; expected a metric and a quantile, as revenue@10=0.999",
+        ),
         (["--cap", "revenue@10=99"], "expected a number between 0 and 1"),
         (["--proportion", "hits@10"], "has values other than 0 and 1"),
         (["--proportion", "nope"], "--proportion names ['nope'], which are not compared"),
@@ -238,7 +433,10 @@ def test_ids_of_a_text_assignment_follow_the_result(capsys, folder):
         (["--primary", "nope"], "--primary names ['nope']"),
         (["--smaller-is-better", "nope"], "--smaller-is-better names ['nope']"),
         (["--exposure-col", "at"], "assignment has no column 'at'"),
-        (["--exposure-col", "pre_spend"], "--exposure-col (of assignment) and --time-col (of per_user) go together"),
+        (
+            ["--exposure-col", "pre_spend"],
+            "--exposure-col (of assignment) and --time-col (of per_user) go together",
+        ),
         (["--period-col", "week"], "assignment has no column 'week'"),
         (["--segment", "variant"], "is the column of the variant"),
         (["--segment", "segmnt"], "did you mean 'segment'?"),
@@ -262,7 +460,16 @@ def test_experiment_fails_in_one_line(capsys, folder, arguments, expected):
 def test_experiment_compares_all_pairs(capsys, folder):
     groups = GROUPS.assign(variant=np.where(np.arange(len(GROUPS)) % 3, GROUPS["variant"], "C"))
     groups.to_csv("groups.csv", index=False)
-    call = ["experiment", "ab", "--assignment", "groups.csv", "--missing", "zero", "--metric", "hits@10"]
+    call = [
+        "experiment",
+        "ab",
+        "--assignment",
+        "groups.csv",
+        "--missing",
+        "zero",
+        "--metric",
+        "hits@10",
+    ]
     call += ["--expected", "A=1", "B=1", "C=1"]
     _, out, _ = run(capsys, *call, "--all-pairs", "--segment", "segment", "--out", "out")
     assert "All users, p adjusted by holm for 3 tests" in out
@@ -272,10 +479,14 @@ def test_experiment_compares_all_pairs(capsys, folder):
     joined = shown().join_experiment(groups, missing="zero")
     want = rd.compare_variants(joined, "hits@10", control=None, expected=dict.fromkeys("ABC", 1))
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
-    assert "all pairs of variants" in fails(capsys, *call, "--all-pairs", "--role", "hits@10=success")
+    assert "all pairs of variants" in fails(
+        capsys, *call, "--all-pairs", "--role", "hits@10=success"
+    )
 
 
-@pytest.mark.parametrize("command", ["compare models", "experiment ab --assignment groups.csv --control A"])
+@pytest.mark.parametrize(
+    "command", ["compare models", "experiment ab --assignment groups.csv --control A"]
+)
 def test_without_scipy_the_extra_is_named(capsys, folder, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "scipy", None)
     monkeypatch.delitem(sys.modules, "scipy.special", raising=False)
@@ -283,14 +494,24 @@ def test_without_scipy_the_extra_is_named(capsys, folder, monkeypatch, command):
     assert "pip install 'recdf[stats]'" in fails(capsys, *call)
 
 
-# --------------------------------------------------------------------------------------- what a ratio hides
+# --------------------------------------------------------------------------------------- what a
+# ratio hides
 
 
 def test_a_moved_denominator_is_seen_everywhere(capsys, folder):
     # B shows five items where A shows ten.
     few = SHOP.shown[(SHOP.shown["variant"] == "A") | (SHOP.shown["rank"] <= 5)]
     rd.evaluate(SHOP.true, few, METRICS, users="pred", value_col="value").to_parquet("few")
-    call = ["experiment", "few", "--assignment", "groups.csv", "--control", "A", "--missing", "zero"]
+    call = [
+        "experiment",
+        "few",
+        "--assignment",
+        "groups.csv",
+        "--control",
+        "A",
+        "--missing",
+        "zero",
+    ]
     call += ["--metric", "ctr=hits@10/n_pred", "--out", "out", "--overwrite"]
     code, out, _ = run(capsys, *call)
     assert code == 0
@@ -299,7 +520,10 @@ def test_a_moved_denominator_is_seen_everywhere(capsys, folder):
     assert run(capsys, *call, "--fail-on", "warning")[0] == 1
     assert run(capsys, *call, "--fail-on", "invalid")[0] == 0
     table = written("out/comparison.parquet")
-    assert table["mean_denominator_treatment"].iloc[0] < 0.6 * table["mean_denominator_control"].iloc[0]
+    assert (
+        table["mean_denominator_treatment"].iloc[0]
+        < 0.6 * table["mean_denominator_control"].iloc[0]
+    )
     whole = [*call[:6], "--missing", "zero", "--metric", "revenue@10", "--fail-on", "warning"]
     assert run(capsys, *whole)[0] == 0
 
@@ -308,7 +532,18 @@ def test_ten_users_decide_and_the_command_says_so(capsys, folder):
     groups = GROUPS.assign(gift=np.arange(len(GROUPS)) % 7 * 1.0)
     groups.loc[groups.index[groups["variant"] == "B"][:8], "gift"] = 1000.0
     groups.to_csv("gifts.csv", index=False)
-    call = ["experiment", "ab", "--assignment", "gifts.csv", "--control", "A", "--missing", "zero", "--metric", "gift"]
+    call = [
+        "experiment",
+        "ab",
+        "--assignment",
+        "gifts.csv",
+        "--control",
+        "A",
+        "--missing",
+        "zero",
+        "--metric",
+        "gift",
+    ]
     code, out, _ = run(capsys, *call, "--fail-on", "warning")
     assert code == 1
     assert "check: few units decide" in out
@@ -318,7 +553,9 @@ def test_ten_users_decide_and_the_command_says_so(capsys, folder):
 
 def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
     rng = np.random.default_rng(0)
-    groups = GROUPS.assign(pre_clicks=rng.poisson(2, len(GROUPS)), pre_shown=rng.poisson(9, len(GROUPS)) + 1)
+    groups = GROUPS.assign(
+        pre_clicks=rng.poisson(2, len(GROUPS)), pre_shown=rng.poisson(9, len(GROUPS)) + 1
+    )
     groups.to_csv("past.csv", index=False)
     call = ["experiment", "ab", "--assignment", "past.csv", "--control", "A", "--missing", "zero"]
     call += ["--metric", "ctr=hits@10/n_pred"]
@@ -328,29 +565,66 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
     want = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options)
     pd.testing.assert_frame_equal(written("out/comparison.parquet"), want, check_dtype=False)
     assert run(capsys, *call, "--covariate", "pre_clicks", "pre_shown", "--out", "several")[0] == 0
-    several = rd.compare_variants(joined, {"ctr": ("hits@10", "n_pred")}, control="A", **options | {
-        "covariates": ["pre_clicks", "pre_shown"]
-    })  # fmt: skip
+    several = rd.compare_variants(
+        joined,
+        {"ctr": ("hits@10", "n_pred")},
+        control="A",
+        **options | {"covariates": ["pre_clicks", "pre_shown"]},
+    )
     pd.testing.assert_frame_equal(written("several/comparison.parquet"), several, check_dtype=False)
 
 
-# --------------------------------------------------------------------------------------- roles and the decision
+# --------------------------------------------------------------------------------------- roles and
+# the decision
 
 ROLE_CALL = (
-    "experiment", "ab", "--assignment", "groups.csv", "--control", "A", "--missing", "zero",
-    "--metric", "revenue@10", "ctr=hits@10/n_pred", "hits@10",
-)  # fmt: skip
+    "experiment",
+    "ab",
+    "--assignment",
+    "groups.csv",
+    "--control",
+    "A",
+    "--missing",
+    "zero",
+    "--metric",
+    "revenue@10",
+    "ctr=hits@10/n_pred",
+    "hits@10",
+)
 
 
-@pytest.mark.parametrize(("roles", "decided", "fail_on"), [
-    (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
-    (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
-    (("--role", "ctr=success", "--smaller-is-better", "ctr", "--missing", "drop"), "do not ship", "worse"),
-    (("--role", "ctr=success", "--guardrail", "hits@10=+2%", "--smaller-is-better", "hits@10", "--missing", "drop"),
-     "do not ship", "worse"),
-    (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
-    (("--role", "ctr=success", "--confidence", "0.999999999999999"), "keep running", "undecided"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("roles", "decided", "fail_on"),
+    [
+        (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
+        (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
+        (
+            ("--role", "ctr=success", "--smaller-is-better", "ctr", "--missing", "drop"),
+            "do not ship",
+            "worse",
+        ),
+        (
+            (
+                "--role",
+                "ctr=success",
+                "--guardrail",
+                "hits@10=+2%",
+                "--smaller-is-better",
+                "hits@10",
+                "--missing",
+                "drop",
+            ),
+            "do not ship",
+            "worse",
+        ),
+        (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
+        (
+            ("--role", "ctr=success", "--confidence", "0.999999999999999"),
+            "keep running",
+            "undecided",
+        ),
+    ],
+)
 def test_experiment_decides_by_roles(capsys, folder, roles, decided, fail_on):
     call = instead(ROLE_CALL, roles)
     code, out, err = run(capsys, *call, "--out", "out")
@@ -369,20 +643,41 @@ def test_success_metrics_are_the_family_that_decides(capsys, folder):
     run(capsys, *ROLE_CALL, "--role", "ctr=success", "--out", "out")
     table = written("out/comparison.parquet").set_index("metric")
     assert table.loc["ctr", "p_adj"] == table.loc["ctr", "p_value"]
-    assert written("out/roles.parquet").set_index("metric").loc["ctr", "p_adj"] == table.loc["ctr", "p_value"]
+    assert (
+        written("out/roles.parquet").set_index("metric").loc["ctr", "p_adj"]
+        == table.loc["ctr", "p_value"]
+    )
 
 
-@pytest.mark.parametrize(("roles", "said"), [
-    (("--role", "ctr"), "--role ctr; expected a metric and its role, as ctr=success"),
-    (("--role", "ctr=goal"), "--role ctr=goal; valid are"),
-    (("--role", "ctr=guardrail"), "--role ctr=guardrail has no margin; pass --guardrail ctr=-2%"),
-    (("--role", "ctr=success", "--guardrail", "ctr=-2%"), "ctr has a --role and is a --guardrail"),
-    (("--guardrail", "revenue@10=-2%"), "only one that is better ships; name one, as in --role ctr=success"),
-    (("--role", "ctr=success", "--guardrail", "revenue@10=+2%"), "--guardrail revenue@10=+2% allows what is better"),
-    (("--role", "ctr=success", "--guardrail", "revenue@10=some"), "--guardrail revenue@10=some; expected a share"),
-    (("--role", "ctr=success", "--guardrail", "cvr=-2%"), "--guardrail names ['cvr']"),
-    (("--role", "cvr=success"), "--role names ['cvr']"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        (("--role", "ctr"), "--role ctr; expected a metric and its role, as ctr=success"),
+        (("--role", "ctr=goal"), "--role ctr=goal; valid are"),
+        (
+            ("--role", "ctr=guardrail"),
+            "--role ctr=guardrail has no margin; pass --guardrail ctr=-2%",
+        ),
+        (
+            ("--role", "ctr=success", "--guardrail", "ctr=-2%"),
+            "ctr has a --role and is a --guardrail",
+        ),
+        (
+            ("--guardrail", "revenue@10=-2%"),
+            "only one that is better ships; name one, as in --role ctr=success",
+        ),
+        (
+            ("--role", "ctr=success", "--guardrail", "revenue@10=+2%"),
+            "--guardrail revenue@10=+2% allows what is better",
+        ),
+        (
+            ("--role", "ctr=success", "--guardrail", "revenue@10=some"),
+            "--guardrail revenue@10=some; expected a share",
+        ),
+        (("--role", "ctr=success", "--guardrail", "cvr=-2%"), "--guardrail names ['cvr']"),
+        (("--role", "cvr=success"), "--role names ['cvr']"),
+    ],
+)
 def test_wrong_roles_are_refused(capsys, folder, roles, said):
     code, _, err = run(capsys, *ROLE_CALL, *roles)
     assert code == 2
@@ -392,14 +687,22 @@ def test_wrong_roles_are_refused(capsys, folder, roles, said):
 def test_a_report_takes_the_roles_of_its_experiment(capsys, folder):
     roles = ("--role", "ctr=success", "--guardrail", "revenue@10=-2%")
     run(capsys, *ROLE_CALL, *roles, "--out", "out")
-    assert run(capsys, "report", "--experiment", "out/comparison.parquet", *roles, "--out", "r.html")[0] == 0
+    assert (
+        run(capsys, "report", "--experiment", "out/comparison.parquet", *roles, "--out", "r.html")[
+            0
+        ]
+        == 0
+    )
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "ship. ctr: better (" in page
     assert run(capsys, "report", "ab", *roles, "--out", "s.html")[0] == 2
 
 
 def test_a_plan_binds_the_experiment(capsys, folder):
-    plan = "hypothesis = 'more clicks'\nprimary = 'ctr'\nn = {}\nunit = 'user_id'\nsegments = 'segment'\n"
+    plan = (
+        "hypothesis = 'more clicks'\nprimary = 'ctr'\nn = {}\nunit = 'user_id'\nsegments = "
+        "'segment'\n"
+    )
     (folder / "plan.toml").write_text(plan.format(400) + "[guardrails]\n'revenue@10' = '-2%'\n")
     code, out, err = run(capsys, *ROLE_CALL, "--plan", "plan.toml", "--out", "out")
     assert (code, err) == (0, "")
@@ -420,7 +723,9 @@ def test_a_plan_binds_the_experiment(capsys, folder):
     report = "report", "--experiment", "out/comparison.parquet", "--out", "r.html"
     assert run(capsys, *report, "--plan", "plan.toml")[0] == 0
     assert "stopped early" in (folder / "r.html").read_text(encoding="utf-8")
-    assert "leave out --role" in fails(capsys, *ROLE_CALL, "--plan", "plan.toml", "--role", "ctr=success")
+    assert "leave out --role" in fails(
+        capsys, *ROLE_CALL, "--plan", "plan.toml", "--role", "ctr=success"
+    )
 
 
 def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
@@ -431,41 +736,112 @@ def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
     own = pd.DataFrame({"user_id": users["user_id"], "item_id": 1, "rank": 1})
     own.to_parquet("shown.parquet")
     own[::3].drop(columns="rank").to_parquet("wanted.parquet")
-    call = ["evaluate", "--true", "wanted.parquet", "--pred", "shown.parquet", "--users", "pred", "-m", "hits@1"]
+    call = [
+        "evaluate",
+        "--true",
+        "wanted.parquet",
+        "--pred",
+        "shown.parquet",
+        "--users",
+        "pred",
+        "-m",
+        "hits@1",
+    ]
     assert run(capsys, *call, "--out", "ramp", "-q")[0] == 0
-    planned = [f"{period}:{name}={share}" for period, plan in PLAN.items() for name, share in plan.items()]
-    call = ["experiment", "ramp", "--assignment", "ramp.csv", "--control", "A", "--strata", "period",
-            "--period-col", "period", "--missing", "zero", "--smaller-is-better", "hits@1"]  # fmt: skip
-    code, out, err = run(capsys, *call, "--expected", *planned, "--fail-on", "invalid", "--out", "decided")
+    planned = [
+        f"{period}:{name}={share}" for period, plan in PLAN.items() for name, share in plan.items()
+    ]
+    call = [
+        "experiment",
+        "ramp",
+        "--assignment",
+        "ramp.csv",
+        "--control",
+        "A",
+        "--strata",
+        "period",
+        "--period-col",
+        "period",
+        "--missing",
+        "zero",
+        "--smaller-is-better",
+        "hits@1",
+    ]
+    code, out, err = run(
+        capsys, *call, "--expected", *planned, "--fail-on", "invalid", "--out", "decided"
+    )
     assert (code, err) == (0, "")
     assert "sample ratio: fits planned shares" in out
-    joined = rd.read_parquet("ramp").join_experiment(users[["user_id", "variant", "period"]], missing="zero")
-    want = rd.compare_variants(joined, "hits@1", control="A", strata="period", time_col="period", expected=PLAN)
-    assert written("decided/comparison.parquet")["srm_p"].tolist() == pytest.approx(want["srm_p"].tolist())
+    joined = rd.read_parquet("ramp").join_experiment(
+        users[["user_id", "variant", "period"]], missing="zero"
+    )
+    want = rd.compare_variants(
+        joined, "hits@1", control="A", strata="period", time_col="period", expected=PLAN
+    )
+    assert written("decided/comparison.parquet")["srm_p"].tolist() == pytest.approx(
+        want["srm_p"].tolist()
+    )
     assert written("decided/health.parquet")["period"].tolist() == ["one"] * 3 + ["two"] * 3
     assert run(capsys, *call, "--fail-on", "invalid")[0] == 1  # equal shares were never planned
     seen = users.assign(seen=np.where(users["period"] == "one", 0, 2))
     seen[["user_id", "variant", "period", "seen"]].to_csv("seen.csv", index=False)
     dated = own.assign(day=3)
     dated.to_parquet("dated.parquet")
-    late = ["evaluate", "--true", "wanted.parquet", "--pred", "dated.parquet", "--users", "pred", "-m", "hits@1"]
+    late = [
+        "evaluate",
+        "--true",
+        "wanted.parquet",
+        "--pred",
+        "dated.parquet",
+        "--users",
+        "pred",
+        "-m",
+        "hits@1",
+    ]
     assert run(capsys, *late, "--carry", "day", "--out", "late", "-q")[0] == 0
-    timed = ["experiment", "late", "--assignment", "seen.csv", *call[4:], "--over-time", "cumulative",
-             "--exposure-col", "seen", "--time-col", "day"]  # fmt: skip
-    code, out, err = run(capsys, *timed, "--expected", *planned, "--fail-on", "invalid", "--out", "timed")
+    timed = [
+        "experiment",
+        "late",
+        "--assignment",
+        "seen.csv",
+        *call[4:],
+        "--over-time",
+        "cumulative",
+        "--exposure-col",
+        "seen",
+        "--time-col",
+        "day",
+    ]
+    code, out, err = run(
+        capsys, *timed, "--expected", *planned, "--fail-on", "invalid", "--out", "timed"
+    )
     assert (code, err) == (0, "")
     assert "not checked" not in out
     over = written("timed/over_time.parquet")
     assert over["srm_p"].iloc[-1] == pytest.approx(want["srm_p"].iloc[0])
-    assert "no such period" in fails(capsys, *call, "--expected", *(text.replace("one", "zero") for text in planned))
-    srm = ["srm", "--assignment", "ramp.csv", "--column", "browser", "--fail-on", "invalid", "--strata", "period"]
+    assert "no such period" in fails(
+        capsys, *call, "--expected", *(text.replace("one", "zero") for text in planned)
+    )
+    srm = [
+        "srm",
+        "--assignment",
+        "ramp.csv",
+        "--column",
+        "browser",
+        "--fail-on",
+        "invalid",
+        "--strata",
+        "period",
+    ]
     assert run(capsys, *srm, "--expected", *planned)[0] == 0
 
 
 def test_a_guardrail_that_is_worse_within_its_margin_ships_and_does_not_fail(capsys, folder):
     n = 4000
     rng = np.random.default_rng(0)
-    groups = pd.DataFrame({"user_id": range(n), "variant": ["A", "B"] * (n // 2), "day": rng.integers(0, 2, n)})
+    groups = pd.DataFrame(
+        {"user_id": range(n), "variant": ["A", "B"] * (n // 2), "day": rng.integers(0, 2, n)}
+    )
     lists = pd.DataFrame({"user_id": range(n), "item_id": 1, "rank": 1, "extra": 1.0})
     lists.to_parquet("pred.parquet")
     lists[["user_id", "item_id"]].to_parquet("true.parquet")
@@ -475,8 +851,20 @@ def test_a_guardrail_that_is_worse_within_its_margin_ships_and_does_not_fail(cap
     result.per_user["load"] = rng.normal(1 - 0.02 * b, 0.05)
     result.to_parquet("within")
     groups.to_csv("within.csv", index=False)
-    call = ["experiment", "within", "--assignment", "within.csv", "--control", "A", "--metric", "ctr", "load",
-            "--larger-is-better", "ctr", "load"]  # fmt: skip
+    call = [
+        "experiment",
+        "within",
+        "--assignment",
+        "within.csv",
+        "--control",
+        "A",
+        "--metric",
+        "ctr",
+        "load",
+        "--larger-is-better",
+        "ctr",
+        "load",
+    ]
     roles = ["--role", "ctr=success", "--guardrail", "load=-5%", "--segment", "day"]
     code, out, _ = run(capsys, *call, *roles, "--fail-on", "worse")
     assert "SHIP" in out

@@ -14,7 +14,8 @@ import recdf as rd
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
 
-# ------------------------------------------------------------------------------------------ files of every layout
+# ------------------------------------------------------------------------------------------ files
+# of every layout
 
 
 def hive(frame, root, column, ending):
@@ -22,7 +23,9 @@ def hive(frame, root, column, ending):
         part = Path(root) / f"{column}={value}" / f"part.{ending}"
         part.parent.mkdir(parents=True)
         rows = rows.drop(columns=column)
-        rows.to_parquet(part, index=False) if ending == "parquet" else rows.to_csv(part, index=False)
+        rows.to_parquet(part, index=False) if ending == "parquet" else rows.to_csv(
+            part, index=False
+        )
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
@@ -34,7 +37,9 @@ def test_folders_globs_and_hive_folders_are_one_frame(capsys, ending):
         call = [*CALL[:3], "--pred", pred, *CALL[5:]]
         assert run(capsys, *call, "--out", "out", "--overwrite")[0] == 0
         found = rd.read_parquet("out")
-        assert found.per_user.astype({"model": str}).equals(expected().per_user.astype({"model": str}))
+        assert found.per_user.astype({"model": str}).equals(
+            expected().per_user.astype({"model": str})
+        )
     assert "no such file" in fails(capsys, *CALL[:3], "--pred", "lists/*.tsv", *CALL[5:])
 
 
@@ -42,22 +47,32 @@ def test_a_folder_of_several_kinds_is_refused(capsys):
     Path("mixed").mkdir()
     PRED.to_parquet("mixed/a.parquet")
     PRED.to_csv("mixed/b.csv")
-    assert "several kinds (.csv, .parquet)" in fails(capsys, *CALL[:3], "--pred", "mixed", *CALL[5:])
+    assert "several kinds (.csv, .parquet)" in fails(
+        capsys, *CALL[:3], "--pred", "mixed", *CALL[5:]
+    )
 
 
-@pytest.mark.parametrize("kinds", [("category", "str"), ("str", "category"), ("category", "ordered")])
+@pytest.mark.parametrize(
+    "kinds", [("category", "str"), ("str", "category"), ("category", "ordered")]
+)
 def test_categories_in_some_files_of_a_folder(capsys, kinds):
     """As with --stream: a job that began to write categories is evaluated as before."""
     Path("days").mkdir()
     for number, (kind, part) in enumerate(zip(kinds, (PRED[:3], PRED[3:]), strict=True)):
-        label = pd.CategoricalDtype(sorted(part["model"].unique()), ordered=True) if kind == "ordered" else kind
+        label = (
+            pd.CategoricalDtype(sorted(part["model"].unique()), ordered=True)
+            if kind == "ordered"
+            else kind
+        )
         part.astype({"model": label}).to_parquet(f"days/{number}.parquet")
     call = [*CALL[:3], "--pred", "days", *CALL[5:]]
     for options in ([], ["--stream"]) if "ordered" not in kinds else ([],):
         assert run(capsys, *call, *options, "--out", "out", "--overwrite")[0] == 0
         found = rd.read_parquet("out").per_user
         assert found.astype({"model": str}).equals(expected().per_user.astype({"model": str}))
-        assert isinstance(found["model"].dtype, pd.CategoricalDtype) == (kinds == ("category", "str"))
+        assert isinstance(found["model"].dtype, pd.CategoricalDtype) == (
+            kinds == ("category", "str")
+        )
 
 
 @pytest.mark.parametrize("name", ["score", "model", "item_id"])
@@ -72,13 +87,18 @@ def test_a_file_of_a_folder_that_lacks_a_column_is_named(capsys, name):
 
 
 def test_a_full_disk_is_told_with_its_place(capsys, monkeypatch):
-    """Arrow names no file. The error is raised where a writer is made, since a test has no disk to fill."""
+    """Arrow names no file. The error is raised where a writer is made, since a test has no disk to
+    fill."""
 
     def full(*_, **__):
-        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+        raise OSError(
+            errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device"
+        )
 
     monkeypatch.setattr("pyarrow.parquet.write_table", full)
-    place = f"nothing can be written into the folder {Path('out').absolute()}: No space left on device"
+    place = (
+        f"nothing can be written into the folder {Path('out').absolute()}: No space left on device"
+    )
     code, out, err = run(capsys, *CALL, "--out", "out")
     assert (code, out) == (4, "")
     assert place in err
@@ -96,15 +116,21 @@ def test_addresses_are_read_by_fsspec(capsys):
         file.write(Path("true.parquet").read_bytes())
     tail = ["-m", "mrr@2", "hits@2", "--by", "model", "--format", "csv"]
     for pred in ("memory://bucket", "memory://bucket/*/*.csv"):
-        _, out, err = run(capsys, "evaluate", "--true", "memory://true/true.parquet", "--pred", pred, *tail)
+        _, out, err = run(
+            capsys, "evaluate", "--true", "memory://true/true.parquet", "--pred", pred, *tail
+        )
         assert err == ""
         assert pd.read_csv(StringIO(out))["value"].tolist() == expected().summary["value"].tolist()
-    assert "no such file" in fails(capsys, "evaluate", "--true", "memory://no.csv", "--pred", "memory://bucket", *tail)
+    assert "no such file" in fails(
+        capsys, "evaluate", "--true", "memory://no.csv", "--pred", "memory://bucket", *tail
+    )
 
 
 def test_without_fsspec_an_address_names_the_package(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    assert "pip install fsspec" in fails(capsys, *CALL[:3], "--pred", "s3://bucket/pred.parquet", *CALL[5:])
+    assert "pip install fsspec" in fails(
+        capsys, *CALL[:3], "--pred", "s3://bucket/pred.parquet", *CALL[5:]
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +154,12 @@ def test_results_are_not_written_to_addresses_nor_read_from_them(capsys, call):
 
 def test_side_tables_come_from_files(capsys):
     items = pd.DataFrame(
-        {"item_id": [10, 20, 30, 40], "group": list("xxyy"), "price": [1.0, 2.0, 3.0, 4.0], "size": [0, 1, 0, 1]}
+        {
+            "item_id": [10, 20, 30, 40],
+            "group": list("xxyy"),
+            "price": [1.0, 2.0, 3.0, 4.0],
+            "size": [0, 1, 0, 1],
+        }
     )
     log = pd.DataFrame({"user_id": [1, 2, 2, 3], "item_id": [10, 10, 20, 40]})
     aspects = pd.DataFrame({"user_id": [1, 2, 3], "aspect": [1, 1, 2], "item_id": [10, 30, 10]})
@@ -138,8 +169,19 @@ def test_side_tables_come_from_files(capsys):
     pd.DataFrame({"item_id": [40]}).to_csv("popular.csv", index=False)
     items[["item_id", "price", "size"]].to_parquet("features.parquet")
     metrics = ["surprisal@2", "subtopic_recall@2", "serendipity@2", "ild@2", "hits@2"]
-    given = {"items": items, "log": log, "aspects": aspects, "base": base, "popular": [40], "item_by": "group"}
-    flags = [word for name in ("items", "log", "aspects", "base", "popular") for word in (f"--{name}", f"{name}.csv")]
+    given = {
+        "items": items,
+        "log": log,
+        "aspects": aspects,
+        "base": base,
+        "popular": [40],
+        "item_by": "group",
+    }
+    flags = [
+        word
+        for name in ("items", "log", "aspects", "base", "popular")
+        for word in (f"--{name}", f"{name}.csv")
+    ]
     call = [*CALL[:7], "-m", *metrics, *flags, "--item-by", "group", "--out", "out", "--overwrite"]
     assert run(capsys, *call, "--features", "price", "size")[0] == 0
     assert rd.read_parquet("out") == expected(metrics=metrics, **given, features=["price", "size"])
@@ -175,7 +217,8 @@ def test_groups_of_items_of_streamed_files(capsys):
     assert rd.read_parquet("out") == expected(items=items, item_by="group")
 
 
-# ------------------------------------------------------------------------------------------ a file of options
+# ------------------------------------------------------------------------------------------ a file
+# of options
 
 
 def config(text):
@@ -245,7 +288,9 @@ def test_a_missing_file_of_options(capsys):
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 400])
-def test_a_number_beyond_floats_is_named_by_file_column_and_row(capsys, tmp_path, monkeypatch, number):
+def test_a_number_beyond_floats_is_named_by_file_column_and_row(
+    capsys, tmp_path, monkeypatch, number
+):
     monkeypatch.chdir(tmp_path)
     TRUE.to_csv("true.csv", index=False)
     Path("pred").mkdir()

@@ -18,7 +18,9 @@ def results(tmp_path, monkeypatch):
     """Folders new, old, bad and all, in the working folder."""
     monkeypatch.chdir(tmp_path)
     for folder, model in (("new", "knn"), ("old", "popularity"), ("bad", "random")):
-        rd.evaluate(SHOP.true, SHOP.pred[SHOP.pred["model"] == model], ["ndcg@10", "recall@10"]).to_parquet(folder)
+        rd.evaluate(
+            SHOP.true, SHOP.pred[SHOP.pred["model"] == model], ["ndcg@10", "recall@10"]
+        ).to_parquet(folder)
     models().to_parquet("all")
     return tmp_path
 
@@ -27,7 +29,17 @@ GATE = ("gate", "new", "--baseline", "old", "--budget", "ndcg@10=-2%")
 
 
 def test_pass_writes_what_a_pipeline_keeps(capsys):
-    code, out, err = run(capsys, *GATE, "recall@10=-0.05", "--junit", "out.xml", "--summary", "out.md", "--out", "kept")
+    code, out, err = run(
+        capsys,
+        *GATE,
+        "recall@10=-0.05",
+        "--junit",
+        "out.xml",
+        "--summary",
+        "out.md",
+        "--out",
+        "kept",
+    )
     assert (code, err) == (0, "")
     assert out.startswith("Passed: 2 of 2 budgets are met")
     with open("out.md", encoding="utf-8") as file:
@@ -44,7 +56,12 @@ def test_pass_writes_what_a_pipeline_keeps(capsys):
 
 def test_exit_codes(capsys):
     undecided = ("gate", "new", "--baseline", "new", "--budget", "ndcg@10=-0.001")
-    assert run(capsys, "gate", "bad", "--baseline", "old", "--budget", "ndcg@10=-2%", "--out", "kept")[0] == 1
+    assert (
+        run(capsys, "gate", "bad", "--baseline", "old", "--budget", "ndcg@10=-2%", "--out", "kept")[
+            0
+        ]
+        == 1
+    )
     assert pd.read_parquet("kept/gate.parquet")["verdict"].tolist() == ["fail"]
     assert run(capsys, *undecided, "--out", "open")[0] == 3
     with open("open/run.json", encoding="utf-8") as file:
@@ -57,8 +74,12 @@ def test_exit_codes(capsys):
 
 
 def test_bad_calls_are_named(capsys):
-    assert "nowhere" in fails(capsys, "gate", "nowhere", "--baseline", "old", "--budget", "ndcg@10=-2%")
-    assert "nowhere" in fails(capsys, "gate", "new", "--baseline", "nowhere", "--budget", "ndcg@10=-2%")
+    assert "nowhere" in fails(
+        capsys, "gate", "nowhere", "--baseline", "old", "--budget", "ndcg@10=-2%"
+    )
+    assert "nowhere" in fails(
+        capsys, "gate", "new", "--baseline", "nowhere", "--budget", "ndcg@10=-2%"
+    )
     assert "allows what is better" in fails(capsys, *GATE[:-1], "ndcg@10=+2%")
     assert "expected a metric and what it may lose" in fails(capsys, *GATE[:-1], "ndcg@10")
     assert "expected a share" in fails(capsys, *GATE[:-1], "ndcg@10=-2pp")
@@ -99,8 +120,13 @@ def test_a_shell_stops_where_the_gate_does(tmp_path):
     """With `set -e` the deployment behind the gate runs only if it passed."""
     python = f"{sys.executable} -m recdf"
     for candidate, after in (("new", "deployed\n"), ("bad", "")):
-        script = f"set -e; {python} gate {candidate} --baseline old --budget ndcg@10=-2% -q; echo deployed"
-        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=WITH_RECDF, capture_output=True, text=True)
+        script = (
+            f"set -e; {python} gate {candidate} --baseline old --budget ndcg@10=-2% -q; echo "
+            "deployed"
+        )
+        done = subprocess.run(
+            ["sh", "-c", script], cwd=tmp_path, env=WITH_RECDF, capture_output=True, text=True
+        )
         assert (done.stdout, done.returncode) == (after, 0 if after else 1)
 
 
@@ -109,9 +135,25 @@ def test_compare_fails_on_worse(capsys):
     assert run(capsys, *call)[0] == 0
     code, _, err = run(capsys, *call, "--fail-on", "worse")
     assert code == 1
-    said = "recdf compare: exit code 1, --fail-on worse: ndcg@10, random vs. popularity: worse (and 1 more)\n"
+    said = (
+        "recdf compare: exit code 1, --fail-on worse: ndcg@10, random vs. popularity: worse "
+        "(and 1 more)\n"
+    )
     assert err == said
-    assert run(capsys, "compare", "all", "--model", "knn", "--baseline", "popularity", "--fail-on", "worse")[0] == 0
+    assert (
+        run(
+            capsys,
+            "compare",
+            "all",
+            "--model",
+            "knn",
+            "--baseline",
+            "popularity",
+            "--fail-on",
+            "worse",
+        )[0]
+        == 0
+    )
 
 
 def test_messages_are_in_the_words_of_the_command(capsys):
@@ -131,7 +173,9 @@ def test_messages_are_in_the_words_of_the_command(capsys):
     assert "all has several models (knn, popularity, random); name one: --model" in fails(
         capsys, "gate", "all", "--baseline", "old", "--budget", "ndcg@10=-2%"
     )
-    assert "name one: --baseline-model" in fails(capsys, "gate", "new", "--baseline", "all", *GATE[-2:])
+    assert "name one: --baseline-model" in fails(
+        capsys, "gate", "new", "--baseline", "all", *GATE[-2:]
+    )
 
 
 def test_spaces_do_not_matter(capsys):
@@ -140,11 +184,20 @@ def test_spaces_do_not_matter(capsys):
 
 
 def test_recommendations_beside_the_results(capsys, tmp_path):
-    """The candidate puts items first that the users have in the log; the gate does not decide then."""
-    pred = {name: SHOP.pred[SHOP.pred["model"] == name].drop(columns="model") for name in ("knn", "popularity")}
+    """The candidate puts items first that the users have in the log; the gate does not decide
+    then."""
+    pred = {
+        name: SHOP.pred[SHOP.pred["model"] == name].drop(columns="model")
+        for name in ("knn", "popularity")
+    }
     log = SHOP.log.drop_duplicates(["user_id", "item_id"])
     again = log.groupby("user_id").head(3)[["user_id", "item_id"]].assign(score=1e6)
-    frames = {"old": pred["popularity"], "new": pred["knn"], "seen": pd.concat([again, pred["knn"]]), "log": log}
+    frames = {
+        "old": pred["popularity"],
+        "new": pred["knn"],
+        "seen": pd.concat([again, pred["knn"]]),
+        "log": log,
+    }
     for name, frame in (frames | {"true": SHOP.true}).items():
         frame.to_parquet(f"{name}.parquet")
     frames["new"].to_csv("new.csv", index=False)
@@ -156,21 +209,43 @@ def test_recommendations_beside_the_results(capsys, tmp_path):
     with open("kept/run.json", encoding="utf-8") as file:
         assert {"pred", "true", "log"} <= set(json.load(file)["inputs"])
     assert run(capsys, *GATE, *beside, "new.csv", "old.parquet", "--out", "csv")[0] == 0
-    want = rd.gate("new", "old", {"ndcg@10": "-2%"}, pred=(frames["new"], frames["old"]), true=SHOP.true, log=log)
+    want = rd.gate(
+        "new",
+        "old",
+        {"ndcg@10": "-2%"},
+        pred=(frames["new"], frames["old"]),
+        true=SHOP.true,
+        log=log,
+    )
     pd.testing.assert_frame_equal(pd.read_parquet("csv/checks.parquet"), want.checks)
     assert "--pred holds 1; expected two" in fails(capsys, *GATE, *beside, "new.csv")
     assert "--pred needs --true" in fails(capsys, *GATE, "--pred", "new.csv", "old.parquet")
-    assert "--true and --log are what --pred is looked at with" in fails(capsys, *GATE, "--true", "true.parquet")
+    assert "--true and --log are what --pred is looked at with" in fails(
+        capsys, *GATE, "--true", "true.parquet"
+    )
 
 
 def test_one_file_of_several_recommenders(capsys):
     SHOP.pred.to_parquet("pred.parquet")
     SHOP.true.to_parquet("true.parquet")
     models = ("--model", "knn", "--baseline-model", "popularity")
-    call = ("gate", "all", "--baseline", "all", *models, "--budget", "ndcg@10=-2%", "--true", "true.parquet")
+    call = (
+        "gate",
+        "all",
+        "--baseline",
+        "all",
+        *models,
+        "--budget",
+        "ndcg@10=-2%",
+        "--true",
+        "true.parquet",
+    )
     code, _, err = run(capsys, *call, "--pred", "pred.parquet", "pred.parquet", "--out", "kept")
     assert (code, err) == (0, "")
-    assert pd.read_parquet("kept/checks.parquet").set_index("check").loc["candidates", "found"] == "no doubt"
+    assert (
+        pd.read_parquet("kept/checks.parquet").set_index("check").loc["candidates", "found"]
+        == "no doubt"
+    )
 
 
 def test_a_report_shows_the_gate(capsys):
@@ -178,7 +253,9 @@ def test_a_report_shows_the_gate(capsys):
     code, _, err = run(capsys, "report", "all", "--gate", "kept/gate.parquet", "--out", "page.html")
     assert (code, err) == (0, "")
     assert run(capsys, "report", "all", "--gate", "kept", "--out", "same.html")[0] == 0
-    assert "--gate all/gate.parquet: no such file" in fails(capsys, "report", "all", "--gate", "all", "--out", "o.html")
+    assert "--gate all/gate.parquet: no such file" in fails(
+        capsys, "report", "all", "--gate", "all", "--out", "o.html"
+    )
     with open("page.html", encoding="utf-8") as file:
         page = file.read()
     assert "Gate: Passed: 1 budget is met" in page
@@ -189,7 +266,9 @@ def test_a_report_shows_the_gate(capsys):
         said = fails(capsys, "report", "all", "--gate", name, "--out", "o.html")
         assert "has no column" in said
         assert "expected what rd.gate returned" in said
-    assert "no such file" in fails(capsys, "report", "all", "--gate", "no/gate.parquet", "--out", "two.html")
+    assert "no such file" in fails(
+        capsys, "report", "all", "--gate", "no/gate.parquet", "--out", "two.html"
+    )
 
 
 def test_a_segment_with_too_few_users_is_said(capsys):
@@ -207,5 +286,7 @@ def test_a_segment_with_too_few_users_is_said(capsys):
     suite = ElementTree.parse("o.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
     assert "fewer than 200 users" in suite.find(".//error").get("message")
-    assert any("fewer than 200 users" in one for one in rd.gate(
-        "n", "o", {"ndcg@10[segment=loyal]": "-90%"}, min_lists=200).reasons)  # fmt: skip
+    assert any(
+        "fewer than 200 users" in one
+        for one in rd.gate("n", "o", {"ndcg@10[segment=loyal]": "-90%"}, min_lists=200).reasons
+    )

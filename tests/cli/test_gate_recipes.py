@@ -1,4 +1,5 @@
-"""The recipes of docs/gate.md: each runs with a candidate that passes and with one that does not."""
+"""The recipes of docs/gate.md: each runs with a candidate that passes and with one that does
+not."""
 
 import re
 import subprocess
@@ -28,21 +29,27 @@ def candidate(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     SHOP.true.to_parquet("true.parquet")
     of_model(request.param).to_parquet("candidate.parquet")
-    rd.evaluate(SHOP.true, of_model("popularity"), ["ndcg@10", "recall@10"]).to_parquet("production")
+    rd.evaluate(SHOP.true, of_model("popularity"), ["ndcg@10", "recall@10"]).to_parquet(
+        "production"
+    )
     return request.param == "knn"
 
 
 @pytest.fixture
 def folder(candidate):
     """A folder of the candidate's result beside the files."""
-    rd.evaluate(SHOP.true, pd.read_parquet("candidate.parquet"), ["ndcg@10", "recall@10"]).to_parquet("candidate")
+    rd.evaluate(
+        SHOP.true, pd.read_parquet("candidate.parquet"), ["ndcg@10", "recall@10"]
+    ).to_parquet("candidate")
     return candidate
 
 
 def in_shell(commands):
     """Exit code of commands in a shell that stops at the first failure, as CI systems run them."""
     script = f'recdf() {{ {sys.executable} -m recdf "$@"; }}\nset -e\n{commands}'
-    return subprocess.run(["bash", "-c", script], env=WITH_RECDF, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["bash", "-c", script], env=WITH_RECDF, capture_output=True, text=True, check=False
+    )
 
 
 def test_the_first_ten_minutes(capsys, tmp_path, monkeypatch):
@@ -62,7 +69,11 @@ def test_github(candidate):
     assert done.returncode == (0 if candidate else 1)
     assert done.stderr.startswith("" if candidate else "recdf gate: exit code 1: ndcg@10: fail")
     assert done.stderr.count("\n") == (0 if candidate else 1)
-    assert Path("gate.md").read_text(encoding="utf-8").startswith("### Passed" if candidate else "### Failed")
+    assert (
+        Path("gate.md")
+        .read_text(encoding="utf-8")
+        .startswith("### Passed" if candidate else "### Failed")
+    )
 
 
 @pytest.mark.slow

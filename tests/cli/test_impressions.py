@@ -1,4 +1,5 @@
-"""`recdf impressions` writes what `from_impressions` makes, in parts and from text, and `recdf evaluate` reads it."""
+"""`recdf impressions` writes what `from_impressions` makes, in parts and from text, and `recdf
+evaluate` reads it."""
 
 import json
 from pathlib import Path
@@ -27,33 +28,77 @@ def shop(tmp_path, monkeypatch):
             "time": start + pd.to_timedelta(rng.integers(0, 86400, n), unit="s"),
         }
     )
-    events = log.iloc[rng.integers(0, n, 400)][["user_id", "item_id", "time"]].reset_index(drop=True)
+    events = log.iloc[rng.integers(0, n, 400)][["user_id", "item_id", "time"]].reset_index(
+        drop=True
+    )
     events["time"] += pd.to_timedelta(rng.integers(-600, 7200, 400), unit="s")
-    frames = {"log": log, "clicks": events[:300], "purchases": events[300:].assign(price=rng.integers(1, 9, 100) / 2)}
+    frames = {
+        "log": log,
+        "clicks": events[:300],
+        "purchases": events[300:].assign(price=rng.integers(1, 9, 100) / 2),
+    }
     for name, frame in frames.items():
         frame.to_parquet(f"{name}.parquet", index=False)
         frame.to_csv(f"{name}.csv", index=False)
     return frames
 
 
-RULES = ["--time-col", "time", "--value-col", "price", "--window", "1h", "--unattributed", "true", "--repeats", "last"]
+RULES = [
+    "--time-col",
+    "time",
+    "--value-col",
+    "price",
+    "--window",
+    "1h",
+    "--unattributed",
+    "true",
+    "--repeats",
+    "last",
+]
 
 
 def expected(shop):
-    options = {"time_col": "time", "value_col": "price", "window": "1h", "unattributed": "true", "repeats": "last"}
-    return rd.from_impressions(shop["log"], clicks=shop["clicks"], purchases=shop["purchases"], **options)
+    options = {
+        "time_col": "time",
+        "value_col": "price",
+        "window": "1h",
+        "unattributed": "true",
+        "repeats": "last",
+    }
+    return rd.from_impressions(
+        shop["log"], clicks=shop["clicks"], purchases=shop["purchases"], **options
+    )
 
 
 def rows(frame):
     """The rows of a table in an order of their own."""
-    plain = frame.astype({"user_id": object}).sort_values(["user_id", "session_id", "item_id"], ignore_index=True)
-    return plain.assign(**{name: plain[name].astype("datetime64[ns, UTC]") for name in plain.columns if name == "time"})
+    plain = frame.astype({"user_id": object}).sort_values(
+        ["user_id", "session_id", "item_id"], ignore_index=True
+    )
+    return plain.assign(
+        **{
+            name: plain[name].astype("datetime64[ns, UTC]")
+            for name in plain.columns
+            if name == "time"
+        }
+    )
 
 
-@pytest.mark.parametrize(("ending", "limit"), [("parquet", "1GB"), ("parquet", "100KB"), ("csv", "1GB")])
+@pytest.mark.parametrize(
+    ("ending", "limit"), [("parquet", "1GB"), ("parquet", "100KB"), ("csv", "1GB")]
+)
 def test_writes_what_from_impressions_makes(shop, capsys, ending, limit):
     events = ["--clicks", f"clicks.{ending}", "--purchases", f"purchases.{ending}"]
-    command = ["impressions", f"log.{ending}", *events, "--memory-limit", limit, "--out", "lists", *RULES]
+    command = [
+        "impressions",
+        f"log.{ending}",
+        *events,
+        "--memory-limit",
+        limit,
+        "--out",
+        "lists",
+        *RULES,
+    ]
     code, out, err = run(capsys, *command)
     assert (code, err) == (0, "")
     whole = expected(shop)
@@ -67,7 +112,16 @@ def test_writes_what_from_impressions_makes(shop, capsys, ending, limit):
 
 
 def test_evaluate_reads_the_files(shop, capsys):
-    command = ["impressions", "log.parquet", "--purchases", "purchases.parquet", "--window", "24h", "--out", "lists"]
+    command = [
+        "impressions",
+        "log.parquet",
+        "--purchases",
+        "purchases.parquet",
+        "--window",
+        "24h",
+        "--out",
+        "lists",
+    ]
     code, out, err = run(capsys, *command, "--value-col", "price")
     assert (code, err) == (0, "")
     next_command = out.splitlines()[-1].removeprefix("next: recdf ").split()
@@ -76,30 +130,71 @@ def test_evaluate_reads_the_files(shop, capsys):
     lists = rd.from_impressions(
         shop["log"], purchases=shop["purchases"], time_col="time", value_col="price", window="24h"
     )
-    options = {"user_col": ["user_id", "session_id"], "relevance_col": "relevance", "value_col": "price"}
+    options = {
+        "user_col": ["user_id", "session_id"],
+        "relevance_col": "relevance",
+        "value_col": "price",
+    }
     result = rd.evaluate(*lists, ["hits@10", "revenue@10"], **options)
     written = rd.read_parquet("result")
     assert written.per_user["hits@10"].sum() == result.per_user["hits@10"].sum() > 0
-    assert written.per_user["revenue@10"].sum() == pytest.approx(result.per_user["revenue@10"].sum())
+    assert written.per_user["revenue@10"].sum() == pytest.approx(
+        result.per_user["revenue@10"].sum()
+    )
 
 
 def test_the_next_command_knows_how_repeated_items_count(shop, capsys):
-    code, out, _ = run(capsys, "impressions", "log.parquet", "--purchases", "purchases.parquet", "--repeats", "each",
-                       "--out", "lists")  # fmt: skip
+    code, out, _ = run(
+        capsys,
+        "impressions",
+        "log.parquet",
+        "--purchases",
+        "purchases.parquet",
+        "--repeats",
+        "each",
+        "--out",
+        "lists",
+    )
     assert code == 0
-    assert out.splitlines()[-1].endswith("--user-col user_id session_id --duplicates keep -m hits@10 ndcg@10")
+    assert out.splitlines()[-1].endswith(
+        "--user-col user_id session_id --duplicates keep -m hits@10 ndcg@10"
+    )
 
 
 def test_options_of_the_command(shop, capsys):
-    shop["log"].assign(clicked=shop["log"].index % 7 == 0).drop(columns="session_id").to_parquet("visits.parquet")
-    options = ["--clicked-col", "clicked", "--session-gap", "30min", "--rank-by-time", "--relevance", "clicked=2"]
+    shop["log"].assign(clicked=shop["log"].index % 7 == 0).drop(columns="session_id").to_parquet(
+        "visits.parquet"
+    )
+    options = [
+        "--clicked-col",
+        "clicked",
+        "--session-gap",
+        "30min",
+        "--rank-by-time",
+        "--relevance",
+        "clicked=2",
+    ]
     code, _, err = run(capsys, "impressions", "visits.parquet", *options, "--out", "lists")
     assert (code, err) == (0, "")
     true = pd.read_parquet("lists/true.parquet")
     assert sorted(true["relevance"].unique()) == [0.0, 2.0]
-    code, _, _ = run(capsys, "impressions", "visits.parquet", "--clicked-col", "clicked", "--list-cols", "--out", "one")
+    code, _, _ = run(
+        capsys,
+        "impressions",
+        "visits.parquet",
+        "--clicked-col",
+        "clicked",
+        "--list-cols",
+        "--out",
+        "one",
+    )
     assert code == 0
-    assert pd.read_parquet("one/true.parquet").columns.tolist() == ["user_id", "item_id", "relevance", "clicks"]
+    assert pd.read_parquet("one/true.parquet").columns.tolist() == [
+        "user_id",
+        "item_id",
+        "relevance",
+        "clicks",
+    ]
 
 
 def test_none_of_the_events_belongs_to_an_impression(shop, capsys):
@@ -117,9 +212,34 @@ def test_none_of_the_events_belongs_to_an_impression(shop, capsys):
         (["log.parquet", "--out", "lists"], "nothing says what was relevant"),
         (["log.parquet", "--purchases", "purchases.parquet"], "--out is missing"),
         (["log.parquet", "--purchases", "absent.parquet", "--out", "lists"], "absent.parquet"),
-        (["log.parquet", "--purchases", "purchases.parquet", "--user-col", "who", "--out", "lists"], "'who'"),
-        (["log.parquet", "--clicked-col", "position", "--relevance", "clicked", "--out", "lists"], "such as clicked=1"),
-        (["log.parquet", "--purchases", "purchases.parquet", "--window", "x", "--out", "lists"], "is no span of time"),
+        (
+            [
+                "log.parquet",
+                "--purchases",
+                "purchases.parquet",
+                "--user-col",
+                "who",
+                "--out",
+                "lists",
+            ],
+            "'who'",
+        ),
+        (
+            [
+                "log.parquet",
+                "--clicked-col",
+                "position",
+                "--relevance",
+                "clicked",
+                "--out",
+                "lists",
+            ],
+            "such as clicked=1",
+        ),
+        (
+            ["log.parquet", "--purchases", "purchases.parquet", "--window", "x", "--out", "lists"],
+            "is no span of time",
+        ),
     ],
 )
 def test_fails_in_one_line(shop, capsys, arguments, words):

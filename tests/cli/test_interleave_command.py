@@ -21,12 +21,26 @@ def files(tmp_path, monkeypatch):
         rows.to_parquet(f"{name}.parquet", index=False)
 
 
-MIX = ("interleave", "--a", "a.csv", "--b", "b.parquet", "--user-col", "user", "-k", "2", "--out", "mixed")
+MIX = (
+    "interleave",
+    "--a",
+    "a.csv",
+    "--b",
+    "b.parquet",
+    "--user-col",
+    "user",
+    "-k",
+    "2",
+    "--out",
+    "mixed",
+)
 
 
 def clicks_on(team):
     log = pd.read_parquet("mixed/lists.parquet")
-    log[(log["team"] == team) & (log["user"] % 3 > 0)][["user", "item_id"]].to_csv("clicks.csv", index=False)
+    log[(log["team"] == team) & (log["user"] % 3 > 0)][["user", "item_id"]].to_csv(
+        "clicks.csv", index=False
+    )
 
 
 def test_lists_are_those_of_python_and_clicks_decide(capsys):
@@ -39,7 +53,10 @@ def test_lists_are_those_of_python_and_clicks_decide(capsys):
     call = ("interleaved", "mixed/lists.parquet", "--clicks", "clicks.csv", "--unit-col", "user")
     code, out, err = run(capsys, *call, "--out", "found")
     assert (code, err) == (0, "")
-    assert all(said in out for said in ("300 users, 200 clicks", "200 users prefer b, 0 prefer a", "better"))
+    assert all(
+        said in out
+        for said in ("300 users, 200 clicks", "200 users prefer b, 0 prefer a", "better")
+    )
     found = pd.read_parquet("found/interleaved.parquet")
     assert found[["n_users", "verdict"]].values.tolist() == [[300, "better"]]
     printed = json.loads(run(capsys, *call, "--format", "json")[1])

@@ -31,7 +31,13 @@ def files(tmp_path, kind="parquet"):
         }
     )
     users = sorted(log["user_id"].unique())
-    pred = pd.DataFrame({"model": ["als"] * 40 + ["bpr"] * 40, "user_id": users * 2, "item_id": [1] * 40 + [2, 3] * 20})
+    pred = pd.DataFrame(
+        {
+            "model": ["als"] * 40 + ["bpr"] * 40,
+            "user_id": users * 2,
+            "item_id": [1] * 40 + [2, 3] * 20,
+        }
+    )
     for name, frame in (("log", log), ("pred", pred)):
         if kind == "parquet":
             frame.to_parquet(tmp_path / f"{name}.parquet")
@@ -45,19 +51,38 @@ def test_recommendations_of_two_models(tmp_path, capsys, kind):
     log, pred, log_file, pred_file = files(tmp_path, kind)
     out = tmp_path / "results"
     text = run(
-        capsys, "ope", log_file, "--pred", pred_file, "--by", "model", "--estimators", "ips", "snips", "--out", out
+        capsys,
+        "ope",
+        log_file,
+        "--pred",
+        pred_file,
+        "--by",
+        "model",
+        "--estimators",
+        "ips",
+        "snips",
+        "--out",
+        out,
     )
     both = rd.target_from_recs(log, pred, by="model")
     expected = rd.ope_estimate(both, by="model")
     pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
     pd.testing.assert_frame_equal(
-        pd.read_parquet(out / "ope_diagnostics.parquet"), rd.ope_diagnostics(both, by="model"), check_dtype=False
+        pd.read_parquet(out / "ope_diagnostics.parquet"),
+        rd.ope_diagnostics(both, by="model"),
+        check_dtype=False,
     )
     pd.testing.assert_frame_equal(
-        pd.read_parquet(out / "ope_comparison.parquet"), rd.ope_compare(both, by="model"), check_dtype=False
+        pd.read_parquet(out / "ope_comparison.parquet"),
+        rd.ope_compare(both, by="model"),
+        check_dtype=False,
     )
     for row in expected.itertuples():
-        line = next(line for line in text.splitlines() if line.startswith(row.model) and f" {row.estimator} " in line)
+        line = next(
+            line
+            for line in text.splitlines()
+            if line.startswith(row.model) and f" {row.estimator} " in line
+        )
         assert f"{row.value:.5g}" in line
         assert row.trust in line
         assert row.flags in line
@@ -65,14 +90,23 @@ def test_recommendations_of_two_models(tmp_path, capsys, kind):
 
 
 def test_an_excerpt_of_open_bandit(capsys):
-    text = run(capsys, "ope", GOLDEN / "ope_open_bandit.parquet", "--by", "campaign", "--cluster", "none")
+    text = run(
+        capsys, "ope", GOLDEN / "ope_open_bandit.parquet", "--by", "campaign", "--cluster", "none"
+    )
     assert text.count("do not use: few rewards") == 6
     assert "too few to tell" in text
 
 
 def test_slates_and_options(tmp_path, capsys):
     log = pd.read_csv(GOLDEN / "ope_slate.csv")
-    options = ["--propensity-col", "p_conditional", "--target-col", "e_conditional", "--propensity-kind", "conditional"]
+    options = [
+        "--propensity-col",
+        "p_conditional",
+        "--target-col",
+        "e_conditional",
+        "--propensity-kind",
+        "conditional",
+    ]
     out = tmp_path / "out"
     run(
         capsys,
@@ -88,12 +122,25 @@ def test_slates_and_options(tmp_path, capsys):
         out,
     )
     expected = rd.ope_estimate(
-        log, slate_col="slate", estimators=["rips", "snsips"], propensity_col="p_conditional",
-        target_col="e_conditional", propensity_kind="conditional",
-    )  # fmt: skip
+        log,
+        slate_col="slate",
+        estimators=["rips", "snsips"],
+        propensity_col="p_conditional",
+        target_col="e_conditional",
+        propensity_kind="conditional",
+    )
     pd.testing.assert_frame_equal(pd.read_parquet(out / "ope.parquet"), expected, check_dtype=False)
     text = run(
-        capsys, "ope", GOLDEN / "ope_bandit.csv", "--clip", "2", "5", "--interval", "bootstrap", "--n-resamples", "50"
+        capsys,
+        "ope",
+        GOLDEN / "ope_bandit.csv",
+        "--clip",
+        "2",
+        "5",
+        "--interval",
+        "bootstrap",
+        "--n-resamples",
+        "50",
     )
     assert [line.split()[1] for line in text.splitlines()[1:5]] == ["2", "5", "2", "5"]
 

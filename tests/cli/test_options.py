@@ -1,4 +1,5 @@
-"""Every option of every command: from a file, with the flag repeated, and with several values it is one call.
+"""Every option of every command: from a file, with the flag repeated, and with several values it is
+one call.
 
 The cases come from the parsers, so that a new option is tested without a change here.
 """
@@ -18,9 +19,18 @@ from recdf.experiments.compare.compare_models import compare_models
 from recdf.off_policy.compare_targets import ope_compare
 
 PARSER, COMMANDS = cli._parser()
-OPTIONS = [(name, action) for name, parser in COMMANDS.items() for action in parser._actions if action.dest != "help"]
+OPTIONS = [
+    (name, action)
+    for name, parser in COMMANDS.items()
+    for action in parser._actions
+    if action.dest != "help"
+]
 OF_FILES = ("config", "project")
-FLAGS = [(command, action) for command, action in OPTIONS if action.option_strings and action.dest not in OF_FILES]
+FLAGS = [
+    (command, action)
+    for command, action in OPTIONS
+    if action.option_strings and action.dest not in OF_FILES
+]
 LISTS = [(command, action) for command, action in FLAGS if action.nargs in ("+", "*")]
 SCALARS = [(command, action) for command, action in FLAGS if action.nargs is None]
 SWITCHES = [(command, action) for command, action in FLAGS if action.nargs == 0]
@@ -37,7 +47,9 @@ FUNCTIONS = {
 
 
 def ids(options):
-    return [f"{command} {(action.option_strings or [action.dest])[-1]}" for command, action in options]
+    return [
+        f"{command} {(action.option_strings or [action.dest])[-1]}" for command, action in options
+    ]
 
 
 def two_values(action):
@@ -51,7 +63,11 @@ def needed(command, besides):
     """The words that the command needs, without those of one option."""
     words = []
     for action in COMMANDS[command]._actions:
-        if action is not besides and (action.required or not action.option_strings) and action.nargs != 0:
+        if (
+            action is not besides
+            and (action.required or not action.option_strings)
+            and action.nargs != 0
+        ):
             words += [*action.option_strings[-1:], "needed"]
     for group in COMMANDS[command]._mutually_exclusive_groups:
         first = group._group_actions[0]
@@ -91,9 +107,18 @@ def test_a_list_is_one_call_however_it_is_given(called, command, action):
     together = called(command, [flag, *texts], besides=action)
     assert together[action.dest] == values
     assert called(command, [flag, texts[0], flag, texts[1]], besides=action) == together
-    assert called(command, [f"{flag}{'=' if '--' in flag else ''}{text}" for text in texts], besides=action) == together
+    assert (
+        called(
+            command,
+            [f"{flag}{'=' if '--' in flag else ''}{text}" for text in texts],
+            besides=action,
+        )
+        == together
+    )
     assert called(command, [], {key_of(action): values}, besides=action) == together
-    assert called(command, [], {key_of(action).replace("-", "_"): values}, besides=action) == together
+    assert (
+        called(command, [], {key_of(action).replace("-", "_"): values}, besides=action) == together
+    )
     one = called(command, [flag, texts[1]], besides=action)
     assert one[action.dest] == values[1:]
     assert called(command, [], {key_of(action): values[1]}, besides=action) == one
@@ -123,7 +148,9 @@ def test_a_scalar_is_given_once(called, command, action):
 def test_a_switch_of_a_file_is_true_or_false(called, command, action):
     typed = called(command, [action.option_strings[-1]], besides=action)
     assert called(command, [], {key_of(action): True}, besides=action) == typed
-    assert called(command, [], {key_of(action): False}, besides=action) == called(command, [], besides=action)
+    assert called(command, [], {key_of(action): False}, besides=action) == called(
+        command, [], besides=action
+    )
     assert "expected true or false" in called(command, [], {key_of(action): "yes"}, besides=action)
 
 
@@ -143,7 +170,9 @@ def test_no_option_goes_past_the_one_mechanism():
     for command, action in OPTIONS:
         with case(f"{command} {action.dest}"):
             assert action.nargs in (None, 0, "?", "+", "*")
-            assert isinstance(action, cli.arguments._Given if action.nargs != 0 else argparse.Action)
+            assert isinstance(
+                action, cli.arguments._Given if action.nargs != 0 else argparse.Action
+            )
 
 
 EVALUATE = ["--true", "t", "--pred", "p"]
@@ -183,7 +212,16 @@ def test_one_file_of_options_is_read(capsys, tmp_path):
     ],
 )
 def test_a_name_is_given_one_value(capsys, words, name):
-    call = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
+    call = [
+        "experiment",
+        "ab",
+        "--assignment",
+        "groups.parquet",
+        "--control",
+        "A",
+        "--missing",
+        "zero",
+    ]
     assert f"{name} is given twice" in fails(capsys, *call, *words)
 
 

@@ -1,4 +1,5 @@
-"""The command on systems that lack what Linux has, as Windows does: each is simulated by what it lacks or refuses."""
+"""The command on systems that lack what Linux has, as Windows does: each is simulated by what it
+lacks or refuses."""
 
 import errno
 import io
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.usefixtures("in_their_folder")
 
 
 def test_lines_of_csv_end_once(capsys, monkeypatch):
-    """Text streams of Windows write each line's end as two signs; two of their own would make an empty line."""
+    """Text streams of Windows write each line's end as two signs; two of their own would make an
+    empty line."""
     monkeypatch.setattr(os, "linesep", "\r\n")
     code, out, _ = run(capsys, *CALL, "--format", "csv")
     assert code == 0

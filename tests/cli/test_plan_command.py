@@ -12,15 +12,35 @@ EX = rd.experiments
 def test_plan_writes_what_the_function_gives(capsys, folder):
     SHOP.log.to_parquet("log.parquet")
     code, out, err = run(
-        capsys, "plan", "ab", "--metric", "revenue@10", "ctr=hits@10/n_pred", "--rel-effect", "0.05", "--guardrail",
-        "revenue@10=-10%", "--log", "log.parquet", "--time-col", "timestamp", "--n-comparisons", "2", "--out", "out",
-    )  # fmt: skip
+        capsys,
+        "plan",
+        "ab",
+        "--metric",
+        "revenue@10",
+        "ctr=hits@10/n_pred",
+        "--rel-effect",
+        "0.05",
+        "--guardrail",
+        "revenue@10=-10%",
+        "--log",
+        "log.parquet",
+        "--time-col",
+        "timestamp",
+        "--n-comparisons",
+        "2",
+        "--out",
+        "out",
+    )
     assert (code, err) == (0, "")
     assert "days" in out
     want = EX.plan_experiment(
-        shown().per_user, {"revenue@10": "revenue@10", "ctr": ("hits@10", "n_pred")}, rel_effect=0.05,
-        guardrails={"revenue@10": "-10%"}, arrivals=EX.arrivals_by_day(SHOP.log, time_col="timestamp"), n_comparisons=2,
-    )  # fmt: skip
+        shown().per_user,
+        {"revenue@10": "revenue@10", "ctr": ("hits@10", "n_pred")},
+        rel_effect=0.05,
+        guardrails={"revenue@10": "-10%"},
+        arrivals=EX.arrivals_by_day(SHOP.log, time_col="timestamp"),
+        n_comparisons=2,
+    )
     pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)
     assert run(capsys, "plan", "ab", "--metric", "revenue@10", "--n", "900", "--sequential")[0] == 0
     assert "expected exactly one" in fails(capsys, "plan", "ab")
@@ -39,13 +59,31 @@ def test_plan_of_models(capsys, folder):
 
 def test_a_plan_counts_users_and_not_their_sessions(capsys, folder):
     visits = rd.evaluate(
-        sessions(SHOP.true), sessions(SHOP.shown), "hits@10", users="pred", user_col=["user_id", "session"])
+        sessions(SHOP.true),
+        sessions(SHOP.shown),
+        "hits@10",
+        users="pred",
+        user_col=["user_id", "session"],
+    )
     visits.to_parquet("visits")
     SHOP.log.to_parquet("log.parquet")
-    call = ["plan", "visits", "--rel-effect", "0.05", "--log", "log.parquet", "--time-col", "timestamp"]
+    call = [
+        "plan",
+        "visits",
+        "--rel-effect",
+        "0.05",
+        "--log",
+        "log.parquet",
+        "--time-col",
+        "timestamp",
+    ]
     assert "several rows of a user_id, and a plan counts users; --how sum" in fails(capsys, *call)
     assert run(capsys, *call, "--how", "sum", "--out", "out")[0] == 0
     users = EX.roll_up(visits.per_user, "user_id", {"hits@10": "sum"})
     want = EX.plan_experiment(
-        users, "hits@10", rel_effect=0.05, arrivals=EX.arrivals_by_day(SHOP.log, time_col="timestamp"))
+        users,
+        "hits@10",
+        rel_effect=0.05,
+        arrivals=EX.arrivals_by_day(SHOP.log, time_col="timestamp"),
+    )
     pd.testing.assert_frame_equal(written("out/plan.parquet"), want, check_dtype=False)

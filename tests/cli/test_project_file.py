@@ -1,4 +1,5 @@
-"""The options of a project: recdf.toml, or [tool.recdf] of pyproject.toml, in the current folder or above."""
+"""The options of a project: recdf.toml, or [tool.recdf] of pyproject.toml, in the current folder or
+above."""
 
 import json
 import os
@@ -13,7 +14,9 @@ from cli.command import WITH_RECDF, fails, run
 import recdf as rd
 
 TRUE = pd.DataFrame({"customer": [1, 1, 2], "item_id": [1, 2, 3], "relevance": [1, 5, 1]})
-PRED = pd.DataFrame({"uid": [1, 1, 1, 2], "item_id": [1, 2, 9, 3], "yhat": [3.0, 2, 1, 1], "model": ["a"] * 4})
+PRED = pd.DataFrame(
+    {"uid": [1, 1, 1, 2], "item_id": [1, 2, 9, 3], "yhat": [3.0, 2, 1, 1], "model": ["a"] * 4}
+)
 NAMES = {"true_cols": {"user_id": "customer"}, "pred_cols": {"user_id": "uid", "score": "yhat"}}
 CALL = ["evaluate", "--true", "true.parquet", "--pred", "pred.parquet", "-m", "recall"]
 TYPED = ["--true-cols", "user_id=customer", "--pred-cols", "user_id=uid", "score=yhat"]
@@ -63,8 +66,13 @@ def test_what_a_project_states_counts_as_typed_and_is_said(capsys, name):
     assert f"--project={name}" in record["command"]
     assert "--true-cols=user_id=customer" in record["command"]
     assert [one["path"] for one in record["inputs"]["project"]] == [name]
-    code, _, err = run(capsys, *record["command"][1:], "--overwrite")  # the recorded call is the same call
-    assert (code, rd.read_parquet("out")) == (0, rd.evaluate(TRUE, PRED, "recall", k=[1, 2], **NAMES)), err
+    code, _, err = run(
+        capsys, *record["command"][1:], "--overwrite"
+    )  # the recorded call is the same call
+    assert (code, rd.read_parquet("out")) == (
+        0,
+        rd.evaluate(TRUE, PRED, "recall", k=[1, 2], **NAMES),
+    ), err
     assert run(capsys, *CALL, "-q")[2] == ""
 
 
@@ -111,16 +119,21 @@ def test_a_home_folder_that_is_a_link_ends_the_search_too(capsys, folder, monkey
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user"
+)
 def test_a_folder_that_the_user_cannot_search_has_no_file(folder):
-    """A job that changes its user, as `sudo -u`, is often in a folder of the user that started it."""
+    """A job that changes its user, as `sudo -u`, is often in a folder of the user that started
+    it."""
     code = (
         "import os, sys, recdf.cli.option_files as files; os.chdir(sys.argv[1]); os.setuid(65534);"
         "print(files._project(None))"
     )
     write("k = 7")
     folder.chmod(0o700)
-    done = subprocess.run([sys.executable, "-c", code, folder], env=WITH_RECDF, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, folder], env=WITH_RECDF, capture_output=True, text=True
+    )
     assert done.stdout == "None\n", done.stderr
 
 
@@ -129,7 +142,10 @@ def test_flags_win_over_config_and_that_over_the_project(capsys):
     write('k = [3]\njudged-only = false\nties = "row"', "job.toml")
     found, err = summary(capsys, *CALL, "--config", "job.toml")
     assert (list(found), "judged" in err, "ties" in err) == (["recall@3"], False, False)
-    assert list(summary(capsys, *CALL, "--config", "job.toml", "-k", "4", "5")[0]) == ["recall@4", "recall@5"]
+    assert list(summary(capsys, *CALL, "--config", "job.toml", "-k", "4", "5")[0]) == [
+        "recall@4",
+        "recall@5",
+    ]
     assert list(summary(capsys, *CALL, "-k", "4")[0]) == ["recall@4"]
     code, _, err = run(capsys, *CALL, "--true-cols", "user_id=no_such")
     assert (code, "no_such" in err) == (2, True)
@@ -142,7 +158,9 @@ def test_a_table_of_a_command_comes_before_what_all_share(capsys):
     write(f'{PROJECT}\n[evaluate]\nk = 3\n{files}\n[compare]\nmetric = ["recall@1"]')
     assert list(summary(capsys, "evaluate", "-m", "recall")[0]) == ["recall@3"]
     write("[compare]\nbaseline = 'a'")
-    assert "recall@10" in summary(capsys, *CALL, *TYPED)[0]  # no table of this command, which is no error
+    assert (
+        "recall@10" in summary(capsys, *CALL, *TYPED)[0]
+    )  # no table of this command, which is no error
     assert run(capsys, *CALL, *TYPED)[2] == ""  # and nothing was taken
 
 
@@ -150,7 +168,9 @@ def test_a_key_of_another_command_is_left_out_and_an_unknown_one_is_an_error(cap
     write(f'baseline = "a"{PROJECT}')
     assert summary(capsys, *CALL)[0] == EXPECTED
     write(f'baselin = "a"{PROJECT}')
-    assert "recdf.toml: no command has an option 'baselin'; did you mean 'baseline'?" in fails(capsys, *CALL)
+    assert "recdf.toml: no command has an option 'baselin'; did you mean 'baseline'?" in fails(
+        capsys, *CALL
+    )
     write("[evaluate]\nbaseline = 'a'")
     assert "recdf.toml [evaluate]: recdf evaluate has no option 'baseline'" in fails(capsys, *CALL)
     write("[evalute]\nk = 3")
@@ -168,11 +188,20 @@ def test_a_key_of_another_command_is_left_out_and_an_unknown_one_is_an_error(cap
         ("item-col = ['a', 'b']", "recdf.toml: item-col = ['a', 'b']; expected one value"),
         ("by = []", "recdf.toml: by = []; expected a value"),
         ("by = {a = 1}", "recdf.toml: by = {'a': 1}; expected text"),
-        ("true-cols = {user_id = ['a']}", "recdf.toml: true-cols = {'user_id': ['a']}; expected text"),
-        ("[tool.recdf]\nk = 3", "no command has an option 'tool'; leave out tool.recdf, which is for pyproject.toml"),
+        (
+            "true-cols = {user_id = ['a']}",
+            "recdf.toml: true-cols = {'user_id': ['a']}; expected text",
+        ),
+        (
+            "[tool.recdf]\nk = 3",
+            "no command has an option 'tool'; leave out tool.recdf, which is for pyproject.toml",
+        ),
         ("k = 3\nk = 4", "recdf.toml is no TOML file"),
         ("user-col = 'a'\nuser_col = 'b'", "recdf.toml: user_col is given twice, as user-col too"),
-        *((f"{key} = 1", f"no command has an option '{key}'") for key in ("config", "project", "no-project", "help")),
+        *(
+            (f"{key} = 1", f"no command has an option '{key}'")
+            for key in ("config", "project", "no-project", "help")
+        ),
     ],
 )
 def test_a_wrong_file_is_an_error_that_names_it_and_the_key(capsys, text, words):
@@ -191,7 +220,9 @@ def test_a_file_may_begin_with_the_mark_that_editors_of_windows_write(capsys):
 
 def test_a_wrong_value_of_config_names_the_file_too(capsys):
     write("k = 'five'", "job.toml")
-    assert "--config job.toml: k = 'five': invalid int value" in fails(capsys, *CALL, "--config", "job.toml")
+    assert "--config job.toml: k = 'five': invalid int value" in fails(
+        capsys, *CALL, "--config", "job.toml"
+    )
 
 
 def test_only_what_is_used_is_said(capsys):
@@ -201,7 +232,9 @@ def test_only_what_is_used_is_said(capsys):
     assert err == f"recdf: options of recdf.toml: {options}\n"  # though the file asks for quiet
     assert summary(capsys, *CALL, *TYPED, "-q")[1] == ""
     write("k = 7")
-    assert summary(capsys, *CALL, *TYPED, "-k5")[1] == ""  # the value may be in one word with the flag
+    assert (
+        summary(capsys, *CALL, *TYPED, "-k5")[1] == ""
+    )  # the value may be in one word with the flag
     write(PROJECT)
     assert run(capsys, *CALL, "--out", "out", "-q")[2] == ""
     write('results = "out"\nformat = "json"')
@@ -223,7 +256,9 @@ def test_the_current_folder_was_removed(capsys, folder, monkeypatch, tmp_path):
 
 def test_a_named_file_that_has_no_options(capsys):
     write("[project]\nname = 'x'", "pyproject.toml")
-    assert "--project pyproject.toml has no table [tool.recdf]" in fails(capsys, *CALL, "--project", "pyproject.toml")
+    assert "--project pyproject.toml has no table [tool.recdf]" in fails(
+        capsys, *CALL, "--project", "pyproject.toml"
+    )
     assert "absent.toml: No such file" in fails(capsys, *CALL, "--project", "absent.toml")
     write("[tool]\nrecdf = 3", "pyproject.toml")
     assert "pyproject.toml: tool.recdf = 3; expected a table [tool.recdf]" in fails(capsys, *CALL)
@@ -236,21 +271,33 @@ def test_paths_of_a_project_are_those_of_its_folder(capsys, folder, monkeypatch)
     (folder / "data").mkdir()
     for name in ("true", "pred"):
         Path(f"{name}.parquet").rename(f"data/{name}.parquet")
-    write(f'users = "pred"{PROJECT}\n[evaluate]\ntrue = "data/true.parquet"\npred = "data/pre*.parquet"\nout = "night"')
+    write(
+        f'users = "pred"{PROJECT}\n[evaluate]\ntrue = "data/true.parquet"\npred = '
+        '"data/pre*.parquet"\nout = "night"'
+    )
     monkeypatch.chdir("jobs")
     assert summary(capsys, "evaluate", "-m", "recall")[0] == EXPECTED
     assert (folder / "night" / "per_user.parquet").exists()
-    write(PROJECT + f'\n[evaluate]\ntrue = "{(folder / "data/true.parquet").as_posix()}"', "../recdf.toml")
-    assert summary(capsys, "evaluate", "-m", "recall", "--pred", "../data/pred.parquet")[0] == EXPECTED
+    write(
+        PROJECT + f'\n[evaluate]\ntrue = "{(folder / "data/true.parquet").as_posix()}"',
+        "../recdf.toml",
+    )
+    assert (
+        summary(capsys, "evaluate", "-m", "recall", "--pred", "../data/pred.parquet")[0] == EXPECTED
+    )
 
 
 @pytest.mark.slow
 def test_a_process_reads_the_project_of_its_folder(folder):
     write(PROJECT)
     done = subprocess.run(
-        [sys.executable, "-m", "recdf", *CALL, "--format", "csv"], cwd=folder, env=WITH_RECDF | {"LANG": "C"},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "recdf", *CALL, "--format", "csv"],
+        cwd=folder,
+        env=WITH_RECDF | {"LANG": "C"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "options of recdf.toml" in done.stderr
     assert os.listdir(folder).count("recdf.toml") == 1
     assert done.stdout.splitlines()[0].startswith("metric,")

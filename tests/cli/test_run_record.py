@@ -29,7 +29,8 @@ def with_days(*days):
     return [word if word != "pred.parquet" else "pred" for word in CALL]
 
 
-# ------------------------------------------------------------------------------------------ what is expected
+# ------------------------------------------------------------------------------------------ what is
+# expected
 
 
 @STREAM
@@ -56,7 +57,8 @@ def test_check_expects_too(capsys):
     assert run(capsys, "check", *files, "--expect", "rows>=1") == run(capsys, "check", *files)
     line = refused(capsys, "check", *files, "--expect", "rows>=1", "true.rows>=1000000")
     assert line == (
-        f"recdf check: refused: --true true.parquet has {len(TRUE):,} rows; --expect true.rows>=1000000\n"
+        f"recdf check: refused: --true true.parquet has {len(TRUE):,} rows; --expect "
+        "true.rows>=1000000\n"
     )
 
 
@@ -120,7 +122,8 @@ def test_what_cannot_be_read_is_a_bad_call(capsys, option, value, words):
     assert words in fails(capsys, *CALL, option, value)
 
 
-# ------------------------------------------------------------------------------------------ the record
+# ------------------------------------------------------------------------------------------ the
+# record
 
 
 @STREAM
@@ -135,12 +138,22 @@ def test_the_record_of_a_run(capsys, stream):
     for name in ("true", "pred"):
         data = Path(f"{name}.parquet").read_bytes()
         assert record["inputs"][name] == [
-            {"path": f"{name}.parquet", "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            {
+                "path": f"{name}.parquet",
+                "bytes": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(),
+            }
         ]
-    assert {one["path"] for one in record["outputs"]} == {"out/per_user.parquet", "out/summary.parquet"}
+    assert {one["path"] for one in record["outputs"]} == {
+        "out/per_user.parquet",
+        "out/summary.parquet",
+    }
     equal_bytes = record["inputs"]["true"][0]["sha256"]
     assert run(capsys, *CALL, *stream, "--out", "out", "--overwrite")[0] == 0
-    assert json.loads(Path("out/run.json").read_text(encoding="utf-8"))["inputs"]["true"][0]["sha256"] == equal_bytes
+    assert (
+        json.loads(Path("out/run.json").read_text(encoding="utf-8"))["inputs"]["true"][0]["sha256"]
+        == equal_bytes
+    )
 
 
 def test_each_command_has_a_record_of_its_own(capsys):
@@ -165,7 +178,8 @@ def test_a_finding_is_recorded_and_a_refusal_leaves_the_older_record(capsys):
     assert Path("out/run.json").read_bytes() == before
 
 
-# ------------------------------------------------------------------------------------------ what a retry can mend
+# ------------------------------------------------------------------------------------------ what a
+# retry can mend
 
 
 def failing(error):

@@ -1,4 +1,5 @@
-"""The files that one run writes appear together, also if a process is killed. Files of two runs are not read as one."""
+"""The files that one run writes appear together, also if a process is killed. Files of two runs are
+not read as one."""
 
 import itertools
 import os
@@ -21,15 +22,28 @@ pytestmark = pytest.mark.slow
 CALL = ["experiment", "ab", "--assignment", "groups.parquet", "--control", "A", "--missing", "zero"]
 EXPERIMENT = [*CALL, "--out", "out"]
 OPE = ["ope", "log.parquet", "--pred", "pred.parquet", "--by", "model", "--out", "out"]
-LISTS = ["impressions", "shown.parquet", "--list-cols", "--clicked-col", "clicked", "--rank-by-time", "--out", "out"]
+LISTS = [
+    "impressions",
+    "shown.parquet",
+    "--list-cols",
+    "--clicked-col",
+    "clicked",
+    "--rank-by-time",
+    "--out",
+    "out",
+]
 
-# An older and a newer run of each command. The newer one writes fewer files, so that one of the older has to go.
+# An older and a newer run of each command. The newer one writes fewer files, so that one of the
+# older has to go.
 RUNS = {
     "experiment": ([*EXPERIMENT, "--segment", "segment"], [*EXPERIMENT, "--metric", "hits@10"]),
     "ope": (OPE, ["ope", "log.parquet", "--pred", "one.parquet", "--by", "model", "--out", "out"]),
     "impressions": (LISTS, [*LISTS, "--relevance", "clicked=5"]),
 }
-EFFECTS, ESTIMATES = {"health.parquet", "comparison.parquet"}, {"ope.parquet", "ope_diagnostics.parquet"}
+EFFECTS, ESTIMATES = (
+    {"health.parquet", "comparison.parquet"},
+    {"ope.parquet", "ope_diagnostics.parquet"},
+)
 WRITTEN = {
     "experiment": ({*EFFECTS, "segments.parquet"}, EFFECTS),
     "ope": ({*ESTIMATES, "ope_comparison.parquet"}, ESTIMATES),
@@ -40,10 +54,18 @@ WRITTEN = {
 @pytest.fixture
 def inputs(folder):
     """The files that the runs read, in the current folder."""
-    log = pd.DataFrame({"user_id": [f"u{i % 40}" for i in range(400)], "item_id": [i % 4 for i in range(400)]})
+    log = pd.DataFrame(
+        {"user_id": [f"u{i % 40}" for i in range(400)], "item_id": [i % 4 for i in range(400)]}
+    )
     log.assign(reward=[i % 3 % 2 for i in range(400)], propensity=0.25).to_parquet("log.parquet")
     users = sorted(set(log["user_id"]))
-    pred = pd.DataFrame({"model": ["als"] * 40 + ["bpr"] * 40, "user_id": users * 2, "item_id": [1] * 40 + [2, 3] * 20})
+    pred = pd.DataFrame(
+        {
+            "model": ["als"] * 40 + ["bpr"] * 40,
+            "user_id": users * 2,
+            "item_id": [1] * 40 + [2, 3] * 20,
+        }
+    )
     pred.to_parquet("pred.parquet")
     pred.head(40).to_parquet("one.parquet")
     PRED[PRED["model"] == "a"].assign(clicked=[1, 0, 1, 0]).to_parquet("shown.parquet")
@@ -53,7 +75,9 @@ def inputs(folder):
 def contents(folder):
     """The bytes of each file, without the record of the run, which holds times."""
     files = {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
-    return {name: content for name, content in files.items() if not name.lstrip(".").startswith("run")}
+    return {
+        name: content for name, content in files.items() if not name.lstrip(".").startswith("run")
+    }
 
 
 @pytest.fixture
@@ -76,7 +100,9 @@ def test_a_failure_at_any_rename_keeps_the_older_files(capsys, both, monkeypatch
     old, new = both(command)
     run(capsys, *RUNS[command][0], "--overwrite")
     replace = os.replace
-    for step, error in itertools.product(range(1, len(old) + len(new) + 2), [FULL, KeyboardInterrupt()]):
+    for step, error in itertools.product(
+        range(1, len(old) + len(new) + 2), [FULL, KeyboardInterrupt()]
+    ):
         with case(f"step {step} {error!r}"):
             fail_at(step, monkeypatch, (os, "replace"), error)
             code, out, err = run(capsys, *RUNS[command][1], "--overwrite")
@@ -113,7 +139,8 @@ for one in sys.argv[1:]:
 @forks
 @pytest.mark.parametrize("command", RUNS)
 def test_a_killed_run_leaves_the_files_of_one_run(capsys, both, command, tmp_path):
-    """Right after the kill, files of two runs are not beside each other. The next call finds all of one run."""
+    """Right after the kill, files of two runs are not beside each other. The next call finds all of
+    one run."""
     old, new = both(command)
     inputs = [path for path in tmp_path.iterdir() if path.name != "out"]
     folders = [tmp_path / f"killed{step}" for step in range(1, len(old) + len(new) + 3)]
@@ -126,7 +153,9 @@ def test_a_killed_run_leaves_the_files_of_one_run(capsys, both, command, tmp_pat
     call = "|".join([*RUNS[command][1], "--overwrite"])
     done = python(KILLED, *(f"{folder}|{step}|{call}" for step, folder in enumerate(folders, 1)))
     assert done.stderr == ""
-    assert done.stdout.split()[:-1] == [str(-signal.SIGKILL)] * (len(folders) - 1)  # the last one replaces run.json
+    assert done.stdout.split()[:-1] == [str(-signal.SIGKILL)] * (
+        len(folders) - 1
+    )  # the last one replaces run.json
     for folder in folders:
         with case(folder.name):
             left = contents(folder / "out")
@@ -138,7 +167,10 @@ def test_a_killed_run_leaves_the_files_of_one_run(capsys, both, command, tmp_pat
 
 @forks
 def test_a_killed_first_run_leaves_nothing(inputs, tmp_path):
-    calls = [[word if word != "out" else f"out of {name}" for word in call] for name, (call, _) in RUNS.items()]
+    calls = [
+        [word if word != "out" else f"out of {name}" for word in call]
+        for name, (call, _) in RUNS.items()
+    ]
     done = python(KILLED, *("|".join([str(tmp_path), "2", *call]) for call in calls))
     assert (done.stdout.split(), done.stderr) == ([str(-signal.SIGKILL)] * 3, "")
     for command in RUNS:
@@ -179,7 +211,10 @@ def test_files_of_two_runs_are_refused_by_name(capsys, both):
     Path("old").mkdir()
     Path("out/health.parquet").rename("old/health.parquet")
     assert "two runs" in fails(capsys, *REPORT, "--health", "old/health.parquet")
-    tables = {"experiment": pd.read_parquet("out/comparison.parquet"), "health": pd.read_parquet("old/health.parquet")}
+    tables = {
+        "experiment": pd.read_parquet("out/comparison.parquet"),
+        "health": pd.read_parquet("old/health.parquet"),
+    }
     with pytest.raises(rd.DataError, match="experiment and health were written by two runs"):
         rd.report(rd.read_parquet("models"), "report.html", **tables)
     assert run(capsys, *REPORT)[0] == 0
@@ -200,7 +235,15 @@ def test_a_table_that_only_the_older_run_has_is_refused_too(capsys, both, comman
 
 def test_a_comparison_of_another_result_is_refused(capsys, folder):
     assert run(capsys, "compare", "models", "--baseline", "popularity", "--out", "out")[0] == 0
-    call = ["report", "models", "--overwrite", "--baseline", "popularity", "--comparison", "out/comparison.parquet"]
+    call = [
+        "report",
+        "models",
+        "--overwrite",
+        "--baseline",
+        "popularity",
+        "--comparison",
+        "out/comparison.parquet",
+    ]
     assert run(capsys, *call)[0] == 0
     models(["ndcg@10"]).to_parquet("models", overwrite=True)
     assert "compares another result" in fails(capsys, *call)
@@ -216,4 +259,6 @@ def test_a_comparison_replaces_what_an_experiment_wrote(capsys, both):
 
 def test_a_broken_table_is_named(capsys, folder):
     Path("health.parquet").write_bytes(b"PAR1")
-    assert "health.parquet cannot be read" in fails(capsys, "report", "models", "--health", "health.parquet")
+    assert "health.parquet cannot be read" in fails(
+        capsys, "report", "models", "--health", "health.parquet"
+    )

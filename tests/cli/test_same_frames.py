@@ -1,4 +1,5 @@
-"""What pandas wrote beside the values, and types that differ between files: the same for every way of reading."""
+"""What pandas wrote beside the values, and types that differ between files: the same for every way
+of reading."""
 
 import datetime
 from decimal import Decimal
@@ -15,7 +16,9 @@ from recdf.cli import main
 B = 2**60
 WHOLE_AND_PARTS = [[], ["--stream"], ["--memory-limit", "1KB"]]
 NOON = pd.Timestamp("2026-01-01 12:00", tz="Europe/Berlin")
-LISTS = pd.DataFrame({"user_id": [1, 1, 2, 2, 3], "item_id": [1, 2, 1, 2, 1], "extra": [1, 1, 2, 2, 3]})
+LISTS = pd.DataFrame(
+    {"user_id": [1, 1, 2, 2, 3], "item_id": [1, 2, 1, 2, 1], "extra": [1, 1, 2, 2, 3]}
+)
 PRED = pd.concat([LISTS.assign(model="b"), LISTS.assign(model="a")], ignore_index=True)
 
 
@@ -29,8 +32,12 @@ FRAMES = {
     "a by column in the index": PRED.set_index("model"),
     "a named index of numbers": PRED.rename_axis("row"),
     "categories": PRED.astype({"model": pd.CategoricalDtype(["b", "a", "c"])}),
-    "ordered categories": PRED.astype({"model": pd.CategoricalDtype(["b", "a", "c"], ordered=True)}),
-    "carried categories": extra("x", "y", "z").astype({"extra": pd.CategoricalDtype(["z", "y", "x"])}),
+    "ordered categories": PRED.astype(
+        {"model": pd.CategoricalDtype(["b", "a", "c"], ordered=True)}
+    ),
+    "carried categories": extra("x", "y", "z").astype(
+        {"extra": pd.CategoricalDtype(["z", "y", "x"])}
+    ),
     "nullable keys": PRED.astype({"user_id": "Int64"}),
     "nullable integers": extra(1, None, 3, dtype="Int64"),
     "floats beside nulls": extra(1.5, None, 3),
@@ -51,11 +58,23 @@ FRAMES = {
 def results(tmp_path, capsys, *more, true=None):
     """The result of each way of reading, or the line on stderr."""
     if true is None:
-        pd.DataFrame({"user_id": [1, 2, 3, 4], "item_id": [1, 2, 1, 1]}).to_parquet(tmp_path / "true.parquet")
+        pd.DataFrame({"user_id": [1, 2, 3, 4], "item_id": [1, 2, 1, 1]}).to_parquet(
+            tmp_path / "true.parquet"
+        )
     found = []
     for i, flags in enumerate(WHOLE_AND_PARTS):
         out = tmp_path / str(i)
-        call = ["--true", tmp_path / "true.parquet", "--pred", tmp_path / "pred", "-m", "mrr@2", "--out", out, *more]
+        call = [
+            "--true",
+            tmp_path / "true.parquet",
+            "--pred",
+            tmp_path / "pred",
+            "-m",
+            "mrr@2",
+            "--out",
+            out,
+            *more,
+        ]
         code = main(["evaluate", *map(str, call), *flags])
         said = capsys.readouterr().err
         found.append(said if code else rd.read_parquet(out))
@@ -78,14 +97,20 @@ def write_kinds(folder, **columns):
     folder.mkdir()
     for i in range(2):
         own = {name: pa.array(*arrays[i]) for name, arrays in columns.items()}
-        pq.write_table(pa.table({"user_id": [2 * i, 2 * i + 1], "item_id": [1, 1], **own}), folder / f"{i}.parquet")
+        pq.write_table(
+            pa.table({"user_id": [2 * i, 2 * i + 1], "item_id": [1, 1], **own}),
+            folder / f"{i}.parquet",
+        )
 
 
 KINDS = {
     "text and integers": ([(["x", "y"],), ([1, 2],)], ["string", "int64"]),
     "a list": ([([[1], [2]],), ([1, 2],)], ["list", "int64"]),
     "integers that floats lose": ([([B + 1, B + 3],), ([0.5, 1.5],)], ["int64", "double"]),
-    "integers beyond the other type": ([([-1, 2],), ([2**63 + 1, 5], pa.uint64())], ["uint64", "int64"]),
+    "integers beyond the other type": (
+        [([-1, 2],), ([2**63 + 1, 5], pa.uint64())],
+        ["uint64", "int64"],
+    ),
 }
 
 
@@ -112,7 +137,9 @@ def test_keys_with_and_without_a_sign_in_files_of_one_frame(first, tmp_path, cap
     ids = np.array([[B + 1, B + 3], [B + 5, B + 7]])
     kinds = [pa.int64(), pa.uint64()][:: 1 if first else -1]
     write_kinds(tmp_path / "pred", user_id=[(ids[i], kinds[i]) for i in range(2)])
-    pd.DataFrame({"user_id": ids.ravel(), "item_id": [1, 2, 1, 1]}).to_parquet(tmp_path / "true.parquet")
+    pd.DataFrame({"user_id": ids.ravel(), "item_id": [1, 2, 1, 1]}).to_parquet(
+        tmp_path / "true.parquet"
+    )
     for found in results(tmp_path, capsys, "--users", "pred", true="written"):
         assert found.per_user["user_id"].tolist() == ids.ravel().tolist()
         assert found.per_user["mrr@2"].tolist() == [1.0, 0.0, 1.0, 1.0]

@@ -13,7 +13,17 @@ pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 def test_command_line(tmp_path, capsys):
     true, pred = write(tmp_path, *data())
-    arguments = ["evaluate", "--true", str(true), "--pred", str(pred), "-m", "ndcg@5", "--by", "model"]
+    arguments = [
+        "evaluate",
+        "--true",
+        str(true),
+        "--pred",
+        str(pred),
+        "-m",
+        "ndcg@5",
+        "--by",
+        "model",
+    ]
     arguments += ["--relevance-col", "relevance", "--score-col", "score", "--nan-score", "last"]
     assert main([*arguments, "--out", str(tmp_path / "one")]) == 0
     printed = capsys.readouterr()
@@ -47,6 +57,11 @@ def test_command_line_with_a_glob_and_files_of_items_and_users(tmp_path, capsys)
     ]
     arguments += ["--items", str(tmp_path / "items.csv"), "--users", str(tmp_path / "users.csv")]
     assert main([*arguments, "--stream", "--nan-score", "last", "--score-col", "score"]) == 0
-    options = {"items": ITEMS, "users": true["user_id"].unique()[:20], "nan_score": "last", "score_col": "score"}
+    options = {
+        "items": ITEMS,
+        "users": true["user_id"].unique()[:20],
+        "nan_score": "last",
+        "score_col": "score",
+    }
     expected = quietly(rd.evaluate, true, pred, metrics, **options)
     assert capsys.readouterr().out == expected.summary.to_string(index=False) + "\n"

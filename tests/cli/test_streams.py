@@ -1,4 +1,5 @@
-"""The command in a real shell: closed and full streams, terminals of ASCII, signals, ~, and a full disk."""
+"""The command in a real shell: closed and full streams, terminals of ASCII, signals, ~, and a full
+disk."""
 
 import json
 import os
@@ -46,7 +47,14 @@ def inputs(in_their_folder):
     expected().to_parquet("result")
     shown().to_parquet("ab")
     GROUPS.to_parquet("groups.parquet")
-    log = pd.DataFrame({"user_id": range(40), "reward": [0.0, 1.0] * 20, "propensity": 0.5, "target_propensity": 0.5})
+    log = pd.DataFrame(
+        {
+            "user_id": range(40),
+            "reward": [0.0, 1.0] * 20,
+            "propensity": 0.5,
+            "target_propensity": 0.5,
+        }
+    )
     log.to_parquet("log.parquet")
     PRED[PRED["model"] == "a"].assign(clicked=[1, 0, 1, 0]).to_parquet("shown.parquet")
 
@@ -86,7 +94,10 @@ def test_a_pipe_to_head_in_a_job_that_stops_at_failures():
 def test_closed_streams(recdf, closed):
     done = recdf(*CALL, "--out", "out", closed=closed)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert pd.read_parquet("out/summary.parquet")["value"].tolist() == expected().summary["value"].tolist()
+    assert (
+        pd.read_parquet("out/summary.parquet")["value"].tolist()
+        == expected().summary["value"].tolist()
+    )
     done = recdf(*CALL, "--item-col", "itm", closed=closed)
     assert done.returncode == 2
     assert done.stdout == b""  # no message of stderr comes out here
@@ -95,7 +106,10 @@ def test_closed_streams(recdf, closed):
 def test_streams_that_a_shell_closes():
     done = shell(f"{RECDF} {EVALUATE} --out out <&- >&- 2>&-")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert pd.read_parquet("out/summary.parquet")["value"].tolist() == expected().summary["value"].tolist()
+    assert (
+        pd.read_parquet("out/summary.parquet")["value"].tolist()
+        == expected().summary["value"].tolist()
+    )
     done = shell(f"{RECDF} {EVALUATE} --item-col itm 2>&-")
     assert (done.returncode, done.stdout) == (2, b"")
 
@@ -120,10 +134,15 @@ def test_a_full_disk_behind_stderr_changes_nothing(recdf):
 
 # ------------------------------------------------------------------------------------------ letters
 
-ASCII = [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+ASCII = [
+    {"PYTHONIOENCODING": "ascii"},
+    {"LC_ALL": "C"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+]
 
 
-# Python decides on the encoding of a stream when it starts, so this is a real process: one for several calls.
+# Python decides on the encoding of a stream when it starts, so this is a real process: one for
+# several calls.
 SEVERAL = """
 import json, sys
 from recdf import cli
@@ -146,7 +165,12 @@ def test_a_terminal_of_ascii(environment):
     frames[1].to_parquet("pred.parquet")
     models = ["aö", "bö"] * 2
     wrong = ["compare", "out", "--baseline", "c"]
-    calls = [[*CALL, "--out", "out"], [*CALL, "--format", "json"], wrong, [*CALL, "--format", "csv"]]
+    calls = [
+        [*CALL, "--out", "out"],
+        [*CALL, "--format", "json"],
+        wrong,
+        [*CALL, "--format", "csv"],
+    ]
     process = [sys.executable, "-c", SEVERAL, json.dumps(calls)]
     done = subprocess.run(process, capture_output=True, check=True, env=WITH_RECDF | environment)
     _, as_json, _, as_csv, codes = done.stdout.split(b"\0")
@@ -189,14 +213,17 @@ keep, storage.to_table = storage.to_table, stop
 )
 @pytest.mark.parametrize("stream", ["", "--stream"])
 def test_signals(recdf, before, names, code, stream):
-    done = recdf(*CALL, *stream.split(), "--out", "new/out", names, before, script=STOPPED, TMPDIR=".")
+    done = recdf(
+        *CALL, *stream.split(), "--out", "new/out", names, before, script=STOPPED, TMPDIR="."
+    )
     assert done.stderr == b""
     assert done.returncode in ((129, 130, 143) if code is None else (code,))
     assert Path("new").exists() is (code == 0)
     assert {path.name for path in Path().iterdir()} - {"new"} == {"true.parquet", "pred.parquet"}
 
 
-# ------------------------------------------------------------------------------------------ home and disk
+# ------------------------------------------------------------------------------------------ home
+# and disk
 
 
 @pytest.mark.usefixtures("inputs")
@@ -207,7 +234,11 @@ def test_the_home_folder_in_every_path(capsys, call, written, tmp_path, monkeypa
     monkeypatch.chdir("elsewhere")
     for word in ("true", "pred", "groups", "log", "shown"):
         call = call.replace(f"{word}.parquet", f"~/{word}.parquet")
-    call = call.replace(" result", " ~/result").replace(" ab", " ~/ab").replace("--out out", "--out ~/out")
+    call = (
+        call.replace(" result", " ~/result")
+        .replace(" ab", " ~/ab")
+        .replace("--out out", "--out ~/out")
+    )
     code, _, err = run(capsys, *call.split())
     assert (code, err) == (0, "")
     assert (tmp_path / "out" / written).exists()
@@ -216,7 +247,9 @@ def test_the_home_folder_in_every_path(capsys, call, written, tmp_path, monkeypa
 
 @pytest.mark.usefixtures("inputs")
 def test_the_home_folder_in_a_file_of_options(recdf, tmp_path, monkeypatch):
-    Path("job.toml").write_text('true = "~/true.parquet"\nmetrics = "mrr"\nusers = "~/ids.csv"\n', encoding="utf-8")
+    Path("job.toml").write_text(
+        'true = "~/true.parquet"\nmetrics = "mrr"\nusers = "~/ids.csv"\n', encoding="utf-8"
+    )
     Path("ids.csv").write_text("user_id\n1\n", encoding="utf-8")
     monkeypatch.chdir("/")
     call = "evaluate --config=~/job.toml --pred ~/pred.parquet --by model --items=~/pred.parquet"
@@ -227,7 +260,8 @@ def test_the_home_folder_in_a_file_of_options(recdf, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("call", JOBS, ids=NAMES)
 def test_a_full_disk_leaves_no_folder_and_is_said_with_its_path(recdf, call):
-    """A limit of the size of files stands for a full disk: the system refuses what is written beyond it."""
+    """A limit of the size of files stands for a full disk: the system refuses what is written
+    beyond it."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
     done = recdf(*call.replace("--out out", "--out new/out").split(), script=limit)
     assert done.returncode == 2

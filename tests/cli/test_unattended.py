@@ -1,4 +1,5 @@
-"""The command as a nightly job calls it: exit codes, what it prints, signals, and the commands of its page."""
+"""The command as a nightly job calls it: exit codes, what it prints, signals, and the commands of
+its page."""
 
 import json
 import os
@@ -19,12 +20,15 @@ from recdf.cli import evaluating
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
 
-# ------------------------------------------------------------------------------------------ exit codes
+# ------------------------------------------------------------------------------------------ exit
+# codes
 
 NO_ROWS = TRUE.head(0)
 STRANGERS = PRED.assign(user_id=PRED["user_id"] + 100)
 OTHER_ITEMS = PRED.assign(item_id=PRED["item_id"] + 100)
-ONE_MODEL_OFF = PRED.assign(item_id=PRED["item_id"].where(PRED["model"] == "a", PRED["item_id"] + 100))
+ONE_MODEL_OFF = PRED.assign(
+    item_id=PRED["item_id"].where(PRED["model"] == "a", PRED["item_id"] + 100)
+)
 
 
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
@@ -59,7 +63,9 @@ def test_a_bad_call_is_2_and_a_sound_result_0(capsys):
     assert run(capsys, *CALL)[0] == 2
 
 
-@pytest.mark.parametrize(("fail_on", "code"), [([], 0), (["error"], 0), (["warning"], 1), (["error", "warning"], 1)])
+@pytest.mark.parametrize(
+    ("fail_on", "code"), [([], 0), (["error"], 0), (["warning"], 1), (["error", "warning"], 1)]
+)
 def test_check_fails_on_what_is_asked(capsys, fail_on, code):
     pd.concat([PRED, PRED.head(1)]).to_parquet("pred.parquet")
     call = ["check", "--true", "true.parquet", "--pred", "pred.parquet", "--by", "model", "-k", "1"]
@@ -69,11 +75,23 @@ def test_check_fails_on_what_is_asked(capsys, fail_on, code):
     found, _, err = run(capsys, *call, *(["--fail-on", *fail_on] if fail_on else []))
     assert found == code
     first = findings.loc[findings["severity"] == "warning", "finding"].iloc[0]
-    assert err.startswith(f"recdf check: exit code 1, --fail-on warning: warning: {first}") == bool(code)
+    assert err.startswith(f"recdf check: exit code 1, --fail-on warning: warning: {first}") == bool(
+        code
+    )
 
 
 def test_check_writes_its_findings(capsys):
-    call = ["check", "--true", "true.parquet", "--pred", "pred.parquet", "--by", "model", "--out", "found"]
+    call = [
+        "check",
+        "--true",
+        "true.parquet",
+        "--pred",
+        "pred.parquet",
+        "--by",
+        "model",
+        "--out",
+        "found",
+    ]
     code, out, _ = run(capsys, *call)
     assert code == 0
     assert "findings.parquet" in out
@@ -89,18 +107,44 @@ def test_an_invalid_experiment_fails_if_asked(capsys):
     users = shop.assignment
     odd = users[(users["variant"] != users["variant"].iloc[0]) | (np.arange(len(users)) % 3 == 0)]
     odd.to_parquet("users.parquet")
-    assert run(capsys, *CALL[:3], "--pred", "shown.parquet", "-m", "hits@5", "--users", "pred", "--out", "r")[0] == 0
+    assert (
+        run(
+            capsys,
+            *CALL[:3],
+            "--pred",
+            "shown.parquet",
+            "-m",
+            "hits@5",
+            "--users",
+            "pred",
+            "--out",
+            "r",
+        )[0]
+        == 0
+    )
     control = users["variant"].iloc[0]
-    call = ["experiment", "r", "--assignment", "users.parquet", "--control", control, "--missing", "zero"]
+    call = [
+        "experiment",
+        "r",
+        "--assignment",
+        "users.parquet",
+        "--control",
+        control,
+        "--missing",
+        "zero",
+    ]
     assert run(capsys, *call)[0] == 0
     code, _, err = run(capsys, *call, "--fail-on", "invalid", "warning")
     assert code == 1
     treatment = users.loc[users["variant"] != control, "variant"].iloc[0]
     assert err.splitlines()[-1].startswith(
-        f"recdf experiment: exit code 1, --fail-on invalid: hits@5, {treatment} vs. {control}: invalid: sample ratio (")
+        f"recdf experiment: exit code 1, --fail-on invalid: hits@5, {treatment} vs. {control}: "
+        "invalid: sample ratio ("
+    )
 
 
-# ------------------------------------------------------------------------------------------ what is printed
+# ------------------------------------------------------------------------------------------ what is
+# printed
 
 
 def test_json_and_csv_hold_every_digit_and_nothing_else(capsys):
@@ -129,15 +173,40 @@ def test_every_command_speaks_json(capsys):
     found = json.loads(run(capsys, "compare", "result", "--format", "json", "--baseline", "a")[1])
     assert {row["model"] for row in found} == {"b"}
     found = json.loads(
-        run(capsys, "check", "--true", "true.parquet", "--pred", "pred.parquet", "--by", "model", "--format", "json")[1]
+        run(
+            capsys,
+            "check",
+            "--true",
+            "true.parquet",
+            "--pred",
+            "pred.parquet",
+            "--by",
+            "model",
+            "--format",
+            "json",
+        )[1]
     )
     assert all({"finding", "severity"} <= set(row) for row in found)
     assert {"summary", "segments"} == set(json.loads(run(capsys, "demo", "--format", "json")[1]))
-    (report,) = json.loads(run(capsys, "report", "result", "--out", "r.html", "--format", "json")[1])
+    (report,) = json.loads(
+        run(capsys, "report", "result", "--out", "r.html", "--format", "json")[1]
+    )
     assert report == {"file": "r.html", "bytes": Path("r.html").stat().st_size}
     PRED[PRED["model"] == "a"].assign(clicked=[1, 0, 1, 0]).to_parquet("log.parquet")
-    call = ["impressions", "log.parquet", "--list-cols", "--clicked-col", "clicked", "--rank-by-time", "--out", "lists"]
-    counts = {(row["of"], row["count"]): row["n"] for row in json.loads(run(capsys, *call, "--format", "json")[1])}
+    call = [
+        "impressions",
+        "log.parquet",
+        "--list-cols",
+        "--clicked-col",
+        "clicked",
+        "--rank-by-time",
+        "--out",
+        "lists",
+    ]
+    counts = {
+        (row["of"], row["count"]): row["n"]
+        for row in json.loads(run(capsys, *call, "--format", "json")[1])
+    }
     assert counts["log", "impressions"] == 4
 
 
@@ -187,7 +256,8 @@ keep, storage.to_table = storage.to_table, stop
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to send")
 @pytest.mark.parametrize(
-    ("stream", "name", "code"), [([], "SIGTERM", 143), ([], "SIGINT", 130), (["--stream"], "SIGTERM", 143)]
+    ("stream", "name", "code"),
+    [([], "SIGTERM", 143), ([], "SIGINT", 130), (["--stream"], "SIGTERM", 143)],
 )
 def test_sigterm_ends_like_ctrl_c(capsys, recdf, name, code, stream):
     run(capsys, *CALL, "--out", "out")
@@ -203,26 +273,33 @@ def test_the_handler_of_the_caller_comes_back(capsys):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-# ------------------------------------------------------------------------------------------ the page
+# ------------------------------------------------------------------------------------------ the
+# page
 
 
 def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
     page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
-    Path("job.toml").write_text(re.search(r"```toml\n(.*?)```", page, flags=re.S)[1], encoding="utf-8")
+    Path("job.toml").write_text(
+        re.search(r"```toml\n(.*?)```", page, flags=re.S)[1], encoding="utf-8"
+    )
     commands = re.findall(r"^recdf (.*?) +# (\d+)$", page, flags=re.M)
     assert len(commands) > 8
     for command, code in commands:
         assert (command, run(capsys, *shlex.split(command))[0]) == (command, int(code))
 
 
-# ------------------------------------------------------------------------------------------ tables from elsewhere
+# ------------------------------------------------------------------------------------------ tables
+# from elsewhere
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda table: table.assign(diff="much"), "comparison['diff'] is"),
-        (lambda table: table.assign(n_users=None), "comparison['n_users'] is object; expected numbers"),
+        (
+            lambda table: table.assign(n_users=None),
+            "comparison['n_users'] is object; expected numbers",
+        ),
         (lambda table: table.drop(columns="ties"), "comparison has no column 'ties'"),
     ],
 )
@@ -238,8 +315,12 @@ def test_a_report_of_a_table_without_rows_or_of_no_table(capsys):
     pd.DataFrame(columns=["variant"]).to_parquet("empty.parquet")
     assert "health has no column" in fails(capsys, "report", "night", "--health", "empty.parquet")
     Path("text.parquet").write_text("no parquet", encoding="utf-8")
-    assert "--health text.parquet cannot be read" in fails(capsys, "report", "night", "--health", "text.parquet")
-    assert "error: --health no.parquet: no such file" in fails(capsys, "report", "night", "--health", "no.parquet")
+    assert "--health text.parquet cannot be read" in fails(
+        capsys, "report", "night", "--health", "text.parquet"
+    )
+    assert "error: --health no.parquet: no such file" in fails(
+        capsys, "report", "night", "--health", "no.parquet"
+    )
 
 
 def test_a_defect_of_recdf_is_one_line_and_no_refusal(capsys, monkeypatch):

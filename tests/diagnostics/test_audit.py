@@ -1,4 +1,5 @@
-"""`audit`: planted leaks of five kinds are found with their counts, and a clean split has no finding of a leak."""
+"""`audit`: planted leaks of five kinds are found with their counts, and a clean split has no
+finding of a leak."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ KEYS = ["user_id", "item_id"]
 
 
 def shop_split() -> dict[str, pd.DataFrame]:
-    """A clean split of the sample shop: known users, known items, and a model that leaves out seen items."""
+    """A clean split of the sample shop: known users, known items, and a model that leaves out seen
+    items."""
     shop = rd.sample_shop()
     train = shop.log[["user_id", "item_id", "timestamp"]]
     pred = shop.pred[shop.pred["model"] == "knn"][[*KEYS, "score"]]
@@ -25,14 +27,21 @@ def shop_split() -> dict[str, pd.DataFrame]:
 
 
 def movies_split() -> dict[str, pd.DataFrame]:
-    """MovieLens cut at a time; the model recommends what was popular lately, less what the user has rated."""
+    """MovieLens cut at a time; the model recommends what was popular lately, less what the user has
+    rated."""
     if not MOVIES.exists():
         pytest.skip(f"{MOVIES} is absent")
     log = pd.read_parquet(MOVIES).rename(columns={"timestamp": "time"})
-    log["timestamp"] = pd.to_datetime(log["time"], unit="s") if log["time"].dtype.kind in "iu" else log["time"]
+    log["timestamp"] = (
+        pd.to_datetime(log["time"], unit="s") if log["time"].dtype.kind in "iu" else log["time"]
+    )
     cut = log["timestamp"].quantile(0.9)
     train, true = log[log["timestamp"] <= cut], log[log["timestamp"] > cut]
-    recent = train[train["timestamp"] > train["timestamp"].quantile(0.5)]["item_id"].value_counts().index[:300]
+    recent = (
+        train[train["timestamp"] > train["timestamp"].quantile(0.5)]["item_id"]
+        .value_counts()
+        .index[:300]
+    )
     pred = (
         true[["user_id"]]
         .drop_duplicates()
@@ -43,11 +52,17 @@ def movies_split() -> dict[str, pd.DataFrame]:
 
 def clean(train: pd.DataFrame, true: pd.DataFrame, pred: pd.DataFrame) -> dict[str, pd.DataFrame]:
     def among(frame: pd.DataFrame) -> np.ndarray:
-        return frame["user_id"].isin(train["user_id"]).to_numpy() & frame["item_id"].isin(train["item_id"]).to_numpy()
+        return (
+            frame["user_id"].isin(train["user_id"]).to_numpy()
+            & frame["item_id"].isin(train["item_id"]).to_numpy()
+        )
 
     def seen(frame: pd.DataFrame) -> np.ndarray:
         return (
-            frame[KEYS].merge(train[KEYS].drop_duplicates(), how="left", indicator=True)["_merge"].eq("both").to_numpy()
+            frame[KEYS]
+            .merge(train[KEYS].drop_duplicates(), how="left", indicator=True)["_merge"]
+            .eq("both")
+            .to_numpy()
         )
 
     pred, true = pred[among(pred) & ~seen(pred)], true[among(true) & ~seen(true)]
@@ -63,7 +78,11 @@ SPLITS = [shop_split, movies_split]
 
 
 def audited(data: dict[str, pd.DataFrame], **options: object) -> pd.DataFrame:
-    cutoff = data["true"]["timestamp"].min() - pd.Timedelta("1s") if "timestamp" in data["true"] else None
+    cutoff = (
+        data["true"]["timestamp"].min() - pd.Timedelta("1s")
+        if "timestamp" in data["true"]
+        else None
+    )
     options = {"time_col": "timestamp", "cutoff": cutoff, **options}
     return rd.audit(data["true"], data["pred"], train=data["train"], **options)
 
@@ -109,7 +128,11 @@ def test_planted_leaks_are_found_with_their_counts(split) -> None:
     row = found[found["finding"] == "recommended items that the user has in train"].iloc[0]
 
     def left(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame[frame.merge(again, how="left", on=KEYS, indicator=True)["_merge"].eq("left_only").to_numpy()]
+        return frame[
+            frame.merge(again, how="left", on=KEYS, indicator=True)["_merge"]
+            .eq("left_only")
+            .to_numpy()
+        ]
 
     np.testing.assert_allclose(row["value_without"], rd.ndcg(left(true), left(pred)))
 
@@ -127,12 +150,24 @@ def test_planted_leaks_are_found_with_their_counts(split) -> None:
     found = audited({**data, "train": pd.concat([train.drop(own.index), later])}, cutoff=None)
     assert leaks(found)["rows of train after the user's own row of true"] == 13
 
-    new_items = [train["item_id"].max() + (1 if isinstance(train["item_id"].iloc[0], (int, np.integer)) else "x")]
+    new_items = [
+        train["item_id"].max()
+        + (1 if isinstance(train["item_id"].iloc[0], (int, np.integer)) else "x")
+    ]
     cold = true.iloc[[0, 1]].assign(item_id=new_items[0])
-    stranger = pred.iloc[[0]].assign(user_id=train["user_id"].max() + (1 if pred["user_id"].dtype.kind == "i" else "x"))
-    found = audited({**data, "true": pd.concat([true, cold]), "pred": pd.concat([pred, stranger, stranger])})
-    assert leaks(found) == {"relevant items that were not known before": 2, "users of pred that train lacks": 1}
-    found = audited({**data, "pred": pd.concat([pred, pred.iloc[[3]].assign(item_id=new_items[0])])})
+    stranger = pred.iloc[[0]].assign(
+        user_id=train["user_id"].max() + (1 if pred["user_id"].dtype.kind == "i" else "x")
+    )
+    found = audited(
+        {**data, "true": pd.concat([true, cold]), "pred": pd.concat([pred, stranger, stranger])}
+    )
+    assert leaks(found) == {
+        "relevant items that were not known before": 2,
+        "users of pred that train lacks": 1,
+    }
+    found = audited(
+        {**data, "pred": pd.concat([pred, pred.iloc[[3]].assign(item_id=new_items[0])])}
+    )
     assert leaks(found) == {"recommended items that were not known before": 1}
 
 
@@ -153,11 +188,21 @@ def test_new_items_are_those_first_seen_after_the_cut_off() -> None:
 
 def test_levels_stand_beside_the_metrics_and_are_said() -> None:
     shop = rd.sample_shop()
-    found = rd.audit(shop.true, shop.pred, ["ndcg", "recall"], k=[5, 10], train=shop.log, items=shop.items, by="model")
+    found = rd.audit(
+        shop.true,
+        shop.pred,
+        ["ndcg", "recall"],
+        k=[5, 10],
+        train=shop.log,
+        items=shop.items,
+        by="model",
+    )
     floors = found.floors.set_index(["by", "metric"])
     result = rd.evaluate(shop.true, shop.pred, ["ndcg", "recall"], k=[5, 10], by="model").summary
     for row in result.itertuples():
-        assert floors.loc[(row.model, f"{row.metric}@{row.k}"), "value"] == pytest.approx(row.value, rel=1e-12)
+        assert floors.loc[(row.model, f"{row.metric}@{row.k}"), "value"] == pytest.approx(
+            row.value, rel=1e-12
+        )
     chance = rd.chance_level(shop.true, "ndcg", 10, items=shop.items)["value"][0]
     assert (floors.xs("ndcg@10", level="metric")["chance"] == chance).all()
     ceiling = rd.ceiling(shop.true, shop.pred, "recall", 5, by="model").set_index("model")["value"]
@@ -174,27 +219,41 @@ def test_levels_stand_beside_the_metrics_and_are_said() -> None:
 def test_popularity_level_is_that_of_the_lists_made_by_hand() -> None:
     data = shop_split()
     true, train = data["true"], data["train"]
-    order = train.groupby("item_id").size().sort_index().sort_values(ascending=False, kind="stable").index
+    order = (
+        train.groupby("item_id")
+        .size()
+        .sort_index()
+        .sort_values(ascending=False, kind="stable")
+        .index
+    )
     seen = set(map(tuple, train[KEYS].to_numpy().tolist()))
     rows = []
     for user in true["user_id"].unique():
         rows += [(user, item) for item in [one for one in order if (user, one) not in seen][:10]]
-    by_hand = rd.evaluate(true, pd.DataFrame(rows, columns=KEYS), ["ndcg", "recall"]).summary["value"]
+    by_hand = rd.evaluate(true, pd.DataFrame(rows, columns=KEYS), ["ndcg", "recall"]).summary[
+        "value"
+    ]
     np.testing.assert_allclose(audited(data).floors["popularity"], by_hand)
 
 
 def test_a_model_of_the_best_order_is_at_its_ceiling_and_one_of_the_worst_below_chance() -> None:
     rng = np.random.default_rng(0)
-    true = pd.DataFrame({"user_id": np.repeat(np.arange(400), 3), "item_id": np.tile([0, 1, 2], 400)})
+    true = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(400), 3), "item_id": np.tile([0, 1, 2], 400)}
+    )
     train = pd.DataFrame({"user_id": np.arange(400), "item_id": rng.integers(3, 10, 400)})
-    wrong = pd.DataFrame({"user_id": np.repeat(np.arange(400), 3), "item_id": np.tile([7, 8, 9], 400)})
+    wrong = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(400), 3), "item_id": np.tile([7, 8, 9], 400)}
+    )
     wrong.loc[0, "item_id"] = 0
     found = rd.audit(true, wrong, "recall", 3, train=train, items=10)
     assert "recall@3 is below chance" in found["finding"].tolist()
     found = rd.audit(true, true, "ndcg", 3, train=train, items=10)
     assert "ndcg@3 is at its ceiling" in found["finding"].tolist()
     assert found.floors["said"].tolist() == ["at its ceiling"]
-    assert "ceiling" not in " ".join(rd.audit(true, wrong, "recall", 3, train=train, items=10)["finding"])
+    assert "ceiling" not in " ".join(
+        rd.audit(true, wrong, "recall", 3, train=train, items=10)["finding"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -224,7 +283,9 @@ def test_a_result_alone_has_no_floors_and_the_error_says_what_to_pass(floors: ob
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, "ndcg", k=[5, 10], by="model")
     for show in (rd.leaderboard, rd.plot.curve):
-        with pytest.raises(rd.OptionError, match=r"floors=rd\.audit\(true, pred, metrics, k, train=train"):
+        with pytest.raises(
+            rd.OptionError, match=r"floors=rd\.audit\(true, pred, metrics, k, train=train"
+        ):
             show(result, floors=floors)
     assert str(rd.leaderboard(result, floors=False)) == str(rd.leaderboard(result))
 
@@ -232,10 +293,16 @@ def test_a_result_alone_has_no_floors_and_the_error_says_what_to_pass(floors: ob
 def test_levels_are_drawn_at_their_values_with_their_names() -> None:
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, "ndcg", k=[5, 10], by="model")
-    found = rd.audit(shop.true, shop.pred, "ndcg", k=[5, 10], train=shop.log, items=shop.items, by="model")
+    found = rd.audit(
+        shop.true, shop.pred, "ndcg", k=[5, 10], train=shop.log, items=shop.items, by="model"
+    )
     ax = rd.plot.curve(result, floors=found)
     own = found.floors[found.floors["by"] == "knn"]
-    drawn = {line.get_label(): line.get_ydata() for line in ax.lines if str(line.get_label()).startswith("_")}
+    drawn = {
+        line.get_label(): line.get_ydata()
+        for line in ax.lines
+        if str(line.get_label()).startswith("_")
+    }
     for level in ("chance", "popularity"):
         np.testing.assert_allclose(drawn[f"_{level}"], own[level])
         assert level in [text.get_text() for text in ax.texts]

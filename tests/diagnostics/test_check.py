@@ -14,8 +14,14 @@ def clean(shuffled: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
     rng = np.random.default_rng(3)
     users = np.repeat(np.arange(60), 12)
     items = np.concatenate([rng.permutation(40)[:12] for _ in range(60)])
-    pred = pd.DataFrame({"user_id": users, "item_id": items, "score": np.tile(np.linspace(0.9, 0.1, 12), 60)})
-    true = pred.groupby("user_id").sample(3, random_state=1)[["user_id", "item_id"]].reset_index(drop=True)
+    pred = pd.DataFrame(
+        {"user_id": users, "item_id": items, "score": np.tile(np.linspace(0.9, 0.1, 12), 60)}
+    )
+    true = (
+        pred.groupby("user_id")
+        .sample(3, random_state=1)[["user_id", "item_id"]]
+        .reset_index(drop=True)
+    )
     if shuffled:
         pred, true = pred.sample(frac=1, random_state=2), true.sample(frac=1, random_state=2)
     return true, pred
@@ -23,7 +29,16 @@ def clean(shuffled: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def findings(*args: object, **options: object) -> dict[str, pd.Series]:
     table = rd.check(*args, **options)
-    assert list(table.columns) == ["finding", "severity", "count", "share", "examples", "effect", "by", "ranges"]
+    assert list(table.columns) == [
+        "finding",
+        "severity",
+        "count",
+        "share",
+        "examples",
+        "effect",
+        "by",
+        "ranges",
+    ]
     assert (table["count"] > 0).all()
     assert table["share"].between(0, 1).all()
     return {row["finding"]: row for _, row in table.iterrows()}
@@ -132,9 +147,10 @@ def test_a_fault_is_not_taken_for_others(fault: str) -> None:
     true, pred, options = plant(fault)
     expected = {finding for planted, finding, *_ in FAULTS if planted == fault}
     # Without its null rows, a user has no truth; item 39 is in both frames.
-    expected |= {"null ids": {"lists without truth"}, "outside": {"items of true outside the catalogue"}}.get(
-        fault, set()
-    )
+    expected |= {
+        "null ids": {"lists without truth"},
+        "outside": {"items of true outside the catalogue"},
+    }.get(fault, set())
     assert set(findings(true, pred, **options)) == expected
 
 
@@ -149,12 +165,25 @@ def test_tie_range_is_the_best_and_the_worst_order() -> None:
 
 def test_no_overlap_and_empty() -> None:
     true, pred = clean()
-    assert findings(true, pred.assign(user_id=pred["user_id"] + 1000))["no user in common"]["severity"] == "error"
-    assert findings(true, pred.assign(item_id=pred["item_id"] + 1000))["no item in common"]["severity"] == "error"
-    for pair, name in (((true, pred.head(0)), "pred is empty"), ((true.head(0), pred), "true is empty")):
+    assert (
+        findings(true, pred.assign(user_id=pred["user_id"] + 1000))["no user in common"]["severity"]
+        == "error"
+    )
+    assert (
+        findings(true, pred.assign(item_id=pred["item_id"] + 1000))["no item in common"]["severity"]
+        == "error"
+    )
+    for pair, name in (
+        ((true, pred.head(0)), "pred is empty"),
+        ((true.head(0), pred), "true is empty"),
+    ):
         found = findings(*pair)
         assert list(found) == [name]
-        assert (found[name]["severity"], found[name]["count"], found[name]["share"]) == ("error", 1, 1.0)
+        assert (found[name]["severity"], found[name]["count"], found[name]["share"]) == (
+            "error",
+            1,
+            1.0,
+        )
     assert list(findings({}, {})) == ["true is empty", "pred is empty"]
 
 
@@ -174,8 +203,14 @@ def test_side_ids_that_cannot_match_or_are_null(by: str | None) -> None:
     assert findings(true, pred, items=holes, **options)["null ids in items"]["count"] == 1
     found = findings(true, pred, log=log.assign(item_id=pd.array([None, 3], "Int64")), **options)
     assert found["null ids in log"][["severity", "count"]].tolist() == ["error", 1]
-    assert list(findings(true, pred, log=log.assign(item_id=True), **options)) == ["ids of an unusable type"]
-    for strange in (log.assign(user_id=-1), log.head(0), log.assign(item_id=pd.array([None, None], "Int64"))):
+    assert list(findings(true, pred, log=log.assign(item_id=True), **options)) == [
+        "ids of an unusable type"
+    ]
+    for strange in (
+        log.assign(user_id=-1),
+        log.head(0),
+        log.assign(item_id=pd.array([None, None], "Int64")),
+    ):
         assert set(findings(true, pred, log=strange, **options)) <= {"null ids in log"}
 
 
@@ -187,15 +222,25 @@ def test_every_finding_has_examples() -> None:
 
 def test_examples_of_repeated_rows_and_strange_items() -> None:
     true, pred = clean()
-    first = np.flatnonzero(pred.merge(true, how="left", indicator=True)["_merge"] == "both")[0]  # a hit
+    first = np.flatnonzero(pred.merge(true, how="left", indicator=True)["_merge"] == "both")[
+        0
+    ]  # a hit
     again = pd.concat([pred, pred[pred.index == first]], ignore_index=True).assign(model="m")
     pair = tuple(pred.loc[first, ["user_id", "item_id"]].astype(int))
     assert findings(true, again)["duplicate rows in pred"]["examples"] == repr(pair)
-    assert findings(true, again, by="model")["duplicate rows in pred"]["examples"] == repr(("m", *pair))
-    assert findings(true, again, judged_only=True)["duplicate rows in pred"]["examples"] == repr(pair)
+    assert findings(true, again, by="model")["duplicate rows in pred"]["examples"] == repr(
+        ("m", *pair)
+    )
+    assert findings(true, again, judged_only=True)["duplicate rows in pred"]["examples"] == repr(
+        pair
+    )
     twice = pd.concat([true, true.tail(1)], ignore_index=True)
-    assert findings(twice, pred)["duplicate rows in true"]["examples"] == repr(tuple(map(int, true.iloc[-1])))
-    found = findings(true.sample(frac=1, random_state=4), pred.sample(frac=1, random_state=5), items=range(39))
+    assert findings(twice, pred)["duplicate rows in true"]["examples"] == repr(
+        tuple(map(int, true.iloc[-1]))
+    )
+    found = findings(
+        true.sample(frac=1, random_state=4), pred.sample(frac=1, random_state=5), items=range(39)
+    )
     assert {row["examples"] for row in found.values()} == {"39"}
 
 
@@ -221,18 +266,26 @@ def test_one_model_with_nothing_in_common(what: str, text: bool) -> None:
     true, pred = clean()
     column = f"{what}_id"
     both = pd.concat(
-        [pred.assign(model="bad", **{column: pred[column] + 100}), pred.assign(model="good")], ignore_index=True
+        [pred.assign(model="bad", **{column: pred[column] + 100}), pred.assign(model="good")],
+        ignore_index=True,
     )
     if text:
         true, both = true.astype({column: str}), both.astype({column: str})
     for frame in (both, both.sample(frac=1, random_state=1), both.sort_values("user_id")):
         row = findings(true, frame, by="model")[f"no {what} in common"]
-        assert row[["severity", "count", "share", "examples"]].tolist() == ["error", 720, 0.5, "'bad'"]
+        assert row[["severity", "count", "share", "examples"]].tolist() == [
+            "error",
+            720,
+            0.5,
+            "'bad'",
+        ]
         assert row["effect"] == "every list of model = 'bad' scores 0"
     row = findings(true, both.assign(version=1), by=["model", "version"])[f"no {what} in common"]
     assert row["examples"] == "('bad', 1)"
     # A row without a model stands first, and is of none of them.
-    null = pd.concat([pred.head(1).assign(model=None, **{column: true[column].iloc[0]}), both.iloc[::-1]])
+    null = pd.concat(
+        [pred.head(1).assign(model=None, **{column: true[column].iloc[0]}), both.iloc[::-1]]
+    )
     assert findings(true, null, by="model")[f"no {what} in common"]["examples"] == "'bad'"
     assert rd.check(true, both[both["model"] == "good"], by="model").empty
 
@@ -240,7 +293,10 @@ def test_one_model_with_nothing_in_common(what: str, text: bool) -> None:
 def test_inputs_stay_and_by_names_the_model() -> None:
     true, pred = clean()
     log = pred[["user_id", "item_id"]].copy()
-    both = pd.concat([pred.assign(model="a", item_id=pred["item_id"] + 50), pred.assign(model="b")], ignore_index=True)
+    both = pd.concat(
+        [pred.assign(model="a", item_id=pred["item_id"] + 50), pred.assign(model="b")],
+        ignore_index=True,
+    )
     before = both.copy(deep=True)
     found = findings(true, both, log=log, by="model")
     assert found["recommendations already in the log"]["by"] == "b"
@@ -248,13 +304,21 @@ def test_inputs_stay_and_by_names_the_model() -> None:
     pd.testing.assert_frame_equal(both, before)
 
 
-def sampled(n_lists: int, n_others: int, n_items: int, popular: float = 0.0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """One relevant item a user among others, drawn evenly or, with `popular`, by a power of the popularity rank."""
+def sampled(
+    n_lists: int, n_others: int, n_items: int, popular: float = 0.0
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One relevant item a user among others, drawn evenly or, with `popular`, by a power of the
+    popularity rank."""
     rng = np.random.default_rng(0)
     chance = 1 / np.arange(1, n_items + 1) ** popular
-    items = [rng.choice(n_items, n_others + 1, replace=False, p=chance / chance.sum()) for _ in range(n_lists)]
+    items = [
+        rng.choice(n_items, n_others + 1, replace=False, p=chance / chance.sum())
+        for _ in range(n_lists)
+    ]
     users = np.repeat(np.arange(n_lists), n_others + 1)
-    pred = pd.DataFrame({"user_id": users, "item_id": np.concatenate(items), "score": rng.random(len(users))})
+    pred = pd.DataFrame(
+        {"user_id": users, "item_id": np.concatenate(items), "score": rng.random(len(users))}
+    )
     pred = pd.concat([pred.assign(model=model, score=rng.random(len(users))) for model in "ab"])
     return pd.DataFrame({"user_id": range(n_lists), "item_id": [some[0] for some in items]}), pred
 

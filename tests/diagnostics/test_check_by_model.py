@@ -1,4 +1,5 @@
-"""Findings about several recommenders: a row for each, that counts its lists and says its own numbers."""
+"""Findings about several recommenders: a row for each, that counts its lists and says its own
+numbers."""
 
 import json
 
@@ -29,7 +30,9 @@ def test_lists_are_counted_by_model(shop, found):
     users = set(shop.true["user_id"])
     served = {model: set(rows["user_id"]) for model, rows in pred.groupby("model")}
     without = of(table, "lists without recommendations")
-    assert without["count"].to_dict() == {m: len(users - own) for m, own in served.items() if users - own}
+    assert without["count"].to_dict() == {
+        m: len(users - own) for m, own in served.items() if users - own
+    }
     assert without.loc["knn", "share"] == pytest.approx(len(users - served["knn"]) / len(users))
     truthless = of(table, "lists without truth")["count"].to_dict()
     assert truthless == {m: len(own - users) for m, own in served.items() if own - users}
@@ -42,11 +45,18 @@ def test_ties_have_the_range_of_each_model(shop):
     ties = of(rd.check(shop.true, pred, by="model", k=5), "ties across rank 5")
     assert ties.index.tolist() == ["knn"]
     ranges = json.loads(ties.loc["knn", "ranges"])
-    gain = pred.merge(shop.true.drop_duplicates(["user_id", "item_id"]).assign(hit=1), how="left",
-                      on=["user_id", "item_id"])["hit"].fillna(0)  # fmt: skip
+    gain = pred.merge(
+        shop.true.drop_duplicates(["user_id", "item_id"]).assign(hit=1),
+        how="left",
+        on=["user_id", "item_id"],
+    )["hit"].fillna(0)
     for place, sign in enumerate((1, -1)):  # hits last, hits first
         ordered = pred.assign(score=pred["score"] - sign * 1e-3 * gain.to_numpy())
-        value = rd.evaluate(shop.true, ordered, "ndcg@5", by="model").summary.set_index("model").loc["knn", "value"]
+        value = (
+            rd.evaluate(shop.true, ordered, "ndcg@5", by="model")
+            .summary.set_index("model")
+            .loc["knn", "value"]
+        )
         assert ranges["ndcg@5"][place] == pytest.approx(value, rel=1e-9)
     low, high = ranges["ndcg@5"]
     assert f"ndcg@5 from {low:.4g} to {high:.4g}" in ties.loc["knn", "effect"]

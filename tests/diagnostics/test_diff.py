@@ -1,4 +1,5 @@
-"""`rd.diff`: lists that gained and lost, items that moved, and churn without any truth, against plain loops."""
+"""`rd.diff`: lists that gained and lost, items that moved, and churn without any truth, against
+plain loops."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ SHOP = rd.sample_shop(n_users=300, n_items=60)
 
 
 def pred_of(model):
-    pred = SHOP.pred[SHOP.pred["model"] == model].sort_values("score", ascending=False, kind="stable")
+    pred = SHOP.pred[SHOP.pred["model"] == model].sort_values(
+        "score", ascending=False, kind="stable"
+    )
     return pred.assign(rank=pred.groupby("user_id").cumcount() + 1).drop(columns=["model", "score"])
 
 
@@ -30,7 +33,8 @@ def ranked(pred, k):
 
 
 def rbo(a, b, k, p):
-    """Webber et al. 2010, truncated: the share of common items at each depth, a list that ends keeping its items."""
+    """Webber et al. 2010, truncated: the share of common items at each depth, a list that ends
+    keeping its items."""
     total = weight = 0.0
     for depth in range(1, k + 1):
         total += p ** (depth - 1) * len(set(a[:depth]) & set(b[:depth])) / depth
@@ -45,7 +49,11 @@ def test_churn_is_that_of_plain_loops(k, p):
     assert set(found.per_list["user_id"]) == set(old) | set(new)
     for row in found.per_list.to_dict("records"):
         a, b = old.get(row["user_id"], []), new.get(row["user_id"], [])
-        assert (row["n_before"], row["n_after"], row["n_common"]) == (len(a), len(b), len(set(a) & set(b)))
+        assert (row["n_before"], row["n_after"], row["n_common"]) == (
+            len(a),
+            len(b),
+            len(set(a) & set(b)),
+        )
         assert row["changed"] == (a != b)
         assert row["status"] == ("both" if a and b else "left" if a else "entered")
         if a and b:
@@ -65,7 +73,18 @@ def test_items_are_those_of_plain_loops():
         want |= {(user, item, a.get(item, 0), b.get(item, 0)) for item in {*a, *b}}
     items = rd.diff(OLD, NEW).items
     ranks = items[["rank_before", "rank_after"]].fillna(0).astype(int)
-    assert set(zip(items["user_id"], items["item_id"], ranks["rank_before"], ranks["rank_after"], strict=True)) == want
+    assert (
+        set(
+            zip(
+                items["user_id"],
+                items["item_id"],
+                ranks["rank_before"],
+                ranks["rank_after"],
+                strict=True,
+            )
+        )
+        == want
+    )
     assert len(items) == len(want)
     moved = items[items["status"] == "moved"]
     assert (moved["moved"] == moved["rank_before"] - moved["rank_after"]).all()
@@ -73,7 +92,8 @@ def test_items_are_those_of_plain_loops():
 
 
 def test_rbo_is_that_of_another_library():
-    """The `rbo` package extrapolates; with lists of equal items its truncated sum is (1 − p)·Σ, unnormalised."""
+    """The `rbo` package extrapolates; with lists of equal items its truncated sum is (1 − p)·Σ,
+    unnormalised."""
     package = pytest.importorskip("rbo")
     a, b = list("abcdefgh"), list("bacxdyhz")
     want = package.RankingSimilarity(a, b).rbo(k=8, p=0.9) / (1 - 0.9**8)
@@ -87,15 +107,25 @@ def test_metrics_of_two_results():
     both = old.per_user.merge(new.per_user, on="user_id")
     d = both["ndcg@10_y"] - both["ndcg@10_x"]
     row = found.summary.set_index("metric").loc["ndcg@10"]
-    assert (row["n_gained"], row["n_lost"], row["n_same"]) == ((d > 0).sum(), (d < 0).sum(), (d == 0).sum())
+    assert (row["n_gained"], row["n_lost"], row["n_same"]) == (
+        (d > 0).sum(),
+        (d < 0).sum(),
+        (d == 0).sum(),
+    )
     assert row["diff"] == pytest.approx(d.mean())
     rank = (both["first_rank@10_y"] - both["first_rank@10_x"]).dropna()
     row = found.summary.set_index("metric").loc["first_rank@10"]
-    assert (row["n_gained"], row["n_lost"]) == ((rank < 0).sum(), (rank > 0).sum())  # smaller is better
+    assert (row["n_gained"], row["n_lost"]) == (
+        (rank < 0).sum(),
+        (rank > 0).sum(),
+    )  # smaller is better
     assert found.items is None
     most = found.most(n=2)["ndcg@10_diff"].tolist()
     assert most == [*sorted(d)[:-3:-1], *sorted(d)[1::-1]]
-    assert found.most("first_rank@10", n=1)["first_rank@10_diff"].tolist() == [rank.min(), rank.max()]
+    assert found.most("first_rank@10", n=1)["first_rank@10_diff"].tolist() == [
+        rank.min(),
+        rank.max(),
+    ]
 
 
 def test_results_with_their_recommendations(tmp_path):
@@ -103,9 +133,14 @@ def test_results_with_their_recommendations(tmp_path):
     found = rd.diff(old, new, pred=(OLD, NEW))
     assert found.summary["metric"].tolist() == ["ndcg@10", "first_rank@10", "overlap@10", "rbo@10"]
     assert len(found.per_list) == len(old.per_user)
-    assert found.per_list.dtypes[["n_before", "changed", "overlap@10", "rbo@10"]].astype(str).tolist() == [
-        "int64", "bool", "float64", "float64",
-    ]  # fmt: skip
+    assert found.per_list.dtypes[["n_before", "changed", "overlap@10", "rbo@10"]].astype(
+        str
+    ).tolist() == [
+        "int64",
+        "bool",
+        "float64",
+        "float64",
+    ]
     alone = rd.diff(OLD, NEW).per_list.set_index("user_id")["rbo@10"]
     own = found.per_list.set_index("user_id")["rbo@10"].dropna()
     pd.testing.assert_series_equal(own, alone[own.index])
@@ -125,7 +160,9 @@ def test_nothing_changed():
     assert set(found.items["status"]) == {"stayed"}
     assert len(found.most("rbo@10")) == 0
     text = repr(found)
-    assert text.startswith(f"Lists: {len(found.per_list):,} both. Items: {len(found.items):,} stayed.")
+    assert text.startswith(
+        f"Lists: {len(found.per_list):,} both. Items: {len(found.items):,} stayed."
+    )
     same = rd.diff(result_of("knn"), result_of("knn"))
     assert len(same.most()) == 0
     assert "ndcg@10" in same._repr_html_()
@@ -141,7 +178,10 @@ def test_lists_that_entered_and_left():
 
 
 def test_lists_of_sessions_and_other_columns():
-    frames = [one.assign(session=one["user_id"].str[-1]).rename(columns={"item_id": "product"}) for one in (OLD, NEW)]
+    frames = [
+        one.assign(session=one["user_id"].str[-1]).rename(columns={"item_id": "product"})
+        for one in (OLD, NEW)
+    ]
     found = rd.diff(*frames, user_col=["user_id", "session"], item_col="product")
     assert list(found.per_list.columns[:3]) == ["user_id", "session", "status"]
     want = rd.diff(OLD, NEW).per_list["rbo@10"]

@@ -10,12 +10,22 @@ LOG = pd.DataFrame({"user_id": np.arange(40) % 12, "item_id": np.arange(40) % 30
 
 TABLES = {
     "hit_table": lambda true, pred, **more: rd.diagnostics.hit_table(true, pred, 3, **more),
-    "missed": lambda true, pred, **more: rd.diagnostics.hit_table(true, pred, 2, missed=True, carry="at", **more),
-    "by model": lambda true, pred, **more: rd.diagnostics.hit_table(true, pred, 3, by="model", **more),
-    "position_table": lambda true, pred, **more: rd.diagnostics.position_table(true, pred, 3, **more),
-    "positions": lambda true, pred, **more: rd.diagnostics.position_table(true, pred, 3, position_col="at", **more),
+    "missed": lambda true, pred, **more: rd.diagnostics.hit_table(
+        true, pred, 2, missed=True, carry="at", **more
+    ),
+    "by model": lambda true, pred, **more: rd.diagnostics.hit_table(
+        true, pred, 3, by="model", **more
+    ),
+    "position_table": lambda true, pred, **more: rd.diagnostics.position_table(
+        true, pred, 3, **more
+    ),
+    "positions": lambda true, pred, **more: rd.diagnostics.position_table(
+        true, pred, 3, position_col="at", **more
+    ),
     "exposure_table": lambda true, pred, **more: rd.diagnostics.exposure_table(pred, 3, **more),
-    "exposure of true": lambda true, pred, **more: rd.diagnostics.exposure_table(pred, 3, true=true, **more),
+    "exposure of true": lambda true, pred, **more: rd.diagnostics.exposure_table(
+        pred, 3, true=true, **more
+    ),
     "check": lambda true, pred, **more: rd.check(true, pred, 3, by="model", **more),
     "check with log": lambda true, pred, **more: rd.check(true, pred, 3, log=LOG, **more),
 }
@@ -28,7 +38,9 @@ def frames(seed=0):
     pred = pred.drop_duplicates(["user_id", "item_id"], ignore_index=True)
     pred["at"] = pred.groupby(["user_id", "model"]).cumcount()
     true, seen = (
-        pd.DataFrame({"user_id": rng.integers(0, 14, n), "item_id": rng.integers(0, 30, n)}).drop_duplicates()
+        pd.DataFrame(
+            {"user_id": rng.integers(0, 14, n), "item_id": rng.integers(0, 30, n)}
+        ).drop_duplicates()
         for n in (60, 90)
     )
     return true, pred, seen
@@ -36,7 +48,9 @@ def frames(seed=0):
 
 def without(frame, seen):
     pairs = set(zip(seen["user_id"], seen["item_id"], strict=True))
-    return frame[[pair not in pairs for pair in zip(frame["user_id"], frame["item_id"], strict=True)]]
+    return frame[
+        [pair not in pairs for pair in zip(frame["user_id"], frame["item_id"], strict=True)]
+    ]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -51,7 +65,9 @@ def test_as_if_the_rows_were_not_given(name):
             for role, frame in (("true", true), ("pred", pred))
         }
         found = found[~told]
-    pd.testing.assert_frame_equal(pd.DataFrame(found).reset_index(drop=True), pd.DataFrame(expected))
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(found).reset_index(drop=True), pd.DataFrame(expected)
+    )
 
 
 def test_check_keeps_rows_with_nulls_and_says_what_is_wrong_with_the_table():

@@ -12,30 +12,54 @@ import pytest
 import recdf as rd
 
 ITEMS = list("abcdef")
-TRUE = pd.DataFrame({
-    "user_id": ["u", "u", "v", "w", "w", "w"],
-    "item_id": ["a", "b", "c", "d", "e", "f"],
-    "relevance": [1.0, 0.5, 1.0, 1.0, 0.0, 0.25],
-})  # fmt: skip
+TRUE = pd.DataFrame(
+    {
+        "user_id": ["u", "u", "v", "w", "w", "w"],
+        "item_id": ["a", "b", "c", "d", "e", "f"],
+        "relevance": [1.0, 0.5, 1.0, 1.0, 0.0, 0.25],
+    }
+)
 EXACT = [
-    "precision", "precision(divisor=achievable)", "precision(divisor=shown)", "recall", "recall(divisor=achievable)",
-    "hitrate", "hits", "f1", "f1(beta=2)", "rprecision", "mrr", "mrr(of=all)", "arhr", "dcg", "rbp",
+    "precision",
+    "precision(divisor=achievable)",
+    "precision(divisor=shown)",
+    "recall",
+    "recall(divisor=achievable)",
+    "hitrate",
+    "hits",
+    "f1",
+    "f1(beta=2)",
+    "rprecision",
+    "mrr",
+    "mrr(of=all)",
+    "arhr",
+    "dcg",
+    "rbp",
     "rbp(p=0.5,gain=binary)",
-    "ndcg", "ndcg(gain=exp2,discount=jk)", "ndcg(ideal=k)", "ndcg(gain=binary,discount=none)", "mapr",
-    "mapr(normalizer=achievable)", "mapr(normalizer=k)", "mapr(normalizer=shown)",
-]  # fmt: skip
+    "ndcg",
+    "ndcg(gain=exp2,discount=jk)",
+    "ndcg(ideal=k)",
+    "ndcg(gain=binary,discount=none)",
+    "mapr",
+    "mapr(normalizer=achievable)",
+    "mapr(normalizer=k)",
+    "mapr(normalizer=shown)",
+]
 
 
 def over_all_orders(
     true: pd.DataFrame, candidates: dict[str, list[str]], metrics: list[str], k: int | list[int]
 ) -> pd.DataFrame:
-    """Return the mean of each metric over all orders of each user's candidates: one evaluation of very many lists."""
+    """Return the mean of each metric over all orders of each user's candidates: one evaluation of
+    very many lists."""
     truths, preds, users = [], [], []
     for user, items in candidates.items():
         orders = np.array(list(itertools.permutations(items)), object)
         numbers = np.arange(len(orders)) + len(users)
         users += [user] * len(orders)
-        preds.append(pd.DataFrame({"user_id": np.repeat(numbers, len(items)), "item_id": orders.ravel()}))
+        preds.append(
+            pd.DataFrame({"user_id": np.repeat(numbers, len(items)), "item_id": orders.ravel()})
+        )
         own = true[true["user_id"] == user].drop(columns="user_id")
         truths.append(own.merge(pd.DataFrame({"user_id": numbers}), how="cross"))
     result = rd.evaluate(pd.concat(truths), pd.concat(preds), metrics, k=k)
@@ -68,7 +92,9 @@ def test_excluded_pairs_are_neither_candidates_nor_relevant() -> None:
     level = rd.chance_level(TRUE, EXACT, 3, items=ITEMS, exclude=exclude)
     left = TRUE[~((TRUE["user_id"] == "u") & (TRUE["item_id"] == "a"))]
     want = over_all_orders(left, {"u": list("bdef"), "v": ITEMS, "w": ITEMS}, EXACT, 3)
-    np.testing.assert_allclose(level.per_user.set_index("user_id")[want.columns], want, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        level.per_user.set_index("user_id")[want.columns], want, rtol=1e-12, atol=1e-14
+    )
 
 
 def test_excluded_pairs_of_users_hold_for_each_of_their_lists() -> None:
@@ -76,7 +102,9 @@ def test_excluded_pairs_of_users_hold_for_each_of_their_lists() -> None:
     one = rd.chance_level(TRUE, ["ndcg", "mrr"], 3, items=ITEMS, exclude=exclude)["value"]
     twice = pd.concat([TRUE.assign(visit=1), TRUE.assign(visit=2)])
     keys = ["user_id", "visit"]
-    of_visits = rd.chance_level(twice, ["ndcg", "mrr"], 3, items=ITEMS, exclude=exclude, user_col=keys)
+    of_visits = rd.chance_level(
+        twice, ["ndcg", "mrr"], 3, items=ITEMS, exclude=exclude, user_col=keys
+    )
     np.testing.assert_allclose(of_visits["value"], one)
     some = rd.chance_level(TRUE, "ndcg", 3, items=ITEMS, users=np.array(["u", "v"]))
     assert some.per_user["user_id"].tolist() == ["u", "v"]
@@ -84,7 +112,9 @@ def test_excluded_pairs_of_users_hold_for_each_of_their_lists() -> None:
 
 def test_a_relevant_item_outside_the_catalogue_is_never_hit() -> None:
     level = rd.chance_level(TRUE, ["recall", "mapr", "ndcg"], 3, items=list("acdexyz"))
-    want = over_all_orders(TRUE, {user: list("acdexyz") for user in "uvw"}, ["recall", "mapr", "ndcg"], 3)
+    want = over_all_orders(
+        TRUE, {user: list("acdexyz") for user in "uvw"}, ["recall", "mapr", "ndcg"], 3
+    )
     np.testing.assert_allclose(level["value"], want.mean(), rtol=1e-12)
 
 
@@ -106,13 +136,18 @@ def test_simulated_levels_are_near_within_their_errors(items: object, excluded: 
 
 def test_levels_of_a_large_catalogue_against_a_simulation_of_it() -> None:
     rng = np.random.default_rng(0)
-    true = pd.DataFrame({"user_id": np.repeat(np.arange(50), 8), "item_id": rng.integers(0, 300, 400)})
+    true = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(50), 8), "item_id": rng.integers(0, 300, 400)}
+    )
     true = true.drop_duplicates()
     level = rd.chance_level(true, ["ndcg", "mrr", "mapr", "hitrate"], 10, items=range(300))
     users = np.arange(50 * 400)
-    pred = pd.DataFrame({
-        "user_id": np.repeat(users, 10), "item_id": np.argpartition(rng.random((len(users), 300)), 10)[:, :10].ravel(),
-    })  # fmt: skip
+    pred = pd.DataFrame(
+        {
+            "user_id": np.repeat(users, 10),
+            "item_id": np.argpartition(rng.random((len(users), 300)), 10)[:, :10].ravel(),
+        }
+    )
     many = pd.concat([true.assign(user_id=true["user_id"] + 50 * i) for i in range(400)])
     drawn = rd.evaluate(many, pred, ["ndcg", "mrr", "mapr", "hitrate"]).summary
     assert (np.abs(level["value"] - drawn["value"]) < 4 * drawn["se"]).all()
@@ -146,4 +181,6 @@ def test_ceiling_is_the_best_of_all_orders() -> None:
         values = [rd.evaluate(own, order, metrics, k=2).summary["value"] for order in orders]
         best[user] = np.max(values, axis=0)
     np.testing.assert_allclose(level["value"], np.mean(list(best.values()), axis=0))
-    np.testing.assert_allclose(level.per_user.drop(columns=["user_id", "n_true", "n_pred"]), list(best.values()))
+    np.testing.assert_allclose(
+        level.per_user.drop(columns=["user_id", "n_true", "n_pred"]), list(best.values())
+    )

@@ -1,4 +1,5 @@
-"""What callers forget: `by=`, the case of a metric's name, and that pandas drops attrs on a merge."""
+"""What callers forget: `by=`, the case of a metric's name, and that pandas drops attrs on a
+merge."""
 
 import warnings
 
@@ -35,7 +36,9 @@ def test_files_are_warned_of_too(tmp_path):
     for name, frame in (("true", TRUE), ("pred", PRED)):
         frame.to_parquet(tmp_path / f"{name}.parquet")
     with pytest.warns(rd.RankWarning, match="ranks repeat"):
-        rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", "mrr@2", buckets=3)
+        rd.evaluate_parquet(
+            tmp_path / "true.parquet", tmp_path / "pred.parquet", "mrr@2", buckets=3
+        )
 
 
 def test_null_ranks_that_are_last_by_choice_do_not_repeat():
@@ -49,10 +52,14 @@ def test_check_names_ranks_that_repeat():
     found = rd.check(TRUE, PRED, k=2).set_index("finding")
     row = found.loc["ranks repeat within a list; is by= missing?"]
     assert (row["severity"], row["count"], row["share"]) == ("warning", 2, 1.0)
-    assert not any("repeat" in finding for finding in rd.check(TRUE, PRED, k=2, by="model")["finding"])
+    assert not any(
+        "repeat" in finding for finding in rd.check(TRUE, PRED, k=2, by="model")["finding"]
+    )
 
 
-@pytest.mark.parametrize(("text", "column"), [("NDCG@2", "ndcg@2"), ("MaP@2", "map@2"), ("Hitrate", "hitrate@2")])
+@pytest.mark.parametrize(
+    ("text", "column"), [("NDCG@2", "ndcg@2"), ("MaP@2", "map@2"), ("Hitrate", "hitrate@2")]
+)
 def test_metric_strings_in_any_case(text, column):
     found = rd.evaluate(TRUE, PRED, text, k=2, by="model").per_user
     assert found.columns[-1] == column
@@ -72,7 +79,9 @@ def test_an_own_metric_with_capitals_keeps_them():
 def test_summarize_takes_the_result_itself():
     result = evaluated()
     pd.testing.assert_frame_equal(rd.summarize(result), rd.summarize(result.per_user))
-    pd.testing.assert_frame_equal(rd.summarize(result, by="model"), rd.summarize(result.per_user, by="model"))
+    pd.testing.assert_frame_equal(
+        rd.summarize(result, by="model"), rd.summarize(result.per_user, by="model")
+    )
     with pytest.raises(TypeError, match=r"expected Evaluation\.per_user, or the Evaluation itself"):
         rd.summarize("result")
 
@@ -84,7 +93,8 @@ def test_a_merge_does_not_pool_models():
         rd.user_gap(joined, by="segment")
     with pytest.raises(rd.DataError, match="name those in by="):
         rd.summarize(joined)
-    # By hand: model m has 1 for user 1 and 0 for user 2, model n the reverse; together they would be equal.
+    # By hand: model m has 1 for user 1 and 0 for user 2, model n the reverse; together they would
+    # be equal.
     gaps = rd.user_gap(joined, by="segment", within="model")
     assert gaps[["model", "gap"]].to_numpy().tolist() == [["m", 1.0], ["n", 1.0]]
     kept = evaluated().per_user.assign(segment=["new", "old"] * 2)

@@ -22,11 +22,14 @@ OLD, NEW, BAD = of("popularity"), of("knn"), of("random")
 
 
 def sides(n=400, loss=0.0, noise=0.2, seed=0):
-    """Two per-user tables, of which the candidate loses exactly so much in the mean, as in each country."""
+    """Two per-user tables, of which the candidate loses exactly so much in the mean, as in each
+    country."""
     rng = np.random.default_rng(seed)
     base = rng.beta(3, 3, n) * 0.6 + 0.2
     own = base - loss + np.repeat(rng.uniform(-noise, noise, n // 2), 2) * np.tile([1, -1], n // 2)
-    frame = pd.DataFrame({"user_id": range(n), "country": np.where(np.arange(n) < n // 2, "DE", "FR")})
+    frame = pd.DataFrame(
+        {"user_id": range(n), "country": np.where(np.arange(n) < n // 2, "DE", "FR")}
+    )
     return frame.assign(**{"ndcg@10": own}), frame.assign(**{"ndcg@10": base})
 
 
@@ -34,13 +37,16 @@ def verdicts(gate):
     return gate.table["verdict"].tolist()
 
 
-# -------------------------------------------------------------------------------------------- verdicts
+# --------------------------------------------------------------------------------------------
+# verdicts
 
 
 def test_pass_fail_undecided():
     for (own, base), verdict in (
-        (sides(loss=0.0), "pass"), (sides(loss=0.05), "fail"), (sides(loss=0.015), "undecided"),
-    ):  # fmt: skip
+        (sides(loss=0.0), "pass"),
+        (sides(loss=0.05), "fail"),
+        (sides(loss=0.015), "undecided"),
+    ):
         gate = rd.gate(own, base, {"ndcg@10": -0.02})
         assert gate.verdict == verdict
         assert gate.passed is (verdict == "pass")
@@ -68,7 +74,11 @@ def test_a_relative_budget_is_a_share_of_the_baseline():
 
 def test_worse_within_the_budget_is_said():
     own, base = sides(n=3000, loss=0.01, noise=0.01)
-    for worst, verdict in (("pass", "pass, but worse"), ("undecided", "undecided"), ("fail", "fail")):
+    for worst, verdict in (
+        ("pass", "pass, but worse"),
+        ("undecided", "undecided"),
+        ("fail", "fail"),
+    ):
         gate = rd.gate(own, base, {"ndcg@10": -0.05}, worst=worst)
         assert verdicts(gate) == [verdict]
         assert gate.verdict == verdict.split(",")[0]
@@ -85,9 +95,14 @@ def test_every_row_must_pass():
 
 def test_failing_is_corrected_and_passing_is_not():
     own, base = sides(n=800, loss=0.03)
-    copies = {f"m{i}": own["ndcg@10"] for i in range(40)}, {f"m{i}": base["ndcg@10"] for i in range(40)}
+    copies = (
+        {f"m{i}": own["ndcg@10"] for i in range(40)},
+        {f"m{i}": base["ndcg@10"] for i in range(40)},
+    )
     one = rd.gate(own.assign(**copies[0]), base.assign(**copies[1]), {"m0": -0.02}).table.iloc[0]
-    many = rd.gate(own.assign(**copies[0]), base.assign(**copies[1]), {f"m{i}": -0.02 for i in range(40)}).table
+    many = rd.gate(
+        own.assign(**copies[0]), base.assign(**copies[1]), {f"m{i}": -0.02 for i in range(40)}
+    ).table
     assert many["p_fail_adj"].iloc[0] == pytest.approx(min(1, 40 * one["p_fail"]))
     assert many["p_pass"].iloc[0] == one["p_pass"]
 
@@ -129,7 +144,9 @@ def test_few_users_and_skewed_values_are_undecided():
 
 def test_looks_hold_together_and_are_wider():
     own, base = sides()
-    once, often = (rd.gate(own, base, {"ndcg@10": -0.02}, looks=looks).table.iloc[0] for looks in (None, "any"))
+    once, often = (
+        rd.gate(own, base, {"ndcg@10": -0.02}, looks=looks).table.iloc[0] for looks in (None, "any")
+    )
     assert often["bound"] == "anytime"
     assert often["change_low"] < once["change_low"]
     assert "at all looks together" in repr(rd.gate(own, base, {"ndcg@10": -0.02}, looks="any"))
@@ -167,7 +184,8 @@ def test_nothing_is_changed():
     pd.testing.assert_frame_equal(base, before[1])
 
 
-# -------------------------------------------------------------------------------------------- segments
+# --------------------------------------------------------------------------------------------
+# segments
 
 
 def test_segments_are_gated_by_their_own_budgets_only():
@@ -199,11 +217,14 @@ def test_a_segment_that_one_side_does_not_know():
     table = rd.gate(own, base, {"ndcg@10": -0.02}, by="country").table.set_index("segment_value")
     assert table.loc["DE", "n_users"] == 200
     own.loc[:2, "country"] = "FR"
-    with pytest.raises(rd.DataError, match="'country' differs between candidate and baseline in 3 lists"):
+    with pytest.raises(
+        rd.DataError, match="'country' differs between candidate and baseline in 3 lists"
+    ):
         rd.gate(own, base, {"ndcg@10": -0.02}, by="country")
 
 
-# ------------------------------------------------------------------------------------------------ data
+# ------------------------------------------------------------------------------------------------
+# data
 
 
 def differs(gate):
@@ -226,14 +247,24 @@ def test_other_data_are_undecided_with_the_reason():
 
 
 def test_truth_of_the_same_size_with_other_items_is_other_truth():
-    """Leave one out, with another item left out: each list has one relevant item, and it is not the same."""
+    """Leave one out, with another item left out: each list has one relevant item, and it is not the
+    same."""
     first, last = (SHOP.true.drop_duplicates("user_id", keep=keep) for keep in ("first", "last"))
     gate = rd.gate(of("knn", true=first), of("popularity", true=last), {"ndcg@10": "-2%"})
     assert (gate.verdict, differs(gate)) == ("undecided", ["truth"])
-    shuffled = first.sample(frac=1, random_state=1).astype({"item_id": "category", "user_id": object})
-    assert differs(rd.gate(of("knn", true=first), of("popularity", true=shuffled), {"ndcg@10": "-2%"})) == []
+    shuffled = first.sample(frac=1, random_state=1).astype(
+        {"item_id": "category", "user_id": object}
+    )
+    assert (
+        differs(rd.gate(of("knn", true=first), of("popularity", true=shuffled), {"ndcg@10": "-2%"}))
+        == []
+    )
     graded = first.assign(relevance=2.0)
-    assert differs(rd.gate(of("knn", true=first.assign(relevance=1)), of("knn", true=graded), {"ndcg@10": "-2%"}))
+    assert differs(
+        rd.gate(
+            of("knn", true=first.assign(relevance=1)), of("knn", true=graded), {"ndcg@10": "-2%"}
+        )
+    )
 
 
 def test_a_parameter_that_is_new_since_the_baseline_was_stored_is_its_default():
@@ -251,10 +282,15 @@ def test_a_parameter_that_is_new_since_the_baseline_was_stored_is_its_default():
 
 
 def test_other_definitions_and_catalogues_are_undecided():
-    gate = rd.gate(of("knn", {"n": "ndcg(gain=exp2)@10"}), of("popularity", {"n": "ndcg@10"}), {"n": "-2%"})
+    gate = rd.gate(
+        of("knn", {"n": "ndcg(gain=exp2)@10"}), of("popularity", {"n": "ndcg@10"}), {"n": "-2%"}
+    )
     assert differs(gate) == ["definition of n"]
     items = SHOP.true["item_id"].unique().tolist()
-    new, old = (of(name, ["auc"], items=own) for name, own in (("knn", items), ("popularity", [*items, "more"])))
+    new, old = (
+        of(name, ["auc"], items=own)
+        for name, own in (("knn", items), ("popularity", [*items, "more"]))
+    )
     assert "items=" in differs(rd.gate(new, old, {"auc@10": "-2%"}))
 
 
@@ -270,29 +306,52 @@ def test_unjudged_items_turn_a_verdict_into_undecided():
     own["judged@10"], base["judged@10"] = 0.5 + 0.01 * (np.arange(400) % 2), 0.9
     gate = rd.gate(own, base, {"ndcg@10": -0.02})
     assert gate.verdict == "undecided"
-    assert "fewer items of the candidate are judged (judged@10: 50.5%" in gate.table["reason"].iloc[0]
+    assert (
+        "fewer items of the candidate are judged (judged@10: 50.5%" in gate.table["reason"].iloc[0]
+    )
     swapped = rd.gate(own, base, {"ndcg@10": -0.1})  # judged less, it passes all the same
     assert swapped.passed
 
 
-# ------------------------------------------------------------------------------------------- bad calls
+# ------------------------------------------------------------------------------------------- bad
+# calls
 
 
 @pytest.mark.parametrize(
     ("budgets", "error", "says"),
     [
-        ({"ndcg@10": "+2%"}, rd.OptionError, "allows what is better, since larger values of 'ndcg@10' are"),
+        (
+            {"ndcg@10": "+2%"},
+            rd.OptionError,
+            "allows what is better, since larger values of 'ndcg@10' are",
+        ),
         ({"first_rank@10": "-2%"}, rd.OptionError, r"expected \+2%"),
-        ({"ndcg@10": "-2pp"}, rd.OptionError, "expected a share of the baseline's mean such as '-2%'"),
+        (
+            {"ndcg@10": "-2pp"},
+            rd.OptionError,
+            "expected a share of the baseline's mean such as '-2%'",
+        ),
         ({"ndcg@10": True}, rd.OptionError, "expected a share"),
         ({"ndcg@10": float("nan")}, rd.OptionError, "expected a share"),
         ({"ndcg@10": -2}, rd.OptionError, "is all that values from 0 to 1 can lose"),
         ({"ndcg@10": "-100%"}, rd.OptionError, "is all that there is to lose"),
         ({}, rd.OptionError, "expected a mapping of metrics"),
-        ({"ndcg@5": "-2%"}, rd.ColumnError, "candidate has no metric 'ndcg@5' per list; .* at another k"),
+        (
+            {"ndcg@5": "-2%"},
+            rd.ColumnError,
+            "candidate has no metric 'ndcg@5' per list; .* at another k",
+        ),
         ({"ndcg@10": "-2%", "ndcg@10 ": "-3%"}, rd.OptionError, "ndcg@10 has two budgets"),
-        ({"ndcg@10[country": "-2%"}, rd.OptionError, "expected the name of a metric, or of one in a segment"),
-        ({"ndcg@10[country=DE]": "+2%"}, rd.OptionError, r"budgets\['ndcg@10\[country=DE\]'\]=\+2% allows"),
+        (
+            {"ndcg@10[country": "-2%"},
+            rd.OptionError,
+            "expected the name of a metric, or of one in a segment",
+        ),
+        (
+            {"ndcg@10[country=DE]": "+2%"},
+            rd.OptionError,
+            r"budgets\['ndcg@10\[country=DE\]'\]=\+2% allows",
+        ),
         ({"ngcd@10": "-2%"}, rd.ColumnError, "did you mean 'ndcg'"),
         ({"coverage@10": "-2%"}, rd.ColumnError, "candidate has no metric 'coverage@10'"),
         ({"ndcg@10[country]": "-2%"}, rd.ColumnError, "country"),
@@ -315,7 +374,13 @@ def test_bad_sides(tmp_path):
     with pytest.raises(rd.ColumnError) as caught:
         rd.gate(NEW, of("popularity", ["ndcg@5"]), {"ndcg@10": "-2%"})
     assert (caught.value.argument, caught.value.value) == ("budgets", "ndcg@10")
-    for option in ({"worst": "never"}, {"alpha": 5}, {"looks": "daily"}, {"min_lists": -1}, {"correction": "holms"}):
+    for option in (
+        {"worst": "never"},
+        {"alpha": 5},
+        {"looks": "daily"},
+        {"min_lists": -1},
+        {"correction": "holms"},
+    ):
         with pytest.raises(rd.OptionError, match=next(iter(option))):
             rd.gate(NEW, OLD, {"ndcg@10": "-2%"}, **option)
     pred = SHOP.pred[["user_id", "item_id", "score"]]
@@ -330,7 +395,8 @@ def test_bad_sides(tmp_path):
             rd.gate(NEW, OLD, {"ndcg@10": "-2%"}, **beside)
 
 
-# ------------------------------------------------------------------------------------ what people read
+# ------------------------------------------------------------------------------------ what people
+# read
 
 
 def test_folders_results_and_tables_say_the_same(tmp_path):
@@ -353,10 +419,17 @@ def test_the_table_goes_to_parquet_and_joins(tmp_path):
 
 def test_markdown_begins_with_the_verdict():
     own, base = sides()
-    assert rd.gate(own, base, {"ndcg@10": -0.02}).to_markdown().startswith("### Passed: 1 budget is met\n\n| verdict")
+    assert (
+        rd.gate(own, base, {"ndcg@10": -0.02})
+        .to_markdown()
+        .startswith("### Passed: 1 budget is met\n\n| verdict")
+    )
     text = rd.gate(BAD, OLD, {"ndcg@10": "-2%", "recall@10": -0.05}).to_markdown()
     assert text.startswith("### Failed: 0 of 2 budgets are met, 2 broken\n")
-    assert "<b>Failed: 0 of 2" in rd.gate(BAD, OLD, {"ndcg@10": "-2%", "recall@10": -0.05})._repr_html_()
+    assert (
+        "<b>Failed: 0 of 2"
+        in rd.gate(BAD, OLD, {"ndcg@10": "-2%", "recall@10": -0.05})._repr_html_()
+    )
 
 
 def test_junit_has_a_case_per_budget(tmp_path):
@@ -377,11 +450,13 @@ def test_junit_has_a_case_per_budget(tmp_path):
 
 @pytest.mark.slow
 def test_an_assertion_shows_the_table(tmp_path):
-    """pytest cuts what it asserts at 240 characters; the table stands in the failure all the same."""
+    """pytest cuts what it asserts at 240 characters; the table stands in the failure all the
+    same."""
     NEW.to_parquet(tmp_path / "new")
     BAD.to_parquet(tmp_path / "bad")
     (tmp_path / "test_gate.py").write_text(
-        "import recdf as rd\n\ndef test_candidate():\n    assert rd.gate('bad', 'new', {'ndcg@10': '-2%'})\n"
+        "import recdf as rd\n\ndef test_candidate():\n    assert rd.gate('bad', 'new', {'ndcg@10': "
+        "'-2%'})\n"
     )
     call = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gate.py"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -390,7 +465,8 @@ def test_an_assertion_shows_the_table(tmp_path):
     assert "ndcg@10  −2%" in done.stdout
 
 
-# ----------------------------------------------------------------------------------- recommendations beside
+# -----------------------------------------------------------------------------------
+# recommendations beside
 
 
 def lists_of(model):
@@ -409,8 +485,12 @@ def test_seen_items_turn_a_verdict_into_undecided():
     gate = rd.gate(new, OLD, {"ndcg@10": "-50%"}, log=log, **options)
     assert gate.verdict == "undecided"
     assert any(one.startswith("seen items in doubt: ") for one in gate.reasons)
-    assert "seen items" not in set(rd.gate(new, OLD, {"ndcg@10": "-50%"}, **options).checks["check"])
-    both = rd.gate(NEW, NEW, {"ndcg@10": "-50%"}, log=log, pred=(lists_of("knn"),) * 2, true=SHOP.true)
+    assert "seen items" not in set(
+        rd.gate(new, OLD, {"ndcg@10": "-50%"}, **options).checks["check"]
+    )
+    both = rd.gate(
+        NEW, NEW, {"ndcg@10": "-50%"}, log=log, pred=(lists_of("knn"),) * 2, true=SHOP.true
+    )
     assert both.passed
     assert both.checks.set_index("check").loc["seen items", "found"] == "no doubt"
 
@@ -418,27 +498,41 @@ def test_seen_items_turn_a_verdict_into_undecided():
 def test_sampled_candidates_turn_a_verdict_into_undecided():
     rng = np.random.default_rng(0)
     true = pd.DataFrame({"user_id": range(300), "item_id": rng.integers(0, 4000, 300)})
-    others = pd.DataFrame({"user_id": np.repeat(range(300), 99), "item_id": rng.integers(4000, 9000, 300 * 99)})
+    others = pd.DataFrame(
+        {"user_id": np.repeat(range(300), 99), "item_id": rng.integers(4000, 9000, 300 * 99)}
+    )
     pred = pd.concat([others.drop_duplicates(), true], ignore_index=True)
     pred["score"] = rng.random(len(pred))
     pred = pred.groupby("user_id").head(99 + 1)
-    all_of = pred.merge(true, how="left", indicator=True).assign(hit=lambda one: one["_merge"] == "both")
+    all_of = pred.merge(true, how="left", indicator=True).assign(
+        hit=lambda one: one["_merge"] == "both"
+    )
     others_kept = all_of[~all_of["hit"]].groupby("user_id").head(90)
     pred = pd.concat([others_kept, all_of[all_of["hit"]]])[["user_id", "item_id", "score"]]
     result = rd.evaluate(true, pred, "ndcg@10")
     assert rd.gate(result, result, {"ndcg@10": -0.1}).passed
     gate = rd.gate(result, result, {"ndcg@10": -0.1}, pred=(pred, pred), true=true)
     assert gate.verdict == "undecided"
-    assert gate.reasons == ["candidates in doubt: " + " of the candidate, ".join(["sampled in 100% of the lists"] * 2)
-                            + " of the baseline"]  # fmt: skip
+    assert gate.reasons == [
+        "candidates in doubt: "
+        + " of the candidate, ".join(["sampled in 100% of the lists"] * 2)
+        + " of the baseline"
+    ]
 
 
 def test_items_that_stand_nowhere_in_the_truth_are_unjudged():
     """The candidate fails, and half of its items are new; nobody can have wanted them."""
     pred = lists_of("random")
-    new_items = pred.assign(item_id=np.where(np.arange(len(pred)) % 2, "new" + pred["item_id"], pred["item_id"]))
+    new_items = pred.assign(
+        item_id=np.where(np.arange(len(pred)) % 2, "new" + pred["item_id"], pred["item_id"])
+    )
     result = rd.evaluate(SHOP.true, new_items, METRICS)
     assert rd.gate(result, OLD, {"ndcg@10": "-2%"}).verdict == "fail"
-    gate = rd.gate(result, OLD, {"ndcg@10": "-2%"}, pred=(new_items, lists_of("popularity")), true=SHOP.true)
+    gate = rd.gate(
+        result, OLD, {"ndcg@10": "-2%"}, pred=(new_items, lists_of("popularity")), true=SHOP.true
+    )
     assert gate.verdict == "undecided"
-    assert "fewer items of the candidate are judged (judged in true: 48.4% of" in gate.table["reason"].iloc[0]
+    assert (
+        "fewer items of the candidate are judged (judged in true: 48.4% of"
+        in gate.table["reason"].iloc[0]
+    )

@@ -12,15 +12,19 @@ MANY, N = 3000, 300
 
 
 def sides(loss=0.0, judge="biased", n=N, seed=1, judged=None):
-    """Candidate and baseline as people see them on n lists, and as a judge who prefers the candidate sees all."""
+    """Candidate and baseline as people see them on n lists, and as a judge who prefers the
+    candidate sees all."""
     rng = np.random.default_rng(seed)
     base = np.where(rng.random(MANY) < 0.6, rng.random(MANY), 0.0)
     other = np.where(rng.random(MANY) < 0.6, rng.random(MANY), 0.0)
     candidate = np.where(rng.random(MANY) < 0.5, base, other)
     candidate = np.clip(candidate - loss * (candidate > 0), 0, 1)
     noise = rng.normal(0, 0.05, MANY)
-    seen = {"biased": (0.5 * base, 0.5 * candidate + 0.4), "good": (base + noise, candidate - noise),
-            "useless": (rng.random(MANY), rng.random(MANY))}[judge]  # fmt: skip
+    seen = {
+        "biased": (0.5 * base, 0.5 * candidate + 0.4),
+        "good": (base + noise, candidate - noise),
+        "useless": (rng.random(MANY), rng.random(MANY)),
+    }[judge]
     rows = np.sort(rng.choice(MANY, n, replace=False)) if judged is None else judged(base)
     people = [pd.DataFrame({"user_id": rows, "m": one[rows]}) for one in (candidate, base)]
     cheap = [pd.DataFrame({"user_id": np.arange(MANY), "m": one}) for one in seen[::-1]]
@@ -32,15 +36,25 @@ def test_the_change_is_that_of_prediction_powered_and_passes_where_people_alone_
     alone, both = (rd.gate(*people, {"m": -0.03}, **more) for more in ({}, {"cheap": cheap}))
     assert (alone.verdict, both.verdict) == ("undecided", "pass")
     row = both.table.iloc[0]
-    long = [pd.concat([one.assign(model=name) for one, name in zip(pair, ("new", "old"), strict=True)])
-            for pair in (people, cheap)]  # fmt: skip
+    long = [
+        pd.concat([one.assign(model=name) for one, name in zip(pair, ("new", "old"), strict=True)])
+        for pair in (people, cheap)
+    ]
     found = rd.prediction_powered(*long, "m", baseline="old").iloc[0]
-    np.testing.assert_allclose(row[["diff", "change", "bias", "weight", "n_cheap"]].tolist(),
-                               found[["mean", "mean", "bias", "weight", "n_cheap"]].tolist(), rtol=1e-9)  # fmt: skip
-    assert row["p_pass"] == pytest.approx(stats.t.sf((found["mean"] + 0.03) / found["se"], N - 2), rel=0.1)  # skewness
+    np.testing.assert_allclose(
+        row[["diff", "change", "bias", "weight", "n_cheap"]].tolist(),
+        found[["mean", "mean", "bias", "weight", "n_cheap"]].tolist(),
+        rtol=1e-9,
+    )
+    assert row["p_pass"] == pytest.approx(
+        stats.t.sf((found["mean"] + 0.03) / found["se"], N - 2), rel=0.1
+    )  # skewness
     assert row["labels"] == "both"
     text = str(both)
-    assert "Labels of people on 300 lists, cheap labels on 2,700 more (prediction-powered inference)." in text
+    assert (
+        "Labels of people on 300 lists, cheap labels on 2,700 more (prediction-powered inference)."
+        in text
+    )
     assert "which the labels of people take out" in text
 
 
@@ -75,9 +89,15 @@ def test_lists_that_are_no_random_sample_are_undecided():
 
 def test_a_judge_who_is_nearly_perfect_leaves_the_decision_to_people_where_one_list_could_turn_it():
     people, cheap, _ = sides()
-    shop = [one.assign(m=one["m"] * 0.2) for one in people], [one.assign(m=one["m"] * 0.2) for one in cheap]
-    bounded = rd.gate(*(one.rename(columns={"m": "ndcg@10"}) for one in shop[0]), {"ndcg@10": -0.01},
-                      cheap=[one.rename(columns={"m": "ndcg@10"}) for one in shop[1]])  # fmt: skip
+    shop = (
+        [one.assign(m=one["m"] * 0.2) for one in people],
+        [one.assign(m=one["m"] * 0.2) for one in cheap],
+    )
+    bounded = rd.gate(
+        *(one.rename(columns={"m": "ndcg@10"}) for one in shop[0]),
+        {"ndcg@10": -0.01},
+        cheap=[one.rename(columns={"m": "ndcg@10"}) for one in shop[1]],
+    )
     assert bounded.table["labels"].tolist() == ["people"]
     assert bounded.table["bound"].tolist() == ["betting"]
     assert "The labels of people count alone for ndcg@10" in str(bounded)
@@ -98,7 +118,10 @@ TRUE_LOSS = float(np.mean([sides(loss=0.05, seed=seed)[2] for seed in range(1000
 
 def test_values_that_lists_of_one_side_lack_count_as_the_worst_under_both_labels():
     people, cheap, _ = sides()
-    lacking = [people[0][people[0]["user_id"] % 2 == 0], people[1]], [cheap[0][cheap[0]["user_id"] % 2 == 0], cheap[1]]
+    lacking = (
+        [people[0][people[0]["user_id"] % 2 == 0], people[1]],
+        [cheap[0][cheap[0]["user_id"] % 2 == 0], cheap[1]],
+    )
     names = [[one.rename(columns={"m": "ndcg@10"}) for one in pair] for pair in lacking]
     row = rd.gate(*names[0], {"ndcg@10": "-5%"}, cheap=names[1]).table.iloc[0]
     assert row["verdict"] == "fail"
@@ -109,9 +132,19 @@ BAD = [
     (lambda p, c: (p, c[0]), {}, rd.OptionError, "expected two, the results under cheap labels"),
     (lambda p, c: (p, c), {"looks": "any"}, rd.OptionError, "exclude each other"),
     (lambda p, c: (p, p), {}, rd.DataError, "no more lists"),
-    (lambda p, c: (p, [one[one["user_id"] > 500] for one in c]), {}, rd.DataError, "do not have cheap labels"),
-    (lambda p, c: (p, [one.rename(columns={"m": "o"}) for one in c]), {}, rd.ColumnError, "cheap of the candidate"),
-]  # fmt: skip
+    (
+        lambda p, c: (p, [one[one["user_id"] > 500] for one in c]),
+        {},
+        rd.DataError,
+        "do not have cheap labels",
+    ),
+    (
+        lambda p, c: (p, [one.rename(columns={"m": "o"}) for one in c]),
+        {},
+        rd.ColumnError,
+        "cheap of the candidate",
+    ),
+]
 
 
 @pytest.mark.parametrize(("change", "options", "error", "words"), BAD)

@@ -1,4 +1,5 @@
-"""The history of a job: changes of level, drift of the data, false alarms, and folders that are no history."""
+"""The history of a job: changes of level, drift of the data, false alarms, and folders that are no
+history."""
 
 import numpy as np
 import pandas as pd
@@ -72,7 +73,8 @@ def test_segments_have_series_of_their_own(job):
 
 
 def evidence_by_hand(x):
-    """The e-process of values without weekdays: one Bayes factor per start, each by least squares of numpy."""
+    """The e-process of values without weekdays: one Bayes factor per start, each by least squares
+    of numpy."""
     n = len(x)
     total, weights = 0.0, 0.0
     for start in range(1, n):
@@ -81,7 +83,9 @@ def evidence_by_hand(x):
         rest = x - x.mean()
         spread = step @ step
         fit = (step @ rest) ** 2 / (spread * (rest @ rest))
-        factor = (1 + SPREAD * spread) ** -0.5 * (1 - SPREAD * spread / (1 + SPREAD * spread) * fit) ** (-(n - 1) / 2)
+        factor = (1 + SPREAD * spread) ** -0.5 * (
+            1 - SPREAD * spread / (1 + SPREAD * spread) * fit
+        ) ** (-(n - 1) / 2)
         weight = 30 / ((29 + start) * (30 + start))
         total, weights = total + weight * factor, weights + weight
     return total + 1 - weights
@@ -106,7 +110,9 @@ def test_false_alarms_are_rarer_than_one_in_twenty_years():
     rng = np.random.default_rng(3)
     day = np.arange(365) % 7
     weekly = np.array([0.0, 1, 2, 3, 4, 5, 6])[day]
-    alarms = sum(bool(changes_of_level(rng.normal(size=365) + weekly, day, 0.05)[0]) for _ in range(40))
+    alarms = sum(
+        bool(changes_of_level(rng.normal(size=365) + weekly, day, 0.05)[0]) for _ in range(40)
+    )
     assert alarms <= 5  # with 5 % a year, more have a chance below 2 %
 
 
@@ -167,11 +173,23 @@ def test_drift_of_the_data_comes_from_the_profiles_of_the_command(tmp_path, caps
         true = pd.DataFrame({"user_id": np.arange(n), "item_id": 1})
         score = rng.normal(0 if night < 20 else 5, 1, n)
         # From the 20th night on the scores are of another scale, and half of the users are unknown.
-        pred = pd.DataFrame({"user_id": np.arange(n) + (n // 2 if night >= 20 else 0), "item_id": 1, "score": score})
+        pred = pd.DataFrame(
+            {"user_id": np.arange(n) + (n // 2 if night >= 20 else 0), "item_id": 1, "score": score}
+        )
         true.to_parquet(tmp_path / "t.parquet")
         pred.to_parquet(tmp_path / "p.parquet")
-        files = ["--true", tmp_path / "t.parquet", "--pred", tmp_path / "p.parquet", "-m", "hitrate@1"]
-        assert run(["evaluate", *files, "--profile", "--out", tmp_path / "job" / f"{day:%Y-%m-%d}"]) == 0
+        files = [
+            "--true",
+            tmp_path / "t.parquet",
+            "--pred",
+            tmp_path / "p.parquet",
+            "-m",
+            "hitrate@1",
+        ]
+        assert (
+            run(["evaluate", *files, "--profile", "--out", tmp_path / "job" / f"{day:%Y-%m-%d}"])
+            == 0
+        )
     drift = rd.History(tmp_path / "job").drift().set_index("quantity")
     assert drift.loc["score_q50", "verdict"] == "drifted"
     assert drift.loc["score_q50", "changed"] == pd.Timestamp("2026-09-21")
@@ -192,23 +210,34 @@ def test_the_profile_of_an_older_result_does_not_count(tmp_path):
 
 def test_a_profile_counts_what_the_frames_hold():
     true = pd.DataFrame({"user_id": ["a", "a", "b"], "item_id": [1, 2, 3]})
-    pred = pd.DataFrame({
-        "model": ["m", "m", "m", "n"], "user_id": ["a", "a", "c", "b"], "item_id": [1, 9, 9, 3],
-        "score": [4.0, 2.0, 1.0, 8.0],
-    })  # fmt: skip
+    pred = pd.DataFrame(
+        {
+            "model": ["m", "m", "m", "n"],
+            "user_id": ["a", "a", "c", "b"],
+            "item_id": [1, 9, 9, 3],
+            "score": [4.0, 2.0, 1.0, 8.0],
+        }
+    )
     table = rd.diagnostics.data_profile(true, pred, by="model", items=[1, 2, 3])
     wide = table.pivot(index="model", columns="quantity", values="value")
     expected = {
-        "rows_pred": [3, 1], "lists_pred": [2, 1], "items_pred": [2, 1], "unknown_users": [0.5, 0], "judged": [0.5, 1],
-        "unknown_items": [2 / 3, 0], "score_q50": [2, 8],
-    }  # fmt: skip
+        "rows_pred": [3, 1],
+        "lists_pred": [2, 1],
+        "items_pred": [2, 1],
+        "unknown_users": [0.5, 0],
+        "judged": [0.5, 1],
+        "unknown_items": [2 / 3, 0],
+        "score_q50": [2, 8],
+    }
     for name, values in expected.items():
         np.testing.assert_allclose(wide[name], values, err_msg=name)
 
 
 def test_the_report_has_a_page_for_a_job_alone(job, tmp_path):
     pytest.importorskip("jinja2")
-    page = rd.report(path=tmp_path / "page.html", history=rd.History(job)).read_text(encoding="utf-8")
+    page = rd.report(path=tmp_path / "page.html", history=rd.History(job)).read_text(
+        encoding="utf-8"
+    )
     assert "History of recommendations" in page
     assert "1 of 1: worse" in page
     assert run(["report", "--history", job, "--out", tmp_path / "two.html"]) == 0

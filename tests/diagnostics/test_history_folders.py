@@ -1,4 +1,5 @@
-"""Folders as people leave them: stamps with a time, half-written nights, models that come later, changed options."""
+"""Folders as people leave them: stamps with a time, half-written nights, models that come later,
+changed options."""
 
 import datetime
 
@@ -17,9 +18,13 @@ SEGMENTS = pd.DataFrame({"user_id": range(USERS), "kind": np.repeat(["a", "b"], 
 def night(seed=0, metrics=("hitrate@1",), **options):
     rng = np.random.default_rng(seed)
     true = pd.DataFrame({"user_id": range(USERS), "item_id": 1})
-    pred = pd.DataFrame({"user_id": range(USERS), "item_id": rng.integers(1, 3, USERS), "score": 1.0})
+    pred = pd.DataFrame(
+        {"user_id": range(USERS), "item_id": rng.integers(1, 3, USERS), "score": 1.0}
+    )
     by = options.get("by")
-    return rd.evaluate(true, pred if by is None else pred.assign(**{by: "x"}), list(metrics), **options)
+    return rd.evaluate(
+        true, pred if by is None else pred.assign(**{by: "x"}), list(metrics), **options
+    )
 
 
 def job(folder, names, **options):
@@ -29,15 +34,27 @@ def job(folder, names, **options):
 
 
 STAMPS = [
-    "2026-10-0{}", "2026100{}", "date=2026-10-0{}", "2026/10/0{}", "2026_10_0{}", "2026-10-0{}T02:15:07",
-    "2026100{}_021507", "2026100{}021507", "scheduled__2026-10-0{}T00:00:00+00:00", "2026-10-0{}T021507.123Z",
-]  # fmt: skip
+    "2026-10-0{}",
+    "2026100{}",
+    "date=2026-10-0{}",
+    "2026/10/0{}",
+    "2026_10_0{}",
+    "2026-10-0{}T02:15:07",
+    "2026100{}_021507",
+    "2026100{}021507",
+    "scheduled__2026-10-0{}T00:00:00+00:00",
+    "2026-10-0{}T021507.123Z",
+]
 
 
 @pytest.mark.parametrize("stamp", STAMPS)
 def test_a_stamp_is_read_as_its_day(tmp_path, stamp):
     history = rd.History(job(tmp_path, [stamp.format(day) for day in (1, 2, 3)]))
-    assert history.summary["date"].dt.strftime("%Y-%m-%d").tolist() == ["2026-10-01", "2026-10-02", "2026-10-03"]
+    assert history.summary["date"].dt.strftime("%Y-%m-%d").tolist() == [
+        "2026-10-01",
+        "2026-10-02",
+        "2026-10-03",
+    ]
     assert set(history.summary["job"]) <= {"", "scheduled"}
 
 
@@ -54,7 +71,9 @@ def test_a_number_that_is_no_day_is_no_date(tmp_path, name):
 
 
 @pytest.mark.parametrize("given", [None, 3, ["a"], night()])
-@pytest.mark.parametrize("function", [rd.History, rd.diagnostics.past_runs, rd.diagnostics.past_tests])
+@pytest.mark.parametrize(
+    "function", [rd.History, rd.diagnostics.past_runs, rd.diagnostics.past_tests]
+)
 def test_what_is_no_path_is_named(function, given):
     with pytest.raises(TypeError, match=r"folder is .*; expected the path"):
         function(given)
@@ -86,7 +105,10 @@ def test_another_option_is_another_definition(tmp_path):
     job(tmp_path, days[:20], metrics=["ndcg@1"])
     job(tmp_path, days[20:], metrics=["ndcg@1"], undefined="zero")
     history = rd.History(tmp_path)
-    assert history.changes()[["warning", "verdict"]].iloc[0].tolist() == ["definition_changed", "cannot tell"]
+    assert history.changes()[["warning", "verdict"]].iloc[0].tolist() == [
+        "definition_changed",
+        "cannot tell",
+    ]
     assert history.summary["definition"].str.endswith("; undefined=zero").sum() == 10
 
 
@@ -100,7 +122,12 @@ def test_what_is_no_day_is_named(tmp_path, since):
         rd.History(tmp_path, since=since)
 
 
-SAME_DAY = ["2026-10-02", datetime.date(2026, 10, 2), pd.Timestamp("2026-10-02 05:00", tz="UTC"), "2d"]
+SAME_DAY = [
+    "2026-10-02",
+    datetime.date(2026, 10, 2),
+    pd.Timestamp("2026-10-02 05:00", tz="UTC"),
+    "2d",
+]
 
 
 @pytest.mark.parametrize("since", SAME_DAY)
@@ -113,11 +140,19 @@ BAD_USERS = [
     ({"users": SEGMENTS}, rd.OptionError, "pass both, or neither"),
     ({"by": "kind"}, rd.OptionError, "pass both, or neither"),
     ({"users": SEGMENTS, "by": "other"}, rd.ColumnError, "users has no column 'other'"),
-    ({"users": SEGMENTS.rename(columns={"user_id": "u"}), "by": "kind"}, rd.ColumnError, "has no column 'user_id'"),
-    ({"users": pd.concat([SEGMENTS, SEGMENTS]), "by": "kind"}, rd.DuplicateError, "users has 40 repeated rows"),
+    (
+        {"users": SEGMENTS.rename(columns={"user_id": "u"}), "by": "kind"},
+        rd.ColumnError,
+        "has no column 'user_id'",
+    ),
+    (
+        {"users": pd.concat([SEGMENTS, SEGMENTS]), "by": "kind"},
+        rd.DuplicateError,
+        "users has 40 repeated rows",
+    ),
     ({"users": SEGMENTS.astype({"user_id": str}), "by": "kind"}, rd.IdTypeError, "can never match"),
     ({"users": SEGMENTS.to_dict("list"), "by": "kind"}, TypeError, "users is a dict"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("options", "error", "words"), BAD_USERS)

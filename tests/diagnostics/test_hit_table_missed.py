@@ -14,17 +14,26 @@ def shop():
 
 
 def test_missed_rows_by_hand():
-    pred = pd.DataFrame({"model": [*"xxxy"], "user_id": [1, 1, 2, 1], "item_id": ["a", "z", "q", "b"],
-                         "title": ["A", "Z", "Q", "B"]})  # fmt: skip
+    pred = pd.DataFrame(
+        {
+            "model": [*"xxxy"],
+            "user_id": [1, 1, 2, 1],
+            "item_id": ["a", "z", "q", "b"],
+            "title": ["A", "Z", "Q", "B"],
+        }
+    )
     table = hit_table({1: ["a", "b"], 2: ["c"]}, pred, 1, by="model", carry="title", missed=True)
     rows = table[["model", "user_id", "item_id", "rank", "hit", "title"]].astype(object)
     rows = rows.where(rows.notna(), None).values.tolist()
     assert rows == [
-        ["x", 1, "a", 1, True, "A"], ["x", 1, "b", None, False, None],
-        ["x", 2, "q", 1, False, "Q"], ["x", 2, "c", None, False, None],
-        ["y", 1, "b", 1, True, "B"], ["y", 1, "a", None, False, None],
+        ["x", 1, "a", 1, True, "A"],
+        ["x", 1, "b", None, False, None],
+        ["x", 2, "q", 1, False, "Q"],
+        ["x", 2, "c", None, False, None],
+        ["y", 1, "b", 1, True, "B"],
+        ["y", 1, "a", None, False, None],
         ["y", 2, "c", None, False, None],
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("k", [1, 10])

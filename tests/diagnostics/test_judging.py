@@ -1,4 +1,5 @@
-"""Agreement of labels equals slow oracles; lists to judge are drawn with the chance that the table says."""
+"""Agreement of labels equals slow oracles; lists to judge are drawn with the chance that the table
+says."""
 
 from __future__ import annotations
 
@@ -40,9 +41,17 @@ def slow_alpha(x: list[float], y: list[float], level: str) -> float:
 
 def random_labels(seed: int, n: int = 60) -> tuple[pd.DataFrame, pd.DataFrame]:
     rng = np.random.default_rng(seed)
-    human = frame([(i // 4, f"i{i % 4}", int(rng.integers(4)), "old" if i % 8 < 4 else "new") for i in range(n)], "age")
+    human = frame(
+        [
+            (i // 4, f"i{i % 4}", int(rng.integers(4)), "old" if i % 8 < 4 else "new")
+            for i in range(n)
+        ],
+        "age",
+    )
     kept = rng.random(n) < 0.6
-    return human, human.drop(columns="age").assign(relevance=np.where(kept, human["relevance"], rng.integers(0, 4, n)))
+    return human, human.drop(columns="age").assign(
+        relevance=np.where(kept, human["relevance"], rng.integers(0, 4, n))
+    )
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
@@ -57,13 +66,19 @@ def test_agreement_equals_oracles(level: Any, seed: int) -> None:
     for row, of in zip(table.to_dict("records"), parts, strict=True):
         x, y = human.loc[of, "relevance"].tolist(), cheap.loc[of, "relevance"].tolist()
         assert row["kappa"] == pytest.approx(metrics.cohen_kappa_score(x, y))
-        assert row["weighted_kappa"] == pytest.approx(metrics.cohen_kappa_score(x, y, weights="quadratic"))
+        assert row["weighted_kappa"] == pytest.approx(
+            metrics.cohen_kappa_score(x, y, weights="quadratic")
+        )
         assert row["alpha"] == pytest.approx(slow_alpha(x, y, level))
         assert row["equal"] == pytest.approx(metrics.accuracy_score(x, y))
         for grade in range(4):
             one = {"labels": [grade], "average": "macro", "zero_division": np.nan}
-            assert row[f"recall_{grade}"] == pytest.approx(metrics.recall_score(x, y, **one), nan_ok=True)
-            assert row[f"precision_{grade}"] == pytest.approx(metrics.precision_score(x, y, **one), nan_ok=True)
+            assert row[f"recall_{grade}"] == pytest.approx(
+                metrics.recall_score(x, y, **one), nan_ok=True
+            )
+            assert row[f"precision_{grade}"] == pytest.approx(
+                metrics.precision_score(x, y, **one), nan_ok=True
+            )
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
@@ -71,9 +86,15 @@ def test_intervals_of_agreement_are_near_those_of_the_jackknife_over_users(level
     human, cheap = random_labels(3, 400)
     row = agree(human, cheap, level=level).iloc[0]
     users = human["user_id"].unique()
-    without = pd.DataFrame([agree(human[human["user_id"] != u], cheap, level=level).iloc[0] for u in users])
+    without = pd.DataFrame(
+        [agree(human[human["user_id"] != u], cheap, level=level).iloc[0] for u in users]
+    )
     reach = stats.t.ppf(0.975, len(users) - 1)
-    for name, low in (("kappa", "kappa_low"), ("weighted_kappa", "weighted_kappa_low"), ("alpha", "alpha_low")):
+    for name, low in (
+        ("kappa", "kappa_low"),
+        ("weighted_kappa", "weighted_kappa_low"),
+        ("alpha", "alpha_low"),
+    ):
         values = without[name].astype(float)
         se = np.sqrt((len(users) - 1) / len(users) * ((values - values.mean()) ** 2).sum())
         assert (row[name] - row[low]) / reach == pytest.approx(se, rel=0.05)
@@ -81,19 +102,26 @@ def test_intervals_of_agreement_are_near_those_of_the_jackknife_over_users(level
 
 
 def test_agreement_by_hand() -> None:
-    human = frame([("u", "a", 1, 7), ("u", "b", 0, 7), ("v", "a", 1, 8), ("v", "b", 0, 8), ("v", "c", 1, 8)], "segment")
+    human = frame(
+        [("u", "a", 1, 7), ("u", "b", 0, 7), ("v", "a", 1, 8), ("v", "b", 0, 8), ("v", "c", 1, 8)],
+        "segment",
+    )
     cheap = frame([("u", "a", 1), ("u", "b", 1), ("v", "a", 1), ("v", "b", 0), ("w", "a", 1)])
     table = agree(human, cheap, by="segment", level="nominal")
     one = table.iloc[0]
     assert [one["n_pairs"], one["n_users"], one["n_not_paired"]] == [4, 2, 1]
-    # Equal in 3 of 4, by chance in (2·3 + 2·1)/16 = .5; of 8 labels 5 are 1, so that D_e = 2·5·3/(8·7).
+    # Equal in 3 of 4, by chance in (2·3 + 2·1)/16 = .5; of 8 labels 5 are 1, so that D_e =
+    # 2·5·3/(8·7).
     assert one["kappa"] == one["weighted_kappa"] == 0.5
     assert one["alpha"] == pytest.approx(1 - 0.25 / (30 / 56))
-    # Differences 0, 1 | 0, 0 with mean .25: sums less 2·.25 are .5 and −.5, so se² = 2/1·(.25 + .25)/16 = .0625.
+    # Differences 0, 1 | 0, 0 with mean .25: sums less 2·.25 are .5 and −.5, so se² = 2/1·(.25 +
+    # .25)/16 = .0625.
     assert one["bias"] == 0.25
     t = 12.706204736432095
     assert [one["ci_low"], one["ci_high"]] == pytest.approx([0.25 - t * 0.25, 0.25 + t * 0.25])
-    assert one[["recall_0", "precision_0", "recall_1", "precision_1"]].tolist() == pytest.approx([0.5, 1, 1, 2 / 3])
+    assert one[["recall_0", "precision_0", "recall_1", "precision_1"]].tolist() == pytest.approx(
+        [0.5, 1, 1, 2 / 3]
+    )
     assert str(table["segment"].dtype) == "Int64"
     assert table["segment"].tolist()[1:] == [7, 8]
     assert table["n_not_paired"].tolist() == [1, 0, 1]
@@ -135,9 +163,21 @@ GOOD = frame([("u", "a", 1, "x"), ("v", "a", 0, "y")], "by")
     [
         (GOOD, GOOD.assign(item_id="z"), {}, rd.EmptyPopulationError, "in common"),
         (GOOD, GOOD.iloc[:0], {}, rd.EmptyPopulationError, "in common"),
-        (pd.concat([GOOD, GOOD[:1]]), GOOD, {}, rd.DuplicateError, r"human has 1 repeated rows.*\('u', 'a'\)"),
+        (
+            pd.concat([GOOD, GOOD[:1]]),
+            GOOD,
+            {},
+            rd.DuplicateError,
+            r"human has 1 repeated rows.*\('u', 'a'\)",
+        ),
         (GOOD, pd.concat([GOOD, GOOD[:1]]), {}, rd.DuplicateError, "cheap has 1 repeated rows"),
-        (GOOD, GOOD.drop(columns="relevance"), {}, rd.ColumnError, "cheap has no column 'relevance'"),
+        (
+            GOOD,
+            GOOD.drop(columns="relevance"),
+            {},
+            rd.ColumnError,
+            "cheap has no column 'relevance'",
+        ),
         (GOOD, GOOD, {"by": "segment"}, rd.ColumnError, "human has no column 'segment'"),
         (GOOD.assign(kappa=1), GOOD, {"by": "kappa"}, rd.OptionError, "column of the result"),
         (GOOD.assign(by=["x", None]), GOOD, {"by": "by"}, rd.NullKeyError, "by"),
@@ -149,8 +189,10 @@ GOOD = frame([("u", "a", 1, "x"), ("v", "a", 0, "y")], "by")
         (GOOD, GOOD, {"confidence": 95}, rd.OptionError, "confidence"),
         (GOOD, GOOD, {"min_relevance": "high"}, rd.OptionError, "min_relevance"),
     ],
-)  # fmt: skip
-def test_agreement_refuses(human: Any, cheap: Any, options: Any, error: type[Exception], match: str) -> None:
+)
+def test_agreement_refuses(
+    human: Any, cheap: Any, options: Any, error: type[Exception], match: str
+) -> None:
     with pytest.raises(error, match=match):
         agree(human, cheap, **options)
 
@@ -177,7 +219,9 @@ def drawn_by_stratum(rows: pd.DataFrame) -> dict[str, int]:
 @pytest.mark.parametrize("allocation", ["proportional", "neyman"])
 def test_probabilities_are_the_drawn_share_of_each_stratum(allocation: Any) -> None:
     spread = SPREAD if allocation == "neyman" else None
-    rows = rd.sample_to_judge(PRED, 14, k=3, by="model", strata=USERS, spread=spread, allocation=allocation)
+    rows = rd.sample_to_judge(
+        PRED, 14, k=3, by="model", strata=USERS, spread=spread, allocation=allocation
+    )
     assert list(rows.columns) == ["user_id", "item_id", "stratum", "probability"]
     lists = rows.drop_duplicates("user_id")
     assert len(lists) == 14
@@ -190,17 +234,34 @@ def test_probabilities_are_the_drawn_share_of_each_stratum(allocation: Any) -> N
 
 
 def test_allocations_by_hand() -> None:
-    # N = 20, 12, 8 → 10, 6, 4 of 20. S is √(20/19), 3·√(12/11) and 0, so that the third stratum has its two lists.
+    # N = 20, 12, 8 → 10, 6, 4 of 20. S is √(20/19), 3·√(12/11) and 0, so that the third stratum has
+    # its two lists.
     even = rd.sample_to_judge(PRED, 20, by="model", strata=USERS)
     assert drawn_by_stratum(even) == {"free": 10, "paid": 6, "trial": 4}
     options = {"by": "model", "strata": USERS, "spread": SPREAD, "allocation": "neyman"}
     # N·S = 20.52 and 37.60: 16 lists beside the two of "trial" are 5.65 and 10.35.
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 18, **options)) == {"free": 6, "paid": 10, "trial": 2}
+    assert drawn_by_stratum(rd.sample_to_judge(PRED, 18, **options)) == {
+        "free": 6,
+        "paid": 10,
+        "trial": 2,
+    }
     # 28 would be 9.9 and 18.1, of which "paid" has 12; the rest goes to "free".
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 30, **options)) == {"free": 16, "paid": 12, "trial": 2}
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 40, **options)) == {"free": 20, "paid": 12, "trial": 8}
+    assert drawn_by_stratum(rd.sample_to_judge(PRED, 30, **options)) == {
+        "free": 16,
+        "paid": 12,
+        "trial": 2,
+    }
+    assert drawn_by_stratum(rd.sample_to_judge(PRED, 40, **options)) == {
+        "free": 20,
+        "paid": 12,
+        "trial": 8,
+    }
     none = {**options, "spread": SPREAD.assign(d=1.0)}  # nothing varies: as proportional
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 20, **none)) == {"free": 10, "paid": 6, "trial": 4}
+    assert drawn_by_stratum(rd.sample_to_judge(PRED, 20, **none)) == {
+        "free": 10,
+        "paid": 6,
+        "trial": 4,
+    }
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -208,7 +269,9 @@ def test_neyman_allocation_has_the_least_variance_of_all(seed: int) -> None:
     rng = np.random.default_rng(seed)
     users = USERS.assign(plan=rng.choice(list("xyz"), 40))
     spread = SPREAD.assign(d=rng.normal(size=40) * users["plan"].map({"x": 1, "y": 4, "z": 0.3}))
-    rows = rd.sample_to_judge(PRED, 12, by="model", strata=users, spread=spread, allocation="neyman")
+    rows = rd.sample_to_judge(
+        PRED, 12, by="model", strata=users, spread=spread, allocation="neyman"
+    )
     by = spread["d"].groupby(users["plan"])
     n, s = by.size().to_numpy(), by.std().to_numpy()
     ways = [w for w in itertools.product(*(range(2, most + 1) for most in n)) if sum(w) == 12]
@@ -218,14 +281,19 @@ def test_neyman_allocation_has_the_least_variance_of_all(seed: int) -> None:
 
 def test_a_stratum_of_one_list_is_taken_whole() -> None:
     users = USERS.assign(plan=["one", *["rest"] * 39])
-    assert drawn_by_stratum(rd.sample_to_judge(PRED, 3, by="model", strata=users)) == {"one": 1, "rest": 2}
+    assert drawn_by_stratum(rd.sample_to_judge(PRED, 3, by="model", strata=users)) == {
+        "one": 1,
+        "rest": 2,
+    }
 
 
 def test_the_draw_depends_on_seed_and_ids_alone() -> None:
     options = {"by": "model", "strata": USERS, "k": 3}
     rows = rd.sample_to_judge(PRED, 14, **options)
     shuffled = {**options, "strata": USERS[::-1]}
-    pd.testing.assert_frame_equal(rows, rd.sample_to_judge(PRED.sample(frac=1, random_state=1), 14, **shuffled))
+    pd.testing.assert_frame_equal(
+        rows, rd.sample_to_judge(PRED.sample(frac=1, random_state=1), 14, **shuffled)
+    )
     assert not rows.equals(rd.sample_to_judge(PRED, 14, seed=1, **options))
     assert set(rows["user_id"]) < set(rd.sample_to_judge(PRED, 25, **options)["user_id"])
 
@@ -251,7 +319,9 @@ def test_judged_pairs_and_lists_are_left_out() -> None:
     with pytest.raises(rd.OptionError, match=r"n=31.* of 30 lists .* from 2 to 30"):
         rd.sample_to_judge(PRED, 31, k=2, by="model", judged=judged)
     with pytest.raises(rd.EmptyPopulationError, match="judged has all"):
-        rd.sample_to_judge(PRED, 3, judged=PRED[["user_id", "item_id"]].drop_duplicates(), by="model")
+        rd.sample_to_judge(
+            PRED, 3, judged=PRED[["user_id", "item_id"]].drop_duplicates(), by="model"
+        )
 
 
 def test_stratum_may_be_a_column_of_pred_and_keys_several_columns() -> None:
@@ -271,10 +341,20 @@ def test_stratum_may_be_a_column_of_pred_and_keys_several_columns() -> None:
         (0, {}, rd.OptionError, "n=0"),
         (5, {"strata": USERS}, rd.OptionError, "n=5.* in 3 strata.* from 6 to 40"),
         (9, {"strata": USERS[:39]}, rd.DataError, r"strata has no 'plan' for 1 of 40 lists \(39\)"),
-        (9, {"strata": USERS.assign(plan=None)}, rd.DataError, "strata has no 'plan' for 40 of 40 lists"),
+        (
+            9,
+            {"strata": USERS.assign(plan=None)},
+            rd.DataError,
+            "strata has no 'plan' for 40 of 40 lists",
+        ),
         (9, {"strata": USERS[:0]}, rd.RecdfError, "strata|plan|user_id"),
         (9, {"strata": "plan"}, rd.ColumnError, "pred has no column 'plan'"),
-        (9, {"strata": USERS.drop(columns="user_id")}, rd.ColumnError, "strata has no column 'user_id'"),
+        (
+            9,
+            {"strata": USERS.drop(columns="user_id")},
+            rd.ColumnError,
+            "strata has no column 'user_id'",
+        ),
         (9, {"strata": USERS.assign(age=1)}, rd.OptionError, "'plan', 'age'.* expected one"),
         (9, {"strata": USERS[["user_id"]]}, rd.OptionError, "expected one"),
         (9, {"strata": pd.concat([USERS, USERS[:1]])}, rd.DuplicateError, "strata has 1 repeated"),
@@ -282,7 +362,12 @@ def test_stratum_may_be_a_column_of_pred_and_keys_several_columns() -> None:
         (9, {"spread": SPREAD}, rd.OptionError, "neyman"),
         (9, {"allocation": "optimal"}, rd.OptionError, "allocation"),
         (9, {"allocation": "neyman", "spread": SPREAD.assign(d=np.inf)}, rd.DataError, "infinite"),
-        (9, {"allocation": "neyman", "spread": SPREAD[1:]}, rd.DataError, "spread has no 'd' for 1 of 40"),
+        (
+            9,
+            {"allocation": "neyman", "spread": SPREAD[1:]},
+            rd.DataError,
+            "spread has no 'd' for 1 of 40",
+        ),
         (9, {"allocation": "neyman", "spread": SPREAD.assign(d="much")}, rd.DataError, "spread"),
         (9, {"judged": PRED[["user_id"]]}, rd.ColumnError, "judged has no column 'item_id'"),
         (9, {"k": 0}, rd.OptionError, "k=0"),
@@ -290,7 +375,7 @@ def test_stratum_may_be_a_column_of_pred_and_keys_several_columns() -> None:
         (9, {"score_col": "points"}, rd.ColumnError, "points"),
         (9, {"ties": "wrong"}, rd.OptionError, "ties"),
     ],
-)  # fmt: skip
+)
 def test_drawing_refuses(n: int, options: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         rd.sample_to_judge(PRED, n, **{"by": "model", **options})

@@ -1,4 +1,5 @@
-"""Folders of experiments: what was found offline beside what was found online, and what cannot stand side by side."""
+"""Folders of experiments: what was found offline beside what was found online, and what cannot
+stand side by side."""
 
 import json
 import shutil
@@ -17,17 +18,27 @@ def run(words):
 
 
 def experiment(folder, seed, *, effect=0.1, metric="hitrate@1", users=0):
-    """Write one experiment with the command: an offline comparison of two models, and a test of two variants."""
+    """Write one experiment with the command: an offline comparison of two models, and a test of two
+    variants."""
     rng, n = np.random.default_rng(seed), 300
     ids = np.arange(n) + users
     true = pd.DataFrame({"user_id": ids, "item_id": 1})
 
     def lists(name, value, share):
-        return pd.DataFrame({name: value, "user_id": ids, "rank": 1, "item_id": np.where(rng.random(n) < share, 1, 2)})
+        return pd.DataFrame(
+            {
+                name: value,
+                "user_id": ids,
+                "rank": 1,
+                "item_id": np.where(rng.random(n) < share, 1, 2),
+            }
+        )
 
     folder.mkdir(parents=True)
     true.to_parquet(folder / "t.parquet")
-    pd.concat([lists("model", "old", 0.4), lists("model", "new", 0.4 + effect)]).to_parquet(folder / "p.parquet")
+    pd.concat([lists("model", "old", 0.4), lists("model", "new", 0.4 + effect)]).to_parquet(
+        folder / "p.parquet"
+    )
     variant = np.where(rng.permutation(n) < n // 2, "A", "B")
     pd.DataFrame({"user_id": ids, "variant": variant}).to_parquet(folder / "a.parquet")
     shown = lists("model", "x", 0.4).drop(columns="model")
@@ -36,12 +47,36 @@ def experiment(folder, seed, *, effect=0.1, metric="hitrate@1", users=0):
     off, on = folder / "offline", folder / "online"
     true_file = ["--true", folder / "t.parquet"]
     for words in (
-        ["evaluate", *true_file, "--pred", folder / "p.parquet", "--by", "model", "-m", metric, "--out", off],
+        [
+            "evaluate",
+            *true_file,
+            "--pred",
+            folder / "p.parquet",
+            "--by",
+            "model",
+            "-m",
+            metric,
+            "--out",
+            off,
+        ],
         ["compare", off, "--baseline", "old", "--out", off],
         ["evaluate", *true_file, "--pred", folder / "s.parquet", "-m", metric, "--out", on],
-        ["experiment", on, "--assignment", folder / "a.parquet", "--control", "A", "--expected", "A=1", "B=1",
-         "--role", f"{metric}=success", "--out", on],
-    ):  # fmt: skip
+        [
+            "experiment",
+            on,
+            "--assignment",
+            folder / "a.parquet",
+            "--control",
+            "A",
+            "--expected",
+            "A=1",
+            "B=1",
+            "--role",
+            f"{metric}=success",
+            "--out",
+            on,
+        ],
+    ):
         assert run([*words, "-q"]) == 0
 
 
@@ -56,9 +91,9 @@ def archive(tmp_path_factory):
 def test_each_experiment_is_one_row_with_both_differences(archive):
     tests = rd.diagnostics.past_tests(archive)
     assert tests["experiment"].tolist() == [f"test-{at}" for at in range(4)]
-    assert tests[["baseline", "model", "control", "treatment"]].drop_duplicates().to_numpy().tolist() == [
-        ["old", "new", "A", "B"]
-    ]
+    assert tests[
+        ["baseline", "model", "control", "treatment"]
+    ].drop_duplicates().to_numpy().tolist() == [["old", "new", "A", "B"]]
     offline = rd.read_parquet(archive / "test-2" / "offline").compare_models(baseline="old").iloc[0]
     assert tests.loc[2, "offline_hitrate@1"] == offline["diff"]
     assert tests.loc[2, "offline_hitrate@1_se"] == offline["se"]
@@ -83,7 +118,9 @@ def test_the_command_shows_experiments_and_the_relation_and_writes_them(archive,
     tests = pd.read_parquet(tmp_path / "out" / "tests.parquet")
     pd.testing.assert_frame_equal(tests, rd.diagnostics.past_tests(archive))
     found = pd.read_parquet(tmp_path / "out" / "proxies.parquet").iloc[0]
-    own = rd.experiments.proxy_metrics(tests, offline="offline_hitrate@1", online="online_hitrate@1").iloc[0]
+    own = rd.experiments.proxy_metrics(
+        tests, offline="offline_hitrate@1", online="online_hitrate@1"
+    ).iloc[0]
     assert found["slope"] == own["slope"]
     assert run(["history", archive, "--offline", "ndcg@9"]) == 2
     assert "no experiment measured it; there is hitrate@1" in capsys.readouterr().err
@@ -104,7 +141,9 @@ def test_a_metric_whose_definition_changed_is_refused(archive, tmp_path):
     spec["metrics"]["hitrate@1"]["definition"] = "hitrate(other=yes)@1"
     table.attrs["recdf"] = spec
     table.to_parquet(tmp_path / "two" / "offline" / "comparison.parquet")
-    with pytest.raises(rd.DataError, match=r"is hitrate@1 in one and hitrate\(other=yes\)@1 in two"):
+    with pytest.raises(
+        rd.DataError, match=r"is hitrate@1 in one and hitrate\(other=yes\)@1 in two"
+    ):
         rd.diagnostics.past_tests(tmp_path)
 
 

@@ -14,7 +14,8 @@ def close(value):
     return pytest.approx(value, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
-# ------------------------------------------------------------------------------------------ exposure_table
+# ------------------------------------------------------------------------------------------
+# exposure_table
 
 
 def test_exposure_table():
@@ -40,7 +41,14 @@ def test_exposure_table_by_recommender_explains_the_metrics():
     table = rd.exposure_table(pred, 3, items=items, by="model")
     assert list(table.columns) == ["model", "item_id", "shown", "share", "first_shown", "exposure"]
     summary = quietly(
-        rd.evaluate, None, pred, ["coverage", "entropy", "hhi"], k=3, items=items, by="model", users="pred"
+        rd.evaluate,
+        None,
+        pred,
+        ["coverage", "entropy", "hhi"],
+        k=3,
+        items=items,
+        by="model",
+        users="pred",
     )
     for model, part in table.groupby("model"):
         values = summary.summary[summary.summary["model"] == model].set_index("metric")["value"]
@@ -56,17 +64,26 @@ def test_exposure_adds_up_over_parts(k):
     whole = quietly(rd.exposure_table, pred, k, items=range(14)).set_index("item_id")
     part = pred["user_id"] % 2 == 0
     parts = [
-        quietly(rd.exposure_table, some, k, items=range(14)).set_index("item_id") for some in (pred[part], pred[~part])
+        quietly(rd.exposure_table, some, k, items=range(14)).set_index("item_id")
+        for some in (pred[part], pred[~part])
     ]
     for name in ("shown", "first_shown", "exposure"):
         assert (parts[0][name] + parts[1][name]).tolist() == close(whole[name].tolist())
 
 
-# ----------------------------------------------------------------------------------------------- hit_table
+# -----------------------------------------------------------------------------------------------
+# hit_table
 
 
 def test_hit_table():
-    true = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "c"], "relevance": [2.0, 0.0, 1.0], "price": 1.0})
+    true = pd.DataFrame(
+        {
+            "user_id": [1, 1, 2],
+            "item_id": ["a", "b", "c"],
+            "relevance": [2.0, 0.0, 1.0],
+            "price": 1.0,
+        }
+    )
     pred = pd.DataFrame(
         {
             "user_id": [2, 1, 1, 1],
@@ -90,7 +107,9 @@ def test_hit_table():
     pd.testing.assert_frame_equal(found, expected)
 
 
-@pytest.mark.parametrize("options", [{}, {"users": "all"}, {"duplicates": "keep"}, {"judged_only": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"users": "all"}, {"duplicates": "keep"}, {"judged_only": True}]
+)
 def test_hit_table_gives_the_metrics(options):
     true, pred = frames(3)
     pred = pred.drop(columns="rank")
@@ -111,7 +130,8 @@ def test_hit_table_gives_the_metrics(options):
     assert table["rank"].between(1, 4).all()
 
 
-# ------------------------------------------------------------------------------------------ position_table
+# ------------------------------------------------------------------------------------------
+# position_table
 
 
 def test_position_table():
@@ -145,7 +165,9 @@ def test_position_table_by_recommender_sums_to_hits():
     true, pred = distinct(5)
     table = quietly(rd.position_table, true, pred, 6, by="model")
     hits = (
-        quietly(rd.evaluate, true, pred, "hits", k=6, by="model").per_user.groupby("model", sort=False)["hits@6"].sum()
+        quietly(rd.evaluate, true, pred, "hits", k=6, by="model")
+        .per_user.groupby("model", sort=False)["hits@6"]
+        .sum()
     )
     assert table.groupby("model", sort=False)["hits"].sum().tolist() == hits.tolist()
     # A long list cannot be shown at fewer ranks than a short one.

@@ -9,7 +9,7 @@ from .page_read import Page, off_policy
 
 HOSTILE = [
     "<script>alert(1)</script>",
-    "\"><img src=x onerror=alert(1)>",
+    '"><img src=x onerror=alert(1)>',
     "javascript:alert(1)",
     "a\u202eevil\u2066",
     "$\\frac{1}{2}$ | *x* [l](javascript:x) `c` & _u_",
@@ -47,7 +47,11 @@ def exposed(shop):
 def hostile():
     """A result whose models, users and items are named by an adversary."""
     rows = [
-        {"model": name, "user_id": f"{user}{HOSTILE[user % len(HOSTILE)]}", "item_id": HOSTILE[(i * user + rank) % 10]}
+        {
+            "model": name,
+            "user_id": f"{user}{HOSTILE[user % len(HOSTILE)]}",
+            "item_id": HOSTILE[(i * user + rank) % 10],
+        }
         for i, name in enumerate(HOSTILE)
         for user in range(12)
         for rank in range(3)
@@ -64,10 +68,17 @@ def full(shop, result, exposed, tmp_path_factory):
     options = {"users": "pred", "undefined": "zero", "value_col": "value"}
     shown = rd.evaluate(shop.true, shop.shown, ["revenue@10", "hits@10"], **options)
     assigned = shown.join_experiment(shop.assignment, missing="zero")
-    effect = rd.compare_variants(assigned, ["revenue@10", "hits@10"], control="A", covariates="pre_spend")
+    effect = rd.compare_variants(
+        assigned, ["revenue@10", "hits@10"], control="A", covariates="pre_spend"
+    )
     tables = {
-        "experiment": {"adjusted": effect, "not adjusted": rd.compare_variants(assigned, "revenue@10", control="A")},
-        "health": rd.experiment_health(shown.per_user, shop.assignment, expected={"A": 0.5, "B": 0.5}),
+        "experiment": {
+            "adjusted": effect,
+            "not adjusted": rd.compare_variants(assigned, "revenue@10", control="A"),
+        },
+        "health": rd.experiment_health(
+            shown.per_user, shop.assignment, expected={"A": 0.5, "B": 0.5}
+        ),
         "check": rd.check(shop.true, shop.pred, by="model", items=shop.items, log=shop.log),
         "segments": users,
         "off_policy": off_policy(),
@@ -76,6 +87,10 @@ def full(shop, result, exposed, tmp_path_factory):
         "position": rd.position_table(shop.true, shop.pred, k=5, by="model"),
     }
     path = rd.report(
-        result, tmp_path_factory.mktemp("report") / "full.html", title="All sections", baseline="popularity", **tables
+        result,
+        tmp_path_factory.mktemp("report") / "full.html",
+        title="All sections",
+        baseline="popularity",
+        **tables,
     )
     return Page(path), tables

@@ -55,9 +55,18 @@ class Page(HTMLParser):
 
 def off_policy():
     """Three estimates, the first two flagged."""
-    return pd.DataFrame({
-        "policy": ["new"] * 3, "estimator": ["ips", "snips", "dr"], "clip": [np.nan, np.nan, 10.0],
-        "value": [0.021, 0.019, 0.02], "ci_low": [0.01, 0.012, 0.015], "ci_high": [0.033, 0.027, 0.025],
-        "lift": [0.004, 0.003, 0.0041], "lift_ci_low": [0.001, -0.004, 0.001], "lift_ci_high": [0.014, 0.01, 0.007],
-        "ess": [250.0, 250.0, 2500.0], "flags": ["few_rewards, low_ess", "low_ess", ""],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "policy": ["new"] * 3,
+            "estimator": ["ips", "snips", "dr"],
+            "clip": [np.nan, np.nan, 10.0],
+            "value": [0.021, 0.019, 0.02],
+            "ci_low": [0.01, 0.012, 0.015],
+            "ci_high": [0.033, 0.027, 0.025],
+            "lift": [0.004, 0.003, 0.0041],
+            "lift_ci_low": [0.001, -0.004, 0.001],
+            "lift_ci_high": [0.014, 0.01, 0.007],
+            "ess": [250.0, 250.0, 2500.0],
+            "flags": ["few_rewards, low_ess", "low_ess", ""],
+        }
+    )

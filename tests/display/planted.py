@@ -1,4 +1,5 @@
-"""Generated results of two models, half with a fault planted in the data, and what their pages must say.
+"""Generated results of two models, half with a fault planted in the data, and what their pages must
+say.
 
 As a script it tries 200: python -m tests.display.planted 200
 """
@@ -20,7 +21,8 @@ FAULTS = ["lists", "ties", "few", "ids", "sampled", "no variance"]
 
 
 def plant(seed):
-    """Return true, pred and the fault; models `old` and `new` hit at rates that the seed decides."""
+    """Return true, pred and the fault; models `old` and `new` hit at rates that the seed
+    decides."""
     rng = np.random.default_rng(seed)
     fault = FAULTS[seed // 2 % len(FAULTS)] if seed % 2 else ""
     n = int(rng.integers(8, 28)) if fault == "few" else int(rng.integers(60, 400))
@@ -34,8 +36,14 @@ def plant(seed):
         items = others.copy()
         items[users, place] = 0
         depth = K + 1 if fault != "sampled" else K + 3
-        frame = pd.DataFrame({"model": model, "user_id": np.repeat(users, depth), "item_id": items[:, :depth].ravel(),
-                              "score": np.tile(-np.arange(depth, dtype=float), n)})  # fmt: skip
+        frame = pd.DataFrame(
+            {
+                "model": model,
+                "user_id": np.repeat(users, depth),
+                "item_id": items[:, :depth].ravel(),
+                "score": np.tile(-np.arange(depth, dtype=float), n),
+            }
+        )
         rows.append(frame)
     pred = pd.concat(rows, ignore_index=True)
     new = pred["model"] == "new"
@@ -55,7 +63,9 @@ def card_of(path):
     source = path.read_text(encoding="utf-8")
     found = re.search(r'<dl class="card">(.*?)</dl>', source, re.S)[1]
     lines = {
-        unescape(re.sub("<[^>]+>", "", name)).strip(): " ".join(unescape(re.sub("<[^>]+>", " ", text)).split())
+        unescape(re.sub("<[^>]+>", "", name)).strip(): " ".join(
+            unescape(re.sub("<[^>]+>", " ", text)).split()
+        )
         for name, text in re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", found, re.S)
     }
     badge = re.search(r'<span class="badge (\w+)[^"]*"><span[^>]*>[^<]*</span>&nbsp;([^<]*)', found)
@@ -73,9 +83,17 @@ def try_one(seed, folder):
         warnings.simplefilter("ignore", rd.RecdfWarning)
         result = rd.evaluate(true, pred, ["ndcg", "recall"], k=K, by="model")
         check = rd.check(true, pred, K, by="model")
-    path = rd.report(result, Path(folder) / f"{seed}.html", k=K, baseline="old", check=check, overwrite=True)
+    path = rd.report(
+        result, Path(folder) / f"{seed}.html", k=K, baseline="old", check=check, overwrite=True
+    )
     lines, kind, badge = card_of(path)
-    assert list(lines)[:5] == ["Which", "By how much", "How sure", "For whom worse", "What could overturn it"]
+    assert list(lines)[:5] == [
+        "Which",
+        "By how much",
+        "How sure",
+        "For whom worse",
+        "What could overturn it",
+    ]
     row = table_row(result)
     _hold_numbers(lines, row)
     _hold_badge(lines, kind, badge, row, fault, (true, pred, result))
@@ -155,4 +173,9 @@ def _hold_ties(overturn, badge, verdict, data):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         seen = [try_one(seed, place) for seed in range(int(sys.argv[1]))]
-    print(pd.Series([f"{fault or 'none'}: {badge}" for fault, badge in seen]).value_counts().sort_index().to_string())
+    print(
+        pd.Series([f"{fault or 'none'}: {badge}" for fault, badge in seen])
+        .value_counts()
+        .sort_index()
+        .to_string()
+    )

@@ -1,7 +1,9 @@
-"""The report in a real browser: no request, no error, keyboard, hostile names, widths, print, accessibility.
+"""The report in a real browser: no request, no error, keyboard, hostile names, widths, print,
+accessibility.
 
-Needs Playwright (`pip install recdf[browser]`) and a Chromium of the system; skipped with a clear word where either is
-missing. The check of accessibility needs axe-core too: the environment variable RECDF_AXE names its `axe.min.js`.
+Needs Playwright (`pip install recdf[browser]`) and a Chromium of the system; skipped with a clear
+word where either is missing. The check of accessibility needs axe-core too: the environment
+variable RECDF_AXE names its `axe.min.js`.
 """
 
 import os
@@ -19,12 +21,16 @@ from .test_picture_matrix import models, tables
 
 WITHOUT = "Playwright is not installed: pip install recdf[browser]"
 playwright = pytest.importorskip("playwright.sync_api", reason=WITHOUT)
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 AXE = Path(os.environ.get("RECDF_AXE", "axe.min.js"))
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"
+    ),
     pytest.mark.xdist_group("browser"),
 ]
 
@@ -42,18 +48,26 @@ class Visit:
 
     def __init__(self, browser, path, width=1280, scheme="light", script=True, folded=False):
         self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            java_script_enabled=script,
         )
         self.page = self.context.new_page()
         self.errors, self.requests, self.stopped = [], [], []
         self.page.on("console", lambda message: self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.errors.append("a dialog opened"), dialog.dismiss()))
+        self.page.on(
+            "dialog", lambda dialog: (self.errors.append("a dialog opened"), dialog.dismiss())
+        )
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("requestfailed", lambda request: self.stopped.append((request.url, request.failure)))
+        self.page.on(
+            "requestfailed", lambda request: self.stopped.append((request.url, request.failure))
+        )
         self.page.goto(path.as_uri())
         if script and not folded:  # what a phone folds is held to the same as on a desk
-            self.page.evaluate("() => document.querySelectorAll('.fold').forEach((one) => { one.open = true; })")
+            self.page.evaluate(
+                "() => document.querySelectorAll('.fold').forEach((one) => { one.open = true; })"
+            )
 
     def __enter__(self):
         return self
@@ -79,12 +93,17 @@ def path(shop, result, exposed, tmp_path_factory):
     shown = rd.evaluate(shop.true, shop.shown, "revenue@10", **options)
     assigned = shown.join_experiment(shop.assignment, missing="zero")
     return rd.report(
-        result, tmp_path_factory.mktemp("browser") / "report.html", baseline="popularity", check=findings,
-        segments=users, exposure=exposed, log=shop.log,
+        result,
+        tmp_path_factory.mktemp("browser") / "report.html",
+        baseline="popularity",
+        check=findings,
+        segments=users,
+        exposure=exposed,
+        log=shop.log,
         experiment=rd.compare_variants(assigned, "revenue@10", control="A"),
         health=rd.experiment_health(shown.per_user, shop.assignment),
         position=rd.position_table(shop.true, shop.pred, k=5, by="model"),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +118,9 @@ def many_path(tmp_path_factory):
 @pytest.fixture(scope="module")
 def hostile_path(hostile, tmp_path_factory):
     bad = HOSTILE[1]
-    findings = pd.DataFrame({"finding": [bad], "severity": ["error"], "count": [1], "share": [0.5], "effect": [bad]})
+    findings = pd.DataFrame(
+        {"finding": [bad], "severity": ["error"], "count": [1], "share": [0.5], "effect": [bad]}
+    )
     shown = pd.DataFrame({"model": HOSTILE, "item_id": HOSTILE, "shown": 3, "share": 0.1})
     target = tmp_path_factory.mktemp("hostile") / "report.html"
     return rd.report(hostile, target, title=bad, check=findings, exposure=shown, k=3)
@@ -143,8 +164,11 @@ def test_it_is_readable_without_script(browser, path):
 
 def test_tables_are_sorted_by_keyboard(browser, path):
     with Visit(browser, path) as visit:
+
         def values():
-            return [float(text.split()[0].rstrip("⁺⁻+−")) for text in visit.column("leaderboard", 2)]
+            return [
+                float(text.split()[0].rstrip("⁺⁻+−")) for text in visit.column("leaderboard", 2)
+            ]
 
         before = values()
         assert before == sorted(before, reverse=True)
@@ -164,9 +188,13 @@ def test_tables_are_sorted_by_keyboard(browser, path):
         table = visit.page.locator("#comparison table >> nth=0")
         table.locator("thead button", has_text="effect").press("Enter")
         shown = [text.split()[0].replace("−", "-") for text in visit.column("comparison", 4)]
-        assert [float(text) for text in shown] == sorted((float(text) for text in shown), reverse=True)
+        assert [float(text) for text in shown] == sorted(
+            (float(text) for text in shown), reverse=True
+        )
         table.locator("thead button", has_text="p (").press("Enter")
-        assert table.locator("[aria-sort]").get_attribute("aria-sort") == "ascending"  # the smallest p comes first
+        assert (
+            table.locator("[aria-sort]").get_attribute("aria-sort") == "ascending"
+        )  # the smallest p comes first
 
 
 def test_a_reader_chooses_metrics_k_and_models_and_the_address_keeps_it(browser, path):
@@ -174,7 +202,10 @@ def test_a_reader_chooses_metrics_k_and_models_and_the_address_keeps_it(browser,
         page, board = visit.page, visit.page.locator("#leaderboard table >> nth=0")
 
         def heads():
-            return [" ".join(text.split()) for text in board.locator("thead th:visible").all_inner_texts()]
+            return [
+                " ".join(text.split())
+                for text in board.locator("thead th:visible").all_inner_texts()
+            ]
 
         before = heads()
         assert before[1].startswith("ndcg@10")
@@ -189,7 +220,9 @@ def test_a_reader_chooses_metrics_k_and_models_and_the_address_keeps_it(browser,
     with Visit(browser, path) as visit:  # what a link shows is what its sender saw
         visit.page.goto(link)
         board = visit.page.locator("#leaderboard table >> nth=0")
-        shown = [" ".join(text.split()) for text in board.locator("thead th:visible").all_inner_texts()]
+        shown = [
+            " ".join(text.split()) for text in board.locator("thead th:visible").all_inner_texts()
+        ]
         assert shown[1].startswith("ndcg@5")
         assert not any(name.startswith("recall") for name in shown)
         assert board.locator("[aria-sort]").get_attribute("aria-sort") == "descending"
@@ -250,6 +283,7 @@ def test_a_folded_page_is_printed_whole(browser, path):
 
 def test_light_and_dark_are_toggled_by_keyboard(browser, path):
     with Visit(browser, path, scheme="dark") as visit:
+
         def paper():
             return visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
 
@@ -294,9 +328,13 @@ def test_hostile_names_do_nothing(browser, hostile_path, tmp_path, policy):
             assert visit.page.evaluate("document.scripts.length") == 1
             assert visit.page.locator("img, iframe, object, embed, form, link").count() == 0
             assert visit.page.locator("a:not([href^='#'])").count() == 0
-            names = visit.page.locator("#leaderboard table >> nth=0 >> tbody th").all_text_contents()
+            names = visit.page.locator(
+                "#leaderboard table >> nth=0 >> tbody th"
+            ).all_text_contents()
             visit.page.get_by_label("Models with").fill("<script>")
-            assert visit.page.locator("#leaderboard table >> nth=0 >> tbody tr:visible").count() >= 1
+            assert (
+                visit.page.locator("#leaderboard table >> nth=0 >> tbody tr:visible").count() >= 1
+            )
             assert any("<script>alert(1)</script>" in name for name in names)
 
 
@@ -308,7 +346,10 @@ def test_the_policy_stops_a_script_that_slipped_in(browser, path, tmp_path):
     target.write_text(source.replace("<main>", f"<main>{planted}", 1), encoding="utf-8")
     with Visit(browser, target) as visit:
         assert visit.page.title() != "planted"
-        assert visit.page.locator("main > b").evaluate("one => getComputedStyle(one).color") != "rgb(255, 0, 0)"
+        assert (
+            visit.page.locator("main > b").evaluate("one => getComputedStyle(one).color")
+            != "rgb(255, 0, 0)"
+        )
         assert visit.stopped == [("https://example.org/x.png", "csp")]  # before it left the browser
         assert sum("Content Security Policy" in error for error in visit.errors) >= 3
 
@@ -353,17 +394,29 @@ def test_pictures_of_twelve_long_names_are_legible(browser, many_path, width, sc
                 x, y, to_x, to_y = one["box"]
                 assert one["pixels"] >= 9, one
                 assert left - 1 <= x <= to_x <= right + 1, one
-                assert top - 3 <= y <= to_y <= bottom + 3, one  # boxes of letters are higher than what is drawn
+                assert top - 3 <= y <= to_y <= bottom + 3, (
+                    one
+                )  # boxes of letters are higher than what is drawn
                 for other in picture["texts"][:i]:
                     u, v, to_u, to_v = other["box"]
-                    lines = 3 if abs(to_y - y) < abs(to_x - x) else 0  # the boxes of two lines of a text overlap
-                    apart = x >= to_u - 1 or u >= to_x - 1 or y >= to_v - 1 - lines or v >= to_y - 1 - lines
+                    lines = (
+                        3 if abs(to_y - y) < abs(to_x - x) else 0
+                    )  # the boxes of two lines of a text overlap
+                    apart = (
+                        x >= to_u - 1
+                        or u >= to_x - 1
+                        or y >= to_v - 1 - lines
+                        or v >= to_y - 1 - lines
+                    )
                     assert apart, (one, other)
 
 
 def test_a_picture_says_what_a_reader_points_at(browser, many_path):
     with Visit(browser, many_path, 360) as visit:
-        tip, point = visit.page.locator("#tip"), visit.page.locator("#curves .picture use[data-says]").first
+        tip, point = (
+            visit.page.locator("#tip"),
+            visit.page.locator("#curves .picture use[data-says]").first,
+        )
         assert tip.is_hidden()
         assert visit.page.locator(".picture title").count() == 0
         point.scroll_into_view_if_needed()
@@ -378,7 +431,9 @@ def test_a_picture_says_what_a_reader_points_at(browser, many_path):
         assert visit.page.locator(".picture title").count() > 40
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: RECDF_AXE names its axe.min.js")
+@pytest.mark.skipif(
+    not AXE.exists(), reason="axe-core is not there: RECDF_AXE names its axe.min.js"
+)
 @pytest.mark.parametrize(
     ("width", "scheme", "folded"),
     [(360, "light", False), (360, "light", True), (1280, "dark", False), (1280, "light", False)],
@@ -386,9 +441,17 @@ def test_a_picture_says_what_a_reader_points_at(browser, many_path):
 def test_axe_finds_nothing(browser, path, width, scheme, folded):
     with Visit(browser, path, width, scheme, folded=folded) as visit:
         if not folded:
-            visit.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-        visit.page.evaluate(AXE.read_text(encoding="utf-8"))  # through the debugger, which the policy does not concern
+            visit.page.evaluate(
+                "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+            )
+        visit.page.evaluate(
+            AXE.read_text(encoding="utf-8")
+        )  # through the debugger, which the policy does not concern
         found = visit.page.evaluate("axe.run()")
-        problems = [(rule["id"], node["html"][:200]) for rule in found["violations"] for node in rule["nodes"]]
+        problems = [
+            (rule["id"], node["html"][:200])
+            for rule in found["violations"]
+            for node in rule["nodes"]
+        ]
         assert problems == []
         assert len(found["passes"]) > 20

@@ -1,4 +1,5 @@
-"""Every table of `rd.experiments` survives parquet and a join, has a picture and its part of the page, in its words."""
+"""Every table of `rd.experiments` survives parquet and a join, has a picture and its part of the
+page, in its words."""
 
 import html
 import io
@@ -22,7 +23,9 @@ BESIDE = ["find_srm", "aa_test", "role_verdicts", "plan_comparison", "plan_exper
 
 @pytest.fixture(scope="module")
 def all_path(tmp_path_factory):
-    tables = {name: table for name, table in experiment_tables().items() if name != "decide_experiment"}
+    tables = {
+        name: table for name, table in experiment_tables().items() if name != "decide_experiment"
+    }
     return rd.report(path=tmp_path_factory.mktemp("all") / "r.html", experiment=tables, roles=ROLES)
 
 
@@ -55,7 +58,9 @@ def test_a_table_is_tidy_and_survives_parquet_and_a_join(name):
     assert (again.merge(owners, on=key, how="left", validate="m:1")["owner"] == "search").all()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("decide_experiment", "effect_over_time")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("decide_experiment", "effect_over_time")]
+)
 def test_a_picture_says_the_verdicts_of_its_table(name):
     table = experiment_tables()[name]
     again = through_parquet(table)
@@ -80,7 +85,8 @@ def test_the_numbers_of_a_picture_are_those_of_the_table():
     assert (ratio["level"], ratio["explains"], data["sign"]) == ("tv", True, "worse")
     assert data["diff"] == ratio["n_variant"] / ratio["n_expected"] - 1
     assert data["numbers"] == (
-        f"{ratio['n_variant']:,} users, planned {ratio['n_expected']:,.0f}; p <0.001, explains the whole"
+        f"{ratio['n_variant']:,} users, planned {ratio['n_expected']:,.0f}; p <0.001, explains the "
+        "whole"
     )
     roles, data = tables["role_verdicts"], rd.plot.forest.data(tables["role_verdicts"])
     assert data[["diff", "ci_low", "ci_high"]].to_numpy().tolist() == (
@@ -89,7 +95,9 @@ def test_the_numbers_of_a_picture_are_those_of_the_table():
     assert data["allowed"].tolist()[1:] == [-0.02, 4.0]
     plan, data = tables["plan_experiment"], rd.plot.forest.data(tables["plan_experiment"])
     assert data["diff"].tolist() == (plan["n_control"] + plan["n_treatment"]).tolist()
-    assert all(f"{days:,.0f} days" in text for days, text in zip(plan["days"], data["words"], strict=True))
+    assert all(
+        f"{days:,.0f} days" in text for days, text in zip(plan["days"], data["words"], strict=True)
+    )
     given = rd.plot.forest.data(tables["plan_of_n"])
     assert given["diff"].tolist() == tables["plan_of_n"]["mde_rel"].tolist()
     assert given["ci_low"].isna().all()
@@ -114,17 +122,26 @@ def test_the_page_takes_every_table_by_its_columns(all_path):
     trend = tables["effect_over_time"]["trend_verdict"].iloc[0]
     assert f"Trend: {trend}" in lines["By how much"]
     found = tables["segment_effects"].query("metric == 'clicks'").iloc[0]
-    assert f"clicks, B against A: {found['verdict']} (Q = {found['q']:.4g} of 3 segments" in lines["For whom worse"]
-    assert "in none of 3 segments" not in lines["For whom worse"]  # no segment has a verdict of its own here
+    assert (
+        f"clicks, B against A: {found['verdict']} (Q = {found['q']:.4g} of 3 segments"
+        in lines["For whom worse"]
+    )
+    assert (
+        "in none of 3 segments" not in lines["For whom worse"]
+    )  # no segment has a verdict of its own here
     inter = tables["compare_interleaved"].iloc[0]
     assert f"{inter['wins']:,} users prefer b, {inter['losses']:,} prefer a" in page
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_about_one_table(tmp_path, name):
-    path = rd.report(path=tmp_path / "r.html", experiment=through_parquet(experiment_tables()[name]))
+    path = rd.report(
+        path=tmp_path / "r.html", experiment=through_parquet(experiment_tables()[name])
+    )
     said = plain(path.read_text(encoding="utf-8"))
-    words = {"effect_over_time": "trend_verdict", "decide_experiment": "reasons"}.get(name, "verdict")
+    words = {"effect_over_time": "trend_verdict", "decide_experiment": "reasons"}.get(
+        name, "verdict"
+    )
     for verdict in experiment_tables()[name].get(words, []):
         assert verdict in said
 
@@ -133,7 +150,9 @@ def test_the_words_of_segments_are_those_of_the_table_that_was_given(tmp_path):
     """A table with another correction or doubt is not tested again by the defaults."""
     tables = experiment_tables()
     apart = tables["segment_effects"].assign(verdict="check: tiny arms", p_adj=0.444)
-    path = rd.report(path=tmp_path / "r.html", experiment=tables["compare_variants"], segments=apart)
+    path = rd.report(
+        path=tmp_path / "r.html", experiment=tables["compare_variants"], segments=apart
+    )
     said = card_of(path)[0]["For whom worse"]
     assert "check: tiny arms (Q = " in said
     assert "p 0.444" in said
@@ -142,18 +161,29 @@ def test_the_words_of_segments_are_those_of_the_table_that_was_given(tmp_path):
 def test_effects_over_time_of_every_metric_are_drawn(tmp_path):
     days = experiment_tables()["effect_over_time"]
     both = pd.concat([days, days.assign(metric="sales")], ignore_index=True)
-    path = rd.report(path=tmp_path / "r.html", experiment=experiment_tables()["compare_variants"], over_time=both)
+    path = rd.report(
+        path=tmp_path / "r.html", experiment=experiment_tables()["compare_variants"], over_time=both
+    )
     page = path.read_text(encoding="utf-8")
     assert "Effect on clicks, since exposure" in page
     assert "Effect on sales, since exposure" in page
 
 
-@pytest.mark.parametrize(("tables", "said"), [
-    (lambda t: {"a": t["effect_over_time"], "b": t["effect_over_time"]}, "a second table for over_time="),
-    (lambda t: {"ranker": {"effects": t["compare_variants"]}, "layout": {}}, "make a page for each experiment"),
-    (lambda t: {"a": t["aa_test"].iloc[:0]}, "has no rows"),
-    (lambda t: {"a": t["aa_test"][["metric"]]}, "has no column"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        (
+            lambda t: {"a": t["effect_over_time"], "b": t["effect_over_time"]},
+            "a second table for over_time=",
+        ),
+        (
+            lambda t: {"ranker": {"effects": t["compare_variants"]}, "layout": {}},
+            "make a page for each experiment",
+        ),
+        (lambda t: {"a": t["aa_test"].iloc[:0]}, "has no rows"),
+        (lambda t: {"a": t["aa_test"][["metric"]]}, "has no column"),
+    ],
+)
 def test_a_table_that_cannot_be_shown_is_refused(tmp_path, tables, said):
     with pytest.raises((rd.RecdfError, ValueError), match=said):
         rd.report(path=tmp_path / "r.html", experiment=tables(experiment_tables()))

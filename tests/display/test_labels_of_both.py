@@ -1,4 +1,5 @@
-"""The leaderboard and the report with few labels of people and many cheap ones: what a reader is told."""
+"""The leaderboard and the report with few labels of people and many cheap ones: what a reader is
+told."""
 
 import re
 
@@ -16,7 +17,9 @@ BIAS = "The cheap labels are off by "
 
 def page(tmp_path, people, cheap, **options):
     """The text of the page, without tags, scripts and folded parts."""
-    text = rd.report(people, tmp_path / "page.html", cheap=cheap, baseline="old", **options).read_text(encoding="utf-8")
+    text = rd.report(
+        people, tmp_path / "page.html", cheap=cheap, baseline="old", **options
+    ).read_text(encoding="utf-8")
     text = re.sub(r"(?s)<(style|script|svg|details|title).*?</\1>", "", text)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
 
@@ -27,7 +30,9 @@ def test_the_page_of_a_good_judge_says_how_many_labels_and_is_surer_than_people_
     assert "1,500 lists" in text
     assert "labels of people on 200 of them, cheap labels on all" in text
     assert "new is better than the baseline old on ndcg@5" in text
-    assert re.search(r"Labels of people on 197 to 200 lists, cheap labels on 1,28\d to 1,300 more", text)
+    assert re.search(
+        r"Labels of people on 197 to 200 lists, cheap labels on 1,28\d to 1,300 more", text
+    )
     assert "users whose lists people judged gain" in text
     assert "These are the lists that people judged, under their labels alone." in text
     both = people.compare_models("ndcg@5", baseline="old", cheap=cheap).iloc[0]
@@ -40,7 +45,9 @@ def test_a_biased_judge_does_not_turn_the_page_and_his_bias_stands_there(tmp_pat
     assert cheap.compare_models("ndcg@5", baseline="old")["verdict"].tolist() == ["worse"]
     text = page(tmp_path, people, cheap)
     assert "new is better than the baseline old on ndcg@5" in text
-    assert re.search(BIAS + r"−0\.5\d+ \[.*?\] on ndcg@5, new − old, which the labels of people take out", text)
+    assert re.search(
+        BIAS + r"−0\.5\d+ \[.*?\] on ndcg@5, new − old, which the labels of people take out", text
+    )
 
 
 def test_a_model_that_people_find_worse_is_not_praised_for_the_judge(tmp_path):
@@ -56,10 +63,20 @@ def test_a_model_that_people_find_worse_is_not_praised_for_the_judge(tmp_path):
 
 @pytest.mark.parametrize(
     ("case", "words", "interval"),
-    [({"n": 20}, "too few lists to tell", "People judged lists of fewer than 30 users, so that there is no interval."),
-     ({"judged": lambda taste: np.argsort(-taste)[:200]}, "check: lists of people not random",
-      "The lists that people judged are no random sample of all, so that there is no interval.")],
-)  # fmt: skip
+    [
+        (
+            {"n": 20},
+            "too few lists to tell",
+            "People judged lists of fewer than 30 users, so that there is no interval.",
+        ),
+        (
+            {"judged": lambda taste: np.argsort(-taste)[:200]},
+            "check: lists of people not random",
+            "The lists that people judged are no random sample of all, so that there is no "
+            "interval.",
+        ),
+    ],
+)
 def test_few_or_chosen_lists_withhold_verdict_marks_and_intervals(tmp_path, case, words, interval):
     people, cheap, _ = results(**case)
     text = page(tmp_path, people, cheap)
@@ -76,16 +93,26 @@ def test_a_useless_judge_leaves_the_intervals_of_people(tmp_path):
     people, cheap, _ = results("useless")
     text = page(tmp_path, people, cheap)
     assert "the labels of people count alone" in text
-    both, alone = (rd.leaderboard(people, **more).frame["half_width"] for more in ({"cheap": cheap}, {}))
+    both, alone = (
+        rd.leaderboard(people, **more).frame["half_width"] for more in ({"cheap": cheap}, {})
+    )
     np.testing.assert_allclose(both, alone, rtol=0.05)
 
 
 def test_lists_that_do_not_overlap_are_an_error(tmp_path):
     people, _, rows = results()
     rest = rows[~rows["user_id"].isin(people.per_user["user_id"])]
-    other = rd.evaluate(rest[rest["judge"]][["user_id", "item_id"]], rest, ["ndcg@5", "precision@5"], by="model",
-                        rank_col="rank")  # fmt: skip
-    for call in (lambda: page(tmp_path, people, other), lambda: rd.leaderboard(people, cheap=other)):
+    other = rd.evaluate(
+        rest[rest["judge"]][["user_id", "item_id"]],
+        rest,
+        ["ndcg@5", "precision@5"],
+        by="model",
+        rank_col="rank",
+    )
+    for call in (
+        lambda: page(tmp_path, people, other),
+        lambda: rd.leaderboard(people, cheap=other),
+    ):
         with pytest.raises(rd.DataError, match="no list of result has cheap labels"):
             call()
 
@@ -103,7 +130,9 @@ def test_means_are_those_of_prediction_powered_and_segments_have_their_own():
     own = rd.prediction_powered(*odd, "precision@5").set_index("model")
     found = frame[frame["group"] == "odd"].set_index("model")
     np.testing.assert_allclose(found["value"], own["mean"][found.index], rtol=1e-12)
-    np.testing.assert_allclose(found["half_width"], (own["ci_high"] - own["ci_low"])[found.index] / 2, rtol=1e-9)
+    np.testing.assert_allclose(
+        found["half_width"], (own["ci_high"] - own["ci_low"])[found.index] / 2, rtol=1e-9
+    )
 
 
 BAD = [
@@ -111,7 +140,7 @@ BAD = [
     (lambda p, c: (p, c), {"stat": "median"}, rd.OptionError, "exclude each other"),
     (lambda p, c: (p, p), {}, rd.DataError, "no more lists"),
     (lambda p, c: (p, results(metrics=("ndcg@3",))[1]), {}, rd.OptionError, "differ in metrics"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "options", "error", "words"), BAD)
@@ -126,19 +155,34 @@ def test_the_commands_read_a_folder_of_cheap_labels(tmp_path, capsys):
     people.to_parquet(tmp_path / "people")
     cheap.to_parquet(tmp_path / "cheap")
     both = [str(tmp_path / "people"), "--cheap", str(tmp_path / "cheap"), "--baseline", "old"]
-    assert main(["compare", *both, "--metric", "ndcg@5", "--out", str(tmp_path / "compared")]) in (0, None)
+    assert main(["compare", *both, "--metric", "ndcg@5", "--out", str(tmp_path / "compared")]) in (
+        0,
+        None,
+    )
     text = capsys.readouterr().out
     assert "which the labels of people take out" in text
     assert "better" in text
-    out, compared = tmp_path / "page.html", ["--comparison", str(tmp_path / "compared/comparison.parquet")]
+    out, compared = (
+        tmp_path / "page.html",
+        ["--comparison", str(tmp_path / "compared/comparison.parquet")],
+    )
     assert main(["report", *both, "--out", str(out), *compared]) in (0, None)
     assert "cheap labels on all" in out.read_text(encoding="utf-8")
     assert "is better than the baseline" in out.read_text(encoding="utf-8")
     assert main(["compare", *both, "--test", "wilcoxon"]) == 2
     assert "--cheap and --test wilcoxon exclude each other" in capsys.readouterr().err
-    plain = ["report", str(tmp_path / "people"), "--baseline", "old", "--out", str(tmp_path / "two.html")]
+    plain = [
+        "report",
+        str(tmp_path / "people"),
+        "--baseline",
+        "old",
+        "--out",
+        str(tmp_path / "two.html"),
+    ]
     assert main([*plain, *compared]) in (0, None)
-    assert "the comparison has other means than the result" in (tmp_path / "two.html").read_text(encoding="utf-8")
+    assert "the comparison has other means than the result" in (tmp_path / "two.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_labels_of_people_say_which_metrics_stand_in_which_order():
@@ -146,12 +190,17 @@ def test_the_labels_of_people_say_which_metrics_stand_in_which_order():
     users = shop.true["user_id"].drop_duplicates()
     people, cheap = (
         rd.evaluate(shop.true, shop.pred, names, by="model", users=of)
-        for names, of in ((["ndcg@5", "recall@10"], users.head(200)), (["recall@10", "ndcg@5"], users))
+        for names, of in (
+            (["ndcg@5", "recall@10"], users.head(200)),
+            (["recall@10", "ndcg@5"], users),
+        )
     )
     board = rd.leaderboard(people, cheap=cheap)
     assert board.frame["metric"].tolist()[:2] == ["ndcg@5", "recall@10"]
     assert "on ndcg@5 of" in board.notes[1]
-    more = rd.evaluate(shop.true, shop.pred, ["map@5", "recall@10", "ndcg@5"], by="model", users=users)
+    more = rd.evaluate(
+        shop.true, shop.pred, ["map@5", "recall@10", "ndcg@5"], by="model", users=users
+    )
     pd.testing.assert_frame_equal(rd.leaderboard(people, cheap=more).frame, board.frame)
     fewer = rd.evaluate(shop.true, shop.pred, "ndcg@5", by="model", users=users)
     with pytest.raises(rd.errors.OptionError, match=r"cheap lacks \['recall@10'\]"):

@@ -14,7 +14,9 @@ from .conftest import HOSTILE
 
 def test_values_are_those_of_the_summary(result):
     frame = rd.leaderboard(result, correction=None).frame
-    summary = result.summary.assign(column=result.summary["metric"] + "@" + result.summary["k"].astype(str))
+    summary = result.summary.assign(
+        column=result.summary["metric"] + "@" + result.summary["k"].astype(str)
+    )
     expected = summary.set_index(["model", "column"])
     assert len(frame) == len(expected)
     for row in frame.itertuples():
@@ -22,7 +24,9 @@ def test_values_are_those_of_the_summary(result):
         assert row.value == found["value"]
         assert row.n == found["n"]
         if pd.notna(found["ci_low"]):
-            assert row.half_width == pytest.approx((found["ci_high"] - found["ci_low"]) / 2, abs=1e-15)
+            assert row.half_width == pytest.approx(
+                (found["ci_high"] - found["ci_low"]) / 2, abs=1e-15
+            )
         else:
             assert pd.isna(row.half_width)
 
@@ -50,9 +54,14 @@ def test_marks_against_a_baseline_are_those_of_the_comparison(result):
     metrics = ["ndcg@10", "recall@10", "first_rank@10"]
     table = result.compare_models(metrics, baseline="popularity", missing="drop", correction="holm")
     expected = {
-        (row.model, row.metric): {"better": "+", "worse": "−"}.get(row.verdict, "") for row in table.itertuples()
+        (row.model, row.metric): {"better": "+", "worse": "−"}.get(row.verdict, "")
+        for row in table.itertuples()
     }
-    found = {(row.model, row.metric): row.marks for row in board.frame.itertuples() if row.model != "popularity"}
+    found = {
+        (row.model, row.metric): row.marks
+        for row in board.frame.itertuples()
+        if row.model != "popularity"
+    }
     assert {key: mark for key, mark in found.items() if key[1] != "coverage@10"} == expected
     assert not any(board.frame.loc[board.frame["metric"] == "coverage@10", "marks"])
     assert not any(board.frame.loc[board.frame["model"] == "popularity", "marks"])
@@ -68,7 +77,9 @@ def test_letters_name_the_models_that_are_beaten(result):
     expected = {}
     for row in table.itertuples():
         if row.verdict in ("better", "worse"):
-            pair = (row.model, row.baseline) if row.verdict == "better" else (row.baseline, row.model)
+            pair = (
+                (row.model, row.baseline) if row.verdict == "better" else (row.baseline, row.model)
+            )
             key = (pair[0], row.metric)
             expected[key] = "".join(sorted(expected.get(key, "") + letters[pair[1]]))
     found = {(row.model, row.metric): row.marks for row in board.frame.itertuples() if row.marks}
@@ -76,18 +87,47 @@ def test_letters_name_the_models_that_are_beaten(result):
     assert found  # the shop has differences
 
 
-# ranx 0.3.21 on the whole sample shop: compare(qrels, runs, ["ndcg@10", "recall@10", "mrr@10", "hit_rate@10"],
-# make_comparable=True) with the binary relevance of true. Scores, then p and win/tie/loss of knn against popularity.
+# ranx 0.3.21 on the whole sample shop: compare(qrels, runs, ["ndcg@10", "recall@10", "mrr@10",
+# "hit_rate@10"], make_comparable=True) with the binary relevance of true. Scores, then p and
+# win/tie/loss of knn against popularity.
 RANX = {
-    "ndcg@10": ({"knn": 0.18483708849244207, "popularity": 0.13852160034966576, "random": 0.011001940940401135},
-                4.889459989496672e-10, (536, 721, 280)),
-    "recall@10": ({"knn": 0.23065575355751022, "popularity": 0.18020341907784979, "random": 0.020380611581001948},
-                  7.866317127922569e-08, (432, 889, 216)),
-    "mrr@10": ({"knn": 0.2576225588912642, "popularity": 0.1883743326000971, "random": 0.012905474486476437},
-               1.7114460609604185e-10, (505, 758, 274)),
-    "hitrate@10": ({"knn": 0.4450227716330514, "popularity": 0.3604424202992843, "random": 0.04749512036434613},
-                   7.757957577540426e-09, (321, 1025, 191)),
-}  # fmt: skip
+    "ndcg@10": (
+        {
+            "knn": 0.18483708849244207,
+            "popularity": 0.13852160034966576,
+            "random": 0.011001940940401135,
+        },
+        4.889459989496672e-10,
+        (536, 721, 280),
+    ),
+    "recall@10": (
+        {
+            "knn": 0.23065575355751022,
+            "popularity": 0.18020341907784979,
+            "random": 0.020380611581001948,
+        },
+        7.866317127922569e-08,
+        (432, 889, 216),
+    ),
+    "mrr@10": (
+        {
+            "knn": 0.2576225588912642,
+            "popularity": 0.1883743326000971,
+            "random": 0.012905474486476437,
+        },
+        1.7114460609604185e-10,
+        (505, 758, 274),
+    ),
+    "hitrate@10": (
+        {
+            "knn": 0.4450227716330514,
+            "popularity": 0.3604424202992843,
+            "random": 0.04749512036434613,
+        },
+        7.757957577540426e-09,
+        (321, 1025, 191),
+    ),
+}
 
 
 def test_everything_that_ranx_shows():
@@ -101,20 +141,37 @@ def test_everything_that_ranx_shows():
         assert [values.loc[(model, metric), "marks"] for model in scores] == ["bc", "c", ""]
         row = pairs.loc[(metric, "knn", "popularity")]
         assert row["p_value"] == pytest.approx(p, rel=1e-6)
-        assert (row["losses"], row["ties"], row["wins"]) == counts  # the baseline of this pair is knn
+        assert (
+            row["losses"],
+            row["ties"],
+            row["wins"],
+        ) == counts  # the baseline of this pair is knn
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed: apt-get install texlive-latex-base")
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None,
+    reason="no TeX is installed: apt-get install texlive-latex-base",
+)
 def test_latex_compiles(result, tmp_path):
-    names = [name for name in HOSTILE if not re.search("[\u0590-\u05ff]", name)]  # Hebrew needs XeLaTeX or LuaLaTeX
+    names = [
+        name for name in HOSTILE if not re.search("[\u0590-\u05ff]", name)
+    ]  # Hebrew needs XeLaTeX or LuaLaTeX
     pred = pd.DataFrame({"model": names, "user_id": "u", "item_id": "a"})
     hostile = rd.evaluate({"u": ["a"]}, pred, "ndcg@3", by="model")
     boards = [rd.leaderboard(result).to_latex(caption=r"Models, $p \le 0.05$", label="tab:models")]
     boards.append(rd.leaderboard(hostile, correction=None).to_latex())
-    lines = [r"\documentclass{article}", r"\usepackage{booktabs}", r"\begin{document}", *boards, r"\end{document}"]
+    lines = [
+        r"\documentclass{article}",
+        r"\usepackage{booktabs}",
+        r"\begin{document}",
+        *boards,
+        r"\end{document}",
+    ]
     (tmp_path / "board.tex").write_text("\n".join(lines), encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "board.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
+    )
     assert done.returncode == 0, done.stdout[-2000:]
 
 
@@ -126,20 +183,30 @@ def test_segments_are_one_family(shop, result):
         means = rd.summarize(joined, by=["model", column], metrics=["ndcg@10"])
         own = board.frame[board.frame["segment"] == column].set_index(["model", "group"])
         for row in means.itertuples():
-            assert own.loc[(row.model, getattr(row, column)), "value"] == pytest.approx(row.value, abs=1e-15)
+            assert own.loc[(row.model, getattr(row, column)), "value"] == pytest.approx(
+                row.value, abs=1e-15
+            )
     parts = [result.compare_models("ndcg@10", baseline="popularity")]
     for column in ("segment", "channel"):
         for _, rows in joined.groupby(column):
-            parts.append(rd.compare_models(rows, "ndcg@10", baseline="popularity", correction="none"))
-    table = rd.adjust_pvalues(pd.concat([part.drop(columns=["p_adj", "reject"]) for part in parts], ignore_index=True))
+            parts.append(
+                rd.compare_models(rows, "ndcg@10", baseline="popularity", correction="none")
+            )
+    table = rd.adjust_pvalues(
+        pd.concat([part.drop(columns=["p_adj", "reject"]) for part in parts], ignore_index=True)
+    )
     held = int(table["reject"].sum())
     assert sum(board.frame["marks"] != "") == held
     assert "segment = new" in str(board)
 
 
 def test_one_model_and_no_test(shop):
-    one = rd.evaluate(shop.true, shop.pred[shop.pred["model"] == "knn"].drop(columns="model"), ["ndcg", "popularity"],
-                      log=shop.log)  # fmt: skip
+    one = rd.evaluate(
+        shop.true,
+        shop.pred[shop.pred["model"] == "knn"].drop(columns="model"),
+        ["ndcg", "popularity"],
+        log=shop.log,
+    )
     board = rd.leaderboard(one)
     assert board.frame["model"].tolist() == ["all lists"] * 2
     assert board.frame["place"].isna().all()
@@ -154,7 +221,9 @@ def test_a_metric_without_direction_has_no_best(shop):
 
 
 def test_own_names_keep_their_direction(shop):
-    result = rd.evaluate(shop.true, shop.pred, {"gain": "ndcg@5", "wait": "fallout@5"}, by="model", items=shop.items)
+    result = rd.evaluate(
+        shop.true, shop.pred, {"gain": "ndcg@5", "wait": "fallout@5"}, by="model", items=shop.items
+    )
     frame = rd.leaderboard(result, correction=None).frame
     waits = frame[frame["metric"].str.startswith("wait")]
     assert waits.loc[waits["place"] == 1, "value"].item() == waits["value"].min()
@@ -163,7 +232,13 @@ def test_own_names_keep_their_direction(shop):
 def test_every_form_has_every_number(result):
     board = rd.leaderboard(result, k=10, baseline="popularity", digits=2)
     numbers = [f"{value:.2f}" for value in board.frame["value"]]
-    for text in (board.to_markdown(), board.to_latex(), board.to_html(), str(board), board._repr_html_()):
+    for text in (
+        board.to_markdown(),
+        board.to_latex(),
+        board.to_html(),
+        str(board),
+        board._repr_html_(),
+    ):
         assert all(value in text for value in numbers)
     lines = board.to_markdown().splitlines()
     assert len({len(line) for line in lines[:5]}) == 1
@@ -203,9 +278,21 @@ def test_long_tables_are_cut_in_reprs():
         ({"correction": "bonf"}, rd.OptionError, "correction"),
         ({"digits": -1}, rd.OptionError, "digits=-1"),
         ({"segments": [1]}, TypeError, "segments is a list"),
-        ({"segments": pd.DataFrame({"user": [1]})}, rd.ColumnError, "none of the key columns ['user_id']"),
-        ({"segments": pd.DataFrame({"user_id": ["u0001"]})}, rd.ColumnError, "expected a column of segments"),
-        ({"segments": pd.DataFrame({"user_id": ["a", "a"], "age": [1, 2]})}, rd.OptionError, "several rows for 1 keys"),
+        (
+            {"segments": pd.DataFrame({"user": [1]})},
+            rd.ColumnError,
+            "none of the key columns ['user_id']",
+        ),
+        (
+            {"segments": pd.DataFrame({"user_id": ["u0001"]})},
+            rd.ColumnError,
+            "expected a column of segments",
+        ),
+        (
+            {"segments": pd.DataFrame({"user_id": ["a", "a"], "age": [1, 2]})},
+            rd.OptionError,
+            "several rows for 1 keys",
+        ),
     ],
 )
 def test_bad_input_says_what_to_change(options, error, words, result):
@@ -223,7 +310,11 @@ def test_another_statistic_than_the_mean_is_named_and_not_tested(result):
     board = rd.leaderboard(result, k=10, baseline="popularity", stat="median")
     median = result.summarize(stat="median").query("k == 10").set_index(["model", "metric"])
     for row in board.frame.itertuples():
-        found = median.loc[(row.model, row.metric.partition("@")[0])] if row.metric in result.per_user else None
+        found = (
+            median.loc[(row.model, row.metric.partition("@")[0])]
+            if row.metric in result.per_user
+            else None
+        )
         if found is not None:
             assert row.value == found["value"]
             assert (row.ci_low, row.ci_high) == (found["ci_low"], found["ci_high"])
@@ -247,4 +338,6 @@ def test_a_picture_of_statistics_says_which(result):
     table = result.summarize(stat=["median", "gmean"], metrics=["ndcg@10"])
     ax = rd.plot.heat(table, rows="model", columns="stat")
     texts = [text.get_text() for text in [*ax.texts, *ax.figure.texts]]
-    assert any(text.replace("\n", " ").startswith("median and gmean of each cell") for text in texts)
+    assert any(
+        text.replace("\n", " ").startswith("median and gmean of each cell") for text in texts
+    )

@@ -1,4 +1,5 @@
-"""All pictures: what each of them gives, the names that they show, and bad input. The numbers are in test_plot_*.py."""
+"""All pictures: what each of them gives, the names that they show, and bad input. The numbers are
+in test_plot_*.py."""
 
 import dataclasses
 import inspect
@@ -19,8 +20,10 @@ import recdf as rd
 
 
 def a_gate(shop, budgets):
-    old, new = (rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10", "recall@10"])
-                for name in ("popularity", "knn"))  # fmt: skip
+    old, new = (
+        rd.evaluate(shop.true, shop.pred[shop.pred["model"] == name], ["ndcg@10", "recall@10"])
+        for name in ("popularity", "knn")
+    )
     return rd.gate(new, old, budgets)
 
 
@@ -33,7 +36,9 @@ def a_history(folder, model="a"):
     for night in range(1, 4):
         pred = pd.DataFrame({"model": model, "user_id": [1, 2], "item_id": [1, night]})
         true = {1: [1], 2: [1]}
-        rd.evaluate(true, pred, "mrr@1", by="model").to_parquet(f"{folder}/2026-11-0{night}", overwrite=True)
+        rd.evaluate(true, pred, "mrr@1", by="model").to_parquet(
+            f"{folder}/2026-11-0{night}", overwrite=True
+        )
     return rd.History(folder)
 
 
@@ -64,9 +69,23 @@ def pictures(shop, result, exposed):
 
 
 NAMES = [
-    "curve", "exposure", "forest", "gate", "heat", "history", "lists", "longtail", "over_time", "pairs",
-    "performance", "position", "proxy_metrics", "tradeoff", "users", "winners",
-]  # fmt: skip
+    "curve",
+    "exposure",
+    "forest",
+    "gate",
+    "heat",
+    "history",
+    "lists",
+    "longtail",
+    "over_time",
+    "pairs",
+    "performance",
+    "position",
+    "proxy_metrics",
+    "tradeoff",
+    "users",
+    "winners",
+]
 
 
 def test_there_are_sixteen_pictures_and_each_is_documented():
@@ -89,7 +108,9 @@ def test_a_picture_serves_a_slide_and_changes_nothing_else(name, shop, result, e
     assert drawn is given
     assert isinstance(getattr(rd.plot, name)(*args, **options), Axes)  # a figure of its own
     assert dict(mpl.rcParams) == settings
-    for one, old in zip((one for one in args if isinstance(one, pd.DataFrame)), before, strict=True):
+    for one, old in zip(
+        (one for one in args if isinstance(one, pd.DataFrame)), before, strict=True
+    ):
         pd.testing.assert_frame_equal(one, old)
     assert drawn.get_title(loc="left")
     captions = [text.get_text() for text in drawn.texts if text.get_gid() == "caption"]
@@ -135,59 +156,168 @@ def test_names_from_data_are_letters(hostile):
 
 
 def test_long_names_are_short_at_ticks_and_full_in_the_legend():
-    table = many_models(3).replace({"model": {"m1": "a-long-name-of-a-run-" + "x" * 40 + "-seed-1"}})
-    names = [text.get_text().replace("\n", "") for text in rd.plot.curve(table).get_legend().get_texts()]
+    table = many_models(3).replace(
+        {"model": {"m1": "a-long-name-of-a-run-" + "x" * 40 + "-seed-1"}}
+    )
+    names = [
+        text.get_text().replace("\n", "") for text in rd.plot.curve(table).get_legend().get_texts()
+    ]
     assert "a-long-name-of-a-run-" + "x" * 40 + "-seed-1" in names
     grid = table[table["k"] == 2].assign(part="all")
-    ticks = [tick.get_text() for tick in rd.plot.heat(grid, rows="model", columns="part").get_yticklabels()]
+    ticks = [
+        tick.get_text()
+        for tick in rd.plot.heat(grid, rows="model", columns="part").get_yticklabels()
+    ]
     assert max(map(len, ticks)) <= 24
     assert any("…" in tick for tick in ticks)
 
 
 def test_several_by_columns_are_one_name():
-    table = many_models(2).assign(fold=[1, 1, 2, 2])[["model", "fold", "metric", "k", "value", "ci_low", "ci_high", "n",
-                                                       "n_undefined"]]  # fmt: skip
+    table = many_models(2).assign(fold=[1, 1, 2, 2])[
+        ["model", "fold", "metric", "k", "value", "ci_low", "ci_high", "n", "n_undefined"]
+    ]
     assert list(dict.fromkeys(rd.plot.curve.data(table)["model"])) == ["m0 · 1", "m1 · 2"]
 
 
-# ------------------------------------------------------------------------------------------ bad input
+# ------------------------------------------------------------------------------------------ bad
+# input
 
 
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda r, e: rd.plot.curve(r, "ndgc"), rd.OptionError, "'coverage']; did you mean 'ndcg'?"),
-        (lambda r, e: rd.plot.curve(many_models(2).query("k == 1")), rd.OptionError, "no metric with values at two k"),
-        (lambda r, e: rd.plot.curve(r, "ndcg", highlight="kn"), rd.OptionError, "highlight='kn' is not a model"),
+        (
+            lambda r, e: rd.plot.curve(r, "ndgc"),
+            rd.OptionError,
+            "'coverage']; did you mean 'ndcg'?",
+        ),
+        (
+            lambda r, e: rd.plot.curve(many_models(2).query("k == 1")),
+            rd.OptionError,
+            "no metric with values at two k",
+        ),
+        (
+            lambda r, e: rd.plot.curve(r, "ndcg", highlight="kn"),
+            rd.OptionError,
+            "highlight='kn' is not a model",
+        ),
         (lambda r, e: rd.plot.curve(r.per_user), rd.ColumnError, "result has no column 'metric'"),
         (lambda r, e: rd.plot.curve([1]), TypeError, "result is a list; expected an Evaluation"),
-        (lambda r, e: rd.plot.curve(r, ax=plt.subplots()[1]), rd.OptionError, "ax holds 1 axes; this picture has 4"),
-        (lambda r, e: rd.plot.tradeoff(r, x="gini@10"), rd.OptionError, "x='gini@10' is not in the summary"),
-        (lambda r, e: rd.plot.users(r, "ndcg@7"), rd.ColumnError, "per_user has no column 'ndcg@7'"),
-        (lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="knn"), rd.OptionError, "are both 'knn'"),
-        (lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="x"), rd.OptionError, "baseline='x' is not"),
-        (lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="random", bins=1), rd.OptionError, "bins=1"),
-        (lambda r, e: rd.plot.exposure(e.drop(columns="share")), rd.ColumnError, "has no column 'share'"),
+        (
+            lambda r, e: rd.plot.curve(r, ax=plt.subplots()[1]),
+            rd.OptionError,
+            "ax holds 1 axes; this picture has 4",
+        ),
+        (
+            lambda r, e: rd.plot.tradeoff(r, x="gini@10"),
+            rd.OptionError,
+            "x='gini@10' is not in the summary",
+        ),
+        (
+            lambda r, e: rd.plot.users(r, "ndcg@7"),
+            rd.ColumnError,
+            "per_user has no column 'ndcg@7'",
+        ),
+        (
+            lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="knn"),
+            rd.OptionError,
+            "are both 'knn'",
+        ),
+        (
+            lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="x"),
+            rd.OptionError,
+            "baseline='x' is not",
+        ),
+        (
+            lambda r, e: rd.plot.winners(r, "ndcg@10", model="knn", baseline="random", bins=1),
+            rd.OptionError,
+            "bins=1",
+        ),
+        (
+            lambda r, e: rd.plot.exposure(e.drop(columns="share")),
+            rd.ColumnError,
+            "has no column 'share'",
+        ),
         (lambda r, e: rd.plot.exposure(e.assign(shown=0)), rd.DataError, "no impressions"),
-        (lambda r, e: rd.plot.longtail(e, pd.DataFrame({"item": [1]})), rd.ColumnError, "log has no column 'item_id'"),
-        (lambda r, e: rd.plot.longtail(e, e[["item_id"]], bands=(0.5, 0.2)), rd.OptionError, "growing shares"),
+        (
+            lambda r, e: rd.plot.longtail(e, pd.DataFrame({"item": [1]})),
+            rd.ColumnError,
+            "log has no column 'item_id'",
+        ),
+        (
+            lambda r, e: rd.plot.longtail(e, e[["item_id"]], bands=(0.5, 0.2)),
+            rd.OptionError,
+            "growing shares",
+        ),
         (lambda r, e: rd.plot.longtail(e, e[["item_id"]].head(0)), rd.DataError, "log has no rows"),
-        (lambda r, e: rd.plot.heat(r.summary, rows="model", columns="k"), rd.OptionError, "name the one to draw"),
-        (lambda r, e: rd.plot.heat(r.summary, rows="model", columns="metric"), rd.OptionError, "several rows for"),
-        (lambda r, e: rd.plot.heat(r.summary, rows="modl", columns="k"), rd.ColumnError, "did you mean 'model'"),
-        (lambda r, e: rd.plot.position(r.summary), rd.ColumnError, "position_table has no column 'rank'"),
+        (
+            lambda r, e: rd.plot.heat(r.summary, rows="model", columns="k"),
+            rd.OptionError,
+            "name the one to draw",
+        ),
+        (
+            lambda r, e: rd.plot.heat(r.summary, rows="model", columns="metric"),
+            rd.OptionError,
+            "several rows for",
+        ),
+        (
+            lambda r, e: rd.plot.heat(r.summary, rows="modl", columns="k"),
+            rd.ColumnError,
+            "did you mean 'model'",
+        ),
+        (
+            lambda r, e: rd.plot.position(r.summary),
+            rd.ColumnError,
+            "position_table has no column 'rank'",
+        ),
         (lambda r, e: rd.plot.forest(r.summary), rd.ColumnError, "comparison has no column 'diff'"),
         (lambda r, e: rd.plot.curve(r, x="week"), rd.ColumnError, "result has no column 'week'"),
-        (lambda r, e: rd.plot.users(r, "ndcg@10", highlight="kn"), rd.OptionError, "highlight='kn' is not a model"),
-        (lambda r, e: rd.plot.performance(r, "ndcg@7"), rd.ColumnError, "per_user has no column 'ndcg@7'"),
-        (lambda r, e: rd.plot.pairs(r.compare_models(["ndcg@2", "ndcg@5"])), rd.OptionError, "name the one"),
-        (lambda r, e: rd.plot.pairs(r.compare_models("ndcg@5"), metric="ndgc"), rd.OptionError, "metric='ndgc' is"),
-        (lambda r, e: rd.plot.pairs(r.compare_models(["ndcg@10"]), values="p"), rd.OptionError, "values='p'"),
-        (lambda r, e: rd.plot.pairs(r.summary), rd.ColumnError, "comparison has no column 'baseline'"),
+        (
+            lambda r, e: rd.plot.users(r, "ndcg@10", highlight="kn"),
+            rd.OptionError,
+            "highlight='kn' is not a model",
+        ),
+        (
+            lambda r, e: rd.plot.performance(r, "ndcg@7"),
+            rd.ColumnError,
+            "per_user has no column 'ndcg@7'",
+        ),
+        (
+            lambda r, e: rd.plot.pairs(r.compare_models(["ndcg@2", "ndcg@5"])),
+            rd.OptionError,
+            "name the one",
+        ),
+        (
+            lambda r, e: rd.plot.pairs(r.compare_models("ndcg@5"), metric="ndgc"),
+            rd.OptionError,
+            "metric='ndgc' is",
+        ),
+        (
+            lambda r, e: rd.plot.pairs(r.compare_models(["ndcg@10"]), values="p"),
+            rd.OptionError,
+            "values='p'",
+        ),
+        (
+            lambda r, e: rd.plot.pairs(r.summary),
+            rd.ColumnError,
+            "comparison has no column 'baseline'",
+        ),
         (lambda r, e: rd.plot.lists(e, "u0001"), rd.ColumnError, "hit_table has no column 'rank'"),
-        (lambda r, e: rd.plot.over_time(effects(), "ctr"), rd.OptionError, "metric='ctr' is not in effect"),
-        (lambda r, e: rd.plot.over_time(effects().assign(metric=list("aabbb"))), rd.OptionError, "name one of"),
-        (lambda r, e: rd.plot.over_time(effects(), time_col="day"), rd.ColumnError, "effect has no column 'day'"),
+        (
+            lambda r, e: rd.plot.over_time(effects(), "ctr"),
+            rd.OptionError,
+            "metric='ctr' is not in effect",
+        ),
+        (
+            lambda r, e: rd.plot.over_time(effects().assign(metric=list("aabbb"))),
+            rd.OptionError,
+            "name one of",
+        ),
+        (
+            lambda r, e: rd.plot.over_time(effects(), time_col="day"),
+            rd.ColumnError,
+            "effect has no column 'day'",
+        ),
     ],
 )
 def test_bad_input_says_what_to_change(call, error, words, result, exposed):
@@ -196,13 +326,16 @@ def test_bad_input_says_what_to_change(call, error, words, result, exposed):
     assert words in str(raised.value)
 
 
-# ------------------------------------------------------------------------------------------ the gallery of real data
+# ------------------------------------------------------------------------------------------ the
+# gallery of real data
 
 
 def test_the_gallery_of_real_data_is_skipped_where_they_are_absent(tmp_path, capsys):
     script = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "draw_movielens.py"))
     script["main"]([str(tmp_path / "movielens")])
-    assert capsys.readouterr().out.startswith("draw_movielens: movielens is absent, so nothing is drawn")
+    assert capsys.readouterr().out.startswith(
+        "draw_movielens: movielens is absent, so nothing is drawn"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -214,13 +347,16 @@ def test_the_numbers_of_a_gate_are_those_of_its_table(shop):
     gate = a_gate(shop, {"ndcg@10": "-2%", "recall@10": -0.01})
     panels = rd.plot.gate(gate)
     assert [panel.get_title(loc="left") for panel in panels] == [
-        "Change in per cent of the baseline", "Change of recall@10",
-    ]  # fmt: skip
+        "Change in per cent of the baseline",
+        "Change of recall@10",
+    ]
     rows = repr(gate).splitlines()
     for panel, metric, place in zip(panels, ("ndcg@10", "recall@10"), (-0.02, -0.01), strict=True):
         panel.figure.canvas.draw()
         assert [one.get_text() for one in panel.get_yticklabels()] == [metric]
-        (words,) = [one.get_text() for one in panel.child_axes[0].get_yticklabels() if one.get_text()]
+        (words,) = [
+            one.get_text() for one in panel.child_axes[0].get_yticklabels() if one.get_text()
+        ]
         change, rest = words.split("  ")
         verdict, budget = rest.split(", budget ")
         (row,) = [line for line in rows if metric in line and "[" in line]
@@ -230,17 +366,27 @@ def test_the_numbers_of_a_gate_are_those_of_its_table(shop):
         ends = gate.table.set_index("metric").loc[metric]
         lines = [line.get_xdata() for line in panel.lines]
         assert any(list(one) == [place, place] for one in lines)
-        assert any(list(one) == pytest.approx([ends["change_low"], ends["change_high"]]) for one in lines)
+        assert any(
+            list(one) == pytest.approx([ends["change_low"], ends["change_high"]]) for one in lines
+        )
         assert any(list(one) == [ends["change"]] for one in lines)
 
 
 def test_colours_and_marks_of_a_gate_follow_its_verdicts(shop):
     gate = a_gate(shop, {"ndcg@10": "-2%"})
-    signs = {"pass": "better", "fail": "worse", "undecided": "open", "not gated": "open", "pass, but worse": "open"}
+    signs = {
+        "pass": "better",
+        "fail": "worse",
+        "undecided": "open",
+        "not gated": "open",
+        "pass, but worse": "open",
+    }
     for verdict, sign in signs.items():
         one = dataclasses.replace(gate, table=gate.table.assign(verdict=verdict))
         assert rd.plot.gate.data(one)["sign"].tolist() == [sign]
         marks = [line for line in rd.plot.gate(one).lines if line.get_marker() not in ("None", "")]
-        assert [line.get_marker() for line in marks] == [{"better": "^", "worse": "v", "open": "o"}[sign]]
+        assert [line.get_marker() for line in marks] == [
+            {"better": "^", "worse": "v", "open": "o"}[sign]
+        ]
     with pytest.raises(TypeError, match=r"expected what rd\.gate returned"):
         rd.plot.gate(gate.table)

@@ -8,9 +8,13 @@ import recdf as rd
 
 def test_exposure_is_the_lorenz_curve_and_agrees_with_the_metric(shop, exposed):
     data = rd.plot.exposure.data(exposed)
-    metric = rd.evaluate(shop.true, shop.pred, "gini@10", by="model", items=shop.items, users="pred").summary
+    metric = rd.evaluate(
+        shop.true, shop.pred, "gini@10", by="model", items=shop.items, users="pred"
+    ).summary
     for model, rows in data.groupby("model"):
-        assert rows["gini"].iloc[0] == pytest.approx(metric.set_index("model").loc[model, "value"], abs=1e-12)
+        assert rows["gini"].iloc[0] == pytest.approx(
+            metric.set_index("model").loc[model, "value"], abs=1e-12
+        )
         shown = sorted(exposed.loc[exposed["model"] == model, "shown"])
         for row in rows.itertuples():
             n = round(row.share_of_items * len(shown))
@@ -18,10 +22,13 @@ def test_exposure_is_the_lorenz_curve_and_agrees_with_the_metric(shop, exposed):
 
 
 def test_longtail_by_hand():
-    table = pd.DataFrame({"item_id": list("abcdx"), "shown": [4, 3, 2, 1, 10], "share": [0.2, 0.15, 0.1, 0.05, 0.5]})
+    table = pd.DataFrame(
+        {"item_id": list("abcdx"), "shown": [4, 3, 2, 1, 10], "share": [0.2, 0.15, 0.1, 0.05, 0.5]}
+    )
     log = pd.DataFrame({"item_id": list("aaaabbbccd")})
     data = rd.plot.longtail.data(table, log, bands=(0.25, 0.5, 1.0))
-    # a is the top quarter of the four items of the log, b the second, c and d the rest; x was never bought.
+    # a is the top quarter of the four items of the log, b the second, c and d the rest; x was never
+    # bought.
     own = data[data["model"] == "all lists"]
     assert own["band"].tolist() == ["top 25 %", "25–50 %", "50–100 %", "not in log"]
     assert own["share"].tolist() == [0.2, 0.15, 0.15, 0.5]

@@ -14,10 +14,14 @@ def test_curve_draws_the_summary(result):
     summary = result.summary.set_index(["model", "metric", "k"])
     for row in data.itertuples():
         found = summary.loc[(row.model, row.metric, row.k)]
-        assert (row.value, row.ci_low, row.ci_high, row.n) == tuple(found[["value", "ci_low", "ci_high", "n"]])
+        assert (row.value, row.ci_low, row.ci_high, row.n) == tuple(
+            found[["value", "ci_low", "ci_high", "n"]]
+        )
     axes = rd.plot.curve(result, ["recall", "ndcg"])
     assert len(axes) == 2
-    for line, (_, rows) in zip(axes[1].lines, data[data["metric"] == "ndcg"].groupby("model", sort=False), strict=True):
+    for line, (_, rows) in zip(
+        axes[1].lines, data[data["metric"] == "ndcg"].groupby("model", sort=False), strict=True
+    ):
         assert line.get_xdata().tolist() == [2, 5, 10]
         assert line.get_ydata().tolist() == rows["value"].tolist()
     looks = {(line.get_color(), line.get_marker(), line.get_linestyle()) for line in axes[0].lines}
@@ -42,10 +46,19 @@ def test_tradeoff_marks_the_models_that_no_other_beats_on_both():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 5, (12, 2)) / 10
     rows = [
-        {"model": f"m{i}", "metric": name, "k": 10, "value": value, "ci_low": np.nan, "ci_high": np.nan, "n": 5,
-         "n_undefined": 0}
-        for i, pair in enumerate(values) for name, value in zip(("first_rank", "ndcg"), pair, strict=True)
-    ]  # fmt: skip
+        {
+            "model": f"m{i}",
+            "metric": name,
+            "k": 10,
+            "value": value,
+            "ci_low": np.nan,
+            "ci_high": np.nan,
+            "n": 5,
+            "n_undefined": 0,
+        }
+        for i, pair in enumerate(values)
+        for name, value in zip(("first_rank", "ndcg"), pair, strict=True)
+    ]
     data = rd.plot.tradeoff.data(pd.DataFrame(rows), x="first_rank@10", y="ndcg@10")
     for i, (rank, gain) in enumerate(values):  # a smaller first_rank is better
         beaten = any((r <= rank and g >= gain) and (r < rank or g > gain) for r, g in values)
@@ -53,7 +66,9 @@ def test_tradeoff_marks_the_models_that_no_other_beats_on_both():
 
 
 def test_curve_over_time_has_one_place_for_each_week(shop):
-    weeks = pd.concat([shop.pred.assign(week=f"2026-W{week}") for week in (9, 10, 11)], ignore_index=True)
+    weeks = pd.concat(
+        [shop.pred.assign(week=f"2026-W{week}") for week in (9, 10, 11)], ignore_index=True
+    )
     result = rd.evaluate(shop.true, weeks, ["ndcg@5", "recall@5"], by=["model", "week"])
     data = rd.plot.curve.data(result, "ndcg@5", x="week")
     assert list(dict.fromkeys(data["model"])) == ["knn", "popularity", "random"]
@@ -64,7 +79,9 @@ def test_curve_over_time_has_one_place_for_each_week(shop):
     ax = rd.plot.curve(result, "ndcg@5", x="week")
     assert [label.get_text() for label in ax.get_xticklabels()] == list(dict.fromkeys(data["x"]))
     assert ax.get_title(loc="left") == "ndcg@5"
-    dated = rd.plot.curve.data(result.summary.assign(week=pd.to_datetime("2026-03-02")).head(1), x="week")
+    dated = rd.plot.curve.data(
+        result.summary.assign(week=pd.to_datetime("2026-03-02")).head(1), x="week"
+    )
     assert dated["x"].tolist() == [pd.Timestamp("2026-03-02")]
 
 
@@ -78,7 +95,11 @@ def test_beyond_eight_models_the_highlighted_and_the_five_best_have_a_colour():
     marked = {(line.get_color(), line.get_marker()) for line in ax.lines} - {("#8a8a8a", ".")}
     assert len({colour for colour, _ in marked}) == len({marker for _, marker in marked}) == 6
     eight = rd.plot.curve(many_models(8))
-    assert len({line.get_color() for line in eight.lines}) == len({line.get_marker() for line in eight.lines}) == 8
+    assert (
+        len({line.get_color() for line in eight.lines})
+        == len({line.get_marker() for line in eight.lines})
+        == 8
+    )
 
 
 def test_pairs_has_both_sides_of_every_pair(result):
@@ -89,7 +110,9 @@ def test_pairs_has_both_sides_of_every_pair(result):
     for one, other in data.index:
         both = (wide[one] - wide[other]).dropna()
         assert np.isclose(data.loc[(one, other), "value"], both.mean())
-        assert np.isclose(shares.loc[(one, other), "value"], (both < 0).mean() + (both == 0).mean() / 2)
+        assert np.isclose(
+            shares.loc[(one, other), "value"], (both < 0).mean() + (both == 0).mean() / 2
+        )
         assert np.isclose(shares.loc[(one, other), "value"] + shares.loc[(other, one), "value"], 1)
         turned = {"better": "worse", "worse": "better", "open": "open"}
         assert data.loc[(other, one), "sign"] == turned[data.loc[(one, other), "sign"]]
@@ -109,12 +132,17 @@ def test_lists_shows_what_two_models_showed_one_user(shop):
         rows = own[own["model"] == model]
         assert data.loc[data["model"] == model, "item"].tolist() == rows["title"].tolist()
         assert data.loc[data["model"] == model, "hit"].tolist() == rows["hit"].tolist()
-    missed = own.head(1).assign(item_id="i9999", title=None, hit=False, rank=pd.array([None], "Int64"))
+    missed = own.head(1).assign(
+        item_id="i9999", title=None, hit=False, rank=pd.array([None], "Int64")
+    )
     hits = pd.concat([hits.astype({"rank": "Int64"}), missed], ignore_index=True)
     drawn = rd.plot.lists(hits, "u0004", models=["knn", "random"], name_col="title")
     texts = [text.get_text() for text in drawn.texts]
     assert "i9999" in texts  # without a name, its id
     assert "missed" in [label.get_text() for label in drawn.get_yticklabels()]
-    assert sum(text.startswith("✓") for text in texts) == int(own[own["model"] != "popularity"]["hit"].sum()) + 1
+    assert (
+        sum(text.startswith("✓") for text in texts)
+        == int(own[own["model"] != "popularity"]["hit"].sum()) + 1
+    )
     with pytest.raises(rd.OptionError, match="user='nobody' has no list"):
         rd.plot.lists(hits, "nobody")

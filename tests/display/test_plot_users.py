@@ -24,12 +24,18 @@ def test_winners_counts_what_compare_models_counts(result, metric):
     data = rd.plot.winners.data(result, metric, model="knn", baseline="popularity", bins=9)
     counted = data.groupby("side")["n"].sum()
     row = result.compare_models(metric, baseline="popularity").set_index("model").loc["knn"]
-    assert (counted["gains"], counted["ties"], counted["loses"]) == (row["wins"], row["ties"], row["losses"])
+    assert (counted["gains"], counted["ties"], counted["loses"]) == (
+        row["wins"],
+        row["ties"],
+        row["losses"],
+    )
     wide = result.per_user.pivot(index="user_id", columns="model", values=metric)
     difference = (wide["knn"] - wide["popularity"]).tolist()
     for bar in data[data["side"] == "gains"].itertuples():
         last = bar.high == data["high"].max()
-        assert bar.n == sum(bar.low <= d < bar.high or (last and d == bar.high) for d in difference if d > 1e-12)
+        assert bar.n == sum(
+            bar.low <= d < bar.high or (last and d == bar.high) for d in difference if d > 1e-12
+        )
     assert data["low"].is_monotonic_increasing
 
 
@@ -39,16 +45,22 @@ def test_performance_is_the_share_that_reaches_each_value(result):
         values = result.per_user.loc[result.per_user["model"] == model, "ndcg@10"].dropna().tolist()
         reach = math.sqrt(math.log(2 / 0.05) / (2 * len(values)))
         for row in rows.itertuples():
-            assert row.share == pytest.approx(sum(value >= row.value for value in values) / len(values))
+            assert row.share == pytest.approx(
+                sum(value >= row.value for value in values) / len(values)
+            )
             assert row.ci_low == pytest.approx(max(row.share - reach, 0))
             assert row.ci_high == pytest.approx(min(row.share + reach, 1))
-    ranks = rd.plot.performance.data(result, "first_rank@10")  # smaller is better: the share with at most a value
+    ranks = rd.plot.performance.data(
+        result, "first_rank@10"
+    )  # smaller is better: the share with at most a value
     assert (ranks.groupby("model")["share"].last() == 1).all()
 
 
 def test_the_band_of_a_performance_profile_counts_users_and_not_lists():
     true = pd.DataFrame({"user_id": [1, 1, 1, 2], "day": [1, 2, 3, 1], "item_id": 5})
-    result = rd.evaluate(true, true.assign(model="m"), "ndcg@1", by="model", user_col=["user_id", "day"])
+    result = rd.evaluate(
+        true, true.assign(model="m"), "ndcg@1", by="model", user_col=["user_id", "day"]
+    )
     data = rd.plot.performance.data(result, "ndcg@1")
     effective = (3 + 1) ** 2 / (3**2 + 1**2)
     assert data["ci_low"].iloc[0] == max(0, 1 - math.sqrt(math.log(2 / 0.05) / (2 * effective)))

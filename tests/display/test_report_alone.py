@@ -1,4 +1,5 @@
-"""Pages about an experiment or about off-policy estimates alone, and what an experiment's card says."""
+"""Pages about an experiment or about off-policy estimates alone, and what an experiment's card
+says."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,9 @@ LINES = ["Which", "By how much", "How sure", "For whom worse", "What could overt
 def users(n=2000, effects=(("ndcg", 0.0), ("clicks", 0.0)), seed=0):
     rng = np.random.default_rng(seed)
     arm = rng.permutation(np.arange(n) % 3)
-    frame = pd.DataFrame({"user_id": range(n), "variant": np.array([*"ABC"])[arm], "land": ["x", "y"] * (n // 2)})
+    frame = pd.DataFrame(
+        {"user_id": range(n), "variant": np.array([*"ABC"])[arm], "land": ["x", "y"] * (n // 2)}
+    )
     for name, effect in effects:
         frame[name] = rng.normal(1, 0.5, n) + effect * (arm == 1)
     return frame
@@ -50,7 +53,10 @@ def test_a_harm_stands_above_every_open_line(tmp_path):
     assert lines["For whom worse"].startswith("Worse: B on clicks (−0.")
     rows = section(path, "experiment").split("verdict")[1]
     assert rows.index("clicks") < rows.index("ndcg")
-    both = rd.report(path=tmp_path / "b.html", experiment=compared(users(effects=(("ndcg", 0.4), ("clicks", -0.4)))))
+    both = rd.report(
+        path=tmp_path / "b.html",
+        experiment=compared(users(effects=(("ndcg", 0.4), ("clicks", -0.4)))),
+    )
     assert card_of(both)[1:] == ("warning", "better, but worse on clicks")
 
 
@@ -66,12 +72,17 @@ def test_an_invalid_experiment_shows_no_effect_in_large_type(tmp_path):
 
 def test_segments_are_counted_for_the_pair_of_the_headline(tmp_path):
     frame = users()
-    path = rd.report(path=tmp_path / "r.html", experiment=compared(frame), segments=compared(frame, by="land"))
+    path = rd.report(
+        path=tmp_path / "r.html", experiment=compared(frame), segments=compared(frame, by="land")
+    )
     said = card_of(path)[0]["For whom worse"]
     assert "B against A: shown to be worse in none of 2 segments." in said
     effects = rd.experiments.segment_effects(compared(frame, by="land"))
     q = effects.query("metric == 'ndcg' and treatment == 'B'").iloc[0]
-    assert f"ndcg, B against A: {q['verdict']} (Q = {q['q']:.4g} of 2 segments, p {q['p_adj']:.3f})." in said
+    assert (
+        f"ndcg, B against A: {q['verdict']} (Q = {q['q']:.4g} of 2 segments, p {q['p_adj']:.3f})."
+        in said
+    )
     assert "C against A: " not in said
 
 
@@ -84,15 +95,25 @@ def test_trust_is_the_badge_of_an_estimate(tmp_path):
     assert "fewer than 100 effective rewards" in lines["What could overturn it"]
     good = rd.report(path=tmp_path / "g.html", off_policy=table.iloc[[2]])
     assert card_of(good)[1:] == ("good", "ok")
-    assert "Value 0.0200 [0.0150, 0.0250], +0.00410 [+0.00100, +0.00700]" in card_of(good)[0]["By how much"]
+    assert (
+        "Value 0.0200 [0.0150, 0.0250], +0.00410 [+0.00100, +0.00700]"
+        in card_of(good)[0]["By how much"]
+    )
 
 
 def test_the_command_makes_the_same_page(tmp_path, capsys):
     table = compared(users())
     table.to_parquet(tmp_path / "comparison.parquet")
-    given = ["--experiment", str(tmp_path / "comparison.parquet"), "--out", str(tmp_path / "r.html")]
+    given = [
+        "--experiment",
+        str(tmp_path / "comparison.parquet"),
+        "--out",
+        str(tmp_path / "r.html"),
+    ]
     assert main(["report", *given]) == 0
-    own = rd.report(path=tmp_path / "own.html", experiment=pd.read_parquet(tmp_path / "comparison.parquet"))
+    own = rd.report(
+        path=tmp_path / "own.html", experiment=pd.read_parquet(tmp_path / "comparison.parquet")
+    )
     assert (tmp_path / "r.html").read_bytes() == own.read_bytes()
     with pytest.raises(SystemExit):
         main(["report"])
@@ -110,7 +131,13 @@ def test_metrics_and_examples_of_a_page(tmp_path):
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, ["ndcg", "recall", "mrr"], k=[5, 10], by="model")
     lists = rd.diagnostics.hit_table(shop.true, shop.pred, 5, by="model", missed=True)
-    path = rd.report(result, tmp_path / "r.html", metrics=["recall", "ndcg@10"], examples=lists, baseline="popularity")
+    path = rd.report(
+        result,
+        tmp_path / "r.html",
+        metrics=["recall", "ndcg@10"],
+        examples=lists,
+        baseline="popularity",
+    )
     assert "on recall@10 ." in card_of(path)[0]["Which"]
     assert "mrr" not in section(path, "leaderboard")
     said = section(path, "examples")
@@ -118,13 +145,17 @@ def test_metrics_and_examples_of_a_page(tmp_path):
     assert shown.loc[(shown["model"] == "knn") & (shown["rank"] == 1), "item_id"].iloc[0] in said
     assert "relevant, not shown" in said
     assert "holds rows of users" in path.read_text(encoding="utf-8")
-    assert "id=\"examples\"" not in rd.report(result, tmp_path / "n.html").read_text(encoding="utf-8")
+    assert 'id="examples"' not in rd.report(result, tmp_path / "n.html").read_text(encoding="utf-8")
 
 
 def test_forty_models_stay_below_a_megabyte_with_a_matrix_of_pairs(tmp_path):
     rng = np.random.default_rng(0)
-    rows = pd.DataFrame({"user_id": np.repeat(np.arange(200), 5), "item_id": np.tile(np.arange(5), 200)})
-    pred = pd.concat([rows.assign(model=f"mf_lr{i / 10_000:.4f}", score=rng.random(1000)) for i in range(1, 41)])
+    rows = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(200), 5), "item_id": np.tile(np.arange(5), 200)}
+    )
+    pred = pd.concat(
+        [rows.assign(model=f"mf_lr{i / 10_000:.4f}", score=rng.random(1000)) for i in range(1, 41)]
+    )
     true = pd.DataFrame({"user_id": range(200), "item_id": rng.integers(0, 5, 200)})
     result = rd.evaluate(true, pred, ["ndcg", "recall", "mrr"], k=[1, 2, 5], by="model")
     path = rd.report(result, tmp_path / "r.html", k=2)
@@ -134,15 +165,20 @@ def test_forty_models_stay_below_a_megabyte_with_a_matrix_of_pairs(tmp_path):
     table = result.compare_models("ndcg@2")
     shown = {"better": "▲", "worse": "▼", "no difference shown": "●"}
     for verdict, sign in shown.items():
-        n = 2 * int((table["verdict"] == verdict).sum()) if verdict == "no difference shown" else int(
-            table["verdict"].isin(["better", "worse"]).sum())  # fmt: skip
+        n = (
+            2 * int((table["verdict"] == verdict).sum())
+            if verdict == "no difference shown"
+            else int(table["verdict"].isin(["better", "worse"]).sum())
+        )
         assert said.split("withheld")[1].count(sign) == n
 
 
 def test_twelve_users_are_too_few_to_tell(tmp_path):
     rng = np.random.default_rng(0)
     items = rng.integers(0, 2, 24)
-    pred = pd.DataFrame({"model": np.repeat(["a", "b"], 12), "user_id": [*range(12)] * 2, "item_id": items})
+    pred = pd.DataFrame(
+        {"model": np.repeat(["a", "b"], 12), "user_id": [*range(12)] * 2, "item_id": items}
+    )
     result = rd.evaluate({u: [1] for u in range(12)}, pred, ["hitrate@1", "recall@1"], by="model")
     path = rd.report(result, tmp_path / "r.html", baseline="a")
     assert card_of(path)[1:] == ("warning", "too few lists to tell")
@@ -151,9 +187,14 @@ def test_twelve_users_are_too_few_to_tell(tmp_path):
     assert "± 0.000" not in str(rd.leaderboard(alike))
 
 
-@pytest.mark.parametrize(("effects", "kind", "decided"), [
-    ((0.2, 0.0), "better", "ship"), ((0.2, -0.4), "worse", "do not ship"), ((0.0, 0.0), "open", "keep running"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("effects", "kind", "decided"),
+    [
+        ((0.2, 0.0), "better", "ship"),
+        ((0.2, -0.4), "worse", "do not ship"),
+        ((0.0, 0.0), "open", "keep running"),
+    ],
+)
 def test_the_page_says_the_decision_and_its_reasons(tmp_path, effects, kind, decided):
     table = compared(users(effects=(("ndcg", effects[0]), ("clicks", effects[1]))))
     roles = {"ndcg": "success", "clicks": ("guardrail", "-10%")}
@@ -169,7 +210,9 @@ def test_the_page_says_the_decision_and_its_reasons(tmp_path, effects, kind, dec
 
 def test_an_invalid_decision_quotes_no_effect(tmp_path):
     table = compared(users(effects=(("ndcg", 0.9),)), expected={"A": 8, "B": 1, "C": 1})
-    lines, kind, badge = card_of(rd.report(path=tmp_path / "r.html", experiment=table, roles={"ndcg": "success"}))
+    lines, kind, badge = card_of(
+        rd.report(path=tmp_path / "r.html", experiment=table, roles={"ndcg": "success"})
+    )
     assert (kind, badge) == ("error", "invalid")
     assert lines["Which"].startswith("✕ invalid B : invalid. invalid: sample ratio.")
     with pytest.raises(rd.OptionError, match="pass experiment="):
@@ -180,13 +223,21 @@ def test_the_effect_over_time_is_drawn_for_every_treatment_and_its_trend_is_said
     rng = np.random.default_rng(3)
     people = pd.DataFrame({"user_id": range(300), "variant": ["A", "B", "C"] * 100, "seen": 0})
     rows = people.merge(pd.DataFrame({"day": range(8)}), how="cross")
-    rows["ndcg"] = rng.normal(0.3, 0.05, len(rows)) + 0.1 * (rows["variant"] == "B") / (1 + rows["day"])
+    rows["ndcg"] = rng.normal(0.3, 0.05, len(rows)) + 0.1 * (rows["variant"] == "B") / (
+        1 + rows["day"]
+    )
     per_user = rows.groupby(["user_id", "variant"], as_index=False)["ndcg"].mean()
     equal = {"A": 1, "B": 1, "C": 1}
     table = rd.compare_variants(per_user, "ndcg", control="A", expected=equal)
     for kind in ("daily", "since_exposure", "cumulative"):
         days = rd.experiments.effect_over_time(
-            rows, "ndcg", control="A", time_col="day", exposure_col="seen", kind=kind, expected=equal
+            rows,
+            "ndcg",
+            control="A",
+            time_col="day",
+            exposure_col="seen",
+            kind=kind,
+            expected=equal,
         )
         path = rd.report(path=tmp_path / f"{kind}.html", experiment=table, over_time=days)
         page = path.read_text(encoding="utf-8")

@@ -1,4 +1,5 @@
-"""The report as a file: inert, one file, the same bytes for the same tables, and errors that say what to change."""
+"""The report as a file: inert, one file, the same bytes for the same tables, and errors that say
+what to change."""
 
 import base64
 import hashlib
@@ -43,20 +44,82 @@ def test_ids_are_unique_and_every_reference_has_its_id(full):
 
 def test_hostile_names_stay_letters(hostile, tmp_path):
     bad = HOSTILE[0]
-    findings = pd.DataFrame({"finding": [bad], "severity": ["error"], "count": [1], "share": [0.5], "effect": [bad]})
+    findings = pd.DataFrame(
+        {"finding": [bad], "severity": ["error"], "count": [1], "share": [0.5], "effect": [bad]}
+    )
     shown = pd.DataFrame({"model": HOSTILE, "item_id": HOSTILE, "shown": 3, "share": 0.1})
     page = Page(
-        rd.report(hostile, tmp_path / "r.html", title=bad, check=findings, exposure=shown, k=3,
-                  off_policy=off_policy().assign(policy=bad, flags=bad))
-    )  # fmt: skip
+        rd.report(
+            hostile,
+            tmp_path / "r.html",
+            title=bad,
+            check=findings,
+            exposure=shown,
+            k=3,
+            off_policy=off_policy().assign(policy=bad, flags=bad),
+        )
+    )
     assert page.tags <= {
-        "html", "head", "meta", "title", "style", "body", "a", "header", "div", "h1", "bdi", "p", "nav", "ul", "li",
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "a",
+        "header",
+        "div",
+        "h1",
+        "bdi",
+        "p",
+        "nav",
+        "ul",
+        "li",
         "main",
-        "section", "h2", "h3", "span", "table", "thead", "tbody", "tr", "th", "td", "b", "u", "sup", "small",
-        "math", "mi", "mtext", "msub", "msup",
-        "details", "summary", "pre", "figure", "figcaption", "svg", "g", "path", "use", "defs", "clippath", "rect",
-        "text", "line", "circle", "polygon", "dl", "dt", "dd", "code", "footer", "script", "pattern", "tspan",
-    }  # fmt: skip
+        "section",
+        "h2",
+        "h3",
+        "span",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "b",
+        "u",
+        "sup",
+        "small",
+        "math",
+        "mi",
+        "mtext",
+        "msub",
+        "msup",
+        "details",
+        "summary",
+        "pre",
+        "figure",
+        "figcaption",
+        "svg",
+        "g",
+        "path",
+        "use",
+        "defs",
+        "clippath",
+        "rect",
+        "text",
+        "line",
+        "circle",
+        "polygon",
+        "dl",
+        "dt",
+        "dd",
+        "code",
+        "footer",
+        "script",
+        "pattern",
+        "tspan",
+    }
     assert page.source.count("<script") == 1
     assert not {name for name, _ in page.attributes if name.startswith("on")}
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b]", page.source)
@@ -97,7 +160,10 @@ def test_a_file_is_not_overwritten_by_chance(small, tmp_path):
 
 
 def test_a_place_that_takes_no_report(small, tmp_path):
-    with pytest.raises(IsADirectoryError, match=r"is a folder; expected the path of a file, such as .*report\.html$"):
+    with pytest.raises(
+        IsADirectoryError,
+        match=r"is a folder; expected the path of a file, such as .*report\.html$",
+    ):
         rd.report(small, tmp_path, overwrite=True)
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=r"file is a file; expected a folder"):
@@ -113,7 +179,11 @@ def test_a_place_that_takes_no_report(small, tmp_path):
         ({"baseline": "x"}, rd.OptionError, "baseline='x' is not a model"),
         ({"k": 0}, rd.OptionError, "k=0"),
         ({"max_rows": 0}, rd.OptionError, "max_rows=0"),
-        ({"comparison": pd.DataFrame({"a": [1]})}, rd.ColumnError, "comparison has no column 'baseline'"),
+        (
+            {"comparison": pd.DataFrame({"a": [1]})},
+            rd.ColumnError,
+            "comparison has no column 'baseline'",
+        ),
         ({"experiment": {"x": pd.DataFrame()}}, rd.ColumnError, "experiment['x'] has no column"),
         ({"health": pd.DataFrame()}, rd.ColumnError, "what rd.experiment_health returned"),
         ({"check": pd.DataFrame()}, rd.ColumnError, "what rd.check returned"),

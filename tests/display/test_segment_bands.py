@@ -10,15 +10,22 @@ import recdf as rd
 @pytest.fixture(scope="module")
 def result():
     rng = np.random.default_rng(0)
-    pred = pd.DataFrame({"model": np.repeat(["a", "b"], 400), "user_id": [*range(400)] * 2,
-                         "item_id": rng.integers(0, 2, 800)})  # fmt: skip
+    pred = pd.DataFrame(
+        {
+            "model": np.repeat(["a", "b"], 400),
+            "user_id": [*range(400)] * 2,
+            "item_id": rng.integers(0, 2, 800),
+        }
+    )
     return rd.evaluate({u: [1] for u in range(400)}, pred, "hitrate@1", by="model")
 
 
 def test_amounts_and_dates_are_cut_into_four_bands(result, tmp_path):
     rng = np.random.default_rng(1)
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, 400), "D")
-    segments = pd.DataFrame({"user_id": range(400), "spend": rng.gamma(2, 10, 400), "day": days, "few": [1, 2] * 200})
+    segments = pd.DataFrame(
+        {"user_id": range(400), "spend": rng.gamma(2, 10, 400), "day": days, "few": [1, 2] * 200}
+    )
     frame = rd.leaderboard(result, segments=segments).frame
     for name, bands in (("spend", 4), ("day", 4), ("few", 2)):
         own = frame[(frame["segment"] == name) & (frame["model"] == "a")]
@@ -34,7 +41,9 @@ def test_amounts_and_dates_are_cut_into_four_bands(result, tmp_path):
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize("unit", ["s", "ns"])
 def test_dates_of_any_kind_and_nulls_are_cut(result, zone, unit):
-    days = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(400), "D")).dt.as_unit(unit)
+    days = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(400), "D")).dt.as_unit(
+        unit
+    )
     days = days.dt.tz_localize(zone).where(np.arange(400) != 7)
     segments = pd.DataFrame({"user_id": range(400), "day": days})
     frame = rd.leaderboard(result, segments=segments).frame
@@ -44,12 +53,19 @@ def test_dates_of_any_kind_and_nulls_are_cut(result, zone, unit):
 
 def test_thousands_of_names_are_asked_about(result, tmp_path):
     names = pd.DataFrame({"user_id": range(400), "town": [f"t{i}" for i in range(400)]})
-    for call in (lambda: rd.leaderboard(result, segments=names),
-                 lambda: rd.report(result, tmp_path / "r.html", segments=names)):  # fmt: skip
+    for call in (
+        lambda: rd.leaderboard(result, segments=names),
+        lambda: rd.report(result, tmp_path / "r.html", segments=names),
+    ):
         with pytest.raises(rd.OptionError, match="has 400 different values, such as 't0'"):
             call()
 
 
 def test_ids_of_another_type_say_so(result):
     with pytest.raises(rd.IdTypeError, match="can never match"):
-        rd.leaderboard(result, segments=pd.DataFrame({"user_id": [f"u{i}" for i in range(400)], "s": ["x", "y"] * 200}))
+        rd.leaderboard(
+            result,
+            segments=pd.DataFrame(
+                {"user_id": [f"u{i}" for i in range(400)], "s": ["x", "y"] * 200}
+            ),
+        )

@@ -18,7 +18,9 @@ def values(n=300, shifts=(("old", 0.0), ("mid", 0.05), ("new", 0.1)), seed=0):
     rng = np.random.default_rng(seed)
     models = [model for model, _ in shifts]
     base = rng.random(n)
-    pred = pd.DataFrame({"model": np.repeat(models, n), "user_id": [*range(n)] * len(models), "item_id": 1})
+    pred = pd.DataFrame(
+        {"model": np.repeat(models, n), "user_id": [*range(n)] * len(models), "item_id": 1}
+    )
     result = rd.evaluate({i: [1] for i in range(n)}, pred, ["ndcg", "recall"], 1, by="model")
     per_user = result.per_user
     for name in ("ndcg@1", "recall@1"):
@@ -47,19 +49,48 @@ def result():
     return values()
 
 
-# ------------------------------------------------------------------------------------------ correction
+# ------------------------------------------------------------------------------------------
+# correction
 
 
 @pytest.mark.parametrize(
     ("options", "said", "not_said"),
     [
-        ({}, "is taken into account: the p-values are adjusted by holm for 4 tests", "not adjusted"),
-        ({"correction": "none"}, "is not taken into account: the p-values are not adjusted", "orrected"),
-        ({"correction": "bh"}, "is taken into account: the p-values are adjusted by bh for 4 tests", "holm"),
-        ({"correction": "bonferroni"}, "the p-values are adjusted by bonferroni for 4 tests", "holm"),
-        ({"family": "metric"}, "is taken into account: the p-values are adjusted by holm in 2 families", "4 tests"),
-        ({"family": "model"}, "is not taken into account: the p-values are adjusted by holm in 2 families", "4 tests"),
-        ({"family": ["model", "metric"]}, "is not taken into account: the p-values are not adjusted", "holm"),
+        (
+            {},
+            "is taken into account: the p-values are adjusted by holm for 4 tests",
+            "not adjusted",
+        ),
+        (
+            {"correction": "none"},
+            "is not taken into account: the p-values are not adjusted",
+            "orrected",
+        ),
+        (
+            {"correction": "bh"},
+            "is taken into account: the p-values are adjusted by bh for 4 tests",
+            "holm",
+        ),
+        (
+            {"correction": "bonferroni"},
+            "the p-values are adjusted by bonferroni for 4 tests",
+            "holm",
+        ),
+        (
+            {"family": "metric"},
+            "is taken into account: the p-values are adjusted by holm in 2 families",
+            "4 tests",
+        ),
+        (
+            {"family": "model"},
+            "is not taken into account: the p-values are adjusted by holm in 2 families",
+            "4 tests",
+        ),
+        (
+            {"family": ["model", "metric"]},
+            "is not taken into account: the p-values are not adjusted",
+            "holm",
+        ),
     ],
 )
 def test_the_page_says_how_p_values_were_adjusted(result, options, said, not_said, tmp_path):
@@ -75,14 +106,26 @@ def test_the_page_says_how_p_values_were_adjusted(result, options, said, not_sai
 def test_rows_of_a_larger_comparison(result, tmp_path):
     table = result.compare_models(baseline="old")
     text = section(
-        rd.report(result, tmp_path / "r.html", baseline="old", comparison=table[table["metric"] == "ndcg@1"])
+        rd.report(
+            result,
+            tmp_path / "r.html",
+            baseline="old",
+            comparison=table[table["metric"] == "ndcg@1"],
+        )
     )
-    assert "is not taken into account: the p-values are adjusted in a way that these rows do not show" in text
+    assert (
+        "is not taken into account: the p-values are adjusted in a way that these rows do not show"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
     ("correction", "words"),
-    [("holm", "adjusted by holm for 6 tests"), ("none", "not adjusted"), ("bh", "adjusted by bh for 6 tests")],
+    [
+        ("holm", "adjusted by holm for 6 tests"),
+        ("none", "not adjusted"),
+        ("bh", "adjusted by bh for 6 tests"),
+    ],
 )
 def test_the_leaderboard_says_how_p_values_were_adjusted(result, correction, words):
     board = rd.leaderboard(result, correction=correction)
@@ -91,7 +134,10 @@ def test_the_leaderboard_says_how_p_values_were_adjusted(result, correction, wor
     segments = pd.DataFrame({"user_id": range(300), "country": ["x", "y"] * 150})
     board = rd.leaderboard(result, baseline="old", correction=correction, segments=segments)
     words = words.replace("6", "12")  # two metrics, two models, all lists and two countries
-    assert f"+ is better and − is worse than old (paired t tests, p ≤ 0.05, p-values {words})." in str(board)
+    assert (
+        f"+ is better and − is worse than old (paired t tests, p ≤ 0.05, p-values {words})."
+        in str(board)
+    )
 
 
 def test_the_command_says_how_p_values_were_adjusted(result, tmp_path, capsys):
@@ -112,7 +158,11 @@ def test_the_picture_says_how_p_values_were_adjusted(result):
     def caption(**options):
         ax = rd.plot.forest(result.compare_models(baseline="old", **options))
         axes = np.atleast_1d(ax)
-        texts = [text.get_text() for one in axes for text in one.findobj(lambda t: t.get_gid() == "caption")]
+        texts = [
+            text.get_text()
+            for one in axes
+            for text in one.findobj(lambda t: t.get_gid() == "caption")
+        ]
         return " ".join(" ".join(texts).split())
 
     assert "p-values adjusted by holm for 4 tests" in caption()
@@ -120,7 +170,8 @@ def test_the_picture_says_how_p_values_were_adjusted(result):
     assert "90 % intervals" in caption(confidence=0.9)
 
 
-# ------------------------------------------------------------------------------------------ other comparisons
+# ------------------------------------------------------------------------------------------ other
+# comparisons
 
 
 def test_a_comparison_of_other_numbers_decides_nothing(result, tmp_path):
@@ -134,8 +185,13 @@ def test_a_comparison_of_other_numbers_decides_nothing(result, tmp_path):
     assert "the comparison takes the other direction for better" in text
     lacking = result.compare_models("recall@1", baseline="old")
     text = section(rd.report(result, tmp_path / "3.html", baseline="old", comparison=lacking))
-    assert "There is no verdict: the comparison that was given has not one row of new and old on ndcg@1" in text
-    halves = pd.concat([result.compare_models("ndcg@1", baseline="old").assign(half=i) for i in range(2)])
+    assert (
+        "There is no verdict: the comparison that was given has not one row of new and old on "
+        "ndcg@1" in text
+    )
+    halves = pd.concat(
+        [result.compare_models("ndcg@1", baseline="old").assign(half=i) for i in range(2)]
+    )
     halves = halves[["half", *(name for name in halves.columns if name != "half")]]
     text = section(rd.report(result, tmp_path / "4.html", baseline="old", comparison=halves))
     assert "There is no verdict" in text
@@ -144,7 +200,10 @@ def test_a_comparison_of_other_numbers_decides_nothing(result, tmp_path):
 def test_one_sided_tests_and_other_tests_are_named(result, tmp_path):
     table = result.compare_models("ndcg@1", baseline="old", alternative="greater")
     text = section(rd.report(result, tmp_path / "1.html", baseline="old", comparison=table))
-    assert "The tests are one-sided: they can show that a model has larger values, and nothing else." in text
+    assert (
+        "The tests are one-sided: they can show that a model has larger values, and nothing else."
+        in text
+    )
     table = result.compare_models("ndcg@1", baseline="old", test="bootstrap", n_resamples=200)
     text = section(rd.report(result, tmp_path / "2.html", baseline="old", comparison=table))
     assert "Bootstrap tests on 300 lists that both models have" in text
@@ -156,7 +215,9 @@ def test_one_sided_tests_and_other_tests_are_named(result, tmp_path):
     table = result.compare_models(baseline="old", test="wilcoxon")
     text = section(rd.report(result, tmp_path / "4.html", baseline="old", comparison=table))
     assert "new against old : signed ranks differ on recall@1." in text
-    table = result.compare_models(baseline="old").assign(verdict=["better", "better", "higher", "higher"])
+    table = result.compare_models(baseline="old").assign(
+        verdict=["better", "better", "higher", "higher"]
+    )
     text = section(rd.report(result, tmp_path / "5.html", baseline="old", comparison=table))
     assert "new against old : different on recall@1." in text
 
@@ -169,7 +230,9 @@ def test_the_baseline_stays(tmp_path):
     # The comparison lacks the next best model, which must not be taken for the one that it has.
     table = result.compare_models("ndcg@1", baseline="old")
     text = section(
-        rd.report(result, tmp_path / "2.html", baseline="old", comparison=table[table["model"] == "new"])
+        rd.report(
+            result, tmp_path / "2.html", baseline="old", comparison=table[table["model"] == "new"]
+        )
     )
     assert "The next best is" not in text
 
@@ -185,9 +248,13 @@ def test_a_shared_best_mean(tmp_path):
 
 
 def test_segments_count_what_they_name(result, tmp_path):
-    segments = pd.DataFrame({"user_id": range(300), "country": ["x", "y"] * 150, "age": ["1", "2", "3"] * 100})
+    segments = pd.DataFrame(
+        {"user_id": range(300), "country": ["x", "y"] * 150, "age": ["1", "2", "3"] * 100}
+    )
     path = rd.report(result, tmp_path / "1.html", baseline="old", segments=segments)
-    assert "new against old within segments; p-values adjusted by holm for 5 tests" in section(path, "segments")
+    assert "new against old within segments; p-values adjusted by holm for 5 tests" in section(
+        path, "segments"
+    )
     assert "new against old: shown to be worse in none of 5 segments." in section(path)
     given = pd.concat([result.compare_models(baseline="old").assign(country=one) for one in "xy"])
     given = given[["country", *(name for name in given.columns if name != "country")]]
@@ -213,20 +280,28 @@ def test_notes_only_of_what_is_there(result):
         "Arrows say whether higher or lower values are better.",
     )
     lists = {u: [1] for u in range(9)}
-    weighted = rd.evaluate(lists, {u: [u] for u in range(9)}, "ndcg@1", weight_col={u: 1.0 + u for u in range(9)})
+    weighted = rd.evaluate(
+        lists, {u: [u] for u in range(9)}, "ndcg@1", weight_col={u: 1.0 + u for u in range(9)}
+    )
     assert "interval of the weighted mean." in rd.leaderboard(weighted).notes[0]
     exposed = rd.evaluate({1: [1]}, {1: [1]}, "coverage@1", items=[1, 2])
     assert not any("±" in note for note in rd.leaderboard(exposed).notes)
 
 
-# ------------------------------------------------------------------------------------------ different lists
+# ------------------------------------------------------------------------------------------
+# different lists
 
 
 @pytest.fixture(scope="module")
 def ranks():
-    """Model `few` finds something for 40 of 200 users, at rank 1; `many` for all of them, at rank 1 to 3."""
+    """Model `few` finds something for 40 of 200 users, at rank 1; `many` for all of them, at rank 1
+    to 3."""
     rng = np.random.default_rng(0)
-    rows = [("many", u, item, rank) for u in range(200) for rank, item in enumerate(rng.permutation([1, 2, 3]), 1)]
+    rows = [
+        ("many", u, item, rank)
+        for u in range(200)
+        for rank, item in enumerate(rng.permutation([1, 2, 3]), 1)
+    ]
     rows += [("few", u, 1 if u % 5 == 0 else 9, 1) for u in range(200)]
     pred = pd.DataFrame(rows, columns=["model", "user_id", "item_id", "rank"])
     return rd.evaluate({u: [1] for u in range(200)}, pred, ["first_rank@3", "ndcg@3"], by="model")
@@ -243,7 +318,9 @@ def test_a_metric_that_is_undefined_for_other_lists_decides_nothing(ranks, tmp_p
     complete = ranks.compare_models("ndcg@3", baseline="many", missing="drop").iloc[0]
     assert complete["verdict"] == "worse"  # a list without a hit is 0, not undefined
     ranks.to_parquet(tmp_path / "results")
-    assert main(["compare", str(tmp_path / "results"), "--missing", "drop", "--baseline", "many"]) == 0
+    assert (
+        main(["compare", str(tmp_path / "results"), "--missing", "drop", "--baseline", "many"]) == 0
+    )
     printed = capsys.readouterr().out
     assert "check: undefined for different lists" in printed
     assert "only one of the models has a value for some lists" in printed
@@ -260,7 +337,10 @@ def test_a_metric_that_is_undefined_for_other_lists_decides_nothing(ranks, tmp_p
 @pytest.mark.parametrize("options", [{"baseline": "many"}, {}, {"correction": None}])
 def test_the_leaderboard_shows_n_and_marks_nothing(ranks, options):
     segments = pd.DataFrame({"user_id": range(200), "half": ["x", "y"] * 100})
-    for board in (rd.leaderboard(ranks, **options), rd.leaderboard(ranks, segments=segments, **options)):
+    for board in (
+        rd.leaderboard(ranks, **options),
+        rd.leaderboard(ranks, segments=segments, **options),
+    ):
         own = board.frame[board.frame["metric"] == "first_rank@3"]
         assert own["place"].isna().all()
         assert not any(own["marks"])
@@ -268,11 +348,15 @@ def test_the_leaderboard_shows_n_and_marks_nothing(ranks, options):
         for text in (str(board), board.to_markdown(), board.to_html(), plain_latex(board)):
             assert "n = 40" in text
             assert "n = 200" in text
-            assert "values of first_rank@3 for different lists, so that none is marked as best" in text
+            assert (
+                "values of first_rank@3 for different lists, so that none is marked as best" in text
+            )
 
 
 def test_as_many_lists_but_not_the_same(tmp_path):
-    rows = [("a", u, 1 if u < 50 else 9) for u in range(100)] + [("b", u, 1 if u >= 50 else 9) for u in range(100)]
+    rows = [("a", u, 1 if u < 50 else 9) for u in range(100)] + [
+        ("b", u, 1 if u >= 50 else 9) for u in range(100)
+    ]
     pred = pd.DataFrame(rows, columns=["model", "user_id", "item_id"])
     result = rd.evaluate({u: [1] for u in range(100)}, pred, "first_rank@1", by="model")
     board = rd.leaderboard(result)

@@ -1,4 +1,5 @@
-"""Verdicts of generated results against their tables; every other one has a fault planted in its data."""
+"""Verdicts of generated results against their tables; every other one has a fault planted in its
+data."""
 
 import pytest
 

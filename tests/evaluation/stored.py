@@ -55,7 +55,8 @@ def python(code, *arguments):
 
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="fork and SIGKILL are of POSIX")
-# A process starts slowly, so one of them forks all the others, before Arrow has threads that a fork would lose.
+# A process starts slowly, so one of them forks all the others, before Arrow has threads that a fork
+# would lose.
 FORKING = """
 import os, signal, sys, traceback, warnings
 warnings.filterwarnings("ignore", "This process", DeprecationWarning)  # threads of numpy wait, and hold no lock

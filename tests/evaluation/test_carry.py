@@ -1,4 +1,5 @@
-"""`carry=`: columns of `pred` beside the metrics, in their dtype, one value per list, and no metrics themselves."""
+"""`carry=`: columns of `pred` beside the metrics, in their dtype, one value per list, and no
+metrics themselves."""
 
 from dataclasses import replace
 
@@ -46,11 +47,15 @@ def test_the_spec_says_what_was_carried():
 
 
 @pytest.mark.parametrize(
-    ("rule", "expected"), [("first", [1, 3, 5]), ("last", [2, 4, 5]), ("min", [1, 3, 5]), ("max", [2, 4, 5])]
+    ("rule", "expected"),
+    [("first", [1, 3, 5]), ("last", [2, 4, 5]), ("min", [1, 3, 5]), ("max", [2, 4, 5])],
 )
 def test_rules(rule, expected):
     """`first` and `last` go by rank: the best of user 2 is the row that stands last."""
-    assert rd.evaluate(TRUE, PRED, "mrr@2", carry={"seconds": rule}).per_user["seconds"].tolist() == expected
+    assert (
+        rd.evaluate(TRUE, PRED, "mrr@2", carry={"seconds": rule}).per_user["seconds"].tolist()
+        == expected
+    )
 
 
 def test_lists_that_pred_does_not_have_are_null():
@@ -65,7 +70,12 @@ def test_lists_that_pred_does_not_have_are_null():
 def test_a_list_that_changes_is_an_error_that_names_it():
     with pytest.raises(rd.DataError) as found:
         rd.evaluate(TRUE, PRED, "mrr@2", carry="seconds")
-    for words in ("pred['seconds'] is not constant within 2 lists", "'user_id': 1", "1, 2", '"first"'):
+    for words in (
+        "pred['seconds'] is not constant within 2 lists",
+        "'user_id': 1",
+        "1, 2",
+        '"first"',
+    ):
         assert words in str(found.value)
 
 
@@ -73,9 +83,17 @@ def test_a_null_beside_a_value_is_a_change():
     pred = PRED.assign(visit=pd.array([7, 5, None, 7, 9], dtype="Int64"))
     with pytest.raises(rd.DataError, match="not constant within 1 lists"):
         rd.evaluate(TRUE, pred, "mrr@2", carry="visit")
-    assert rd.evaluate(TRUE, pred, "mrr@2", carry={"visit": "min"}).per_user["visit"].tolist() == [5, 7, 9]
+    assert rd.evaluate(TRUE, pred, "mrr@2", carry={"visit": "min"}).per_user["visit"].tolist() == [
+        5,
+        7,
+        9,
+    ]
     nulls = PRED.assign(visit=pd.array([7, None, None, 7, 9], dtype="Int64"))
-    assert rd.evaluate(TRUE, nulls, "mrr@2", carry="visit").per_user["visit"].isna().tolist() == [True, False, False]
+    assert rd.evaluate(TRUE, nulls, "mrr@2", carry="visit").per_user["visit"].isna().tolist() == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_by():
@@ -86,15 +104,21 @@ def test_by():
 
 @given(
     rows=st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 9)), max_size=12, unique_by=lambda row: row[:2]
+        st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 9)),
+        max_size=12,
+        unique_by=lambda row: row[:2],
     ),
     rule=st.sampled_from(["min", "max", "first", "last"]),
 )
 def test_equals_a_plain_loop(rows, rule):
     pred = pd.DataFrame(rows, columns=["user_id", "item_id", "number"])
     true = pd.DataFrame({"user_id": range(4), "item_id": 0})
-    per_user = quietly(lambda: rd.evaluate(true, pred, "hits@9", carry={"number": rule}, users="all")).per_user
-    choose = {"min": min, "max": max, "first": lambda own: own[0], "last": lambda own: own[-1]}[rule]
+    per_user = quietly(
+        lambda: rd.evaluate(true, pred, "hits@9", carry={"number": rule}, users="all")
+    ).per_user
+    choose = {"min": min, "max": max, "first": lambda own: own[0], "last": lambda own: own[-1]}[
+        rule
+    ]
     for user, number in zip(per_user["user_id"], per_user["number"], strict=True):
         own = [row[2] for row in rows if row[0] == user]
         assert pd.isna(number) if not own else number == choose(own)
@@ -111,25 +135,39 @@ def test_carried_columns_are_no_metrics():
 
 
 def test_time_and_variant_on_the_way_to_an_experiment():
-    """Rows before the exposure of their user go, without a merge by hand; the carried variant is not in the way."""
+    """Rows before the exposure of their user go, without a merge by hand; the carried variant is
+    not in the way."""
     result = rd.evaluate(TRUE, PRED, "hits@2", carry=["time", "variant"])
     assignment = pd.DataFrame(
-        {"user_id": [1, 2, 3], "variant": ["A", "B", "A"], "exposed_at": TIMES + pd.to_timedelta([-1, 1, -1], unit="h")}
+        {
+            "user_id": [1, 2, 3],
+            "variant": ["A", "B", "A"],
+            "exposed_at": TIMES + pd.to_timedelta([-1, 1, -1], unit="h"),
+        }
     )
     users = result.join_experiment(
-        assignment, exposure_col="exposed_at", time_col="time", how={"hits@2": "sum"}, missing="zero"
+        assignment,
+        exposure_col="exposed_at",
+        time_col="time",
+        how={"hits@2": "sum"},
+        missing="zero",
     )
     assert users["hits@2"].tolist() == [1.0, 0.0, 0.0]
     assert users["n_before_exposure"].tolist() == [0, 1, 0]
 
 
 def test_parts_that_are_joined():
-    """Columns that were carried in two parts stand by their lists, whatever order the parts were added in."""
-    call = replace(Call.from_arguments(rd.evaluate, {}), carry={"time": "constant", "visit": "constant"})
+    """Columns that were carried in two parts stand by their lists, whatever order the parts were
+    added in."""
+    call = replace(
+        Call.from_arguments(rd.evaluate, {}), carry={"time": "constant", "visit": "constant"}
+    )
     call = replace(call, requests=tuple(parse("mrr@2", 2, call.options)))
     parts = [
         measure(call, Part(TRUE[of(TRUE)], PRED[of(PRED)], frozenset({number}), whole=False))
-        for number, of in enumerate([lambda frame: frame["user_id"] == 2, lambda frame: frame["user_id"] != 2])
+        for number, of in enumerate(
+            [lambda frame: frame["user_id"] == 2, lambda frame: frame["user_id"] != 2]
+        )
     ]
     for one, two in (parts, parts[::-1]):
         per_user = finish(call, one + two).per_user

@@ -1,4 +1,5 @@
-"""`evaluate` and `Evaluation`: schemas, metric strings, own names, the spec, and how a result shows itself."""
+"""`evaluate` and `Evaluation`: schemas, metric strings, own names, the spec, and how a result shows
+itself."""
 
 import copy
 import json
@@ -34,7 +35,11 @@ def columns_of(metrics, k=10, **options):
         (rd.recall, 5, ["recall@5"]),
         ("mapr(normalizer=achievable)@20", 5, ["mapr(normalizer=achievable)@20"]),
         (" mapr( normalizer = achievable ) @ 20 ", 5, ["mapr(normalizer=achievable)@20"]),
-        ("ndcg(gain=exp2,discount=none,log_base=3)", 2, ["ndcg(gain=exp2,discount=none,log_base=3)@2"]),
+        (
+            "ndcg(gain=exp2,discount=none,log_base=3)",
+            2,
+            ["ndcg(gain=exp2,discount=none,log_base=3)@2"],
+        ),
         ("map@5", 5, ["map@5"]),
         ("rprecision", [1, 5], ["rprecision"]),
         ({"mine": "ndcg@5"}, 10, ["mine"]),
@@ -57,7 +62,10 @@ def test_confusion_has_four_columns():
 @pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 def test_aliases_compute_the_same():
     side = {"log": TRUE, "features": {item: [len(item), ord(item)] for item in "abcx"}}
-    prices = {"items": pd.DataFrame({"item_id": list("abcx"), "price": [1.0, 2.0, 4.0, 8.0]}), "value_col": "price"}
+    prices = {
+        "items": pd.DataFrame({"item_id": list("abcx"), "price": [1.0, 2.0, 4.0, 8.0]}),
+        "value_col": "price",
+    }
     for metric in rd.METRICS.values():
         for alias in metric.aliases:
             options = prices if "value" in metric.needs else {}
@@ -86,7 +94,9 @@ def test_schema():
     assert list(map(str, summary.dtypes[2:])) == ["Int64"] + ["float64"] * 5 + ["int64"] * 2
     assert summary["metric"].tolist() == ["ndcg", "ndcg", "recall", "recall", "rprecision"] * 2
     assert summary["k"].tolist() == [1, 5, 1, 5, pd.NA] * 2
-    assert summary["model"].tolist() == [pred["model"].iloc[0]] * 5 + [pred["model"].unique()[1]] * 5
+    assert (
+        summary["model"].tolist() == [pred["model"].iloc[0]] * 5 + [pred["model"].unique()[1]] * 5
+    )
     for frame in (per_user, summary):
         assert isinstance(frame.index, pd.RangeIndex)
         assert frame.columns.nlevels == 1
@@ -108,8 +118,12 @@ def test_lists_stand_in_order_of_first_appearance():
 @pytest.mark.parametrize("users", ["true", "pred", "all"])
 def test_many_lists_stand_in_order_of_first_appearance(users):
     rng = np.random.default_rng(0)
-    true = pd.DataFrame({"user_id": rng.integers(0, 3000, 9000), "item_id": rng.integers(0, 10**6, 9000)})
-    pred = pd.DataFrame({"user_id": rng.integers(1000, 4000, 9000), "item_id": rng.integers(0, 10**6, 9000)})
+    true = pd.DataFrame(
+        {"user_id": rng.integers(0, 3000, 9000), "item_id": rng.integers(0, 10**6, 9000)}
+    )
+    pred = pd.DataFrame(
+        {"user_id": rng.integers(1000, 4000, 9000), "item_id": rng.integers(0, 10**6, 9000)}
+    )
     found = quietly(rd.evaluate, true, pred, "mrr@1", users=users).per_user["user_id"].tolist()
     sources = {"true": [true], "pred": [pred], "all": [true, pred]}[users]
     assert found == pd.concat(sources)["user_id"].drop_duplicates().tolist()
@@ -118,9 +132,16 @@ def test_many_lists_stand_in_order_of_first_appearance(users):
 def test_spec_is_json_safe_and_says_what_was_computed():
     true, pred = frames(5)
     result = quietly(
-        rd.evaluate, true, pred, {"mine": "ndcg(gain=exp2)@3", "r": "rprecision"}, by=["model"], rank_col="rank",
-        relevance_col="relevance", min_relevance=np.float32(0.5), users=np.array([1, 4]),
-    )  # fmt: skip
+        rd.evaluate,
+        true,
+        pred,
+        {"mine": "ndcg(gain=exp2)@3", "r": "rprecision"},
+        by=["model"],
+        rank_col="rank",
+        relevance_col="relevance",
+        min_relevance=np.float32(0.5),
+        users=np.array([1, 4]),
+    )
     spec = result.spec
     assert json.loads(json.dumps(spec)) == spec
     assert spec["recdf"] == rd.__version__
@@ -130,12 +151,16 @@ def test_spec_is_json_safe_and_says_what_was_computed():
     assert spec["options"]["users"] == "2 given ids"
     assert spec["options"]["min_relevance"] == 0.5
     assert spec["metrics"]["mine"]["k"] == 3
-    assert spec["metrics"]["mine"]["definition"].startswith("ndcg(gain=exp2,discount=log,log_base=2,ideal=relevant")
+    assert spec["metrics"]["mine"]["definition"].startswith(
+        "ndcg(gain=exp2,discount=log,log_base=2,ideal=relevant"
+    )
     assert spec["metrics"]["r"]["k"] is None
     assert spec["confidence"] == 0.95
     duplicates = {"true": true, "pred": pred}
     for role, keys in (("true", ["user_id", "item_id"]), ("pred", ["model", "user_id", "item_id"])):
-        assert spec["counts"].get(f"{role}_duplicates", 0) <= duplicates[role].duplicated(keys).sum()
+        assert (
+            spec["counts"].get(f"{role}_duplicates", 0) <= duplicates[role].duplicated(keys).sum()
+        )
     assert result.per_user.attrs["recdf"] == result.summary.attrs["recdf"] == spec
 
 
@@ -189,12 +214,15 @@ def test_html_escapes_ids():
 
 
 def test_by_a_day_is_a_warning_that_says_what_to_do():
-    """Each day would be scored over the users of all days. Models that are told apart by a date are no days."""
+    """Each day would be scored over the users of all days. Models that are told apart by a date are
+    no days."""
     days = pd.to_datetime(["2026-09-01", "2026-09-02", "2026-09-03"])
     true = pd.DataFrame({"user_id": [1, 2, 3], "item_id": ["a", "a", "a"]})
     lists = true.assign(day=days)
     for pred in (lists, lists.assign(day=days.date)):
-        with pytest.warns(rd.TimeByWarning, match=r"67% of the lists are missing .* user_col=\['user_id', 'day'\]"):
+        with pytest.warns(
+            rd.TimeByWarning, match=r"67% of the lists are missing .* user_col=\['user_id', 'day'\]"
+        ):
             rd.evaluate(true, pred, "mrr@1", by="day")
     result = rd.evaluate(lists, lists, "mrr@1", user_col=["user_id", "day"])
     assert rd.summarize(result.per_user, by="day")["value"].tolist() == [1.0, 1.0, 1.0]
@@ -203,7 +231,8 @@ def test_by_a_day_is_a_warning_that_says_what_to_do():
 
 
 def test_the_spec_travels_without_being_copied():
-    """Taking a column out of a frame does not copy the spec; a pickle holds a plain dict, which needs no recdf."""
+    """Taking a column out of a frame does not copy the spec; a pickle holds a plain dict, which
+    needs no recdf."""
     result = rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1")
     assert result.per_user["mrr@1"].attrs["recdf"] is result.spec
     assert copy.deepcopy(result.per_user).attrs["recdf"] == result.spec
@@ -212,7 +241,8 @@ def test_the_spec_travels_without_being_copied():
 
 
 def test_by_a_column_that_tells_users_apart_is_a_warning():
-    """Each variant, or day as text, would be scored over the users of all; two models of the same users are fine."""
+    """Each variant, or day as text, would be scored over the users of all; two models of the same
+    users are fine."""
     true = pd.DataFrame({"user_id": range(10), "item_id": "a"})
     lists = true.assign(variant=["A"] * 5 + ["B"] * 5)
     with pytest.warns(rd.ByWarning, match=r"50% of the lists are missing .* carry=\['variant'\]"):

@@ -13,10 +13,19 @@ BY = ["model", "fold"]
 @pytest.fixture(scope="module")
 def frames():
     rng = np.random.default_rng(0)
-    true = pd.DataFrame({"user_id": rng.integers(0, 40, 300), "item_id": rng.integers(0, 30, 300)}).drop_duplicates()
+    true = pd.DataFrame(
+        {"user_id": rng.integers(0, 40, 300), "item_id": rng.integers(0, 30, 300)}
+    ).drop_duplicates()
     true["fold"] = rng.integers(0, 3, len(true))
-    lists = [(model, fold, user) for model in "ab" for fold in range(3) for user in true["user_id"].unique()]
-    pred = pd.DataFrame(lists, columns=["model", "fold", "user_id"]).loc[lambda table: table.index.repeat(5)]
+    lists = [
+        (model, fold, user)
+        for model in "ab"
+        for fold in range(3)
+        for user in true["user_id"].unique()
+    ]
+    pred = pd.DataFrame(lists, columns=["model", "fold", "user_id"]).loc[
+        lambda table: table.index.repeat(5)
+    ]
     pred["item_id"] = np.concatenate([rng.permutation(30)[:5] for _ in lists])
     pred["rank"] = np.tile(range(1, 6), len(lists))
     return true, pred.sample(frac=0.9, random_state=1)
@@ -32,8 +41,12 @@ def test_each_fold_is_what_an_evaluation_of_its_rows_gives(frames, users):
         same = result.summary[(result.summary["model"] == model) & (result.summary["fold"] == fold)]
         np.testing.assert_allclose(same["value"], one.summary["value"], rtol=1e-12)
         assert same["n"].tolist() == one.summary["n"].tolist()
-        per_user = result.per_user[(result.per_user["model"] == model) & (result.per_user["fold"] == fold)]
-        pd.testing.assert_frame_equal(per_user.drop(columns=BY).reset_index(drop=True), one.per_user)
+        per_user = result.per_user[
+            (result.per_user["model"] == model) & (result.per_user["fold"] == fold)
+        ]
+        pd.testing.assert_frame_equal(
+            per_user.drop(columns=BY).reset_index(drop=True), one.per_user
+        )
 
 
 @pytest.mark.parametrize("users", ["true", "both", "all"])
@@ -70,16 +83,28 @@ def test_what_cannot_be_matched_is_named(frames):
     true, pred = frames
     plain = true.drop(columns="fold")
     for bad, options, words in (
-        (plain, {"by": BY, "by_in_true": True}, r"by_in_true=True; expected columns of by=\['model', 'fold'\]"),
-        (true, {"by": "model", "by_in_true": "fold"}, r"by_in_true='fold'; expected columns of by=\['model'\]"),
+        (
+            plain,
+            {"by": BY, "by_in_true": True},
+            r"by_in_true=True; expected columns of by=\['model', 'fold'\]",
+        ),
+        (
+            true,
+            {"by": "model", "by_in_true": "fold"},
+            r"by_in_true='fold'; expected columns of by=\['model'\]",
+        ),
     ):
         with pytest.raises(rd.ColumnError, match=words):
             rd.evaluate(bad, pred, "ndcg@5", **options)
     with pytest.raises(rd.OptionError, match="by_in_true= needs true="):
         rd.evaluate(None, pred, "hhi@5", by=BY, by_in_true=True)
-    with pytest.raises(rd.IdTypeError, match=r"true\['fold'\] holds integer ids .* they can never match"):
+    with pytest.raises(
+        rd.IdTypeError, match=r"true\['fold'\] holds integer ids .* they can never match"
+    ):
         rd.evaluate(true, pred.astype({"fold": str}), "ndcg@5", by=BY, by_in_true=True)
-    with pytest.raises(rd.ColumnError, match=r"users must be a frame with the columns \['user_id', 'fold'\]"):
+    with pytest.raises(
+        rd.ColumnError, match=r"users must be a frame with the columns \['user_id', 'fold'\]"
+    ):
         rd.evaluate(true, pred, "ndcg@5", by=BY, by_in_true=True, users=[1, 2])
 
 

@@ -14,7 +14,14 @@ import pytest
 import recdf as rd
 
 TRUE = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": list("abca")})
-PRED = pd.DataFrame({"user_id": [1, 1, 2], "item_id": list("axc"), "score": [3.0, 2.0, 1.0], "model": ["m", "m", "n"]})
+PRED = pd.DataFrame(
+    {
+        "user_id": [1, 1, 2],
+        "item_id": list("axc"),
+        "score": [3.0, 2.0, 1.0],
+        "model": ["m", "m", "n"],
+    }
+)
 
 
 def result():
@@ -62,14 +69,18 @@ def test_tables_of_duckdb():
         np.testing.assert_array_equal(rows["recall@2"], found.per_user["recall@2"])
         summary = database.sql("select * from nightly_summary").df()
         np.testing.assert_allclose(summary["value"], found.summary["value"])
-        comments = database.sql("select table_name, comment from duckdb_tables() order by all").fetchall()
+        comments = database.sql(
+            "select table_name, comment from duckdb_tables() order by all"
+        ).fetchall()
         assert [json.loads(comment) for _, comment in comments] == [found.spec] * 2
         with pytest.raises(duckdb.CatalogException, match=r"nightly.*already exists"):
             found.to_duckdb("nightly", database)
         found.to_duckdb("nightly", database, overwrite=True)
         database.sql("create schema lab")
         assert len(found.to_duckdb("lab.nightly", database).df()) == len(found.per_user)
-        assert database.sql("select count(*) from lab.nightly_summary").fetchall() == [(len(found.summary),)]
+        assert database.sql("select count(*) from lab.nightly_summary").fetchall() == [
+            (len(found.summary),)
+        ]
 
 
 def test_both_tables_of_duckdb_or_none():
@@ -84,14 +95,20 @@ def test_they_go_back_into_recdf():
     variant = pd.DataFrame({"user_id": [1, 2, 3], "variant": ["A", "B", "B"]})
     found = rd.evaluate(TRUE, PRED, "recall@2").join_experiment(variant, missing="zero")
     expected = rd.compare_variants(found, "recall@2", control="A")
-    for frame in (pl.from_pandas(found), pl.from_pandas(found).lazy(), duckdb.from_arrow(pa.Table.from_pandas(found))):
+    for frame in (
+        pl.from_pandas(found),
+        pl.from_pandas(found).lazy(),
+        duckdb.from_arrow(pa.Table.from_pandas(found)),
+    ):
         pd.testing.assert_frame_equal(rd.compare_variants(frame, "recall@2", control="A"), expected)
 
 
 def test_stored_results_too(tmp_path):
     TRUE.to_parquet(tmp_path / "true.parquet")
     PRED.to_parquet(tmp_path / "pred.parquet")
-    stored = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", "mrr@1", out=tmp_path / "out")
+    stored = rd.evaluate_parquet(
+        tmp_path / "true.parquet", tmp_path / "pred.parquet", "mrr@1", out=tmp_path / "out"
+    )
     assert stored.to_polars().height == len(stored.per_user)
 
 

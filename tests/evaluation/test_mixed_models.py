@@ -1,4 +1,5 @@
-"""A mean over the lists of several models is refused, by `summarize` and `bootstrap_ci` alike; honest calls pass."""
+"""A mean over the lists of several models is refused, by `summarize` and `bootstrap_ci` alike;
+honest calls pass."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,9 @@ def joined(result):
     return table
 
 
-@pytest.mark.parametrize("call", [rd.summarize, lambda table, by: rd.bootstrap_ci(table, "ndcg@10", by=by)])
+@pytest.mark.parametrize(
+    "call", [rd.summarize, lambda table, by: rd.bootstrap_ci(table, "ndcg@10", by=by)]
+)
 def test_segments_without_the_model(result, call):
     table = joined(result)
     known = table.copy()
@@ -79,12 +82,16 @@ def test_two_columns_of_recommenders_and_folds(shop):
         with pytest.raises(rd.DataError, match=WORDS + r"\['fold', 'model'\]"):
             call(result.per_user, "model")
     # Who means the average over folds says so.
-    found = rd.summarize(result, by="model", user_col=["model", "fold", "user_id"], unit_col="user_id")
+    found = rd.summarize(
+        result, by="model", user_col=["model", "fold", "user_id"], unit_col="user_id"
+    )
     one = rd.evaluate(shop.true, shop.pred, "ndcg", by="model").summary
     np.testing.assert_allclose(found["value"], one["value"])
     # The key of a list need not say again by what models are told apart.
     for table in (result.per_user, pd.DataFrame(result.per_user.to_dict("list"))):
-        np.testing.assert_allclose(rd.summarize(table, by="model", user_col=["user_id", "fold"])["value"], one["value"])
+        np.testing.assert_allclose(
+            rd.summarize(table, by="model", user_col=["user_id", "fold"])["value"], one["value"]
+        )
     kept = rd.bootstrap_ci(result.per_user.drop(columns="fold"), "ndcg@10", by="model")
     np.testing.assert_allclose(kept["value"], one["value"])
 
@@ -92,8 +99,12 @@ def test_two_columns_of_recommenders_and_folds(shop):
 @pytest.mark.parametrize("attrs", [True, False])
 def test_sessions_days_and_variants_are_no_models(attrs):
     rng = np.random.default_rng(0)
-    sessions = pd.DataFrame({"user_id": rng.integers(0, 40, 200), "session_id": range(200), "item_id": 1})
-    panel = pd.DataFrame({"user_id": np.repeat(np.arange(40), 3), "session_id": [0, 1, 2] * 40, "item_id": 1})
+    sessions = pd.DataFrame(
+        {"user_id": rng.integers(0, 40, 200), "session_id": range(200), "item_id": 1}
+    )
+    panel = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(40), 3), "session_id": [0, 1, 2] * 40, "item_id": 1}
+    )
     days = panel.assign(session_id=pd.to_datetime(["2026-01-01", "2026-01-02", "2026-01-03"] * 40))
     for rows, key in (
         (sessions, ["user_id", "session_id"]),
@@ -109,6 +120,8 @@ def test_sessions_days_and_variants_are_no_models(attrs):
         assert len(rd.bootstrap_ci(table, "ndcg@1", by="segment")) == 2
         assert len(rd.summarize(table, by="segment", unit_col="user_id")) == 2
     # Every user has the lists of the own variant alone: no list stands in two variants.
-    own = pd.DataFrame({"variant": ["A", "B"] * 20, "user_id": range(40), "segment": ["x"] * 40, "ndcg@1": 0.5})
+    own = pd.DataFrame(
+        {"variant": ["A", "B"] * 20, "user_id": range(40), "segment": ["x"] * 40, "ndcg@1": 0.5}
+    )
     own = own.sort_values("variant").assign(**{"ndcg@1": np.arange(40.0)})
     assert len(rd.bootstrap_ci(own, "ndcg@1", by="segment")) == 1

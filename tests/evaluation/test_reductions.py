@@ -1,4 +1,5 @@
-"""`rd.summarize(stat=...)` against plain numpy: quantiles, sums, geometric means, risk, and weights by counts."""
+"""`rd.summarize(stat=...)` against plain numpy: quantiles, sums, geometric means, risk, and weights
+by counts."""
 
 import numpy as np
 import pandas as pd
@@ -11,15 +12,23 @@ RNG = np.random.default_rng(7)
 N = 90
 PER_USER = pd.DataFrame(
     {
-        "model": np.repeat(["a", "b", "c"], N // 3), "user_id": np.tile(np.arange(N // 3), 3),
-        "n_true": RNG.integers(0, 6, N), "n_pred": RNG.integers(1, 30, N),
-        "ndcg@10": RNG.random(N).round(2), "mapr@5": np.where(RNG.random(N) < 0.2, np.nan, RNG.random(N)),
+        "model": np.repeat(["a", "b", "c"], N // 3),
+        "user_id": np.tile(np.arange(N // 3), 3),
+        "n_true": RNG.integers(0, 6, N),
+        "n_pred": RNG.integers(1, 30, N),
+        "ndcg@10": RNG.random(N).round(2),
+        "mapr@5": np.where(RNG.random(N) < 0.2, np.nan, RNG.random(N)),
     }
-)  # fmt: skip
+)
 BY_HAND = {
-    "sum": np.sum, "median": np.median, "min": np.min, "max": np.max, "std": lambda x: np.std(x, ddof=1),
-    "gmean": lambda x: np.exp(np.mean(np.log(np.maximum(x, 1e-5)))), 0.9: lambda x: np.quantile(x, 0.9),
-}  # fmt: skip
+    "sum": np.sum,
+    "median": np.median,
+    "min": np.min,
+    "max": np.max,
+    "std": lambda x: np.std(x, ddof=1),
+    "gmean": lambda x: np.exp(np.mean(np.log(np.maximum(x, 1e-5)))),
+    0.9: lambda x: np.quantile(x, 0.9),
+}
 
 
 def summarize(frame=PER_USER, by="model", **options):
@@ -35,7 +44,11 @@ def test_values_are_those_of_numpy(stat):
     for name in ("metric", "k", "std", "n", "n_undefined"):
         assert table[name].tolist() == mean[name].tolist()
     for row in table.itertuples():
-        x = PER_USER.loc[PER_USER["model"] == row.model, f"{row.metric}@{row.k}"].dropna().to_numpy()
+        x = (
+            PER_USER.loc[PER_USER["model"] == row.model, f"{row.metric}@{row.k}"]
+            .dropna()
+            .to_numpy()
+        )
         assert row.value == pytest.approx(BY_HAND[stat](x), abs=1e-12)
 
 
@@ -65,7 +78,9 @@ def test_error_of_a_geometric_mean_is_that_of_the_delta_method():
         se = logs.std() / np.sqrt(len(logs))
         assert row.se == pytest.approx(np.exp(logs.mean()) * se)
         half = stats.t(len(logs) - 1).ppf(0.975) * se
-        assert [row.ci_low, row.ci_high] == pytest.approx(np.exp([logs.mean() - half, logs.mean() + half]).tolist())
+        assert [row.ci_low, row.ci_high] == pytest.approx(
+            np.exp([logs.mean() - half, logs.mean() + half]).tolist()
+        )
 
 
 @pytest.mark.parametrize("stat", ["median", "std", 0.8])
@@ -73,10 +88,16 @@ def test_errors_of_quantiles_are_those_of_a_bootstrap(stat):
     found = summarize(stat=stat)
     for row in found[found["metric"] == "ndcg"].itertuples():
         x = PER_USER.loc[PER_USER["model"] == row.model, "ndcg@10"].to_numpy()
-        drawn = [BY_HAND.get(stat, lambda x: np.quantile(x, 0.8))(RNG.choice(x, len(x))) for _ in range(4000)]
+        drawn = [
+            BY_HAND.get(stat, lambda x: np.quantile(x, 0.8))(RNG.choice(x, len(x)))
+            for _ in range(4000)
+        ]
         assert row.se == pytest.approx(np.std(drawn, ddof=1), rel=0.2)
         low, high = np.quantile(drawn, [0.025, 0.975])
-        assert (row.ci_low, row.ci_high) == (pytest.approx(low, abs=0.06), pytest.approx(high, abs=0.06))
+        assert (row.ci_low, row.ci_high) == (
+            pytest.approx(low, abs=0.06),
+            pytest.approx(high, abs=0.06),
+        )
         assert row.ci_low <= row.value <= row.ci_high
 
 
@@ -87,16 +108,24 @@ def test_the_seed_and_the_number_of_draws_are_the_callers_and_the_order_of_rows_
     shuffled = PER_USER.sample(frac=1, random_state=3)
     again = summarize(shuffled, stat="median", seed=1)
     keys = ["model", "metric"]
-    pd.testing.assert_frame_equal(one.sort_values(keys, ignore_index=True), again.sort_values(keys, ignore_index=True))
+    pd.testing.assert_frame_equal(
+        one.sort_values(keys, ignore_index=True), again.sort_values(keys, ignore_index=True)
+    )
 
 
 def test_lists_of_one_unit_are_drawn_together():
     twice = pd.concat([PER_USER.assign(session=s) for s in range(4)])
     plain = summarize(stat="median")
     found = rd.summarize(
-        twice, "model", user_col=["model", "user_id", "session"], unit_col="user_id", stat=["median", "gmean"]
+        twice,
+        "model",
+        user_col=["model", "user_id", "session"],
+        unit_col="user_id",
+        stat=["median", "gmean"],
     )
-    median, gmean = (found[found["stat"] == name].reset_index(drop=True) for name in ("median", "gmean"))
+    median, gmean = (
+        found[found["stat"] == name].reset_index(drop=True) for name in ("median", "gmean")
+    )
     assert median["value"].tolist() == pytest.approx(plain["value"].tolist())
     assert median["se"].tolist() == pytest.approx(plain["se"].tolist(), rel=0.2)
     assert gmean["se"].tolist() == pytest.approx(summarize(stat="gmean")["se"].tolist())
@@ -111,12 +140,16 @@ def test_what_cannot_vary_has_no_error():
     one = summarize(PER_USER.head(1), stat=["median", "std", "gmean"], metrics=["ndcg@10"])
     assert one["value"].isna().tolist() == [False, True, False]
     assert one["se"].isna().all()
-    none = summarize(PER_USER.assign(**{"ndcg@10": np.nan}), stat=["median", "sum", "std"], metrics=["ndcg@10"])
+    none = summarize(
+        PER_USER.assign(**{"ndcg@10": np.nan}), stat=["median", "sum", "std"], metrics=["ndcg@10"]
+    )
     assert none["value"].isna().all()
     assert (none["n"] == 0).all()
 
 
-@pytest.mark.parametrize(("how", "count"), [("relevant", "n_true"), ("rows", "n_pred"), ("shown", None)])
+@pytest.mark.parametrize(
+    ("how", "count"), [("relevant", "n_true"), ("rows", "n_pred"), ("shown", None)]
+)
 def test_weights_by_counts(how, count):
     found = summarize(weight_by=how)
     assert set(found["stat"]) == {"mean"}
@@ -128,7 +161,9 @@ def test_weights_by_counts(how, count):
     weighted = PER_USER.assign(w=RNG.random(N))
     both = summarize(weighted, weight_by="rows", weight_col="w", metrics=["ndcg@10"])
     part = weighted[weighted["model"] == "a"]
-    assert both["value"][0] == pytest.approx(np.average(part["ndcg@10"], weights=part["w"] * part["n_pred"]))
+    assert both["value"][0] == pytest.approx(
+        np.average(part["ndcg@10"], weights=part["w"] * part["n_pred"])
+    )
 
 
 def test_risk_against_a_baseline():
@@ -139,7 +174,11 @@ def test_risk_against_a_baseline():
         d = PER_USER.loc[PER_USER["model"] == row.model, "ndcg@10"].to_numpy() - own
         turned = np.where(d < 0, 3 * d, d)
         assert row.value == pytest.approx(turned.mean())
-        assert np.isnan(row.se) if row.model == "a" else row.se == pytest.approx(turned.std(ddof=1) / np.sqrt(len(d)))
+        assert (
+            np.isnan(row.se)
+            if row.model == "a"
+            else row.se == pytest.approx(turned.std(ddof=1) / np.sqrt(len(d)))
+        )
     fewer = summarize(stat="urisk", base=base.iloc[::-1].head(10), metrics=["ndcg@10"])
     assert fewer["n"].tolist() == [10] * 3
     assert fewer["n_undefined"].tolist() == [20] * 3
@@ -176,13 +215,22 @@ def test_wrong_arguments_are_named():
             summarize(stat=stat, weight_by="rows")
     gmean = summarize(weighted, stat="gmean", weight_col="w")
     assert gmean["value"].tolist() == pytest.approx(summarize(stat="gmean")["value"].tolist())
-    for wrong in ({"stat": "medain"}, {"stat": 1.5}, {"stat": []}, {"floor": 0}, {"weight_by": "users"}, {"alpha": -1}):
+    for wrong in (
+        {"stat": "medain"},
+        {"stat": 1.5},
+        {"stat": []},
+        {"floor": 0},
+        {"weight_by": "users"},
+        {"alpha": -1},
+    ):
         with pytest.raises(rd.OptionError, match="|".join(wrong)):
             summarize(**wrong)
     with pytest.raises(rd.OptionError, match="median"):
         summarize(stat="medain")
     with pytest.raises(rd.ColumnError, match="'stat' has the name of a column"):
-        rd.summarize(PER_USER.assign(stat="x"), "stat", user_col=["model", "user_id"], stat="median")
+        rd.summarize(
+            PER_USER.assign(stat="x"), "stat", user_col=["model", "user_id"], stat="median"
+        )
     with pytest.raises(rd.ColumnError, match="n_true"):
         summarize(PER_USER.drop(columns="n_true"), weight_by="relevant")
 

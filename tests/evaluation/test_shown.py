@@ -12,7 +12,9 @@ BAD = "<script>alert(1)</script>"
 
 @pytest.fixture
 def wide(monkeypatch):
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: type("Size", (), {"columns": 150})())
+    monkeypatch.setattr(
+        shutil, "get_terminal_size", lambda *_: type("Size", (), {"columns": 150})()
+    )
 
 
 def result(models=("a", "b"), ks=(1, 2), metrics=("ndcg", "recall")):
@@ -24,8 +26,14 @@ def test_one_row_a_model_and_metric_and_one_column_a_k(wide):
     title, head, *rows = repr(result()).splitlines()
     assert "per_user 4 × " in title
     assert head.split() == ["model", "metric", "@1", "@2", "n"]
-    assert [row.split()[:2] for row in rows] == [["a", "ndcg"], ["a", "recall"], ["b", "ndcg"], ["b", "recall"]]
-    # Values 1 and 0: mean .5, standard deviation √.5, standard error .5, half interval 12.706 · .5 (t, one degree).
+    assert [row.split()[:2] for row in rows] == [
+        ["a", "ndcg"],
+        ["a", "recall"],
+        ["b", "ndcg"],
+        ["b", "recall"],
+    ]
+    # Values 1 and 0: mean .5, standard deviation √.5, standard error .5, half interval 12.706 · .5
+    # (t, one degree).
     assert rows[0].split()[2:5] == ["0.500", "±", "6.353"]
     assert len({len(row) for row in (head, *rows)}) == 1
 
@@ -51,7 +59,9 @@ def test_a_metric_without_k_has_a_column_of_its_own(wide):
 
 
 def test_every_text_is_escaped():
-    bad = rd.evaluate({BAD: [BAD]}, pd.DataFrame({BAD: [BAD], "user_id": BAD, "item_id": BAD}), "mrr@1", by=BAD)
+    bad = rd.evaluate(
+        {BAD: [BAD]}, pd.DataFrame({BAD: [BAD], "user_id": BAD, "item_id": BAD}), "mrr@1", by=BAD
+    )
     bad.spec["recdf"] = BAD  # as a file from elsewhere could say
     page = bad._repr_html_()
     assert "<script" not in page

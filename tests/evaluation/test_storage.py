@@ -32,7 +32,9 @@ def test_ids_of_every_dtype_come_back(label, tmp_path):
         items=LABELS[label](np.arange(14)),
     )
     # Parquet has no type for these; UUIDs came with pyarrow 18.
-    if label in ("object of huge int", "object of tuple") or (label == "object of UUID" and pa.__version__ < "18"):
+    if label in ("object of huge int", "object of tuple") or (
+        label == "object of UUID" and pa.__version__ < "18"
+    ):
         with pytest.raises(rd.DataError, match="convert it before evaluating"):
             result.to_parquet(tmp_path)
         assert names(tmp_path) == set()
@@ -51,9 +53,18 @@ def test_composite_keys_and_by_of_other_dtypes_come_back(tmp_path):
         shop=pd.Series(pred["model"], dtype=pd.ArrowDtype(pa.string())).astype("category"),
         city=pd.Series(pred["model"], dtype="string"),
     )
-    keys = {"user": lambda frame: frame["user_id"] % 4, "week": lambda frame: (frame["user_id"] // 4).astype(str)}
+    keys = {
+        "user": lambda frame: frame["user_id"] % 4,
+        "week": lambda frame: (frame["user_id"] // 4).astype(str),
+    }
     true, pred = true.assign(**keys), pred.assign(**keys)
-    options = {"score_col": "score", "nan_score": "last", "users": "pred", "undefined": "zero", "like": "trec_eval"}
+    options = {
+        "score_col": "score",
+        "nan_score": "last",
+        "users": "pred",
+        "undefined": "zero",
+        "like": "trec_eval",
+    }
     options |= {"user_col": ["user", "week"], "by": ["variant", "day", "arm", "shop", "city"]}
     result = quietly(rd.evaluate, true, pred, {"mine": "ndcg@3", "rp": "rprecision"}, **options)
     result.to_parquet(tmp_path)
@@ -94,7 +105,8 @@ def test_results_differ_where_a_value_a_dtype_or_the_spec_does(tmp_path):
         hash(OLD)
 
 
-# ------------------------------------------------------------------------------------------- other readers
+# ------------------------------------------------------------------------------------------- other
+# readers
 
 
 @pytest.fixture
@@ -144,7 +156,8 @@ def test_polars_reads_it(written):
         assert frame[frame.columns[-1]].sum() == pytest.approx(expected.iloc[:, -1].sum())
 
 
-# ---------------------------------------------------------------------------------------------- refusals
+# ----------------------------------------------------------------------------------------------
+# refusals
 
 
 def test_an_old_result_is_not_overwritten_unasked(tmp_path):
@@ -196,14 +209,17 @@ def test_the_summary_of_another_result_is_not_believed(tmp_path):
     equal(rd.read_parquet(tmp_path / "two"), same_spec)
 
 
-# ----------------------------------------------------------------------------------- dtypes of `by` columns
+# ----------------------------------------------------------------------------------- dtypes of `by`
+# columns
 
 DAYS = [dt.date(2026, 1, 1), dt.date(2026, 1, 2), dt.date(2026, 3, 1)]
 BY = {
     "categories of timedelta": pd.to_timedelta([3, 1, 2], unit="h"),
     "categories of bool": pd.Index([True, False]),
     "categories of date": pd.Index(DAYS[::-1], dtype=object),
-    "categories of Decimal": pd.Index([Decimal("1.50"), Decimal(0), Decimal("-2.25")], dtype=object),
+    "categories of Decimal": pd.Index(
+        [Decimal("1.50"), Decimal(0), Decimal("-2.25")], dtype=object
+    ),
     "categories of int": pd.Index([5, 9, 1]),
     "categories of Int64": pd.Index(pd.array([5, 9, 1], dtype="Int64")),
     "categories of float": pd.Index([0.1 + 0.2, 0.3, -1.0]),
@@ -213,8 +229,12 @@ BY = {
     "categories of instants": pd.DatetimeIndex(DAYS, tz="Asia/Tokyo"),
 }
 COLUMNS = {
-    **{name: pd.Series(pd.Categorical.from_codes([0, 1, 0], values)) for name, values in BY.items()},
-    "ordered categories": pd.Series(pd.Categorical(["x", "y", "x"], ["unused", "y", "x"], ordered=True)),
+    **{
+        name: pd.Series(pd.Categorical.from_codes([0, 1, 0], values)) for name, values in BY.items()
+    },
+    "ordered categories": pd.Series(
+        pd.Categorical(["x", "y", "x"], ["unused", "y", "x"], ordered=True)
+    ),
     "bool": pd.Series([True, False, True]),
     "boolean": pd.Series([True, False, True], dtype="boolean"),
     "intervals": pd.Series(pd.interval_range(0, 3)),
@@ -232,14 +252,20 @@ REFUSED = {
     "complex numbers": pd.Series([1j, 2j, 3j]),
     "objects": pd.Series([1, "a", 2.5], dtype=object),
     "categories of tuples": pd.Series(
-        pd.Categorical.from_codes([0, 1, 0], pd.Index([("a", "b"), ("c", "d")], tupleize_cols=False))
+        pd.Categorical.from_codes(
+            [0, 1, 0], pd.Index([("a", "b"), ("c", "d")], tupleize_cols=False)
+        )
     ),
 }
 
 
 def by_result(column):
-    pred = pd.DataFrame({"kind": column.array, "user_id": ["u", "u", "v"], "item_id": ["a", "b", "c"]})
-    return quietly(rd.evaluate, TRUE, pred, ["mrr@1", "coverage@1"], by="kind", items=["a", "b", "c"])
+    pred = pd.DataFrame(
+        {"kind": column.array, "user_id": ["u", "u", "v"], "item_id": ["a", "b", "c"]}
+    )
+    return quietly(
+        rd.evaluate, TRUE, pred, ["mrr@1", "coverage@1"], by="kind", items=["a", "b", "c"]
+    )
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -247,7 +273,10 @@ def test_by_columns_of_every_dtype_come_back(name, tmp_path):
     result = by_result(COLUMNS[name])
     result.to_parquet(tmp_path)
     equal(rd.read_parquet(tmp_path), result)
-    assert pd.read_parquet(tmp_path / "summary.parquet")["kind"].tolist() == result.summary["kind"].tolist()
+    assert (
+        pd.read_parquet(tmp_path / "summary.parquet")["kind"].tolist()
+        == result.summary["kind"].tolist()
+    )
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -263,7 +292,10 @@ def test_periods_and_intervals_come_back_in_a_new_process(tmp_path):
     kinds = ["intervals", "periods"]
     for kind in kinds:
         by_result(COLUMNS[kind]).to_parquet(tmp_path / kind)
-    code = "import sys, recdf as rd; [print(rd.read_parquet(name).per_user['kind'].dtype) for name in sys.argv[1:]]"
+    code = (
+        "import sys, recdf as rd; [print(rd.read_parquet(name).per_user['kind'].dtype) for name "
+        "in sys.argv[1:]]"
+    )
     out = python(code, *(tmp_path / kind for kind in kinds)).stdout
     assert out.split("\n")[:2] == [str(COLUMNS[kind].dtype) for kind in kinds]
 

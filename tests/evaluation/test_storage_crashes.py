@@ -1,4 +1,5 @@
-"""A write that fails or is killed leaves the old result or the new one, and readers beside it find one of them."""
+"""A write that fails or is killed leaves the old result or the new one, and readers beside it find
+one of them."""
 
 import errno
 import itertools
@@ -18,7 +19,8 @@ from recdf.evaluation import publishing, storage
 
 pytestmark = pytest.mark.slow
 
-# ------------------------------------------------------------------------------------------------ crashes
+# ------------------------------------------------------------------------------------------------
+# crashes
 
 
 STEPS = [
@@ -49,7 +51,9 @@ def test_a_failure_at_any_step_keeps_the_old_result(target, call, error, tmp_pat
 @pytest.mark.parametrize(("target", "call"), STEPS)
 def test_a_failure_of_the_first_write_leaves_nothing(target, call, tmp_path, monkeypatch):
     fail_at(call, monkeypatch, target)
-    with pytest.raises(rd.WriteError, match=f"{tmp_path}/result: No space left on device") as caught:
+    with pytest.raises(
+        rd.WriteError, match=f"{tmp_path}/result: No space left on device"
+    ) as caught:
         NEW.to_parquet(tmp_path / "result")
     assert isinstance(caught.value, OSError)
     assert caught.value.errno == errno.ENOSPC
@@ -61,7 +65,10 @@ def test_a_full_disk_of_a_report_and_of_parts_is_said_with_its_path(tmp_path, mo
     with pytest.raises(rd.WriteError, match=f"{tmp_path}/new: No space left on device"):
         rd.report(OLD, tmp_path / "new" / "report.html")
     monkeypatch.undo()
-    for name, frame in (("true", {"user_id": ["u"], "item_id": ["a"]}), ("pred", {"user_id": ["u"], "item_id": ["a"]})):
+    for name, frame in (
+        ("true", {"user_id": ["u"], "item_id": ["a"]}),
+        ("pred", {"user_id": ["u"], "item_id": ["a"]}),
+    ):
         pd.DataFrame(frame).to_parquet(tmp_path / f"{name}.parquet")
     paths = tmp_path / "true.parquet", tmp_path / "pred.parquet"
     fail_at(1, monkeypatch, (pq, "ParquetWriter"))
@@ -70,7 +77,8 @@ def test_a_full_disk_of_a_report_and_of_parts_is_said_with_its_path(tmp_path, mo
     assert names(tmp_path) == {"true.parquet", "pred.parquet"}
 
 
-# ------------------------------------------------------------------------- processes that were killed
+# ------------------------------------------------------------------------- processes that were
+# killed
 
 WRITER = f"""{FORKING}
 def write(folder, step):
@@ -101,7 +109,8 @@ def test_what_a_killed_process_left_is_swept_by_the_next_call(tmp_path):
 
 
 def check_swept(folder, first, then):
-    """The next call finds the old result, or none if the killed process wrote the first one, and sweeps the rest."""
+    """The next call finds the old result, or none if the killed process wrote the first one, and
+    sweeps the rest."""
     assert len(names(folder) - FILES) == 1
     if then == "write":
         (OLD if first else NEW).to_parquet(folder, overwrite=not first)
@@ -138,17 +147,22 @@ def test_without_locks_a_folder_is_swept_after_a_day(age, tmp_path, monkeypatch)
 
 
 def on_windows(monkeypatch):
-    """What Windows lacks and refuses: a folder cannot be opened, nor a file be replaced that is open."""
+    """What Windows lacks and refuses: a folder cannot be opened, nor a file be replaced that is
+    open."""
     works, opened, tries = os.replace, os.open, []
 
     def replace(source, target):
         tries.append(Path(target).name)
         if tries.count(Path(target).name) == 1:
-            raise PermissionError(13, "The process cannot access the file because it is being used", str(target))
+            raise PermissionError(
+                13, "The process cannot access the file because it is being used", str(target)
+            )
         return works(source, target)
 
     def open_file(path, *how, **more):
-        if os.path.isdir(path) and not more:  # shutil, which removes folders, has its own way on Windows
+        if (
+            os.path.isdir(path) and not more
+        ):  # shutil, which removes folders, has its own way on Windows
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, *how, **more)
 
@@ -175,7 +189,10 @@ def test_files_of_one_run_are_replaced_together_there_too(tmp_path, monkeypatch)
         with publishing.staged(tmp_path, ("a.parquet", "b.parquet"), overwrite=True) as staging:
             for name in ("a.parquet", "b.parquet"):
                 (staging / name).write_text(text, encoding="utf-8")
-    assert [path.read_text(encoding="utf-8") for path in sorted(tmp_path.iterdir())] == ["new", "new"]
+    assert [path.read_text(encoding="utf-8") for path in sorted(tmp_path.iterdir())] == [
+        "new",
+        "new",
+    ]
 
 
 def test_of_two_first_writers_one_is_refused(tmp_path):
@@ -207,7 +224,9 @@ def test_readers_beside_writers_find_one_whole_result(tmp_path):
     true, pred = frames(5)
     options = {"score_col": "score", "nan_score": "last", "by": "model"}
     quietly(rd.evaluate, true, pred, ["ndcg@3"], **options).to_parquet(tmp_path / "one")
-    quietly(rd.evaluate, true, pred, ["ndcg@2", "gini@3"], items=range(14), **options).to_parquet(tmp_path / "two")
+    quietly(rd.evaluate, true, pred, ["ndcg@2", "gini@3"], items=range(14), **options).to_parquet(
+        tmp_path / "two"
+    )
     rd.read_parquet(tmp_path / "one").to_parquet(tmp_path / "shared")
     roles = ["write", "write", "read", "read", "read"]
     ended = python(LOOPS, tmp_path, 6, *roles)

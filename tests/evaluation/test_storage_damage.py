@@ -13,7 +13,8 @@ from evaluation.stored import FILES, OLD, TRUE, equal, fail_at, names
 import recdf as rd
 from recdf.evaluation import sealed, storage
 
-# --------------------------------------------------------------------------------------- damaged files
+# --------------------------------------------------------------------------------------- damaged
+# files
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
@@ -35,16 +36,23 @@ def test_a_flipped_bit_is_found_wherever_it_is(name, tmp_path):
         flipped = bytearray(whole)
         flipped[at] ^= 1 << (at % 8)
         (tmp_path / name).write_bytes(flipped)
-        with case(f"bit {at % 8} of byte {at} of {len(whole)}"), pytest.raises(rd.DataError, match=name):
+        with (
+            case(f"bit {at % 8} of byte {at} of {len(whole)}"),
+            pytest.raises(rd.DataError, match=name),
+        ):
             rd.read_parquet(tmp_path)
 
 
-@pytest.mark.parametrize("metadata", [{}, {b"recdf": b"{"}, {b"recdf": b"{}", b"recdf_dtypes": b'{"no": {}}'}])
+@pytest.mark.parametrize(
+    "metadata", [{}, {b"recdf": b"{"}, {b"recdf": b"{}", b"recdf_dtypes": b'{"no": {}}'}]
+)
 def test_metadata_that_are_not_of_recdf_are_refused(metadata, tmp_path):
     """A file that is whole, and sealed, but says something else."""
     OLD.to_parquet(tmp_path)
     carried = sealed.Carried(b"", (tmp_path / "summary.parquet").read_bytes())
-    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata(metadata), tmp_path / "per_user.parquet")
+    pq.write_table(
+        pa.table({"a": [1]}).replace_schema_metadata(metadata), tmp_path / "per_user.parquet"
+    )
     sealed.seal(tmp_path / "per_user.parquet", carried)
     with pytest.raises(rd.DataError, match=r"per_user\.parquet holds no result"):
         rd.read_parquet(tmp_path)
@@ -72,8 +80,15 @@ def test_an_address_is_no_folder(tmp_path, monkeypatch):
         rd.report(OLD, "s3://bucket/report.html")
     with pytest.raises(rd.OptionError, match=r"s3://bucket/true\.parquet is an address"):
         rd.evaluate_parquet("s3://bucket/true.parquet", "s3://bucket/pred.parquet", "mrr@1")
-    for address, path in (("dbfs:/Volumes/a/b", "/Volumes/a/b"), ("dbfs:/a b", "/dbfs/a b"), ("dbfs:///a", "/dbfs/a")):
-        with pytest.raises(rd.OptionError, match=f"{address} is an address; expected a path of this .*: pass {path}$"):
+    for address, path in (
+        ("dbfs:/Volumes/a/b", "/Volumes/a/b"),
+        ("dbfs:/a b", "/dbfs/a b"),
+        ("dbfs:///a", "/dbfs/a"),
+    ):
+        with pytest.raises(
+            rd.OptionError,
+            match=f"{address} is an address; expected a path of this .*: pass {path}$",
+        ):
             OLD.to_parquet(address)
     with pytest.raises(rd.OptionError, match="file://host/x is an address"):
         OLD.to_parquet("file://host/x")
@@ -83,7 +98,9 @@ def test_an_address_is_no_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("scheme", ["file://", "file:", "file://localhost"])
 def test_a_file_address_is_a_path_of_this_machine(tmp_path, monkeypatch, scheme):
     monkeypatch.chdir(tmp_path)
-    folder = scheme + (tmp_path / "a b").as_uri().removeprefix("file://")  # with a space, which an address encodes
+    folder = scheme + (tmp_path / "a b").as_uri().removeprefix(
+        "file://"
+    )  # with a space, which an address encodes
     OLD.to_parquet(folder)
     assert names(tmp_path) == {"a b"}
     assert rd.read_parquet(folder) == rd.read_parquet("a b") == OLD

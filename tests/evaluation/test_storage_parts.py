@@ -1,4 +1,5 @@
-"""A result in parts replaces another one, or leaves it as it was, also if the process is killed between two renames."""
+"""A result in parts replaces another one, or leaves it as it was, also if the process is killed
+between two renames."""
 
 import itertools
 import os
@@ -90,7 +91,8 @@ def test_an_error_at_any_rename_leaves_the_older_result(older, newer, tmp_path, 
 
 
 def test_a_reader_between_two_renames_waits_for_the_writer(tmp_path, monkeypatch):
-    """The reader is called while the older folder is away; it would wait for the lock, which the test stands for."""
+    """The reader is called while the older folder is away; it would wait for the lock, which the
+    test stands for."""
     write_parts(OLD, tmp_path)
     waits = []
     monkeypatch.setattr(publishing, "sweep", lambda folder, wait=False: waits.append(wait))

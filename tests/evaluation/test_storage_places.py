@@ -1,4 +1,5 @@
-"""Places that take no result: an error in plain words, and nothing stays. A place may begin with `~`."""
+"""Places that take no result: an error in plain words, and nothing stays. A place may begin with
+`~`."""
 
 import errno
 import os
@@ -44,8 +45,15 @@ def test_a_folder_without_the_right_to_write(tmp_path):
     tmp_path.chmod(0o555)
     try:
         if os.access(tmp_path, os.W_OK):
-            pytest.skip("this user may write into every folder, as root may, or this system has other rights")
-        refused(tmp_path, PermissionError, r"^nothing can be written into the folder .*: Permission denied$")
+            pytest.skip(
+                "this user may write into every folder, as root may, or this system has other "
+                "rights"
+            )
+        refused(
+            tmp_path,
+            PermissionError,
+            r"^nothing can be written into the folder .*: Permission denied$",
+        )
         refused(tmp_path / "out", PermissionError, r"out cannot be made: Permission denied$")
         assert names(tmp_path) == set()
     finally:
@@ -55,8 +63,12 @@ def test_a_folder_without_the_right_to_write(tmp_path):
 def test_a_drive_that_is_read_only(tmp_path, monkeypatch):
     """Only its owner can make one, so the system call answers as such a drive does."""
     for write in WRITERS:
-        fail_at(1, monkeypatch, (tempfile, "mkdtemp"), OSError(errno.EROFS, "Read-only file system"))
-        with pytest.raises(OSError, match=r"^nothing can be written into the folder .*out: Read-only file system$"):
+        fail_at(
+            1, monkeypatch, (tempfile, "mkdtemp"), OSError(errno.EROFS, "Read-only file system")
+        )
+        with pytest.raises(
+            OSError, match=r"^nothing can be written into the folder .*out: Read-only file system$"
+        ):
             write(tmp_path / "deep" / "out")
         monkeypatch.undo()
     assert names(tmp_path) == set()
@@ -68,7 +80,11 @@ def test_a_file_and_a_path_below_it(tmp_path):
     words = r"file is a file; expected a folder, in which the result is written$"
     refused(file, FileExistsError, words)
     refused(file / "deep" / "out", NotADirectoryError, words)
-    refused(tmp_path / "new" / ("x" * 999), OSError, r"^the folder .* cannot be made: File name too long$")
+    refused(
+        tmp_path / "new" / ("x" * 999),
+        OSError,
+        r"^the folder .* cannot be made: File name too long$",
+    )
     assert names(tmp_path) == {"file"}
     assert file.read_text(encoding="utf-8") == "kept"
 
@@ -92,7 +108,10 @@ def test_the_home_folder_and_an_empty_path(tmp_path, monkeypatch):
     equal(rd.read_parquet("~/out"), NEW)
     for name in ("true", "pred"):
         NEW.per_user.assign(item_id=1).to_parquet(home / f"{name}.parquet")
-    assert rd.evaluate_parquet("~/true.parquet", "~/pr*.parquet", "mrr@1").summary["value"].item() == 1.0
+    assert (
+        rd.evaluate_parquet("~/true.parquet", "~/pr*.parquet", "mrr@1").summary["value"].item()
+        == 1.0
+    )
     refused("", rd.OptionError, r'^the path is empty; pass "." for the current folder$')
     with pytest.raises(rd.OptionError, match="the path is empty"):
         rd.read_parquet("")

@@ -13,13 +13,27 @@ from recdf.stats.student import interval_quantile
 
 TRUE, PRED = frames(5)
 RESULT = quietly(
-    rd.evaluate, TRUE, PRED, ["recall", "ndcg", "rprecision"], [1, 5], by="model", score_col="score", nan_score="last"
+    rd.evaluate,
+    TRUE,
+    PRED,
+    ["recall", "ndcg", "rprecision"],
+    [1, 5],
+    by="model",
+    score_col="score",
+    nan_score="last",
 )
-COLUMNS = {"recall@1": ("recall", 1), "recall@5": ("recall", 5), "ndcg@1": ("ndcg", 1), "ndcg@5": ("ndcg", 5)}
+COLUMNS = {
+    "recall@1": ("recall", 1),
+    "recall@5": ("recall", 5),
+    "ndcg@1": ("ndcg", 1),
+    "ndcg@5": ("ndcg", 5),
+}
 COLUMNS["rprecision"] = ("rprecision", pd.NA)
 KEY = ["model", "user_id"]  # of a list; who names the model in it may average over models
 USERS = pd.DataFrame({"user_id": TRUE["user_id"].unique()})
-USERS["segment"] = pd.Series(np.where(USERS["user_id"] % 3 == 0, "new", "old"), dtype="str").where(USERS["user_id"] > 0)
+USERS["segment"] = pd.Series(np.where(USERS["user_id"] % 3 == 0, "new", "old"), dtype="str").where(
+    USERS["user_id"] > 0
+)
 USERS["age"] = USERS["user_id"] % 4
 USERS["city"] = pd.Categorical(USERS["user_id"] % 2, categories=[1, 7, 0])
 
@@ -33,7 +47,9 @@ def half_interval(se, n, confidence=0.95):
 def plain(per_user, by, confidence=0.95):
     """The same table by pandas' own group-by."""
     rows = []
-    for labels, part in per_user.groupby(by, sort=False, dropna=False, observed=True) if by else [((), per_user)]:
+    for labels, part in (
+        per_user.groupby(by, sort=False, dropna=False, observed=True) if by else [((), per_user)]
+    ):
         for column, (metric, k) in COLUMNS.items():
             mean, std, n = part[column].mean(), part[column].std(), part[column].count()
             se = std / n**0.5 if n and part[column].nunique() > 1 else np.nan
@@ -55,7 +71,9 @@ def assert_same(found, expected, by):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("by", [[], ["model"], ["segment"], ["model", "segment"], ["city", "age"], ["age", "model"]])
+@pytest.mark.parametrize(
+    "by", [[], ["model"], ["segment"], ["model", "segment"], ["city", "age"], ["age", "model"]]
+)
 @pytest.mark.parametrize("confidence", [0.95, 0.8])
 def test_equals_pandas(by, confidence):
     joined = RESULT.per_user.merge(USERS, on="user_id", validate="many_to_one")
@@ -131,8 +149,14 @@ def test_no_defined_list_has_no_value():
 @pytest.mark.parametrize("value", [1.0, 0.1, 0.0])
 def test_equal_values_have_no_interval(n, value):
     """[1, 1] of three users, and 0.000 ± 0.000 of twelve, said that the mean is known."""
-    table = pd.DataFrame({"user_id": range(n), "n_true": 1, "n_pred": 1, "mrr@1": value, "w": 1.0 + np.arange(n) % 2})
-    for found in (rd.summarize(table), rd.summarize(table, weight_col="w"), rd.summarize(table, unit_col="user_id")):
+    table = pd.DataFrame(
+        {"user_id": range(n), "n_true": 1, "n_pred": 1, "mrr@1": value, "w": 1.0 + np.arange(n) % 2}
+    )
+    for found in (
+        rd.summarize(table),
+        rd.summarize(table, weight_col="w"),
+        rd.summarize(table, unit_col="user_id"),
+    ):
         assert found["value"].item() == pytest.approx(value, rel=1e-15)
         assert found["std"].item() == 0
         assert found[["se", "ci_low", "ci_high"]].isna().all(axis=None)
@@ -151,7 +175,12 @@ def test_one_user_with_all_the_weight_has_no_interval():
     """The mean of 1,537 lists was known to .001 where one user had nearly all the weight."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
-        {"user_id": range(1537), "n_true": 1, "mrr@1": rng.random(1537), "w": np.r_[1e6, np.ones(1536)]}
+        {
+            "user_id": range(1537),
+            "n_true": 1,
+            "mrr@1": rng.random(1537),
+            "w": np.r_[1e6, np.ones(1536)],
+        }
     )
     found = rd.summarize(table, weight_col="w").iloc[0]
     assert found["n_effective"] < 1.01
@@ -170,13 +199,17 @@ def test_small_samples_have_t_intervals_that_cover():
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.999])
 def test_the_quantile_without_scipy_is_scipys(confidence):
     for df in (1, 2, 3, 4, 5, 10, 50, 97, 98):
-        assert interval_quantile(df, confidence) == pytest.approx(stats.t(df).ppf(0.5 + confidence / 2), rel=1e-10)
+        assert interval_quantile(df, confidence) == pytest.approx(
+            stats.t(df).ppf(0.5 + confidence / 2), rel=1e-10
+        )
     assert interval_quantile(99, confidence) == pytest.approx(stats.norm.ppf(0.5 + confidence / 2))
 
 
 def test_small_spread_on_a_large_mean():
     values = 1e9 + np.array([0.0, 1.0, 2.0])
-    found = rd.summarize(pd.DataFrame({"user_id": [1, 2, 3], "n_true": 1, "n_pred": 1, "dcg@5": values})).iloc[0]
+    found = rd.summarize(
+        pd.DataFrame({"user_id": [1, 2, 3], "n_true": 1, "n_pred": 1, "dcg@5": values})
+    ).iloc[0]
     assert found["std"] == pytest.approx(1.0, rel=1e-12)
     assert found["value"] == 1e9 + 1
 
@@ -196,7 +229,8 @@ def test_the_table_is_not_changed():
     assert RESULT.per_user.attrs == before.attrs
 
 
-# -------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------
+# refusals
 
 
 @pytest.mark.parametrize("by", [None, [], "segment"])
@@ -229,14 +263,18 @@ def test_refusals(options, error, words):
 
 
 def test_a_table_without_metrics_is_refused():
-    with pytest.raises(rd.ColumnError, match=r"names of your own are lost.*metrics=; .* \['quality', 'age'\]"):
+    with pytest.raises(
+        rd.ColumnError, match=r"names of your own are lost.*metrics=; .* \['quality', 'age'\]"
+    ):
         rd.summarize(pd.DataFrame({"user_id": ["u"], "n_true": [1], "quality": [0.5], "age": [2]}))
 
 
 def test_a_join_from_the_segments_that_repeats_lists_is_refused_by_the_list_key() -> None:
     result = rd.evaluate({"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a"]}, "mrr@1")
     twice = pd.DataFrame({"user_id": ["u", "u", "v"], "segment": ["new", "old", "old"]})
-    joined = twice.merge(result.per_user, on="user_id")  # the segment stands before n_true, and attrs are lost
+    joined = twice.merge(
+        result.per_user, on="user_id"
+    )  # the segment stands before n_true, and attrs are lost
     with pytest.raises(rd.DataError, match="repeat a list"):
         rd.summarize(joined, by="segment", user_col="user_id")
     with pytest.raises(rd.ColumnError, match="'user'"):
@@ -247,7 +285,8 @@ def test_a_join_from_the_segments_that_repeats_lists_is_refused_by_the_list_key(
 
 
 def test_lists_of_one_user_are_not_independent():
-    """The standard error of an intercept with clusters, by statsmodels; the mean is that of the lists."""
+    """The standard error of an intercept with clusters, by statsmodels; the mean is that of the
+    lists."""
     sm = pytest.importorskip("statsmodels.regression.linear_model")
     rng = np.random.default_rng(4)
     user = rng.integers(0, 30, 200)
@@ -260,17 +299,24 @@ def test_lists_of_one_user_are_not_independent():
             "ctr@10": np.where(rng.random(200) < 0.1, np.nan, rng.normal(user % 5, 1)),
         }
     )
-    found = rd.summarize(table, ["day"], user_col=["user_id", "session_id"], unit_col="user_id").set_index("day")
+    found = rd.summarize(
+        table, ["day"], user_col=["user_id", "session_id"], unit_col="user_id"
+    ).set_index("day")
     default = rd.summarize(table, ["day"], user_col=["user_id", "session_id"])
     pd.testing.assert_frame_equal(found.reset_index(), default)
     pd.testing.assert_frame_equal(rd.summarize(table, ["day"], unit_col="user_id"), default)
     plain_found = rd.summarize(table, ["day"], unit_col="session_id").set_index("day")
     assert plain_found["n_users"].tolist() == plain_found["n"].tolist()
     for day, part in table.dropna(subset="ctr@10").groupby("day"):
-        fit = sm.OLS(part["ctr@10"], np.ones(len(part))).fit(cov_type="cluster", cov_kwds={"groups": part["user_id"]})
+        fit = sm.OLS(part["ctr@10"], np.ones(len(part))).fit(
+            cov_type="cluster", cov_kwds={"groups": part["user_id"]}
+        )
         assert found.loc[day, "se"] == pytest.approx(float(fit.bse.iloc[0]), rel=1e-10)
         assert found.loc[day, "value"] == pytest.approx(part["ctr@10"].mean(), rel=1e-12)
-        assert (found.loc[day, "n"], found.loc[day, "n_users"]) == (len(part), part["user_id"].nunique())
+        assert (found.loc[day, "n"], found.loc[day, "n_users"]) == (
+            len(part),
+            part["user_id"].nunique(),
+        )
         lists = part["user_id"].value_counts().to_numpy()
         half = half_interval(found.loc[day, "se"], int(lists.sum() ** 2 / (lists**2).sum() + 1e-9))
         assert found.loc[day, "ci_high"] == pytest.approx(found.loc[day, "value"] + half, rel=1e-12)
@@ -278,7 +324,9 @@ def test_lists_of_one_user_are_not_independent():
 
 
 def test_one_unit_has_no_error_and_a_null_unit_is_refused():
-    table = pd.DataFrame({"user_id": ["a", "a"], "session_id": [1, 2], "n_true": 1, "ctr@1": [0.0, 1.0]})
+    table = pd.DataFrame(
+        {"user_id": ["a", "a"], "session_id": [1, 2], "n_true": 1, "ctr@1": [0.0, 1.0]}
+    )
     found = rd.summarize(table, [], unit_col="user_id").iloc[0]
     assert (found["value"], found["n"], found["n_users"]) == (0.5, 2, 1)
     assert np.isnan(found["se"])
@@ -287,21 +335,36 @@ def test_one_unit_has_no_error_and_a_null_unit_is_refused():
     with pytest.raises(rd.ColumnError, match="no column 'user'"):
         rd.summarize(table, [], unit_col="user")
     with pytest.raises(rd.ColumnError, match="n_users"):
-        rd.summarize(table.assign(n_users=1), "n_users", unit_col="user_id", user_col=["user_id", "session_id"])
+        rd.summarize(
+            table.assign(n_users=1),
+            "n_users",
+            unit_col="user_id",
+            user_col=["user_id", "session_id"],
+        )
 
 
 def test_units_of_an_empty_table():
-    table = pd.DataFrame({"user_id": ["a"], "session_id": [1], "n_true": 1, "ctr@1": [0.0]}).iloc[:0]
+    table = pd.DataFrame({"user_id": ["a"], "session_id": [1], "n_true": 1, "ctr@1": [0.0]}).iloc[
+        :0
+    ]
     found = rd.summarize(table, [], unit_col="user_id").iloc[0]
     assert (found["n"], found["n_users"]) == (0, 0)
 
 
 def test_sessions_of_a_user_are_not_independent_in_a_result():
-    """The summary of evaluate takes lists for independent and says so; what is made of a result does not."""
+    """The summary of evaluate takes lists for independent and says so; what is made of a result
+    does not."""
     rng = np.random.default_rng(3)
-    true = pd.DataFrame({"user_id": np.repeat(np.arange(30), 40), "session_id": np.tile(np.arange(40), 30)})
+    true = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(30), 40), "session_id": np.tile(np.arange(40), 30)}
+    )
     true["item_id"] = true["user_id"] % 2
-    pred = pd.concat([true.assign(model=m, item_id=p) for m, p in (("a", 0), ("b", rng.integers(0, 2, len(true))))])
+    pred = pd.concat(
+        [
+            true.assign(model=m, item_id=p)
+            for m, p in (("a", 0), ("b", rng.integers(0, 2, len(true))))
+        ]
+    )
     key = ["user_id", "session_id"]
     result = rd.evaluate(true, pred, "hitrate@1", by="model", user_col=key)
     assert result.spec["interval_unit"] == "list"
@@ -321,10 +384,16 @@ def test_sessions_of_a_user_are_not_independent_in_a_result():
         assert found.loc[model, "ci_high"] == pytest.approx(users[model].mean() + half)
     assert found.loc["a", "se"] > 5 * result.summary.set_index("model").loc["a", "se"]
     board = rd.leaderboard(result)
-    assert board.frame.set_index("model")["ci_high"].to_dict() == pytest.approx(found["ci_high"].to_dict())
-    assert any("do not take the lists of one user_id for independent" in note for note in board.notes)
+    assert board.frame.set_index("model")["ci_high"].to_dict() == pytest.approx(
+        found["ci_high"].to_dict()
+    )
+    assert any(
+        "do not take the lists of one user_id for independent" in note for note in board.notes
+    )
     one = rd.evaluate(
-        true[["user_id", "item_id"]].drop_duplicates(), true[["user_id", "item_id"]].drop_duplicates(), "mrr@1"
+        true[["user_id", "item_id"]].drop_duplicates(),
+        true[["user_id", "item_id"]].drop_duplicates(),
+        "mrr@1",
     )
     assert "interval_unit" not in one.spec
     assert "independent" not in repr(one)

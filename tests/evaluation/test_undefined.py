@@ -1,4 +1,5 @@
-"""`undefined="zero"`: a list without a value never counts as the best one, and is counted in any case."""
+"""`undefined="zero"`: a list without a value never counts as the best one, and is counted in any
+case."""
 
 import numpy as np
 import pandas as pd
@@ -33,7 +34,9 @@ def own():
         del METRICS[one.name]
 
 
-@pytest.mark.parametrize("options", [{"undefined": "zero"}, {"like": "trec_eval"}, {"like": "ranx"}])
+@pytest.mark.parametrize(
+    "options", [{"undefined": "zero"}, {"like": "trec_eval"}, {"like": "ranx"}]
+)
 @pytest.mark.parametrize("weight", [False, True])
 def test_an_undefined_list_is_not_the_best(own, options, weight):
     if weight:
@@ -41,22 +44,46 @@ def test_an_undefined_list_is_not_the_best(own, options, weight):
     names = ["recall@2", "first_rank@2", "ils@2", "last_rank@2", "loss@2"]
     result = rd.evaluate(TRUE, PRED, names, features=FEATURES, **options)
     values = result.per_user.set_index("user_id")[names]
-    assert values["recall@2"].tolist() == [1.0, 0.0, 0.0]  # undefined for w, which has no relevant item
-    np.testing.assert_array_equal(values["first_rank@2"], [2.0, np.nan, np.nan])  # ranks have no worst bound
+    assert values["recall@2"].tolist() == [
+        1.0,
+        0.0,
+        0.0,
+    ]  # undefined for w, which has no relevant item
+    np.testing.assert_array_equal(
+        values["first_rank@2"], [2.0, np.nan, np.nan]
+    )  # ranks have no worst bound
     assert values["ils@2"].tolist() == [1.0, 1.0, 1.0]  # the list of v has one item
     assert values["last_rank@2"].tolist() == [0.25, 1.0, 1.0]
-    np.testing.assert_array_equal(values["loss@2"], [-0.5, -0.5, np.nan])  # 0 would be the best value there is
+    np.testing.assert_array_equal(
+        values["loss@2"], [-0.5, -0.5, np.nan]
+    )  # 0 would be the best value there is
     summary = result.summary.set_index("metric")
-    assert summary["n"].to_dict() == {"recall": 3, "first_rank": 1, "ils": 3, "last_rank": 3, "loss": 2}
-    assert summary["n_undefined"].to_dict() == {"recall": 1, "first_rank": 2, "ils": 1, "last_rank": 2, "loss": 1}
+    assert summary["n"].to_dict() == {
+        "recall": 3,
+        "first_rank": 1,
+        "ils": 3,
+        "last_rank": 3,
+        "loss": 2,
+    }
+    assert summary["n_undefined"].to_dict() == {
+        "recall": 1,
+        "first_rank": 2,
+        "ils": 1,
+        "last_rank": 2,
+        "loss": 1,
+    }
     for called in (rd.first_rank, rd.recall):
-        assert called(TRUE, PRED, k=2, **options) == pytest.approx(summary.loc[called.name, "value"])
+        assert called(TRUE, PRED, k=2, **options) == pytest.approx(
+            summary.loc[called.name, "value"]
+        )
     assert own[0](TRUE, PRED, k=2, **options) == pytest.approx(summary.loc["last_rank", "value"])
 
 
 def test_a_model_that_finds_nothing_is_not_the_best():
     true = pd.DataFrame({"user_id": range(40), "item_id": "a", "relevance": 5.0})
-    rows = [("finds", u, item, score) for u in range(40) for item, score in (("b", 4.0), ("a", 3.0))]
+    rows = [
+        ("finds", u, item, score) for u in range(40) for item, score in (("b", 4.0), ("a", 3.0))
+    ]
     rows += [("nothing", u, "b", 4.0) for u in range(40)]
     pred = pd.DataFrame(rows, columns=["model", "user_id", "item_id", "score"])
     with pytest.warns(rd.NoOverlapWarning, match="'nothing'"):
@@ -89,12 +116,16 @@ def test_conventions_say_how_many_lists_are_undefined():
 
 def test_groups_of_items_count_undefined_lists():
     items = pd.DataFrame({"item_id": ["a", "b", "c"], "kind": ["x", "x", "y"]})
-    found = rd.evaluate(TRUE, PRED, "recall@2", items=items, item_by="kind", users=["u", "w"], undefined="zero").summary
+    found = rd.evaluate(
+        TRUE, PRED, "recall@2", items=items, item_by="kind", users=["u", "w"], undefined="zero"
+    ).summary
     assert found[["n", "n_undefined"]].to_numpy().tolist() == [[2, 1], [2, 1], [2, 2]]
 
 
 @pytest.mark.filterwarnings("ignore::recdf.NoOverlapWarning")
 def test_metrics_of_exposure_count_undefined_values():
-    found = rd.evaluate(None, {1: [1]}, ["gini", "coverage"], items=[2], users="pred", undefined="zero").summary
+    found = rd.evaluate(
+        None, {1: [1]}, ["gini", "coverage"], items=[2], users="pred", undefined="zero"
+    ).summary
     columns = ["metric", "value", "n", "n_undefined"]
     assert found[columns].to_numpy().tolist() == [["gini", 1.0, 1, 1], ["coverage", 0.0, 1, 0]]

@@ -1,4 +1,5 @@
-"""Weights of lists: means against formulas and statsmodels, where weights come from, parts, files, and refusals."""
+"""Weights of lists: means against formulas and statsmodels, where weights come from, parts, files,
+and refusals."""
 
 import warnings
 from functools import reduce
@@ -30,7 +31,8 @@ def weighted(seed=1):
 
 
 def by_statsmodels(values, weights):
-    """Weighted mean, its standard error, and Kish's number of lists, over the lists that have a value and a weight."""
+    """Weighted mean, its standard error, and Kish's number of lists, over the lists that have a
+    value and a weight."""
     kept = (weights > 0) & ~np.isnan(values)
     x, w = values[kept], weights[kept]
     fit = sm.WLS(x, np.ones(len(x)), weights=w).fit(cov_type="HC1")
@@ -49,14 +51,17 @@ def test_means_and_errors():
         for name, row in zip(columns, summary.itertuples(), strict=True):
             found = row.value, row.se, row.n_effective, row.n
             expected = by_statsmodels(rows[name].to_numpy(), rows["w"].to_numpy())
-            if rows.loc[rows["w"] > 0, name].nunique() == 1:  # equal values tell nothing of the error
+            if (
+                rows.loc[rows["w"] > 0, name].nunique() == 1
+            ):  # equal values tell nothing of the error
                 expected = expected[0], np.nan, *expected[2:]
             assert_close(found, expected, name)
         assert (summary["n"] + summary["n_undefined"] == (rows["w"] > 0).sum()).all()
 
 
 def test_by_hand():
-    """Recalls 1, 0, 1/2 with weights 1, 2, 1 and one of weight 0: mean 3/8, Σw²(x − m)² = 31/32, Kish's n 16/6."""
+    """Recalls 1, 0, 1/2 with weights 1, 2, 1 and one of weight 0: mean 3/8, Σw²(x − m)² = 31/32,
+    Kish's n 16/6."""
     true = {"a": ["x"], "b": ["x"], "c": ["x", "y"], "d": ["x"]}
     pred = {"a": ["x"], "b": ["y"], "c": ["x"], "d": ["x"]}
     weights = {"a": 1, "b": 2, "c": 1, "d": 0}
@@ -64,11 +69,18 @@ def test_by_hand():
     squares = (5 / 8) ** 2 + 4 * (3 / 8) ** 2 + (1 / 8) ** 2
     spread = (5 / 8) ** 2 + 2 * (3 / 8) ** 2 + (1 / 8) ** 2
     expected = [3 / 8, np.sqrt(spread / (4 - 6 / 4)), np.sqrt(3 / 2 * squares) / 4, 3, 0, 16 / 6]
-    assert_close(row[["value", "std", "se", "n", "n_undefined", "n_effective"]].astype(float), expected)
+    assert_close(
+        row[["value", "std", "se", "n", "n_undefined", "n_effective"]].astype(float), expected
+    )
     assert rd.recall(true, pred, 1, weight_col=weights) == 3 / 8
     plain = rd.evaluate({u: true[u] for u in "abc"}, pred, "recall@1").summary.iloc[0]
-    equal = rd.evaluate(true, pred, "recall@1", weight_col={**dict.fromkeys("abc", 7), "d": 0}).summary.iloc[0]
-    assert_close(equal[["value", "std", "se", "n"]].astype(float), plain[["value", "std", "se", "n"]].astype(float))
+    equal = rd.evaluate(
+        true, pred, "recall@1", weight_col={**dict.fromkeys("abc", 7), "d": 0}
+    ).summary.iloc[0]
+    assert_close(
+        equal[["value", "std", "se", "n"]].astype(float),
+        plain[["value", "std", "se", "n"]].astype(float),
+    )
     assert equal["n_effective"] == pytest.approx(3)
 
 
@@ -82,12 +94,16 @@ def test_weights_stand_in_true_in_users_or_in_a_mapping():
         pd.testing.assert_frame_equal(found.summary, expected.summary)
         by_user = found.per_user.rename(columns={"weight": "w"})
         pd.testing.assert_frame_equal(by_user, expected.per_user)
-    alone = rd.evaluate(None, pred, "entropy", users=users, weight_col="w", by="model", nan_score="last")
+    alone = rd.evaluate(
+        None, pred, "entropy", users=users, weight_col="w", by="model", nan_score="last"
+    )
     assert "n_effective" not in alone.summary
     both = ["user_id", "day"]
     of_days = pd.concat([true.assign(day=day, w=true["w"] + day) for day in (0, 1)])
     recommended = pd.concat([pred.assign(day=day) for day in (0, 1)])
-    found = rd.evaluate(of_days, recommended, "recall", user_col=both, weight_col="w", **OPTIONS).per_user
+    found = rd.evaluate(
+        of_days, recommended, "recall", user_col=both, weight_col="w", **OPTIONS
+    ).per_user
     assert (found.groupby("day")["w"].sum().diff().iloc[1]) == len(found) / 2
 
 
@@ -95,7 +111,9 @@ def test_summarize_takes_the_weights_of_a_result_and_the_column_of_a_table():
     true, pred, users = weighted(3)
     result = rd.evaluate(true, pred, METRICS, weight_col="w", **OPTIONS)
     pd.testing.assert_frame_equal(rd.summarize(result), result.summary)
-    merged = result.per_user.merge(users.assign(half=users["user_id"] % 2).drop(columns="w"), on="user_id")
+    merged = result.per_user.merge(
+        users.assign(half=users["user_id"] % 2).drop(columns="w"), on="user_id"
+    )
     found = rd.summarize(merged, by=["model", "half"], weight_col="w")
     for (model, half), rows in merged.groupby(["model", "half"]):
         row = found.query(f"model == {model!r} and half == {half} and metric == 'recall'").iloc[0]
@@ -119,14 +137,18 @@ def test_tables_warn_where_their_weights_are_left_out():
         lambda **more: rd.bootstrap_ci(table, metrics, n_resamples=50),
     ]
     for i, call in enumerate(calls):
-        with pytest.warns(rd.WeightWarning, match=r"weights of its evaluation in 'w'.* take weight_col='w'"):
+        with pytest.warns(
+            rd.WeightWarning, match=r"weights of its evaluation in 'w'.* take weight_col='w'"
+        ):
             call()
         if i < 3:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", rd.WeightWarning)
                 call(weight_col="w")
     given = dict(zip(users["user_id"], users["w"], strict=True))
-    weighed = rd.evaluate(true.drop(columns="w"), pred, METRICS, weight_col=given, **OPTIONS).per_user
+    weighed = rd.evaluate(
+        true.drop(columns="w"), pred, METRICS, weight_col=given, **OPTIONS
+    ).per_user
     merged = weighed.merge(users.drop(columns="w"), on="user_id")
     merged.attrs = {}
     with pytest.warns(rd.WeightWarning, match="'weight'"):
@@ -136,7 +158,9 @@ def test_tables_warn_where_their_weights_are_left_out():
         rd.summarize(result)
         rd.summarize(merged.drop(columns="weight"), by="model")
         plain = result.compare_models(missing="drop", weight_col=None)
-    bare = rd.compare_models(result.per_user.drop(columns="w"), list(plain["metric"].unique()), users="inner")
+    bare = rd.compare_models(
+        result.per_user.drop(columns="w"), list(plain["metric"].unique()), users="inner"
+    )
     pd.testing.assert_frame_equal(plain[["diff", "p_value"]], bare[["diff", "p_value"]])
 
 
@@ -151,22 +175,29 @@ def test_a_leaderboard_and_its_segments_take_the_weights():
     pairs = board.comparisons[board.comparisons["segment"] == board.frame["segment"].iloc[0]]
     for row in expected.itertuples():
         (own,) = pairs[
-            (pairs["metric"] == row.metric) & pairs["model"].isin([row.model, row.baseline])
+            (pairs["metric"] == row.metric)
+            & pairs["model"].isin([row.model, row.baseline])
             & pairs["baseline"].isin([row.model, row.baseline])
-        ].itertuples()  # fmt: skip
+        ].itertuples()
         assert [abs(own.diff), own.p_value] == pytest.approx([abs(row.diff), row.p_value], rel=1e-9)
     joined = result.per_user.merge(segments, on="user_id")
     means = rd.summarize(joined, by=["model", "half"], weight_col="w")
     found = board.frame[board.frame["segment"] == "half"]
     for row in means.itertuples():
         own = found[(found["model"] == row.model) & (found["group"] == str(row.half))]
-        assert own.loc[own["metric"] == f"{row.metric}@{row.k}", "value"].item() == pytest.approx(row.value)
+        assert own.loc[own["metric"] == f"{row.metric}@{row.k}", "value"].item() == pytest.approx(
+            row.value
+        )
 
 
 def test_units_with_several_lists():
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"user_id": rng.integers(0, 30, 200), "w": rng.choice([0.0, 1.0, 3.0], 200)})
-    table["ndcg@5"] = np.where(rng.random(200) < 0.1, np.nan, rng.random(200) + table["user_id"] / 30)
+    table = pd.DataFrame(
+        {"user_id": rng.integers(0, 30, 200), "w": rng.choice([0.0, 1.0, 3.0], 200)}
+    )
+    table["ndcg@5"] = np.where(
+        rng.random(200) < 0.1, np.nan, rng.random(200) + table["user_id"] / 30
+    )
     row = rd.summarize(table, [], weight_col="w", unit_col="user_id").iloc[0]
     kept = table[(table["w"] > 0) & table["ndcg@5"].notna()]
     fit = sm.WLS(kept["ndcg@5"], np.ones(len(kept)), weights=kept["w"])
@@ -178,13 +209,18 @@ def test_units_with_several_lists():
 def test_groups_of_items():
     true, pred, _ = weighted(4)
     items = pd.DataFrame({"item_id": range(20), "kind": ["x", "y"] * 10})
-    found = rd.evaluate(true, pred, METRICS, items=items, item_by="kind", weight_col="w", **OPTIONS).summary
-    some = rd.evaluate(true[true["item_id"] % 2 == 0], pred, METRICS, weight_col="w", **OPTIONS).summary
+    found = rd.evaluate(
+        true, pred, METRICS, items=items, item_by="kind", weight_col="w", **OPTIONS
+    ).summary
+    some = rd.evaluate(
+        true[true["item_id"] % 2 == 0], pred, METRICS, weight_col="w", **OPTIONS
+    ).summary
     found = found[found["kind"] == "x"]
     assert_close(found[["value", "se", "n_effective"]], some[["value", "se", "n_effective"]])
 
 
-# ------------------------------------------------------------------------------------------ parts and files
+# ------------------------------------------------------------------------------------------ parts
+# and files
 
 
 def test_moments_of_parts_add_up():
@@ -194,7 +230,10 @@ def test_moments_of_parts_add_up():
     weight[group == 2] = 0
     whole = GroupMoments.of(values, group, 3, weight).statistics(0.95)
     part = rng.integers(0, 5, 300)
-    parts = [GroupMoments.of(values[:, part == i], group[part == i], 3, weight[part == i]) for i in range(5)]
+    parts = [
+        GroupMoments.of(values[:, part == i], group[part == i], 3, weight[part == i])
+        for i in range(5)
+    ]
     for order in ([0, 1, 2, 3, 4], [3, 0, 4, 2, 1]):
         added = reduce(add, [parts[i] for i in order]).statistics(0.95)
         for name, expected in whole.items():
@@ -223,30 +262,61 @@ def test_files_and_the_command_give_the_same(tmp_path, monkeypatch, capsys):
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in OPTIONS.items()]
     for path, more in (("true.parquet", []), ("bare.parquet", ["--users", "users.parquet"])):
         files = ["--true", path, "--pred", "pred.parquet", "--out", "out", "--overwrite"]
-        assert run(capsys, "evaluate", *files, "-m", *METRICS, "--weight-col", "w", *more, *flags)[0] == 0
+        assert (
+            run(capsys, "evaluate", *files, "-m", *METRICS, "--weight-col", "w", *more, *flags)[0]
+            == 0
+        )
         assert_close(rd.read_parquet("out").summary["n_effective"], expected.summary["n_effective"])
     true.assign(w=true["w"].where(true.index > 0)).to_parquet("true.parquet")
     with pytest.raises(rd.DataError, match=r"true\['w'\] holds 1 null weights"):
-        rd.evaluate_parquet("true.parquet", "pred.parquet", "recall", weight_col="w", buckets=4, **OPTIONS)
+        rd.evaluate_parquet(
+            "true.parquet", "pred.parquet", "recall", weight_col="w", buckets=4, **OPTIONS
+        )
     files = ["evaluate", "--true", "true.parquet", "--pred", "pred.parquet", "-m", "recall"]
     assert "1 null weights" in fails(capsys, *files, "--weight-col", "w", *flags)
 
 
-# ------------------------------------------------------------------------------------------------- bad input
+# -------------------------------------------------------------------------------------------------
+# bad input
 
 TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "a"]})
 PRED = pd.DataFrame({"user_id": [1, 2, 3], "item_id": ["a", "b", "a"]})
 USERS = pd.DataFrame({"user_id": [1, 2], "w": [1.0, 2.0]})
 BAD = [
     ([1, 1, np.nan], {}, rd.DataError, r"true\['w'\] holds 1 null weights of 3"),
-    ([1, 1, -2], {}, rd.DataError, r"holds 1 negative or infinite weights of 3 \(-2.0\); expected finite numbers, at"),
+    (
+        [1, 1, -2],
+        {},
+        rd.DataError,
+        r"holds 1 negative or infinite weights of 3 \(-2.0\); expected finite numbers, at",
+    ),
     ([1, 1, np.inf], {}, rd.DataError, r"holds 1 negative or infinite weights"),
-    ([1, 2, 3], {}, rd.DataError, r"true\['w'\] is not constant within 1 lists, such as .*'user_id': 1"),
+    (
+        [1, 2, 3],
+        {},
+        rd.DataError,
+        r"true\['w'\] is not constant within 1 lists, such as .*'user_id': 1",
+    ),
     ([0, 0, 0], {}, rd.DataError, "all 2 lists have the weight 0"),
     (["x", "y", "z"], {}, rd.DataError, r"true\['w'\] holds string values"),
-    ([1, 1, 2], {"weight_col": "v"}, rd.ColumnError, "true has no column 'v'.*did you mean|has no column 'v'"),
-    ([1, 1, 2], {"users": "all"}, rd.DataError, "1 of 3 lists have no weight, such as .*'user_id': 3.*column of true"),
-    ([1, 1, 2], {"weight_col": {1: 1.0}}, rd.DataError, "1 of 2 lists have no weight, .* is a mapping, which lacks"),
+    (
+        [1, 1, 2],
+        {"weight_col": "v"},
+        rd.ColumnError,
+        "true has no column 'v'.*did you mean|has no column 'v'",
+    ),
+    (
+        [1, 1, 2],
+        {"users": "all"},
+        rd.DataError,
+        "1 of 3 lists have no weight, such as .*'user_id': 3.*column of true",
+    ),
+    (
+        [1, 1, 2],
+        {"weight_col": {1: 1.0}},
+        rd.DataError,
+        "1 of 2 lists have no weight, .* is a mapping, which lacks",
+    ),
     ([1, 1, 2], {"weight_col": {1: 1.0, 2: None}}, rd.DataError, "weight_col holds 1 null weights"),
     ([1, 1, 2], {"weight_col": {"1": 1.0, "2": 1.0}}, rd.IdTypeError, "weight_col"),
     ([1, 1, 2], {"users": USERS.assign(w=[1, -1])}, rd.DataError, r"users\['w'\] holds 1 negative"),
@@ -256,8 +326,18 @@ BAD = [
         rd.DataError,
         r"users\['w'\] has two weights for 2 users",
     ),
-    ([1, 1, 2], {"weight_col": {1: 1}, "user_col": ["user_id", "w"]}, rd.OptionError, "mapping, which has one key"),
-    ([1, 1, 2], {"weight_col": pd.Series([1.0, 2.0])}, rd.OptionError, r"weight_col is a Series; .*series.to_dict\(\)"),
+    (
+        [1, 1, 2],
+        {"weight_col": {1: 1}, "user_col": ["user_id", "w"]},
+        rd.OptionError,
+        "mapping, which has one key",
+    ),
+    (
+        [1, 1, 2],
+        {"weight_col": pd.Series([1.0, 2.0])},
+        rd.OptionError,
+        r"weight_col is a Series; .*series.to_dict\(\)",
+    ),
     ([1, 1, 2], {"carry": "w"}, rd.ColumnError, "'w' of pred has the name of a result column"),
 ]
 
@@ -265,13 +345,19 @@ BAD = [
 @pytest.mark.parametrize(("values", "options", "error", "words"), BAD)
 def test_bad_input(values, options, error, words):
     with pytest.raises(error, match=words):
-        rd.evaluate(TRUE.assign(w=values), PRED.assign(w=1), "recall", **{"weight_col": "w", **options})
+        rd.evaluate(
+            TRUE.assign(w=values), PRED.assign(w=1), "recall", **{"weight_col": "w", **options}
+        )
 
 
 def test_names_of_results_are_refused():
-    with pytest.raises(rd.ColumnError, match="weight_col='n_true' has the name of another result column"):
+    with pytest.raises(
+        rd.ColumnError, match="weight_col='n_true' has the name of another result column"
+    ):
         rd.evaluate(TRUE.assign(n_true=1), PRED, "recall", weight_col="n_true")
-    with pytest.raises(rd.ColumnError, match="'n_effective' has the name of a column of the summary"):
+    with pytest.raises(
+        rd.ColumnError, match="'n_effective' has the name of a column of the summary"
+    ):
         rd.evaluate(TRUE, PRED.assign(n_effective=1), "recall", by="n_effective")
 
 

@@ -13,12 +13,15 @@ aa_test = rd.experiments.aa_test
 
 def users(n=400, seed=0):
     rng = np.random.default_rng(seed)
-    found = pd.DataFrame({"user_id": np.arange(n), "revenue": rng.lognormal(0, 1, n), "shown": rng.poisson(5, n) + 1})
+    found = pd.DataFrame(
+        {"user_id": np.arange(n), "revenue": rng.lognormal(0, 1, n), "shown": rng.poisson(5, n) + 1}
+    )
     return found.assign(clicks=rng.binomial(found["shown"], 0.3), bought=rng.random(n) < 0.3)
 
 
 def splits_of(n_units, n, share=0.5, seed=0):
-    """Who is in the treatment of each split, by the sums of columns that each have a single unit."""
+    """Who is in the treatment of each split, by the sums of columns that each have a single
+    unit."""
     return split_sums(list(np.eye(n_units)), share, n, seed).astype(bool)
 
 
@@ -26,7 +29,9 @@ def p_of(table, metrics, **options):
     """p of `compare_variants` for every split."""
     chosen = splits_of(len(table), 60, options.pop("share", 0.5))
     compared = (
-        rd.compare_variants(table.assign(variant=np.where(one, "B", "A")), metrics, control="A", **options)
+        rd.compare_variants(
+            table.assign(variant=np.where(one, "B", "A")), metrics, control="A", **options
+        )
         for one in chosen
     )
     return np.array([one["p_value"].iloc[0] for one in compared])
@@ -42,29 +47,41 @@ def test_each_split_is_tested_as_compare_variants_does(metric):
     assert row["ks"] == pytest.approx(expected.statistic, rel=1e-9)
     assert row["p_ks"] == pytest.approx(expected.pvalue, rel=1e-6)
     share = stats.binomtest(int(row["n_rejected"]), 60).proportion_ci(0.99, method="wilson")
-    assert (row["rejected_low"], row["rejected_high"]) == pytest.approx((share.low, share.high), rel=1e-9)
+    assert (row["rejected_low"], row["rejected_high"]) == pytest.approx(
+        (share.low, share.high), rel=1e-9
+    )
 
 
 def test_clusters_are_split_as_wholes():
-    sessions = users().assign(region=lambda frame: frame["user_id"] % 120, user_id=lambda frame: frame["user_id"] // 3)
+    sessions = users().assign(
+        region=lambda frame: frame["user_id"] % 120, user_id=lambda frame: frame["user_id"] // 3
+    )
     row = aa_test(sessions, "revenue", n=60, cluster="region").iloc[0]
     assert row["n_units"] == 120
     chosen = splits_of(120, 60)
     p = [
         rd.compare_variants(
-            sessions.assign(variant=np.where(one[sessions["region"]], "B", "A")), "revenue", control="A",
-            cluster="region", user_col="region",
+            sessions.assign(variant=np.where(one[sessions["region"]], "B", "A")),
+            "revenue",
+            control="A",
+            cluster="region",
+            user_col="region",
         )["p_value"].iloc[0]
         for one in chosen
-    ]  # fmt: skip
+    ]
     assert row["ks"] == pytest.approx(stats.kstest(p, "uniform").statistic, rel=1e-9)
-    assert aa_test(sessions, "revenue", n=20, cluster="region", shares=(0.9, 0.1))["warning"][0] == "few_clusters"
+    assert (
+        aa_test(sessions, "revenue", n=20, cluster="region", shares=(0.9, 0.1))["warning"][0]
+        == "few_clusters"
+    )
     with pytest.raises(rd.DuplicateError, match="cluster='user_id'"):
         aa_test(sessions, "revenue")
 
 
 def test_a_skewed_metric_in_unequal_arms_is_found_and_a_cap_recommended():
-    table = pd.DataFrame({"user_id": range(2000), "revenue": np.random.default_rng(1).lognormal(0, 2, 2000)})
+    table = pd.DataFrame(
+        {"user_id": range(2000), "revenue": np.random.default_rng(1).lognormal(0, 2, 2000)}
+    )
     found = aa_test(table, "revenue", shares=(0.9, 0.1))
     assert found["verdict"].iloc[0] == "rejects too often"
     assert found["n_rejected_low"].iloc[0] > 20 * found["n_rejected_high"].iloc[0]
@@ -77,8 +94,12 @@ def test_a_skewed_metric_in_unequal_arms_is_found_and_a_cap_recommended():
 
 def test_the_order_of_rows_does_not_matter_and_the_seed_does():
     table = users()
-    pd.testing.assert_frame_equal(aa_test(table, "revenue", n=50), aa_test(table.sample(frac=1), "revenue", n=50))
-    assert aa_test(table, "revenue", n=50)["ks"][0] != aa_test(table, "revenue", n=50, seed=1)["ks"][0]
+    pd.testing.assert_frame_equal(
+        aa_test(table, "revenue", n=50), aa_test(table.sample(frac=1), "revenue", n=50)
+    )
+    assert (
+        aa_test(table, "revenue", n=50)["ks"][0] != aa_test(table, "revenue", n=50, seed=1)["ks"][0]
+    )
 
 
 def test_nulls_caps_and_constants(tmp_path):
@@ -91,13 +112,23 @@ def test_nulls_caps_and_constants(tmp_path):
     capped = aa_test(table, ["revenue", "nothing"], n=30, cap={"revenue": 0.9})
     assert capped["cap"].tolist()[0] == 0.9 and np.isnan(capped["cap"][1])  # noqa: PT018
     assert capped["cap_value"][0] == pytest.approx(table["revenue"].quantile(0.9))
-    assert capped.loc[1, ["n_splits", "verdict", "recommended"]].tolist() == [0, "not tested", "proportion"]
+    assert capped.loc[1, ["n_splits", "verdict", "recommended"]].tolist() == [
+        0,
+        "not tested",
+        "proportion",
+    ]
     capped.to_parquet(tmp_path / "aa.parquet")
 
 
 def test_bad_options_are_refused():
     table = users(50)
-    for wrong in ({"shares": (1,)}, {"shares": (1, 0)}, {"n": 1}, {"confidence": 1.0}, {"alternative": "up"}):
+    for wrong in (
+        {"shares": (1,)},
+        {"shares": (1, 0)},
+        {"n": 1},
+        {"confidence": 1.0},
+        {"alternative": "up"},
+    ):
         with pytest.raises(rd.OptionError):
             aa_test(table, "revenue", **wrong)
     with pytest.raises(rd.ColumnError):

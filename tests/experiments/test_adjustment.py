@@ -48,7 +48,10 @@ def test_rows_of_a_larger_table_do_not_show_their_correction(per_user):
     table = rd.compare_models(per_user, ["ndcg@5", "mrr@5"])
     some = table[table["metric"] == "mrr@5"]
     assert adjustment(some).words == "adjusted in a way that these rows do not show"
-    assert adjustment(table.drop(columns="p_value")).words == "adjusted in a way that these rows do not show"
+    assert (
+        adjustment(table.drop(columns="p_value")).words
+        == "adjusted in a way that these rows do not show"
+    )
     assert adjustment(table.iloc[:0]).words == "not adjusted: there is no test"
 
 
@@ -60,8 +63,12 @@ def test_primary_metrics_are_a_family_of_their_own():
 
 
 def test_zero_is_not_counted_where_a_caller_says_that_smaller_is_better():
-    waits = pd.DataFrame({"model": ["a"] * 30 + ["b"] * 60, "user_id": [*range(30), *range(60)], "wait": 1.0})
+    waits = pd.DataFrame(
+        {"model": ["a"] * 30 + ["b"] * 60, "user_id": [*range(30), *range(60)], "wait": 1.0}
+    )
     waits.loc[waits["model"] == "b", "wait"] = 2.0
-    with pytest.raises(rd.OptionError, match="would give 'wait' a 0 for 30 users whom one model lacks"):
+    with pytest.raises(
+        rd.OptionError, match="would give 'wait' a 0 for 30 users whom one model lacks"
+    ):
         rd.compare_models(waits, "wait", missing="zero", smaller_is_better="wait")
     assert rd.compare_models(waits, "wait", missing="zero")["n_only_model"].tolist() == [30]

@@ -1,4 +1,5 @@
-"""What was fixed before an experiment is alike in its variants: covariates, weights, strata, times of assignment."""
+"""What was fixed before an experiment is alike in its variants: covariates, weights, strata, times
+of assignment."""
 
 import numpy as np
 import pandas as pd
@@ -59,16 +60,30 @@ def test_only_the_metric_and_the_pair_of_the_covariate_are_withheld(rng):
     data = pd.concat([data, third]).assign(other=lambda one: rng.normal(size=len(one)))
     data["half"] = data["user_id"] % 2
     table = rd.compare_variants(
-        data, ["m", "other"], control="A", covariates={"m": ["pre", "half"]}, expected={"A": 1, "B": 1, "C": 1}
+        data,
+        ["m", "other"],
+        control="A",
+        covariates={"m": ["pre", "half"]},
+        expected={"A": 1, "B": 1, "C": 1},
     ).set_index(["metric", "treatment"])
     assert table["unbalanced"].to_dict() == {
-        ("m", "B"): "pre", ("m", "C"): "", ("other", "B"): "", ("other", "C"): "",
-    }  # fmt: skip
+        ("m", "B"): "pre",
+        ("m", "C"): "",
+        ("other", "B"): "",
+        ("other", "C"): "",
+    }
     assert table["balance_p"].isna().tolist() == [False, False, True, True]
     shown = rd.report_table(table.reset_index()).frame
     assert shown["notes"].tolist()[0] == "covariate differs: pre"
-    segments = rd.compare_variants(data, "m", control="A", covariates="pre", by="half").set_index(["half", "treatment"])
-    assert segments["unbalanced"].to_dict() == {(0, "B"): "pre", (0, "C"): "", (1, "B"): "pre", (1, "C"): ""}
+    segments = rd.compare_variants(data, "m", control="A", covariates="pre", by="half").set_index(
+        ["half", "treatment"]
+    )
+    assert segments["unbalanced"].to_dict() == {
+        (0, "B"): "pre",
+        (0, "C"): "",
+        (1, "B"): "pre",
+        (1, "C"): "",
+    }
 
 
 def test_a_mild_difference_is_a_remark_and_counts_all_tests(rng):
@@ -80,7 +95,11 @@ def test_a_mild_difference_is_a_remark_and_counts_all_tests(rng):
     data["pre"] = np.concatenate([x, x + shift])
     found = compare(data, covariates="pre", expected=EQUAL)
     assert 0.001 < found["balance_p"] < 0.01
-    assert (found["warning"], found["unbalanced"], found["verdict"]) == ("covariate_differs", "pre", "better")
+    assert (found["warning"], found["unbalanced"], found["verdict"]) == (
+        "covariate_differs",
+        "pre",
+        "better",
+    )
     for i in range(10):
         data[f"x{i}"] = rng.permutation(x.repeat(2))
     many = compare(data, covariates=["pre", *(f"x{i}" for i in range(10))], expected=EQUAL)
@@ -95,7 +114,9 @@ def test_clusters_ratios_and_gaps(rng):
     flagged = 0
     for _ in range(40):
         variant = np.where(rng.permutation(60)[shop] < 30, "B", "A")
-        data = pd.DataFrame({"user_id": range(3000), "variant": variant, "shop": shop, "pre": of_shop[shop]})
+        data = pd.DataFrame(
+            {"user_id": range(3000), "variant": variant, "shop": shop, "pre": of_shop[shop]}
+        )
         data["m"] = data["pre"] + rng.normal(size=3000)
         flagged += compare(data, covariates="pre", cluster="shop")["unbalanced"] != ""
     assert flagged <= 3
@@ -103,7 +124,9 @@ def test_clusters_ratios_and_gaps(rng):
     withheld(compare(data, covariates="pre", cluster="shop", expected=EQUAL), "pre")
     n = 4000
     views, before = rng.poisson(8, n) + 1, rng.poisson(8, n)
-    data = pd.DataFrame({"user_id": range(n), "variant": ["A", "B"] * (n // 2), "views": views, "pre_views": before})
+    data = pd.DataFrame(
+        {"user_id": range(n), "variant": ["A", "B"] * (n // 2), "views": views, "pre_views": before}
+    )
     data["clicks"], treated = rng.binomial(views, 0.2), data["variant"] == "B"
     for rate, names in ((0.2, []), (0.26, ["pre_clicks/pre_views"])):
         data["pre_clicks"] = rng.binomial(before, np.where(treated, rate, 0.2))
@@ -132,11 +155,19 @@ def test_weights_and_strata_that_differ(rng):
 def test_a_covariate_measured_after_the_exposure_is_named(rng):
     day = pd.Timestamp("2026-09-01")
     data = covered(rng, exposed_at=day, measured_at=day - pd.Timedelta("1D"))
-    options = {"covariates": "pre", "time_col": "exposed_at", "covariate_time_col": "measured_at", "expected": EQUAL}
+    options = {
+        "covariates": "pre",
+        "time_col": "exposed_at",
+        "covariate_time_col": "measured_at",
+        "expected": EQUAL,
+    }
     assert compare(data, **options)["warning"] == ""
     data.loc[3, "measured_at"] = day + pd.Timedelta("1h")
     withheld(
-        compare(data, **options), "measured_at", warning="covariate_after", verdict="check: covariate after exposure"
+        compare(data, **options),
+        "measured_at",
+        warning="covariate_after",
+        verdict="check: covariate after exposure",
     )
     with pytest.raises(OptionError, match="needs time_col="):
         compare(data, covariates="pre", covariate_time_col="measured_at")
@@ -165,15 +196,19 @@ def test_p_of_a_random_split_holds(n, values):
     assert np.isnan(random_split_p(np.ones(5), np.ones(5)))
 
 
-# ---------------------------------------------------------------------------------- times of the assignment
+# ---------------------------------------------------------------------------------- times of the
+# assignment
 
 
 def ramp_up(rng, n=2000):
-    """B has 10 % of the users of the first week and 50 % of the second, whose users are worth more."""
+    """B has 10 % of the users of the first week and 50 % of the second, whose users are worth
+    more."""
     day = rng.integers(0, 14, n)
     treated = rng.random(n) < np.where(day < 7, 0.1, 0.5)
     groups = pd.DataFrame({"user_id": range(n), "variant": np.where(treated, "B", "A")})
-    groups["assigned_at"] = pd.Timestamp("2026-09-01") + pd.to_timedelta(24 * day + rng.integers(0, 24, n), unit="h")
+    groups["assigned_at"] = pd.Timestamp("2026-09-01") + pd.to_timedelta(
+        24 * day + rng.integers(0, 24, n), unit="h"
+    )
     groups["week"] = day // 7
     return pd.DataFrame({"user_id": range(n), "m": (day >= 7) + rng.normal(size=n)}), groups
 
@@ -194,11 +229,21 @@ def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):
         users["assigned_at"].dt.tz_localize("Europe/Berlin"),
         users["assigned_at"].astype("datetime64[s]"),
     ):
-        withheld(compare(users.assign(assigned_at=dates), expected=shares), "assigned_at", **CHANGES)
-    withheld(compare(users.assign(by_text=users["assigned_at"].astype(str)), time_col="by_text"), "by_text", **CHANGES)
-    # Within the weeks the shares stay the same, so that weeks as strata mend it, and half-weeks of days do not.
+        withheld(
+            compare(users.assign(assigned_at=dates), expected=shares), "assigned_at", **CHANGES
+        )
+    withheld(
+        compare(users.assign(by_text=users["assigned_at"].astype(str)), time_col="by_text"),
+        "by_text",
+        **CHANGES,
+    )
+    # Within the weeks the shares stay the same, so that weeks as strata mend it, and half-weeks of
+    # days do not.
     assert compare(users, strata="week", time_col="week", expected=shares)["warning"] == ""
-    assert compare(users, strata="week", time_col="assigned_at", expected=shares)["warning"] == "strata_differ"
+    assert (
+        compare(users, strata="week", time_col="assigned_at", expected=shares)["warning"]
+        == "strata_differ"
+    )
     mixed = users.assign(other=users["user_id"] % 2)
     withheld(compare(mixed, strata="other", expected=shares), "assigned_at", **CHANGES)
     visits = pd.concat([users, users])
@@ -208,11 +253,15 @@ def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):
 def test_other_dates_are_no_ramp_up(rng):
     metrics, groups = ramp_up(rng)
     groups["variant"] = rng.choice(["A", "B"], len(groups))
-    users = rd.join_experiment(metrics, groups, missing="zero").assign(born="1990-01-01", code="2026")
+    users = rd.join_experiment(metrics, groups, missing="zero").assign(
+        born="1990-01-01", code="2026"
+    )
     assert compare(users, expected=EQUAL)["warning"] == ""
     # Times of visits, and times that some users lack, follow from the variant.
     treated = users["variant"] == "B"
-    users["bought_at"] = (users["assigned_at"] + pd.to_timedelta(treated * 3, unit="D")).where(users["m"] > 0)
+    users["bought_at"] = (users["assigned_at"] + pd.to_timedelta(treated * 3, unit="D")).where(
+        users["m"] > 0
+    )
     assert compare(users, expected=EQUAL)["warning"] == ""
     visits = pd.concat([users.assign(visit=i) for i in range(3)])
     visits["time"] = visits["assigned_at"] + pd.to_timedelta(
@@ -221,7 +270,8 @@ def test_other_dates_are_no_ramp_up(rng):
     assert compare(visits, cluster="user_id", expected=EQUAL)["warning"] == ""
 
 
-# ---------------------------------------------------------------------------------- where a reader sees it
+# ---------------------------------------------------------------------------------- where a reader
+# sees it
 
 
 def test_report_and_command_say_it(rng, tmp_path, capsys, monkeypatch):
@@ -240,7 +290,9 @@ def test_report_and_command_say_it(rng, tmp_path, capsys, monkeypatch):
         assert "check: covariate differs" in out
         assert "covariate differs: pre_spend" in out
     users = result.join_experiment(groups, missing="zero")
-    table = rd.compare_variants(users, "revenue@10", control="A", covariates="pre_spend", expected=EQUAL)
+    table = rd.compare_variants(
+        users, "revenue@10", control="A", covariates="pre_spend", expected=EQUAL
+    )
     page = rd.report(result, "r.html", experiment=table).read_text(encoding="utf-8")
     assert "The verdict is withheld" in page
     assert page.count("check: covariate differs") >= 2

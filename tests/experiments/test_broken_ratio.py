@@ -12,7 +12,9 @@ find_srm = rd.experiments.find_srm
 def assigned(n=9000):
     """Three variants; in the browser "y", a third of the users of C is lost."""
     rng = np.random.default_rng(3)
-    users = pd.DataFrame({"user_id": np.arange(n), "variant": rng.choice(["A", "B", "C"], n, p=[0.5, 0.3, 0.2])})
+    users = pd.DataFrame(
+        {"user_id": np.arange(n), "variant": rng.choice(["A", "B", "C"], n, p=[0.5, 0.3, 0.2])}
+    )
     users["browser"] = rng.choice(["x", "y", "z", None], n, p=[0.5, 0.3, 0.15, 0.05])
     users["day"] = pd.Timestamp("2026-09-01") + pd.to_timedelta(rng.integers(0, 5, n), unit="D")
     lost = (users["browser"] == "y") & (users["variant"] == "C") & (rng.random(n) < 1 / 3)
@@ -30,9 +32,18 @@ def test_it_is_the_chi_squared_test_of_each_level():
     assert len(found) == 4 + 5
     p = []
     for _, row in found.iterrows():
-        text = users[row["column"]].astype(object).where(users[row["column"]].notna(), "(null)").astype(str)
+        text = (
+            users[row["column"]]
+            .astype(object)
+            .where(users[row["column"]].notna(), "(null)")
+            .astype(str)
+        )
         inside = text == row["level"]
-        for part, name in ((users[inside], "p_value"), (users[~inside], "p_without"), (users, "p_all")):
+        for part, name in (
+            (users[inside], "p_value"),
+            (users[~inside], "p_without"),
+            (users, "p_all"),
+        ):
             n = part["variant"].value_counts()[["A", "B", "C"]].to_numpy()
             want = stats.chisquare(n, n.sum() * np.array([0.5, 0.3, 0.2]))
             assert row[name] == pytest.approx(want.pvalue, rel=1e-9)
@@ -46,8 +57,12 @@ def test_the_level_that_explains_it_is_first():
     found = find_srm(assigned(), ["day", "browser"], expected=PLAN)
     first = found.iloc[0]
     assert first[["column", "level", "variant", "explains", "verdict"]].tolist() == [
-        "browser", "y", "C", True, "invalid: sample ratio",
-    ]  # fmt: skip
+        "browser",
+        "y",
+        "C",
+        True,
+        "invalid: sample ratio",
+    ]
     assert first["n_variant"] < first["n_expected"]
     assert not found["explains"].iloc[1:].any()
     assert set(found["verdict"].iloc[1:]) == {"fits"}
@@ -68,7 +83,9 @@ def test_clusters_are_counted_and_users_of_two_variants_left_out():
     users["variant"] = np.where(users["person"] % 4 == 0, "A", "B")
     found = find_srm(users, "browser", cluster="person")
     assert found[["n_users", "n_variant", "n_expected"]].values.tolist() == [[400, 100, 200]]
-    twice = pd.concat([users, users.head(10).assign(variant="A"), users.head(10).assign(variant="B")])
+    twice = pd.concat(
+        [users, users.head(10).assign(variant="A"), users.head(10).assign(variant="B")]
+    )
     assert find_srm(twice, "browser")["n_users"].tolist() == [790]
 
 

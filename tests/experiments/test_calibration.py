@@ -1,7 +1,9 @@
-"""Simulated experiments without an effect: uniform p-values, and intervals that cover what they say.
+"""Simulated experiments without an effect: uniform p-values, and intervals that cover what they
+say.
 
-Every test runs the estimator itself on 2,000 simulated data sets at once (the core reduces the last axis),
-with a fixed seed. 93.5 to 96.5 % is more than three standard errors of a coverage from 2,000 runs (0.5 %).
+Every test runs the estimator itself on 2,000 simulated data sets at once (the core reduces the last
+axis), with a fixed seed. 93.5 to 96.5 % is more than three standard errors of a coverage from 2,000
+runs (0.5 %).
 """
 
 import numpy as np
@@ -34,14 +36,16 @@ def rng(request):
 
 
 def users(rng, n):
-    """Per-user values that look like a metric: many zeros, a skewed rest, mean 1; and a pre-period value."""
+    """Per-user values that look like a metric: many zeros, a skewed rest, mean 1; and a pre-period
+    value."""
     active = rng.random((RUNS, n)) < 0.6
     taste = rng.gamma(2.0, 0.5, (RUNS, n))
     value = active * taste * rng.gamma(4.0, 0.25, (RUNS, n)) / 0.6
     return value, taste + rng.normal(0, 0.2, (RUNS, n))
 
 
-# Below this a p of Kolmogorov and Smirnov is no chance: twenty tests of right p-values fail in 2 % of all seeds.
+# Below this a p of Kolmogorov and Smirnov is no chance: twenty tests of right p-values fail in 2 %
+# of all seeds.
 NOT_UNIFORM = 0.001
 
 
@@ -82,7 +86,9 @@ def cuped(control, treatment):
 
 def test_cuped(rng):
     (c, cx), (t, tx) = users(rng, 300), users(rng, 200)
-    control, treatment = cuped(*(arms.Sample(y, None, (arms.Sample(x),)) for y, x in ((c, cx), (t, tx))))
+    control, treatment = cuped(
+        *(arms.Sample(y, None, (arms.Sample(x),)) for y, x in ((c, cx), (t, tx)))
+    )
     check(effect_sizes.effect(control, treatment))
     # The covariate is worth having, or the test would show little.
     assert np.mean(control.var / arms.arm(c).var) < 0.85
@@ -120,7 +126,10 @@ def test_regression_on_covariates_with_gaps(rng):
         design = np.column_stack([np.where(gaps, x[~gaps, 0].mean(), x[:, 0]), x[:, 1], gaps])
         centre = design.mean(axis=0)
         parts = slice(100), slice(100, None)
-        sides = [regression.regression_arm(y[part], regression.regressors(design[part], centre)) for part in parts]
+        sides = [
+            regression.regression_arm(y[part], regression.regressors(design[part], centre))
+            for part in parts
+        ]
         found = effect_sizes.effect(*sides)
         covered += bool(found.ci_low <= 0 <= found.ci_high)
     assert stats.binom.ppf(0.0005, runs, 0.95) <= covered <= stats.binom.ppf(0.9995, runs, 0.95)
@@ -131,7 +140,9 @@ def test_clustered(rng):
     for n_clusters in (70, 60):
         size = rng.integers(1, 9, n_clusters)
         cluster = np.repeat(np.arange(n_clusters), size)
-        values = rng.normal(TRUTH, 1, (RUNS, n_clusters))[:, cluster] + rng.normal(size=(RUNS, size.sum()))
+        values = rng.normal(TRUTH, 1, (RUNS, n_clusters))[:, cluster] + rng.normal(
+            size=(RUNS, size.sum())
+        )
         sums = np.add.reduceat(values, np.cumsum(size) - size, axis=1)
         sides.append(arms.arm(sums, np.broadcast_to(size.astype(float), sums.shape)))
         naive.append(arms.arm(values))
@@ -141,12 +152,16 @@ def test_clustered(rng):
 
 
 def looks(rng, n, every):
-    """Effect at every look at a growing experiment: differences and standard errors, (RUNS, looks)."""
+    """Effect at every look at a growing experiment: differences and standard errors, (RUNS,
+    looks)."""
     diff, variance = 0.0, 0.0
     sizes = np.arange(every, n + 1, every)
     for sign in (-1, 1):
         value, _ = users(rng, n)
-        total, squares = np.cumsum(value, axis=1)[:, sizes - 1], np.cumsum(value**2, axis=1)[:, sizes - 1]
+        total, squares = (
+            np.cumsum(value, axis=1)[:, sizes - 1],
+            np.cumsum(value**2, axis=1)[:, sizes - 1],
+        )
         diff = diff + sign * total / sizes
         variance = variance + (squares - total**2 / sizes) / (sizes - 1) / sizes
     return diff, np.sqrt(variance), 2 * sizes
@@ -173,7 +188,11 @@ def test_one_sided_sequential_holds_under_fifty_looks(rng, alternative, sign):
     assert ((p <= 0.05) == (sign * diff >= half)).all()
     effect = sign * 0.05
     found = [
-        np.mean((always_valid.always_valid_p((diff + effect) / se, n, 2000, 0.95, side) <= 0.05).any(axis=1))
+        np.mean(
+            (always_valid.always_valid_p((diff + effect) / se, n, 2000, 0.95, side) <= 0.05).any(
+                axis=1
+            )
+        )
         for side in ("two-sided", alternative)
     ]
     assert found[1] > found[0]  # the power that one side gives
@@ -203,7 +222,9 @@ def test_sign_flips(rng):
     sums = resampling_weights.sign_sums([*d.T, np.ones(n)], 1000, 0)
     flipped, ones = sums[:, :-1], sums[:, -1:]
     centred = (flipped - mean * ones) / n * np.sqrt(n / (n - 1))
-    interval = sign_flips.sign_flip_interval(centred, mean, alternative="two-sided", confidence=0.95)
+    interval = sign_flips.sign_flip_interval(
+        centred, mean, alternative="two-sided", confidence=0.95
+    )
     check(Found(sign_flips.sign_flip_p(flipped, d.sum(axis=0), "two-sided"), interval))
 
 
@@ -211,7 +232,9 @@ def test_poisson_bootstrap_of_differences(rng):
     d = (users(rng, 300)[0] - users(rng, 300)[0]).T
     sums = resampling_weights.poisson_sums([*d.T, np.ones(len(d))], 1000, 0)
     means = sums[:, :-1] / sums[:, -1:]
-    interval = bootstrap.quantile_interval(means, d.mean(axis=0), alternative="two-sided", confidence=0.95)
+    interval = bootstrap.quantile_interval(
+        means, d.mean(axis=0), alternative="two-sided", confidence=0.95
+    )
     check(Found(bootstrap.bootstrap_p(means, "two-sided"), interval))
 
 
@@ -225,13 +248,17 @@ def test_poisson_bootstrap_of_two_arms(rng):
         found = [bootstrap.replicate_estimates(samples[i : i + 50], 1000, (0, side)) for i in some]
         sides.append(np.concatenate(found, axis=1))
     diff = sides[1] - sides[0]
-    interval = bootstrap.quantile_interval(diff, np.zeros(RUNS), alternative="two-sided", confidence=0.95)
+    interval = bootstrap.quantile_interval(
+        diff, np.zeros(RUNS), alternative="two-sided", confidence=0.95
+    )
     check(Found(bootstrap.bootstrap_p(diff, "two-sided"), interval))
 
 
 def test_sample_ratio(rng):
     shares = np.array([0.5, 0.3, 0.2])
-    p = np.array([share_tests.share_test(row, shares)[1] for row in rng.multinomial(5000, shares, RUNS)])
+    p = np.array(
+        [share_tests.share_test(row, shares)[1] for row in rng.multinomial(5000, shares, RUNS)]
+    )
     assert stats.kstest(p, "uniform").pvalue > NOT_UNIFORM
 
 

@@ -1,4 +1,5 @@
-"""Few human labels with many cheap ones: ppi-python's numbers, the formula by hand, coverage, and what is refused."""
+"""Few human labels with many cheap ones: ppi-python's numbers, the formula by hand, coverage, and
+what is refused."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +7,12 @@ import pytest
 from scipy import stats
 
 import recdf as rd
-from recdf.stats.prediction_powered import labelled_units, powered_interval, powered_mean, sampled_mean
+from recdf.stats.prediction_powered import (
+    labelled_units,
+    powered_interval,
+    powered_mean,
+    sampled_mean,
+)
 
 HUMAN, CHEAP = [0.2, 0.9, 0.4, 0.7, 0.5, 0.1], [0.3, 0.8, 0.5, 0.5, 0.6, 0.2]
 REST = [0.4, 0.6, 0.7, 0.2, 0.5, 0.9, 0.3, 0.1, 0.8, 0.5]
@@ -35,8 +41,12 @@ def test_the_open_rule_is_the_formula():
     var += sum((one - sum(left) / n) ** 2 for one in left) / (n - 1) / n
     reach = stats.t.ppf(0.95, n - 2) * var**0.5
     found = powered_mean(*arrays(HUMAN, CHEAP, REST))
-    np.testing.assert_allclose([found.mean, found.var, found.weight], [theta, var, weight], rtol=1e-12)
-    np.testing.assert_allclose(powered_interval(found, 0.9), [theta - reach, theta + reach], rtol=1e-9)
+    np.testing.assert_allclose(
+        [found.mean, found.var, found.weight], [theta, var, weight], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        powered_interval(found, 0.9), [theta - reach, theta + reach], rtol=1e-9
+    )
 
 
 def test_equal_chances_give_the_estimate_of_a_plain_sample():
@@ -47,12 +57,15 @@ def test_equal_chances_give_the_estimate_of_a_plain_sample():
 
 
 def simulated(judge, n, runs=400, many=2000):
-    """Share of intervals that hold the true mean, and their width beside that of the human labels."""
+    """Share of intervals that hold the true mean, and their width beside that of the human
+    labels."""
     rng, covered, widths = np.random.default_rng(n), [], []
     for _ in range(runs):
         y = rng.beta(1.2, 2, many + n)
         noise = rng.normal(size=many + n)
-        f = {"biased": 0.5 * y + 0.4 + 0.05 * noise, "noisy": y + 0.4 * noise, "useless": noise}[judge]
+        f = {"biased": 0.5 * y + 0.4 + 0.05 * noise, "noisy": y + 0.4 * noise, "useless": noise}[
+            judge
+        ]
         low, high = powered_interval(powered_mean(y[:n], f[:n], f[n:]), 0.95)
         covered.append(low <= 1.2 / 3.2 <= high)
         widths.append((high - low) / (2 * stats.t.ppf(0.975, n - 1) * y[:n].std(ddof=1) / n**0.5))
@@ -60,7 +73,9 @@ def simulated(judge, n, runs=400, many=2000):
 
 
 @pytest.mark.parametrize("n", [30, 100, 300])
-@pytest.mark.parametrize(("judge", "widest"), [("biased", 0.55), ("noisy", 0.95), ("useless", 1.01)])
+@pytest.mark.parametrize(
+    ("judge", "widest"), [("biased", 0.55), ("noisy", 0.95), ("useless", 1.01)]
+)
 def test_the_interval_covers_and_is_never_much_longer(judge, widest, n):
     share, width = simulated(judge, n)
     assert share >= 0.95 - 3 * (0.95 * 0.05 / 400) ** 0.5
@@ -80,7 +95,11 @@ def two_models(n=80, many=900, seed=1):
             frames.append(pd.DataFrame({"model": name, "user_id": users, "ndcg@10": value}))
     people = pd.concat(frames[:2], ignore_index=True)
     judged = np.isin(people["user_id"], rng.choice(many, n, replace=False))
-    return people[judged].reset_index(drop=True), pd.concat(frames[2:], ignore_index=True), (old, new)
+    return (
+        people[judged].reset_index(drop=True),
+        pd.concat(frames[2:], ignore_index=True),
+        (old, new),
+    )
 
 
 def test_a_judge_who_prefers_the_worse_model_does_not_turn_the_verdict():
@@ -91,7 +110,9 @@ def test_a_judge_who_prefers_the_worse_model_does_not_turn_the_verdict():
     assert row["bias_high"] < 0
     assert row["n_human"] == 80
     assert row["n_cheap"] == 820
-    turned = rd.prediction_powered(human, cheap, "ndcg@10", baseline="old", smaller_is_better="ndcg@10").iloc[0]
+    turned = rd.prediction_powered(
+        human, cheap, "ndcg@10", baseline="old", smaller_is_better="ndcg@10"
+    ).iloc[0]
     assert turned["verdict"] == "worse"
 
 
@@ -100,7 +121,9 @@ def test_means_come_by_model_and_any_order_of_rows_gives_the_same():
     found = rd.prediction_powered(human, cheap)
     assert found["model"].tolist() == ["old", "new"]
     assert (found["n_effective"] > 80).all()
-    mixed = rd.prediction_powered(human.sample(frac=1, random_state=1), cheap.sample(frac=1, random_state=2))
+    mixed = rd.prediction_powered(
+        human.sample(frac=1, random_state=1), cheap.sample(frac=1, random_state=2)
+    )
     mixed = mixed.set_index("model").loc[found["model"]].reset_index()
     pd.testing.assert_frame_equal(found, mixed[found.columns], rtol=1e-9)
 
@@ -134,19 +157,44 @@ def test_chances_of_being_judged_weigh_the_lists():
 
 
 BAD = [
-    (lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c), {}, rd.DataError, "no list of human has cheap labels"),
+    (
+        lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c),
+        {},
+        rd.DataError,
+        "no list of human has cheap labels",
+    ),
     (lambda h, c: (h, c[c["user_id"] > 100]), {}, rd.DataError, "do not have cheap labels"),
-    (lambda h, c: (h, c[c["user_id"].isin(h["user_id"])]), {}, rd.DataError, "no more lists than human"),
-    (lambda h, c: (h[h["user_id"] == h["user_id"].iloc[0]], c), {}, rd.DataError, "1 lists have human labels"),
+    (
+        lambda h, c: (h, c[c["user_id"].isin(h["user_id"])]),
+        {},
+        rd.DataError,
+        "no more lists than human",
+    ),
+    (
+        lambda h, c: (h[h["user_id"] == h["user_id"].iloc[0]], c),
+        {},
+        rd.DataError,
+        "1 lists have human labels",
+    ),
     (lambda h, c: (pd.concat([h, h]), c), {}, rd.DuplicateError, "several rows per"),
     (lambda h, c: (h, c), {"baseline": "other"}, rd.OptionError, "is not a model"),
     (lambda h, c: (h, c), {"tuning": "wide"}, rd.OptionError, "tuning"),
     (lambda h, c: (h, c), {"confidence": 2}, rd.OptionError, "confidence"),
     (lambda h, c: (h, c), {"metrics": "other"}, rd.ColumnError, "other"),
     (lambda h, c: (h.assign(p=0.0), c), {"probability_col": "p"}, rd.DataError, "not in"),
-    (lambda h, c: (h.assign(p=0.5), c), {"probability_col": "p", "tuning": "clipped"}, rd.OptionError, "exclude"),
-    (lambda h, c: (h[(h["model"] == "old") | (h.index % 2 == 0)], c), {"baseline": "old"}, rd.DataError, "other lists"),
-]  # fmt: skip
+    (
+        lambda h, c: (h.assign(p=0.5), c),
+        {"probability_col": "p", "tuning": "clipped"},
+        rd.OptionError,
+        "exclude",
+    ),
+    (
+        lambda h, c: (h[(h["model"] == "old") | (h.index % 2 == 0)], c),
+        {"baseline": "old"},
+        rd.DataError,
+        "other lists",
+    ),
+]
 
 
 @pytest.mark.parametrize(("change", "options", "error", "words"), BAD)
@@ -158,11 +206,23 @@ def test_bad_labels_are_named_errors(change, options, error, words):
 
 
 SAME = {
-    "diff": "mean", "se": "se", "ci_low": "ci_low", "ci_high": "ci_high", "diff_human": "mean_human",
-    "ci_low_human": "ci_low_human", "ci_high_human": "ci_high_human", "diff_cheap": "mean_cheap", "bias": "bias",
-    "bias_low": "bias_low", "bias_high": "bias_high", "weight": "weight", "n_effective": "n_effective",
-    "n_human": "n_human", "n_cheap": "n_cheap", "p_random": "p_random",
-}  # fmt: skip
+    "diff": "mean",
+    "se": "se",
+    "ci_low": "ci_low",
+    "ci_high": "ci_high",
+    "diff_human": "mean_human",
+    "ci_low_human": "ci_low_human",
+    "ci_high_human": "ci_high_human",
+    "diff_cheap": "mean_cheap",
+    "bias": "bias",
+    "bias_low": "bias_low",
+    "bias_high": "bias_high",
+    "weight": "weight",
+    "n_effective": "n_effective",
+    "n_human": "n_human",
+    "n_cheap": "n_cheap",
+    "p_random": "p_random",
+}
 
 
 def test_a_comparison_with_cheap_labels_is_that_of_prediction_powered():
@@ -171,12 +231,18 @@ def test_a_comparison_with_cheap_labels_is_that_of_prediction_powered():
     alone = rd.prediction_powered(human, cheap, "ndcg@10", baseline="old").iloc[0]
     table = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap)
     row = table.iloc[0]
-    np.testing.assert_allclose([row[name] for name in SAME], [alone[name] for name in SAME.values()], rtol=1e-12)
+    np.testing.assert_allclose(
+        [row[name] for name in SAME], [alone[name] for name in SAME.values()], rtol=1e-12
+    )
     assert row["verdict"] == "better"
     assert row["mean_model"] - row["mean_baseline"] == pytest.approx(row["diff"], abs=1e-12)
     assert row["p_value"] == pytest.approx(2 * stats.t.sf(row["diff"] / row["se"], 78), abs=1e-12)
-    assert rd.experiments.report_table(table).frame["labels"].tolist() == ["80 of people, 820 cheap"]
-    as_mapping = [{name: one[one["model"] == name] for name in ("old", "new")} for one in (human, cheap)]
+    assert rd.experiments.report_table(table).frame["labels"].tolist() == [
+        "80 of people, 820 cheap"
+    ]
+    as_mapping = [
+        {name: one[one["model"] == name] for name in ("old", "new")} for one in (human, cheap)
+    ]
     of_mapping = rd.compare_models(as_mapping[0], cheap=as_mapping[1])
     assert of_mapping["diff"].iloc[0] == pytest.approx(row["diff"], rel=1e-12)
 
@@ -184,19 +250,30 @@ def test_a_comparison_with_cheap_labels_is_that_of_prediction_powered():
 def test_weights_and_units_of_a_comparison_count_under_both_labels():
     human, cheap, _ = two_models()
     plain = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap).iloc[0]
-    ones = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap.assign(w=2.5), weight_col="w").iloc[0]
-    np.testing.assert_allclose(ones[["diff", "ci_low", "ci_high"]].tolist(),
-                               plain[["diff", "ci_low", "ci_high"]].tolist(), rtol=1e-9)  # fmt: skip
+    ones = rd.compare_models(
+        human, "ndcg@10", baseline="old", cheap=cheap.assign(w=2.5), weight_col="w"
+    ).iloc[0]
+    np.testing.assert_allclose(
+        ones[["diff", "ci_low", "ci_high"]].tolist(),
+        plain[["diff", "ci_low", "ci_high"]].tolist(),
+        rtol=1e-9,
+    )
     # A list twice as a unit of two lists adds no information.
     twice = [pd.concat([one.assign(day=day) for day in (1, 2)]) for one in (human, cheap)]
-    both = rd.compare_models(twice[0], "ndcg@10", baseline="old", cheap=twice[1], user_col=["user_id", "day"]).iloc[0]
-    np.testing.assert_allclose(both[["diff", "ci_low", "ci_high"]].tolist(),
-                               plain[["diff", "ci_low", "ci_high"]].tolist(), rtol=1e-9)  # fmt: skip
+    both = rd.compare_models(
+        twice[0], "ndcg@10", baseline="old", cheap=twice[1], user_col=["user_id", "day"]
+    ).iloc[0]
+    np.testing.assert_allclose(
+        both[["diff", "ci_low", "ci_high"]].tolist(),
+        plain[["diff", "ci_low", "ci_high"]].tolist(),
+        rtol=1e-9,
+    )
     assert (both["n_users"], both["n_lists"], both["n_human"]) == (80, 160, 160)
 
 
 def test_units_with_judged_and_unjudged_lists_are_covered():
-    """Users have up to four lists, one in ten of the lists is judged; no outside oracle but the truth itself."""
+    """Users have up to four lists, one in ten of the lists is judged; no outside oracle but the
+    truth itself."""
     rng, covered = np.random.default_rng(0), []
     for _ in range(400):
         unit = np.repeat(np.arange(600), rng.integers(1, 5, 600))
@@ -204,7 +281,9 @@ def test_units_with_judged_and_unjudged_lists_are_covered():
         f = 0.6 * y + 0.1 * rng.normal(size=600)[unit] + 0.05 * rng.normal(size=len(y))
         judged = rng.random(len(y)) < 0.1
         units = labelled_units(np.where(judged, y, np.nan), f, judged, None, unit)
-        low, high = powered_interval(powered_mean(units.y, units.f, units.rest, "open", units.same), 0.95)
+        low, high = powered_interval(
+            powered_mean(units.y, units.f, units.rest, "open", units.same), 0.95
+        )
         covered.append(low <= 0.1 <= high)
     assert np.mean(covered) >= 0.95 - 3 * (0.95 * 0.05 / 400) ** 0.5
 
@@ -214,7 +293,9 @@ def test_segments_with_few_labels_of_people_have_no_verdict_and_the_others_do():
     rare = human["user_id"].iloc[:2].tolist()
     parts = np.where(np.isin(np.arange(900), rare), "rare", "other")
     segments = pd.DataFrame({"user_id": range(900), "part": parts})
-    table = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, segments=segments).set_index("part")
+    table = rd.compare_models(
+        human, "ndcg@10", baseline="old", cheap=cheap, segments=segments
+    ).set_index("part")
     assert table.loc["other", "verdict"] == "better"
     assert table.loc["rare", "verdict"] == "check: too few lists"
     assert "few_human" in table.loc["rare", "warning"]
@@ -224,13 +305,16 @@ def test_segments_with_few_labels_of_people_have_no_verdict_and_the_others_do():
 def test_lists_that_are_no_random_sample_withhold_the_verdict_of_a_comparison():
     human, cheap, _ = two_models(900)
     best = cheap[cheap["model"] == "old"].nlargest(60, "ndcg@10")["user_id"]
-    table = rd.compare_models(human[human["user_id"].isin(best)], "ndcg@10", baseline="old", cheap=cheap)
+    table = rd.compare_models(
+        human[human["user_id"].isin(best)], "ndcg@10", baseline="old", cheap=cheap
+    )
     assert table["verdict"].tolist() == ["check: lists of people not random"]
     assert "not_random" in table["warning"].iloc[0]
 
 
 def test_missing_lists_are_said_with_cheap_labels_too():
-    """The new model has no list for 40 % of the users, where it counts as 0, and is better where it has one."""
+    """The new model has no list for 40 % of the users, where it counts as 0, and is better where it
+    has one."""
     human, cheap, _ = two_models(200)
     for one in (human, cheap):
         one["n_pred"] = np.where((one["model"] == "new") & (one["user_id"] % 5 < 2), 0, 10)
@@ -239,14 +323,18 @@ def test_missing_lists_are_said_with_cheap_labels_too():
     assert row["verdict"] == "worse, but better where both have lists"
     there = [one[one["user_id"] % 5 >= 2] for one in (human, cheap)]
     alone = rd.prediction_powered(*there, "ndcg@10", baseline="old").iloc[0]
-    np.testing.assert_allclose(row[["diff_both", "se_both"]].tolist(), alone[["mean", "se"]].tolist(), rtol=1e-9)
+    np.testing.assert_allclose(
+        row[["diff_both", "se_both"]].tolist(), alone[["mean", "se"]].tolist(), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("judged", [True, False])
 def test_a_list_that_a_model_lacks_under_both_labels_counts_once(judged):
     human, cheap, _ = two_models()
     user = next(one for one in range(900) if (one in set(human["user_id"])) == judged)
-    human, cheap = (one[(one["model"] == "old") | (one["user_id"] != user)] for one in (human, cheap))
+    human, cheap = (
+        one[(one["model"] == "old") | (one["user_id"] != user)] for one in (human, cheap)
+    )
     row = rd.compare_models(human, "ndcg@10", baseline="old", cheap=cheap, missing="drop").iloc[0]
     assert (row["n_only_baseline"], row["n_only_model"]) == (1, 0)
     with pytest.raises(rd.DataError, match="has a value for 'old' only in 1 users") as raised:
@@ -260,21 +348,43 @@ BAD_COMPARISONS = [
     (lambda h, c: (h, c), {"test": "randomization"}, rd.OptionError, "exclude each other"),
     (lambda h, c: (h, c), {"test": "bootstrap"}, rd.OptionError, "exclude each other"),
     (lambda h, c: (h, c), {"missing": "zero"}, rd.OptionError, "exclude each other"),
-    (lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c), {}, rd.DataError, "no list of per_user has cheap labels"),
+    (
+        lambda h, c: (h.assign(user_id=-h["user_id"] - 1), c),
+        {},
+        rd.DataError,
+        "no list of per_user has cheap labels",
+    ),
     (lambda h, c: (h, c[c["user_id"].isin(h["user_id"])]), {}, rd.DataError, "no more lists"),
     (lambda h, c: (h, c.drop(columns="model")), {}, rd.ColumnError, "model"),
     (lambda h, c: (h, c.rename(columns={"ndcg@10": "ndcg@5"})), {}, rd.ColumnError, "ndcg@10"),
-    (lambda h, c: (h[(h["model"] == "old") | (h.index % 2 == 0)], c), {}, rd.DataError, "has a value for"),
+    (
+        lambda h, c: (h[(h["model"] == "old") | (h.index % 2 == 0)], c),
+        {},
+        rd.DataError,
+        "has a value for",
+    ),
     (lambda h, c: (h, {"old": c}), {}, TypeError, "cheap is"),
     (lambda h, c: ({"old": h, "new": h}, c), {}, rd.OptionError, "the same form"),
-    (lambda h, c: (h.assign(w=1.0), c), {"weight_col": "w"}, rd.ColumnError, "cheap has no column 'w'"),
-    (lambda h, c: (h.assign(part="a"), c), {"by": "part"}, rd.ColumnError, "cheap has no column 'part'"),
+    (
+        lambda h, c: (h.assign(w=1.0), c),
+        {"weight_col": "w"},
+        rd.ColumnError,
+        "cheap has no column 'w'",
+    ),
+    (
+        lambda h, c: (h.assign(part="a"), c),
+        {"by": "part"},
+        rd.ColumnError,
+        "cheap has no column 'part'",
+    ),
     (lambda h, c: (h, "cheap.parquet"), {}, TypeError, "cheap is"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "options", "error", "words"), BAD_COMPARISONS)
-def test_what_a_comparison_with_cheap_labels_cannot_do_is_a_named_error(change, options, error, words):
+def test_what_a_comparison_with_cheap_labels_cannot_do_is_a_named_error(
+    change, options, error, words
+):
     human, cheap, _ = two_models()
     human, cheap = change(human, cheap)
     with pytest.raises(error, match=words):
@@ -283,14 +393,17 @@ def test_what_a_comparison_with_cheap_labels_cannot_do_is_a_named_error(change, 
 
 def test_a_metric_that_is_defined_otherwise_under_cheap_labels_is_an_error():
     shop = rd.sample_shop()
-    human = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model", users=shop.true["user_id"].unique()[:200])
+    human = rd.evaluate(
+        shop.true, shop.pred, "ndcg@10", by="model", users=shop.true["user_id"].unique()[:200]
+    )
     cheap = rd.evaluate(shop.true, shop.pred, {"ndcg@10": "ndcg@20"}, by="model")
     with pytest.raises(rd.OptionError, match="evaluate both alike"):
         human.compare_models("ndcg@10", cheap=cheap)
 
 
 def test_lists_where_people_find_nothing_relevant_do_not_bias_the_mean_of_the_others():
-    """The metric of people is undefined where the judge sees least; the mean is that over the lists that have one."""
+    """The metric of people is undefined where the judge sees least; the mean is that over the lists
+    that have one."""
     rng, covered = np.random.default_rng(0), []
     for _ in range(300):
         taste = rng.beta(2, 3, 2000)
@@ -298,7 +411,9 @@ def test_lists_where_people_find_nothing_relevant_do_not_bias_the_mean_of_the_ot
         defined = rng.random(2000) < np.clip(3 * taste, 0, 1)
         y = np.where(defined, taste, np.nan)
         human = pd.DataFrame({"user_id": np.arange(200), "m": y[:200]})
-        found = rd.prediction_powered(human, pd.DataFrame({"user_id": np.arange(2000), "m": f}), "m").iloc[0]
+        found = rd.prediction_powered(
+            human, pd.DataFrame({"user_id": np.arange(2000), "m": f}), "m"
+        ).iloc[0]
         covered.append(found["ci_low"] <= MEAN_OF_DEFINED <= found["ci_high"])
     assert np.mean(covered) >= 0.95 - 3 * (0.95 * 0.05 / 300) ** 0.5
 
@@ -313,7 +428,8 @@ MEAN_OF_DEFINED = mean_of_defined()
 
 
 def yes_or_no(missed, n=60, many=3000, seed=3):
-    """A hit rate under a judge who overlooks the hits of the first `missed` judged lists, and a tenth elsewhere."""
+    """A hit rate under a judge who overlooks the hits of the first `missed` judged lists, and a
+    tenth elsewhere."""
     rng = np.random.default_rng(seed)
     y = (rng.random(many) < 0.3) * 1.0
     y[:missed] = 1.0
@@ -327,9 +443,16 @@ def yes_or_no(missed, n=60, many=3000, seed=3):
 def test_a_judge_who_was_hardly_seen_to_err_does_not_count(missed, both):
     human, cheap = yes_or_no(missed)
     found = rd.prediction_powered(human, cheap, "hitrate@10").iloc[0]
-    assert (found["verdict"], found["weight"] > 0) == (("both", True) if both else ("human alone", False))
-    mean, reach = human["hitrate@10"].mean(), stats.t.ppf(0.975, 59) * human["hitrate@10"].std() / 60**0.5
-    np.testing.assert_allclose(found[["ci_low_human", "ci_high_human"]].astype(float), [mean - reach, mean + reach])
+    assert (found["verdict"], found["weight"] > 0) == (
+        ("both", True) if both else ("human alone", False)
+    )
+    mean, reach = (
+        human["hitrate@10"].mean(),
+        stats.t.ppf(0.975, 59) * human["hitrate@10"].std() / 60**0.5,
+    )
+    np.testing.assert_allclose(
+        found[["ci_low_human", "ci_high_human"]].astype(float), [mean - reach, mean + reach]
+    )
     if not both:
         assert found["mean"] == pytest.approx(mean)
     clipped = rd.prediction_powered(human, cheap, "hitrate@10", tuning="clipped").iloc[0]
@@ -342,7 +465,9 @@ def test_intervals_cover_the_mean_under_a_judge_who_errs_rarely_and_on_one_side(
     for _ in range(400):
         y = (rng.random(many) < 0.3) * 1.0
         cheap = pd.DataFrame({"user_id": range(many), "hitrate@10": y * (rng.random(many) > 0.1)})
-        found = rd.prediction_powered(cheap.assign(**{"hitrate@10": y}).head(n), cheap, "hitrate@10").iloc[0]
+        found = rd.prediction_powered(
+            cheap.assign(**{"hitrate@10": y}).head(n), cheap, "hitrate@10"
+        ).iloc[0]
         held.append(found["ci_low"] <= 0.3 <= found["ci_high"])
     assert np.mean(held) >= 0.95 - 3 * (0.95 * 0.05 / 400) ** 0.5
 
@@ -350,13 +475,19 @@ def test_intervals_cover_the_mean_under_a_judge_who_errs_rarely_and_on_one_side(
 def test_lists_that_are_undefined_under_one_kind_of_labels_are_counted_as_the_comparison_counts_them():
     human, cheap, *_ = two_models(n=80)
     some = human["user_id"].isin(human["user_id"].unique()[:20])
-    judge_finds_none = cheap.assign(**{"ndcg@10": cheap["ndcg@10"].mask(cheap["user_id"].isin(human[some]["user_id"]))})
+    judge_finds_none = cheap.assign(
+        **{"ndcg@10": cheap["ndcg@10"].mask(cheap["user_id"].isin(human[some]["user_id"]))}
+    )
     powered = rd.prediction_powered(human, judge_finds_none, baseline="old").iloc[0]
     compared = rd.compare_models(human, baseline="old", cheap=judge_finds_none).iloc[0]
     assert powered["n_human"] == compared["n_human"] == 80
     people_find_none = human.assign(**{"ndcg@10": human["ndcg@10"].mask(~some)})
     powered = rd.prediction_powered(people_find_none, cheap, baseline="old").iloc[0]
-    assert (powered["n_human"], powered["warning"], powered["verdict"]) == (20, "few_human", "cannot tell")
+    assert (powered["n_human"], powered["warning"], powered["verdict"]) == (
+        20,
+        "few_human",
+        "cannot tell",
+    )
     compared = rd.compare_models(people_find_none, baseline="old", cheap=cheap).iloc[0]
     assert compared["n_human"] == 20
     assert "few_human" in compared["warning"]
@@ -365,6 +496,9 @@ def test_lists_that_are_undefined_under_one_kind_of_labels_are_counted_as_the_co
 def test_tables_without_a_common_metric_are_told_so():
     human, cheap, *_ = two_models()
     other = cheap.rename(columns={"ndcg@10": "ndcg@5"})
-    for call in (lambda: rd.prediction_powered(human, other), lambda: rd.compare_models(human, cheap=other)):
+    for call in (
+        lambda: rd.prediction_powered(human, other),
+        lambda: rd.compare_models(human, cheap=other),
+    ):
         with pytest.raises(rd.errors.OptionError, match="no metric in common"):
             call()

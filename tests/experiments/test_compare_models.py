@@ -1,4 +1,5 @@
-"""Models on the same users: golden numbers, SciPy live, traps, errors, invariances; bootstrap intervals."""
+"""Models on the same users: golden numbers, SciPy live, traps, errors, invariances; bootstrap
+intervals."""
 
 import json
 from pathlib import Path
@@ -9,7 +10,14 @@ import pytest
 from scipy import stats
 
 import recdf as rd
-from recdf.errors import ColumnError, DataError, DuplicateError, EmptyPopulationError, IdTypeError, OptionError
+from recdf.errors import (
+    ColumnError,
+    DataError,
+    DuplicateError,
+    EmptyPopulationError,
+    IdTypeError,
+    OptionError,
+)
 
 HERE = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((HERE / "inference.json").read_text(encoding="utf-8"))["paired_models"]
@@ -29,17 +37,33 @@ def row(table, model):
     return table[table["model"] == model].iloc[0]
 
 
-# ------------------------------------------------------------------------------------------- golden numbers
+# ------------------------------------------------------------------------------------------- golden
+# numbers
 
 
 @pytest.mark.parametrize("model", ["m1", "m2"])
 def test_paired_t(long, model):
-    found, recorded = row(rd.compare_models(long, baseline="base", correction="none"), model), GOLDEN[model]
-    names = {"diff": "diff", "statistic": "t", "p_value": "p_t", "ci_low": "ci_low", "ci_high": "ci_high", "d_z": "d_z"}
-    np.testing.assert_allclose(
-        [found[name] for name in names], [recorded[other] for other in names.values()], rtol=1e-9, atol=1e-9
+    found, recorded = (
+        row(rd.compare_models(long, baseline="base", correction="none"), model),
+        GOLDEN[model],
     )
-    assert [found[name] for name in ("wins", "losses", "ties")] == [recorded[n] for n in ("wins", "losses", "ties")]
+    names = {
+        "diff": "diff",
+        "statistic": "t",
+        "p_value": "p_t",
+        "ci_low": "ci_low",
+        "ci_high": "ci_high",
+        "d_z": "d_z",
+    }
+    np.testing.assert_allclose(
+        [found[name] for name in names],
+        [recorded[other] for other in names.values()],
+        rtol=1e-9,
+        atol=1e-9,
+    )
+    assert [found[name] for name in ("wins", "losses", "ties")] == [
+        recorded[n] for n in ("wins", "losses", "ties")
+    ]
     assert found["df"] == 249
 
 
@@ -64,8 +88,10 @@ def test_randomization(long, model):
 
 def test_small_randomization_is_exact():
     d = np.array(GOLDEN["exact_small"]["d"])
-    frames = {"base": pd.DataFrame({"user_id": range(len(d)), "m": 0.5}),
-              "new": pd.DataFrame({"user_id": range(len(d)), "m": 0.5 + d})}  # fmt: skip
+    frames = {
+        "base": pd.DataFrame({"user_id": range(len(d)), "m": 0.5}),
+        "new": pd.DataFrame({"user_id": range(len(d)), "m": 0.5 + d}),
+    }
     found = rd.compare_models(frames, test="randomization").iloc[0]
     assert found["p_value"] == pytest.approx(GOLDEN["exact_small"]["p_exact"], abs=1e-12)
     assert found["n_resamples"] == 2**7
@@ -80,7 +106,8 @@ def test_bootstrap_is_near_the_t_interval(long):
     np.testing.assert_allclose(boot["p_value"], t["p_value"], atol=0.02)
 
 
-# ------------------------------------------------------------------------------------------- live SciPy
+# ------------------------------------------------------------------------------------------- live
+# SciPy
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -102,14 +129,18 @@ def test_alternatives_are_scipys(wide, long, alternative):
         assert row(signed, model)["p_value"] == pytest.approx(want.pvalue)
         flipped = np.random.default_rng(0).choice([-1.0, 1.0], (20_000, len(d))) @ d
         side = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
-        assert row(flips, model)["p_value"] == pytest.approx(np.mean(side(flipped) >= side(d.sum()) - 1e-9), abs=0.02)
+        assert row(flips, model)["p_value"] == pytest.approx(
+            np.mean(side(flipped) >= side(d.sum()) - 1e-9), abs=0.02
+        )
 
 
 def test_equivalence_is_statsmodels_tost(wide, long):
     weightstats = pytest.importorskip("statsmodels.stats.weightstats")
     table = rd.compare_models(long, baseline="base", margin={"mrr@5": 0.03})
     for model in ("m1", "m2"):
-        want = weightstats.ttost_paired(wide[model].to_numpy(), wide["base"].to_numpy(), -0.03, 0.03)[0]
+        want = weightstats.ttost_paired(
+            wide[model].to_numpy(), wide["base"].to_numpy(), -0.03, 0.03
+        )[0]
         assert row(table, model)["p_equivalence"] == pytest.approx(want)
     assert row(table, "m2")["verdict"] == "equivalent"
     assert rd.compare_models(long)["p_equivalence"].isna().all()
@@ -117,16 +148,23 @@ def test_equivalence_is_statsmodels_tost(wide, long):
 
 def test_all_pairs_and_correction(wide, long):
     table = rd.compare_models(long, correction="bh")
-    assert list(zip(table["baseline"], table["model"], strict=True)) == [("base", "m1"), ("base", "m2"), ("m1", "m2")]
+    assert list(zip(table["baseline"], table["model"], strict=True)) == [
+        ("base", "m1"),
+        ("base", "m2"),
+        ("m1", "m2"),
+    ]
     for found in table.itertuples():
         want = stats.ttest_rel(wide[found.model], wide[found.baseline])
         assert found.p_value == pytest.approx(want.pvalue)
         assert found.mean_model == pytest.approx(wide[found.model].mean())
-        assert found.rel_diff == pytest.approx(wide[found.model].mean() / wide[found.baseline].mean() - 1)
+        assert found.rel_diff == pytest.approx(
+            wide[found.model].mean() / wide[found.baseline].mean() - 1
+        )
     np.testing.assert_allclose(table["p_adj"], stats.false_discovery_control(table["p_value"]))
 
 
-# ------------------------------------------------------------------------------------------- users, folds, keys
+# ------------------------------------------------------------------------------------------- users,
+# folds, keys
 
 
 def models(**columns):
@@ -165,24 +203,40 @@ def test_folds_of_a_user_are_one_unit():
     assert found["n_users"] == 30
     assert found["p_value"] == pytest.approx(want.pvalue)
     # A fold that one model lacks is no pair; the user's other folds are.
-    found = rd.compare_models({"base": base, "new": new.iloc[1:]}, "m", fold="fold", missing="drop").iloc[0]
+    found = rd.compare_models(
+        {"base": base, "new": new.iloc[1:]}, "m", fold="fold", missing="drop"
+    ).iloc[0]
     assert (found["n_users"], found["n_only_baseline"]) == (30, 1)
 
 
 def test_composite_key_and_frames_of_evaluate():
     per_user = pd.DataFrame(
-        {"model": ["als"] * 4 + ["pop"] * 4, "user": [1, 1, 2, 2] * 2, "session": list("abab") * 2, "n_true": 3,
-         "n_pred": 10, "ndcg@10": [0.9, 0.5, 0.7, 0.8, 0.1, 0.2, 0.3, 0.5], "mrr@5": np.linspace(0, 1, 8)}
-    )  # fmt: skip
+        {
+            "model": ["als"] * 4 + ["pop"] * 4,
+            "user": [1, 1, 2, 2] * 2,
+            "session": list("abab") * 2,
+            "n_true": 3,
+            "n_pred": 10,
+            "ndcg@10": [0.9, 0.5, 0.7, 0.8, 0.1, 0.2, 0.3, 0.5],
+            "mrr@5": np.linspace(0, 1, 8),
+        }
+    )
     per_user["spend"] = 1.0
     with_spend = rd.compare_models(per_user, user_col=["user", "session"], baseline="pop")
     assert with_spend["metric"].tolist() == ["ndcg@10", "mrr@5", "spend"]
     # What evaluate wrote into attrs changes nothing: a merge would lose it.
-    per_user.attrs["recdf"] = {"by": ["model"], "metrics": {"ndcg@10": {"name": "ndcg"}, "mrr@5": {"name": "mrr"}}}
+    per_user.attrs["recdf"] = {
+        "by": ["model"],
+        "metrics": {"ndcg@10": {"name": "ndcg"}, "mrr@5": {"name": "mrr"}},
+    }
     pd.testing.assert_frame_equal(
-        rd.compare_models(per_user, user_col=["user", "session"], baseline="pop"), with_spend, check_flags=False
+        rd.compare_models(per_user, user_col=["user", "session"], baseline="pop"),
+        with_spend,
+        check_flags=False,
     )
-    table = rd.compare_models(per_user, ["ndcg@10", "mrr@5"], user_col=["user", "session"], baseline="pop")
+    table = rd.compare_models(
+        per_user, ["ndcg@10", "mrr@5"], user_col=["user", "session"], baseline="pop"
+    )
     assert table["metric"].tolist() == ["ndcg@10", "mrr@5"]
     assert table["diff"].tolist() == [pytest.approx(0.45), pytest.approx(-4 / 7)]
     assert table["n_users"].tolist() == [2, 2]
@@ -206,8 +260,16 @@ def test_identical_models_have_no_statistics(long):
     twins = pd.concat([long[long.model == "m1"], long[long.model == "m1"].assign(model="twin")])
     for test in ("t", "randomization", "bootstrap"):
         found = rd.compare_models(twins, test=test, margin=0.1).iloc[0]
-        assert found[["se", "ci_low", "ci_high", "d_z", "p_value", "p_adj", "p_equivalence"]].isna().all()
-        assert (found["ties"], found["warning"], found["verdict"]) == (250, "zero_variance", "no difference shown")
+        assert (
+            found[["se", "ci_low", "ci_high", "d_z", "p_value", "p_adj", "p_equivalence"]]
+            .isna()
+            .all()
+        )
+        assert (found["ties"], found["warning"], found["verdict"]) == (
+            250,
+            "zero_variance",
+            "no difference shown",
+        )
 
 
 def test_wilcoxon_rejects_equal_means():
@@ -215,7 +277,9 @@ def test_wilcoxon_rejects_equal_means():
     rejected = {"t": 0, "wilcoxon": 0}
     for seed in range(30):
         d = np.random.default_rng(seed).exponential(size=500) - 1
-        frames = models(a={"user_id": np.arange(500), "m": 0.0}, b={"user_id": np.arange(500), "m": d})
+        frames = models(
+            a={"user_id": np.arange(500), "m": 0.0}, b={"user_id": np.arange(500), "m": d}
+        )
         for test in rejected:
             rejected[test] += int(rd.compare_models(frames, test=test)["reject"].iloc[0])
     assert rejected["wilcoxon"] >= 25
@@ -227,35 +291,55 @@ def test_smaller_is_better(long):
     table = rd.compare_models(ranks, baseline="base", correction="none")
     m1 = table[table.model == "m1"]
     assert m1["verdict"].tolist() == ["worse", "better"]
-    chosen = rd.compare_models(ranks, "cost", baseline="base", correction="none", smaller_is_better=["cost"])
+    chosen = rd.compare_models(
+        ranks, "cost", baseline="base", correction="none", smaller_is_better=["cost"]
+    )
     assert row(chosen, "m1")["verdict"] == "worse"
 
 
 BAD = [
-    ("baseline", lambda f: (f, {"baseline": "x"}), OptionError, r"baseline='x'.*\['base', 'm1', 'm2'\]"),
+    (
+        "baseline",
+        lambda f: (f, {"baseline": "x"}),
+        OptionError,
+        r"baseline='x'.*\['base', 'm1', 'm2'\]",
+    ),
     ("one model", lambda f: (f[f.model == "m1"], {}), OptionError, "at least two"),
     ("no model column", lambda f: (f, {"model_col": "mdel"}), ColumnError, "did you mean 'model'"),
     ("metric", lambda f: (f, {"metrics": "mrr"}), ColumnError, "'mrr'"),
     ("text metric", lambda f: (f.assign(t="x"), {"metrics": "t"}), DataError, "metric is numeric"),
-    ("infinite", lambda f: (f.assign(t=np.inf), {"metrics": "t"}), DataError, "infinite in 750 of 750"),
+    (
+        "infinite",
+        lambda f: (f.assign(t=np.inf), {"metrics": "t"}),
+        DataError,
+        "infinite in 750 of 750",
+    ),
     ("no float column", lambda f: (f.drop(columns="mrr@5"), {}), OptionError, "no float column"),
     ("test", lambda f: (f, {"test": "ttest"}), OptionError, "valid are 't'"),
     ("margin", lambda f: (f, {"margin": 0}), OptionError, "above 0"),
     ("margin of another", lambda f: (f, {"margin": {"x": 1.0}}), OptionError, "not compared"),
     ("resamples", lambda f: (f, {"n_resamples": 0}), OptionError, "at least 1"),
     ("seed", lambda f: (f, {"seed": -1}), OptionError, "at least 0"),
-    ("twice", lambda f: (pd.concat([f, f.iloc[:2]]), {}), DuplicateError, "model and user_id, in 2 cases such as 0, 1"),
+    (
+        "twice",
+        lambda f: (pd.concat([f, f.iloc[:2]]), {}),
+        DuplicateError,
+        "model and user_id, in 2 cases such as 0, 1",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("make", "error", "words"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+@pytest.mark.parametrize(
+    ("make", "error", "words"), [case[1:] for case in BAD], ids=[case[0] for case in BAD]
+)
 def test_bad_input(long, make, error, words):
     frame, options = make(long)
     with pytest.raises(error, match=words):
         rd.compare_models(frame, **options)
 
 
-# ------------------------------------------------------------------------------------------- whole-table properties
+# -------------------------------------------------------------------------------------------
+# whole-table properties
 
 
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "wilcoxon"])
@@ -264,7 +348,9 @@ def test_row_order_form_and_company_do_not_matter(wide, long, test):
     long = long.assign(other=long["mrr@5"] ** 2)
     options = {"test": test, "n_resamples": 1500, "correction": "none"}
     want = rd.compare_models(long, **options)
-    pd.testing.assert_frame_equal(rd.compare_models(long.sample(frac=1, random_state=5), **options), want)
+    pd.testing.assert_frame_equal(
+        rd.compare_models(long.sample(frac=1, random_state=5), **options), want
+    )
     frames = {name: part.drop(columns="model").iloc[::-1] for name, part in long.groupby("model")}
     pd.testing.assert_frame_equal(rd.compare_models(frames, **options), want)
     # A pair alone has the numbers that it has beside others.
@@ -276,10 +362,14 @@ def test_row_order_form_and_company_do_not_matter(wide, long, test):
 
 def test_more_pairs_than_fit_one_batch():
     rng = np.random.default_rng(0)
-    frames = {f"m{i:02d}": pd.DataFrame({"user_id": range(50), "m": rng.random(50)}) for i in range(12)}
+    frames = {
+        f"m{i:02d}": pd.DataFrame({"user_id": range(50), "m": rng.random(50)}) for i in range(12)
+    }
     table = rd.compare_models(frames, test="randomization", n_resamples=500)
     assert len(table) == 66
-    last = rd.compare_models({name: frames[name] for name in ("m10", "m11")}, test="randomization", n_resamples=500)
+    last = rd.compare_models(
+        {name: frames[name] for name in ("m10", "m11")}, test="randomization", n_resamples=500
+    )
     assert table["p_value"].iloc[-1] == last["p_value"].iloc[0]
     assert table["p_value"].notna().all()
 
@@ -289,11 +379,19 @@ def test_tables_go_to_parquet(long, tmp_path):
         table = rd.compare_models(long, test=test, n_resamples=50)
         table.to_parquet(tmp_path / f"{i}.parquet")
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / f"{i}.parquet"), table)
-        assert {str(dtype) for dtype in table.dtypes} <= {"str", "object", "int64", "float64", "bool", "Int64"}
+        assert {str(dtype) for dtype in table.dtypes} <= {
+            "str",
+            "object",
+            "int64",
+            "float64",
+            "bool",
+            "Int64",
+        }
         assert rd.report_table(table).frame["wins/ties/losses"].str.count("/").tolist() == [2, 2, 2]
 
 
-# ------------------------------------------------------------------------------------------- bootstrap_ci
+# -------------------------------------------------------------------------------------------
+# bootstrap_ci
 
 
 def test_bootstrap_ci_is_near_the_normal_interval(wide):
@@ -312,7 +410,9 @@ def test_bootstrap_ci_is_near_the_normal_interval(wide):
 def test_bootstrap_ci_of_sessions_resamples_users():
     rng = np.random.default_rng(0)
     users = np.repeat(np.arange(200), 5)
-    frame = pd.DataFrame({"user_id": users, "m": rng.normal(size=200)[users] + rng.normal(0, 0.1, 1000), "n": 2})
+    frame = pd.DataFrame(
+        {"user_id": users, "m": rng.normal(size=200)[users] + rng.normal(0, 0.1, 1000), "n": 2}
+    )
     found = rd.bootstrap_ci(frame, {"mean": "m", "half": ("m", "n")}, n_resamples=4000)
     means = frame.groupby("user_id")["m"].mean()
     assert found["se"].iloc[0] == pytest.approx(means.std() / np.sqrt(200), rel=0.08)
@@ -323,15 +423,21 @@ def test_bootstrap_ci_of_sessions_resamples_users():
 
 
 def test_bootstrap_ci_groups_and_undefined():
-    frame = pd.DataFrame({"user_id": range(40), "m": [0.1, np.nan, 0.3, 0.7] * 10, "s": ["x"] * 20 + ["y"] * 20})
+    frame = pd.DataFrame(
+        {"user_id": range(40), "m": [0.1, np.nan, 0.3, 0.7] * 10, "s": ["x"] * 20 + ["y"] * 20}
+    )
     table = rd.bootstrap_ci(frame, "m", by="s", n_resamples=200)
     assert table["s"].tolist() == ["x", "y"]
     assert table["n_units"].tolist() == [15, 15]
     assert table["n_undefined"].tolist() == [5, 5]
     dropped = rd.bootstrap_ci(frame.dropna(), "m", by="s", n_resamples=200)
     np.testing.assert_allclose(table["value"], dropped["value"])
-    alone = rd.bootstrap_ci(frame[frame.s == "y"].sample(frac=1, random_state=0), "m", n_resamples=200)
-    pd.testing.assert_series_equal(alone.iloc[0], table.drop(columns="s").iloc[1], check_names=False)
+    alone = rd.bootstrap_ci(
+        frame[frame.s == "y"].sample(frac=1, random_state=0), "m", n_resamples=200
+    )
+    pd.testing.assert_series_equal(
+        alone.iloc[0], table.drop(columns="s").iloc[1], check_names=False
+    )
     edge = rd.bootstrap_ci(frame.assign(c=0.1, one=[1.0, *[np.nan] * 39]), ["c", "one"])
     assert edge["warning"].tolist() == ["zero_variance", "too_few_units"]
     assert edge[["se", "ci_low", "ci_high"]].isna().all(axis=None)
@@ -339,7 +445,8 @@ def test_bootstrap_ci_groups_and_undefined():
         rd.bootstrap_ci(frame.iloc[:0], "m")
 
 
-# ---------------------------------------------------------------------------------- without the top units
+# ---------------------------------------------------------------------------------- without the top
+# units
 
 
 @pytest.mark.parametrize("n", [60, 500])
@@ -365,6 +472,9 @@ def test_units_of_several_lists_are_left_out_as_a_whole():
     d = (frames["b"]["m"] - frames["a"]["m"]).groupby(rows["user_id"]).mean()
     left = d.drop((d - d.mean()).abs().nlargest(10).index)
     assert row["diff_without_top"] == pytest.approx(left.mean(), rel=1e-9)
-    same = rd.compare_models({"a": frames["a"], "b": frames["a"].assign(m=frames["a"]["m"] + 1)}, "m",
-                             user_col=["user_id", "session_id"]).iloc[0]  # fmt: skip
+    same = rd.compare_models(
+        {"a": frames["a"], "b": frames["a"].assign(m=frames["a"]["m"] + 1)},
+        "m",
+        user_col=["user_id", "session_id"],
+    ).iloc[0]
     assert same["diff_without_top"] == pytest.approx(1)

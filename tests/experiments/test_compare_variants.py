@@ -11,7 +11,8 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import ColumnError, DataError, NullKeyError, OptionError
 
-# ------------------------------------------------------------------------------------------- golden numbers
+# ------------------------------------------------------------------------------------------- golden
+# numbers
 
 
 @pytest.mark.parametrize("treatment", ["B", "C"])
@@ -19,14 +20,26 @@ from recdf.errors import ColumnError, DataError, NullKeyError, OptionError
 def test_tea_tasting(log, case, treatment):
     ratio = case.startswith("ratio")
     metric = {"m": ("hits", "n_recs") if ratio else "ndcg"}
-    covariate = {"m": ("pre_hits", "pre_n_recs") if ratio else "pre_ndcg"} if "cuped" in case else None
+    covariate = (
+        {"m": ("pre_hits", "pre_n_recs") if ratio else "pre_ndcg"} if "cuped" in case else None
+    )
     alternative = "greater" if case.endswith("greater") else "two-sided"
-    table = rd.compare_variants(log, metric, control="A", covariates=covariate, alternative=alternative, relative="log",
-                                correction="none")  # fmt: skip
+    table = rd.compare_variants(
+        log,
+        metric,
+        control="A",
+        covariates=covariate,
+        alternative=alternative,
+        relative="log",
+        correction="none",
+    )
     found = row(table, treatment=treatment)
     names = TT
     if covariate:  # the means as they are stand beside the adjusted ones
-        names = {f"{name}_adjusted" if name.startswith("mean_") else name: other for name, other in TT.items()}
+        names = {
+            f"{name}_adjusted" if name.startswith("mean_") else name: other
+            for name, other in TT.items()
+        }
         assert table["mean_control"].nunique() == 1
     close(found, GOLDEN["tea_tasting"][f"A->{treatment}"][case], names)
     assert found["method"] == ("welch+cuped" if covariate else "welch")
@@ -39,7 +52,13 @@ def test_scipy_welch(log):
     close(
         found,
         recorded,
-        {"statistic": "statistic", "p_value": "pvalue", "df": "df", "ci_low": "ci_low", "ci_high": "ci_high"},
+        {
+            "statistic": "statistic",
+            "p_value": "pvalue",
+            "df": "df",
+            "ci_low": "ci_low",
+            "ci_high": "ci_high",
+        },
     )
 
 
@@ -49,7 +68,8 @@ def test_poststratification_is_ols_with_hc2(log):
     recorded = GOLDEN["poststrat_A_B_ols_hc2"]
     close(found, recorded, {"diff": "effect", "se": "se"})
     assert found["method"] == "welch+strata"
-    # Interacted regression with centred strata: its treatment coefficient is the post-stratified effect.
+    # Interacted regression with centred strata: its treatment coefficient is the post-stratified
+    # effect.
     strata = pd.get_dummies(two["segment"], drop_first=True, dtype=float)
     diff, se = lin(two["ndcg"], two["variant"] == "B", strata)
     assert found["diff"] == pytest.approx(diff, abs=1e-9)
@@ -58,7 +78,10 @@ def test_poststratification_is_ols_with_hc2(log):
 
 def test_cluster_is_the_ratio_of_cluster_sums(log):
     two = log[log.variant != "C"]
-    found = row(rd.compare_variants(two, "ndcg", control="A", cluster="cluster", relative="log"), treatment="B")
+    found = row(
+        rd.compare_variants(two, "ndcg", control="A", cluster="cluster", relative="log"),
+        treatment="B",
+    )
     close(found, GOLDEN["cluster_mean_A_B_tea_tasting_ratio_on_cluster_x_variant_sums"])
     assert (found["n_control"], found["n_treatment"]) == (60, 59)
     assert found["warning"] == "shared_clusters"
@@ -68,7 +91,11 @@ def test_gbstats_sequential(log):
     table = rd.compare_variants(log, "ndcg", control="A", sequential_n=400, correction="none")
     found = row(table, treatment="B")
     recorded = GOLDEN["gbstats_sequential_A_B_N400"]
-    close(found, recorded, {"diff": "effect", "ci_low": "ci_low", "ci_high": "ci_high", "p_value": "p"})
+    close(
+        found,
+        recorded,
+        {"diff": "effect", "ci_low": "ci_low", "ci_high": "ci_high", "p_value": "p"},
+    )
     assert found["method"] == "sequential"
 
 
@@ -82,10 +109,16 @@ def test_plan_has_the_power_it_says(log):
     assert plan["n_control"] == plan["n_treatment"] == math.ceil(recorded["n_control_ratio1"])
     power = pytest.importorskip("statsmodels.stats.power").NormalIndPower()
     for share in (0.5, 0.2):
-        n = rd.plan_experiment(control, "ndcg", rel_effect=0.1, control_share=share, power=0.9).iloc[0]
-        found = power.power(n["mde_abs"] / n["std"], n["n_control"], 0.05, ratio=n["n_treatment"] / n["n_control"])
+        n = rd.plan_experiment(
+            control, "ndcg", rel_effect=0.1, control_share=share, power=0.9
+        ).iloc[0]
+        found = power.power(
+            n["mde_abs"] / n["std"], n["n_control"], 0.05, ratio=n["n_treatment"] / n["n_control"]
+        )
         assert found == pytest.approx(0.9, abs=2e-3)
-        back = rd.plan_experiment(control, "ndcg", n=n["n_control"] + n["n_treatment"], control_share=share, power=0.9)
+        back = rd.plan_experiment(
+            control, "ndcg", n=n["n_control"] + n["n_treatment"], control_share=share, power=0.9
+        )
         assert back["mde_rel"].iloc[0] == pytest.approx(0.1, rel=1e-3)
 
 
@@ -94,7 +127,9 @@ def test_mde_of_a_comparison_is_the_plans(log):
     for found in table.itertuples():
         # The noncentral t whose mean is the mde exceeds the test's quantile in 80 % of the cases.
         quantile = stats.t.ppf(0.975, found.df)
-        assert stats.nct.sf(quantile, found.df, found.mde / found.se) == pytest.approx(0.8, abs=1e-6)
+        assert stats.nct.sf(quantile, found.df, found.mde / found.se) == pytest.approx(
+            0.8, abs=1e-6
+        )
 
 
 def test_plan_with_covariate_needs_fewer_users(log):
@@ -109,13 +144,27 @@ def test_plan_with_covariate_needs_fewer_users(log):
 
 def test_bootstrap_agrees_with_welch(log):
     exact = rd.compare_variants(
-        log, {"ndcg": "ndcg", "ctr": ("hits", "n_recs")}, control="A", covariates={"ndcg": "pre_ndcg"}
+        log,
+        {"ndcg": "ndcg", "ctr": ("hits", "n_recs")},
+        control="A",
+        covariates={"ndcg": "pre_ndcg"},
     )
     boot = rd.compare_variants(
-        log, {"ndcg": "ndcg", "ctr": ("hits", "n_recs")}, control="A", covariates={"ndcg": "pre_ndcg"},
-        test="bootstrap", n_resamples=4000,
-    )  # fmt: skip
-    for name in ("mean_control", "mean_treatment", "diff", "rel_diff", "theta", "variance_reduction"):
+        log,
+        {"ndcg": "ndcg", "ctr": ("hits", "n_recs")},
+        control="A",
+        covariates={"ndcg": "pre_ndcg"},
+        test="bootstrap",
+        n_resamples=4000,
+    )
+    for name in (
+        "mean_control",
+        "mean_treatment",
+        "diff",
+        "rel_diff",
+        "theta",
+        "variance_reduction",
+    ):
         np.testing.assert_allclose(boot[name], exact[name])
     np.testing.assert_allclose(boot["se"], exact["se"], rtol=0.06)
     for name in ("ci_low", "ci_high"):
@@ -126,21 +175,29 @@ def test_bootstrap_agrees_with_welch(log):
     assert boot["df"].isna().all()
 
 
-# ------------------------------------------------------------------------------------------- comparison
+# -------------------------------------------------------------------------------------------
+# comparison
 
 
 def test_segments_are_their_own_experiments(log):
     table = rd.compare_variants(log, ["ndcg", "hits"], control="A", by="segment", correction="none")
     assert table.columns[0] == "segment"
     for segment in log["segment"].unique():
-        alone = rd.compare_variants(log[log.segment == segment], ["ndcg", "hits"], control="A", correction="none")
+        alone = rd.compare_variants(
+            log[log.segment == segment], ["ndcg", "hits"], control="A", correction="none"
+        )
         part = table[table.segment == segment].drop(columns="segment").reset_index(drop=True)
         pd.testing.assert_frame_equal(part, alone)
 
 
 def test_segment_without_an_arm_is_a_row_without_test():
     data = pd.DataFrame(
-        {"user_id": range(6), "variant": list("AABBAA"), "s": list("xxxxyy"), "m": [1.0, 2, 3, 5, 4, 5]}
+        {
+            "user_id": range(6),
+            "variant": list("AABBAA"),
+            "s": list("xxxxyy"),
+            "m": [1.0, 2, 3, 5, 4, 5],
+        }
     )
     table = rd.compare_variants(data, "m", control="A", by="s")
     assert table["warning"].tolist() == ["tiny", "too_few_users"]
@@ -156,11 +213,15 @@ def test_families_and_primary_metrics(log):
     np.testing.assert_allclose(table["p_adj"], rd.adjust_pvalues(table)["p_adj"])
     per_metric = rd.compare_variants(log, specs, control="A", family="metric")
     for _, part in per_metric.groupby("metric"):
-        np.testing.assert_allclose(np.sort(part["p_adj"]), np.sort(rd.adjust_pvalues(part)["p_adj"]))
+        np.testing.assert_allclose(
+            np.sort(part["p_adj"]), np.sort(rd.adjust_pvalues(part)["p_adj"])
+        )
     primary = rd.compare_variants(log, specs, control="A", primary="ctr")
     ctr = primary["metric"] == "ctr"
     assert primary.loc[ctr, "p_adj"].min() == pytest.approx(2 * primary.loc[ctr, "p_value"].min())
-    assert (primary.loc[~ctr, "p_adj"] == rd.adjust_pvalues(table[table.metric != "ctr"])["p_adj"]).all()
+    assert (
+        primary.loc[~ctr, "p_adj"] == rd.adjust_pvalues(table[table.metric != "ctr"])["p_adj"]
+    ).all()
 
 
 def test_verdicts(log):
@@ -176,10 +237,17 @@ def test_verdicts(log):
     assert table["verdict"].str.endswith(NOT_CHECKED).all()
     renamed = rd.compare_variants(data, {"rank": "first_rank@5"}, control="A")
     assert words(renamed) == ["better"]
-    chosen = rd.compare_variants(data, ["good", "first_rank@5"], control="A", smaller_is_better="good")
+    chosen = rd.compare_variants(
+        data, ["good", "first_rank@5"], control="A", smaller_is_better="good"
+    )
     assert words(chosen) == ["worse", "worse"]
     both = rd.compare_variants(
-        data, ["good", "bad"], control="A", smaller_is_better="good", larger_is_better="bad", correction="none"
+        data,
+        ["good", "bad"],
+        control="A",
+        smaller_is_better="good",
+        larger_is_better="bad",
+        correction="none",
     )
     assert words(both) == ["worse", "worse"]
     invalid = rd.compare_variants(data, ["good", "same"], control="A", expected={"A": 1, "B": 2})
@@ -199,13 +267,20 @@ def test_covariate_options(log):
     assert table["theta"].notna().tolist() == [True, True, False, False]
     assert table["variance_reduction"].iloc[0] > 0.5
     gaps = log.assign(pre_ndcg=log["pre_ndcg"].where(log.user_id % 10 != 0))
-    found = row(rd.compare_variants(gaps, "ndcg", control="A", covariates="pre_ndcg"), treatment="B")
+    found = row(
+        rd.compare_variants(gaps, "ndcg", control="A", covariates="pre_ndcg"), treatment="B"
+    )
     two = gaps[gaps.variant != "C"]
     assert found["n_covariate_missing"] == two["pre_ndcg"].isna().sum()
     # The missing values take the mean, and an indicator of them is a covariate too.
-    filled = pd.DataFrame({"x": two["pre_ndcg"].fillna(two["pre_ndcg"].mean()), "gap": two["pre_ndcg"].isna() * 1.0})
+    filled = pd.DataFrame(
+        {"x": two["pre_ndcg"].fillna(two["pre_ndcg"].mean()), "gap": two["pre_ndcg"].isna() * 1.0}
+    )
     diff, se = lin(two["ndcg"], two["variant"] == "B", filled)
-    assert (found["diff"], found["se"]) == (pytest.approx(diff, abs=1e-9), pytest.approx(se, abs=1e-9))
+    assert (found["diff"], found["se"]) == (
+        pytest.approx(diff, abs=1e-9),
+        pytest.approx(se, abs=1e-9),
+    )
     assert found["method"] == "welch+regression"
 
 
@@ -214,7 +289,9 @@ def test_segment_of_new_users_has_no_covariate(log):
     specs = {"ctr": ("hits", "n_recs")}
     for test in ("t", "bootstrap"):
         options = {"control": "A", "by": "segment", "test": test, "n_resamples": 100}
-        table = rd.compare_variants(new, specs, covariates={"ctr": ("pre_hits", "pre_n_recs")}, **options)
+        table = rd.compare_variants(
+            new, specs, covariates={"ctr": ("pre_hits", "pre_n_recs")}, **options
+        )
         plain = rd.compare_variants(new, specs, **options)
         in_new = table["segment"] == "new"
         assert (table.loc[in_new, "warning"] == "no_covariate").all()
@@ -227,36 +304,57 @@ def test_segment_of_new_users_has_no_covariate(log):
 
 def test_sample_ratio_counts_what_was_randomised():
     rng = np.random.default_rng(0)
-    data = pd.DataFrame({"user_id": np.arange(3000), "region": np.arange(3000) // 10, "m": rng.random(3000)})
-    # Whole regions: 100 against 200, although the users of A were thinned to be as many as those of B.
+    data = pd.DataFrame(
+        {"user_id": np.arange(3000), "region": np.arange(3000) // 10, "m": rng.random(3000)}
+    )
+    # Whole regions: 100 against 200, although the users of A were thinned to be as many as those of
+    # B.
     by_region = data.assign(variant=np.where(data["region"] < 200, "A", "B"))
     by_region = by_region[(by_region["variant"] == "B") | (by_region["user_id"] % 2 == 0)]
     options = {"control": "A", "cluster": "region", "expected": {"A": 1, "B": 1}}
     assert by_region["variant"].value_counts().tolist() == [1000, 1000]
-    assert rd.compare_variants(by_region, "m", **options)["verdict"].tolist() == ["invalid: sample ratio"]
+    assert rd.compare_variants(by_region, "m", **options)["verdict"].tolist() == [
+        "invalid: sample ratio"
+    ]
     # Users within regions: each region is in both variants, so regions say nothing.
     by_user = data.assign(variant=np.where(data["user_id"] % 10 < 3, "A", "B"))
     found = rd.compare_variants(by_user, "m", **options).iloc[0]
-    assert (found["verdict"], found["n_control"], found["n_treatment"]) == ("invalid: sample ratio", 300, 300)
+    assert (found["verdict"], found["n_control"], found["n_treatment"]) == (
+        "invalid: sample ratio",
+        300,
+        300,
+    )
 
 
 def test_cuped_with_strata_and_with_clusters(log):
     two = log[log.variant != "C"]
-    strata = rd.compare_variants(two, "ndcg", control="A", covariates="pre_ndcg", strata="segment").iloc[0]
+    strata = rd.compare_variants(
+        two, "ndcg", control="A", covariates="pre_ndcg", strata="segment"
+    ).iloc[0]
     dummies = pd.get_dummies(two["segment"], drop_first=True, dtype=float).assign(x=two["pre_ndcg"])
     diff, se = lin(two["ndcg"], two["variant"] == "B", dummies)
-    assert (strata["diff"], strata["se"]) == (pytest.approx(diff, abs=1e-9), pytest.approx(se, abs=1e-9))
+    assert (strata["diff"], strata["se"]) == (
+        pytest.approx(diff, abs=1e-9),
+        pytest.approx(se, abs=1e-9),
+    )
     assert strata["mean_control"] == pytest.approx(two.loc[two.variant == "A", "ndcg"].mean())
-    clustered = rd.compare_variants(two, "ndcg", control="A", covariates="pre_ndcg", cluster="cluster").iloc[0]
+    clustered = rd.compare_variants(
+        two, "ndcg", control="A", covariates="pre_ndcg", cluster="cluster"
+    ).iloc[0]
     sums = rd.roll_up(two, unit_col=["variant", "cluster"], how={"ndcg": "sum", "pre_ndcg": "sum"})
     want = rd.compare_variants(
-        sums, {"ndcg": ("ndcg", "ndcg__n")}, control="A", covariates={"ndcg": ("pre_ndcg", "pre_ndcg__n")}
+        sums,
+        {"ndcg": ("ndcg", "ndcg__n")},
+        control="A",
+        covariates={"ndcg": ("pre_ndcg", "pre_ndcg__n")},
     ).iloc[0]
     for name in ("diff", "se", "df", "theta", "variance_reduction"):
         assert clustered[name] == pytest.approx(want[name])
 
 
-@pytest.mark.parametrize("labels", [[0, 1], [False, True], pd.Categorical(["b", "a"], categories=["b", "a"])])
+@pytest.mark.parametrize(
+    "labels", [[0, 1], [False, True], pd.Categorical(["b", "a"], categories=["b", "a"])]
+)
 def test_variant_labels_of_any_kind(labels):
     data = pd.DataFrame({"user_id": range(8), "m": [1.0, 2, 1, 2, 3, 4, 3, 4]})
     data["variant"] = pd.Series(labels).repeat(4).reset_index(drop=True)
@@ -268,34 +366,87 @@ def test_variant_labels_of_any_kind(labels):
 
 BAD_COMPARISONS = [
     ("one variant", lambda d: (d.assign(variant="A"), "m", {}), OptionError, "at least two"),
-    ("user in two", lambda d: (d.assign(user_id=[*range(6), 0, 1]), "m", {}), DataError, r"2 users.*\(0, 1\)"),
-    ("text metric", lambda d: (d.assign(m=list("abcdefgh")), "m", {}), DataError, "metric is numeric"),
-    ("infinite", lambda d: (d.assign(m=[np.inf, *[1.0] * 7]), "m", {}), DataError, "infinite in 1 of 8"),
+    (
+        "user in two",
+        lambda d: (d.assign(user_id=[*range(6), 0, 1]), "m", {}),
+        DataError,
+        r"2 users.*\(0, 1\)",
+    ),
+    (
+        "text metric",
+        lambda d: (d.assign(m=list("abcdefgh")), "m", {}),
+        DataError,
+        "metric is numeric",
+    ),
+    (
+        "infinite",
+        lambda d: (d.assign(m=[np.inf, *[1.0] * 7]), "m", {}),
+        DataError,
+        "infinite in 1 of 8",
+    ),
     ("no metric column", lambda d: (d, "ndgc", {}), ColumnError, "ndgc"),
     ("no metrics", lambda d: (d, [], {}), OptionError, "empty"),
-    ("three columns", lambda d: (d, {"x": ("m", "m", "m")}, {}), OptionError, "numerator, denominator"),
-    ("small stratum", lambda d: (d.assign(s=list("xxxyxxxx")), "m", {"strata": "s"}), DataError, "1 of 2 strata.*'y'"),
-    ("negative denominator", lambda d: (d.assign(n=-1), {"r": ("m", "n")}, {}), DataError, "negative in 8 rows"),
-    ("covariate of no metric", lambda d: (d, "m", {"covariates": {"x": "m"}}), OptionError, r"\['x'\]"),
-    ("null segment", lambda d: (d.assign(s=[None, *"xxxxxxx"]), "m", {"by": "s"}), NullKeyError, "1 of 8"),
-    ("two variants within the cluster", lambda d: (d.assign(user_id=[*range(6), 0, 1]), "m", {"cluster": "user_id"}),
-     DataError, "2 users"),
+    (
+        "three columns",
+        lambda d: (d, {"x": ("m", "m", "m")}, {}),
+        OptionError,
+        "numerator, denominator",
+    ),
+    (
+        "small stratum",
+        lambda d: (d.assign(s=list("xxxyxxxx")), "m", {"strata": "s"}),
+        DataError,
+        "1 of 2 strata.*'y'",
+    ),
+    (
+        "negative denominator",
+        lambda d: (d.assign(n=-1), {"r": ("m", "n")}, {}),
+        DataError,
+        "negative in 8 rows",
+    ),
+    (
+        "covariate of no metric",
+        lambda d: (d, "m", {"covariates": {"x": "m"}}),
+        OptionError,
+        r"\['x'\]",
+    ),
+    (
+        "null segment",
+        lambda d: (d.assign(s=[None, *"xxxxxxx"]), "m", {"by": "s"}),
+        NullKeyError,
+        "1 of 8",
+    ),
+    (
+        "two variants within the cluster",
+        lambda d: (d.assign(user_id=[*range(6), 0, 1]), "m", {"cluster": "user_id"}),
+        DataError,
+        "2 users",
+    ),
     ("by of the result", lambda d: (d.assign(se=1), "m", {"by": "se"}), OptionError, "rename it"),
     ("None", lambda d: (d, None, {}), OptionError, "metrics=None"),
     ("confidence", lambda d: (d, "m", {"confidence": 95}), OptionError, "between 0 and 1"),
     ("test", lambda d: (d, "m", {"test": "boot"}), OptionError, "'bootstrap'"),
-    ("sequential", lambda d: (d, "m", {"sequential_n": 9, "test": "permutation"}), OptionError, 'test="t"'),
+    (
+        "sequential",
+        lambda d: (d, "m", {"sequential_n": 9, "test": "permutation"}),
+        OptionError,
+        'test="t"',
+    ),
     ("primary", lambda d: (d, "m", {"primary": "x"}), OptionError, "primary"),
     ("expected", lambda d: (d, "m", {"expected": {"A": 1}}), OptionError, "variant 'B'"),
     ("smaller", lambda d: (d, "m", {"smaller_is_better": "x"}), OptionError, "smaller_is_better"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"), [case[1:] for case in BAD_COMPARISONS], ids=[case[0] for case in BAD_COMPARISONS]
+    ("make", "error", "words"),
+    [case[1:] for case in BAD_COMPARISONS],
+    ids=[case[0] for case in BAD_COMPARISONS],
 )
 def test_bad_comparisons(make, error, words):
-    data = pd.DataFrame({"user_id": range(8), "variant": list("AAAABBBB"), "m": [1.0, 2, 3, 4, 3, 4, 5, 6]})
+    data = pd.DataFrame(
+        {"user_id": range(8), "variant": list("AAAABBBB"), "m": [1.0, 2, 3, 4, 3, 4, 5, 6]}
+    )
     data, metrics, options = make(data)
     with pytest.raises(error, match=words):
         rd.compare_variants(data, metrics, control="A", **options)
@@ -307,7 +458,8 @@ def test_the_unit_of_a_metric_changes_nothing(scale, relative):
     rng = np.random.default_rng(4)
     users = pd.DataFrame({"variant": ["A", "B"] * 50, "m": 0.5 + rng.random(100)})
     one, other = (
-        rd.compare_variants(users.assign(m=users["m"] * by), "m", control="A", relative=relative) for by in (1.0, scale)
+        rd.compare_variants(users.assign(m=users["m"] * by), "m", control="A", relative=relative)
+        for by in (1.0, scale)
     )
     unitless = ["rel_diff", "rel_ci_low", "rel_ci_high", "statistic", "df", "p_value", "verdict"]
     pd.testing.assert_frame_equal(one[unitless], other[unitless], rtol=1e-12)

@@ -1,4 +1,5 @@
-"""Roles of metrics and the decision: against statsmodels with a shifted null, by hand, and by simulation."""
+"""Roles of metrics and the decision: against statsmodels with a shifted null, by hand, and by
+simulation."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ EX = rd.experiments
 
 
 def experiment(n=4000, seed=0, **effects):
-    """Users of two equal arms with normal metrics of mean 10 and standard deviation 3, and effects on them."""
+    """Users of two equal arms with normal metrics of mean 10 and standard deviation 3, and effects
+    on them."""
     draw = np.random.default_rng(seed)
     treated = np.arange(n) % 2
     metrics = {name: draw.normal(10, 3, n) + effect * treated for name, effect in effects.items()}
@@ -34,7 +36,13 @@ def test_an_absolute_margin_is_a_t_test_with_a_shifted_null(margin, better):
     users = experiment(900, spend=0.1)
     users = users.drop(index=users.index[users["variant"] == "B"][:200])
     smaller = "spend" if better == "smaller" else None
-    table = compared(users, "spend", smaller_is_better=smaller, larger_is_better=[], expected={"A": 450, "B": 250})
+    table = compared(
+        users,
+        "spend",
+        smaller_is_better=smaller,
+        larger_is_better=[],
+        expected={"A": 450, "B": 250},
+    )
     table = table if smaller else compared(users, "spend", expected={"A": 450, "B": 250})
     row = one(table, ("guardrail", margin))
     arms = [DescrStatsW(users.loc[users["variant"] == name, "spend"]) for name in "BA"]
@@ -62,32 +70,54 @@ def test_a_relative_margin_compares_with_a_share_of_the_control(margin, smaller)
         assert t == pytest.approx(sign * stats.t.isf(0.05, table["df"].iloc[0]), rel=1e-9)
 
 
-@pytest.mark.parametrize("options", [
-    {"covariates": "pre"}, {"strata": "country"}, {"covariates": ["pre", "age"]}, {"cluster": "shop"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"covariates": "pre"},
+        {"strata": "country"},
+        {"covariates": ["pre", "age"]},
+        {"cluster": "shop"},
+    ],
+)
 def test_the_arms_are_those_of_the_estimate(options):
     users = experiment(2000, spend=-0.1, pre=0, age=0)
     users["spend"] += users["pre"] + users["age"]
-    users["country"], users["shop"] = users.index % 7, users.index // 2 % 60 * 2 + (users["variant"] == "B")
+    users["country"], users["shop"] = (
+        users.index % 7,
+        users.index // 2 % 60 * 2 + (users["variant"] == "B"),
+    )
     table = compared(users.drop(columns="user_id"), "spend", **options)
     row, given = one(table, ("guardrail", "-2%")), table.iloc[0]
-    assert np.hypot(given["se_control"], given["se_treatment"]) == pytest.approx(given["se"], rel=1e-12)
+    assert np.hypot(given["se_control"], given["se_treatment"]) == pytest.approx(
+        given["se"], rel=1e-12
+    )
     side = "" if np.isnan(given["mean_control_adjusted"]) else "_adjusted"
     t = (given[f"mean_treatment{side}"] - 0.98 * given[f"mean_control{side}"]) / np.hypot(
         given["se_treatment"], 0.98 * given["se_control"]
     )
-    assert row["p_safe"] == pytest.approx(stats.t.sf(t, given["df"]), rel=3e-3)  # the degrees differ a little
+    assert row["p_safe"] == pytest.approx(
+        stats.t.sf(t, given["df"]), rel=3e-3
+    )  # the degrees differ a little
     wide = stats.t.isf(0.05, given["df"]) * given["se"]
     absolute = one(table, ("guardrail", -0.3))
     assert absolute["change_low"] == pytest.approx(given["diff"] - wide, rel=1e-9)
 
 
-@pytest.mark.parametrize(("effect", "n", "word"), [
-    (0, 8000, "safe"), (-1, 8000, "harmed beyond the margin"), (-0.25, 60_000, "worse, within the margin"),
-    (0, 100, "not shown safe"), (-0.5, 1000, "not shown safe"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("effect", "n", "word"),
+    [
+        (0, 8000, "safe"),
+        (-1, 8000, "harmed beyond the margin"),
+        (-0.25, 60_000, "worse, within the margin"),
+        (0, 100, "not shown safe"),
+        (-0.5, 1000, "not shown safe"),
+    ],
+)
 def test_the_four_words_of_a_guardrail(effect, n, word):
-    assert one(compared(experiment(n, 1, spend=effect), "spend"), ("guardrail", "-5%"))["verdict"] == word
+    assert (
+        one(compared(experiment(n, 1, spend=effect), "spend"), ("guardrail", "-5%"))["verdict"]
+        == word
+    )
 
 
 def many(n, runs, effect, seed=0):
@@ -99,7 +129,10 @@ def test_a_guardrail_is_wrongly_safe_in_five_of_a_hundred_at_its_margin():
     runs = [f"m{i}" for i in range(400)]
     table = compared(many(300, 400, -0.5), runs, correction="none")  # exactly the margin
     found = EX.role_verdicts(table, dict.fromkeys(runs, ("guardrail", "-5%")))["verdict"]
-    for wrong in (found.isin(["safe", "worse, within the margin"]), found == "harmed beyond the margin"):
+    for wrong in (
+        found.isin(["safe", "worse, within the margin"]),
+        found == "harmed beyond the margin",
+    ):
         assert stats.binomtest(int(wrong.sum()), 400, 0.05).pvalue > 0.01
 
 
@@ -110,13 +143,16 @@ def decision(users, roles=ROLES, **options):
     return EX.decide_experiment(compared(users, list(roles), **options), roles=roles).iloc[0]
 
 
-@pytest.mark.parametrize(("effects", "decided"), [
-    ({"ctr": 0.5, "spend": 0, "load": 0}, "ship"),
-    ({"ctr": 0.5, "spend": -1, "load": 0}, "do not ship"),
-    ({"ctr": -0.5, "spend": 0, "load": 0}, "do not ship"),
-    ({"ctr": 0, "spend": 0, "load": 0}, "keep running"),
-    ({"ctr": 0.5, "spend": 0, "load": -2}, "ship"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("effects", "decided"),
+    [
+        ({"ctr": 0.5, "spend": 0, "load": 0}, "ship"),
+        ({"ctr": 0.5, "spend": -1, "load": 0}, "do not ship"),
+        ({"ctr": -0.5, "spend": 0, "load": 0}, "do not ship"),
+        ({"ctr": 0, "spend": 0, "load": 0}, "keep running"),
+        ({"ctr": 0.5, "spend": 0, "load": -2}, "ship"),
+    ],
+)
 def test_a_decision_follows_from_success_and_guardrails(effects, decided):
     assert decision(experiment(8000, **effects))["decision"] == decided
 
@@ -124,15 +160,20 @@ def test_a_decision_follows_from_success_and_guardrails(effects, decided):
 def test_harms_come_first_and_a_diagnostic_is_named():
     row = decision(experiment(8000, ctr=0.5, spend=-1, load=-2))
     assert [text.split(" (")[0] for text in row["reasons"].split("; ")] == [
-        "spend: harmed beyond the margin", "load: worse", "ctr: better"
-    ]  # fmt: skip
+        "spend: harmed beyond the margin",
+        "load: worse",
+        "ctr: better",
+    ]
     assert "margin −5%" in row["reasons"]
     assert (row["harms"], row["better"]) == ("spend, load", "ctr")
 
 
 def test_a_guardrail_that_is_not_shown_safe_keeps_the_experiment_running():
     row = decision(experiment(100, 2, ctr=3, spend=0, load=0))
-    assert (row["decision"], row["reasons"].split(" (")[0]) == ("keep running", "spend: not shown safe")
+    assert (row["decision"], row["reasons"].split(" (")[0]) == (
+        "keep running",
+        "spend: not shown safe",
+    )
 
 
 @pytest.mark.parametrize("how", ["expected", "health"])
@@ -157,7 +198,9 @@ def test_variants_that_are_not_alike_are_invalid():
 
 
 def test_a_sample_ratio_that_was_not_checked_is_said():
-    assert decision(experiment(8000, ctr=0.5, spend=0, load=0), expected=None)["reasons"].endswith("not checked")
+    assert decision(experiment(8000, ctr=0.5, spend=0, load=0), expected=None)["reasons"].endswith(
+        "not checked"
+    )
 
 
 def test_one_decision_for_each_treatment():
@@ -166,18 +209,26 @@ def test_one_decision_for_each_treatment():
     users.loc[users["variant"] == "C", "ctr"] += 1
     table = compared(users, list(ROLES), expected={"A": 1, "B": 1, "C": 1})
     found = EX.decide_experiment(table, roles=ROLES)
-    assert dict(zip(found["treatment"], found["decision"], strict=True)) == {"B": "keep running", "C": "ship"}
+    assert dict(zip(found["treatment"], found["decision"], strict=True)) == {
+        "B": "keep running",
+        "C": "ship",
+    }
 
 
 def test_success_metrics_are_corrected_together_where_the_table_is_not():
     table = compared(many(200, 600, 0), [f"m{i}" for i in range(600)], correction="none")
     tables = [table.iloc[i : i + 6] for i in range(0, 600, 6)]
-    found = [EX.decide_experiment(part, roles=dict.fromkeys(part["metric"], "success")).iloc[0] for part in tables]
+    found = [
+        EX.decide_experiment(part, roles=dict.fromkeys(part["metric"], "success")).iloc[0]
+        for part in tables
+    ]
     better = [(part["verdict"] == "better").any() for part in tables]
     shipped = [row["decision"] == "ship" for row in found]
     assert sum(better) > 6  # 14 % of runs have one by chance
     assert stats.binomtest(sum(shipped), 100, 0.025, alternative="greater").pvalue > 0.01
-    alone = found[[one and not ships for one, ships in zip(better, shipped, strict=True)].index(True)]
+    alone = found[
+        [one and not ships for one, ships in zip(better, shipped, strict=True)].index(True)
+    ]
     assert "better alone, not among all success metrics" in alone["reasons"]
 
 
@@ -185,14 +236,20 @@ def test_a_correction_of_the_table_stays():
     users = experiment(4000, ctr=0.2, spend=0, load=0)
     table = compared(users, list(ROLES), correction="bonferroni")
     judged = EX.role_verdicts(table, ROLES)
-    assert judged["p_adj"].iloc[0] == table["p_adj"].iloc[0] == pytest.approx(3 * table["p_value"].iloc[0])
+    assert (
+        judged["p_adj"].iloc[0]
+        == table["p_adj"].iloc[0]
+        == pytest.approx(3 * table["p_value"].iloc[0])
+    )
 
 
 def test_a_sequential_table_is_judged_by_its_own_interval():
     users = experiment(4000, ctr=0.5, spend=0, load=0)
     table = compared(users, list(ROLES), sequential_n=4000)
     row = EX.role_verdicts(table, {"spend": ("guardrail", "-5%")}).iloc[1]
-    assert (row["change_low"], row["change_high"]) == tuple(table.loc[1, ["rel_ci_low", "rel_ci_high"]])
+    assert (row["change_low"], row["change_high"]) == tuple(
+        table.loc[1, ["rel_ci_low", "rel_ci_high"]]
+    )
     assert np.isnan(row["p_safe"])
     assert row["verdict"] == ("safe" if table["rel_ci_low"].iloc[1] > -0.05 else "not shown safe")
 
@@ -235,7 +292,10 @@ def test_a_constant_guardrail_or_a_mean_below_0_is_not_shown_safe():
     users = experiment(200).assign(errors=0.0)
     row = one(compared(users, "errors"), ("guardrail", -0.1))
     assert (row["verdict"], row["note"]) == ("not shown safe", "zero variance")
-    row = one(compared(experiment(200, spend=0).assign(spend=lambda t: t["spend"] - 20), "spend"), ("guardrail", "-2%"))
+    row = one(
+        compared(experiment(200, spend=0).assign(spend=lambda t: t["spend"] - 20), "spend"),
+        ("guardrail", "-2%"),
+    )
     assert (row["verdict"], row["note"]) == ("not shown safe", "the control's mean is not above 0")
 
 
@@ -248,20 +308,25 @@ def test_the_table_may_come_from_a_file_or_from_moments(tmp_path):
     stored.attrs = {}
     pd.testing.assert_frame_equal(EX.decide_experiment(stored, roles=ROLES), found)
     moments = EX.variant_moments(users, list(ROLES))
-    parts = EX.compare_variants_from_moments(moments, control="A", expected=HALF, larger_is_better=list(ROLES))
+    parts = EX.compare_variants_from_moments(
+        moments, control="A", expected=HALF, larger_is_better=list(ROLES)
+    )
     pd.testing.assert_frame_equal(EX.decide_experiment(parts, roles=ROLES), found)
 
 
-@pytest.mark.parametrize(("roles", "said"), [
-    ({"ctr": "goal"}, "goal"),
-    ({"ctr": "guardrail"}, r"expected 'success', 'diagnostic' or \('guardrail', '-2%'\)"),
-    ({"ctr": ("success", "-2%")}, "expected 'success'"),
-    ({"ctr": ("guardrail", "+2%")}, r"allows what is better.*expected -2%"),
-    ({"ctr": ("guardrail", "two")}, r"guardrails\['ctr'\]='two'; expected a share"),
-    ({"cvr": "success"}, "cvr"),
-    ({}, "expected a mapping"),
-    ({"ctr": ("guardrail", "-2%")}, "no metric has the role of success"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ({"ctr": "goal"}, "goal"),
+        ({"ctr": "guardrail"}, r"expected 'success', 'diagnostic' or \('guardrail', '-2%'\)"),
+        ({"ctr": ("success", "-2%")}, "expected 'success'"),
+        ({"ctr": ("guardrail", "+2%")}, r"allows what is better.*expected -2%"),
+        ({"ctr": ("guardrail", "two")}, r"guardrails\['ctr'\]='two'; expected a share"),
+        ({"cvr": "success"}, "cvr"),
+        ({}, "expected a mapping"),
+        ({"ctr": ("guardrail", "-2%")}, "no metric has the role of success"),
+    ],
+)
 def test_roles_that_are_none_are_refused(roles, said):
     table = compared(experiment(200, ctr=0, spend=0), ["ctr", "spend"])
     with pytest.raises(OptionError, match=said):
@@ -277,7 +342,9 @@ def test_tables_that_are_no_whole_experiment_are_refused():
         EX.decide_experiment(pd.concat([table, table]), roles={"ctr": "success"})
     with pytest.raises(ColumnError, match="no column 'better'"):
         EX.decide_experiment(table.drop(columns="better"), roles={"ctr": "success"})
-    models = rd.compare_models(pd.DataFrame({"user_id": [1, 2, 3] * 2, "model": list("aaabbb"), "m": range(6)}), "m")
+    models = rd.compare_models(
+        pd.DataFrame({"user_id": [1, 2, 3] * 2, "model": list("aaabbb"), "m": range(6)}), "m"
+    )
     with pytest.raises(ColumnError, match=r"rd\.gate"):
         EX.decide_experiment(models, roles={"m": "success"})
     hits = rd.compare_variants(users.assign(hits=1.0 * users.index), "hits", control="A")

@@ -16,9 +16,12 @@ ORDERS = {"control": "A", "time_col": "time", "exposure_col": "exposed"}
 
 @pytest.fixture
 def log(rng):
-    """Purchases of 300 users of three variants who are exposed over a week, some of them more than once a day."""
+    """Purchases of 300 users of three variants who are exposed over a week, some of them more than
+    once a day."""
     n = 300
-    users = pd.DataFrame({"user_id": [f"u{i:03}" for i in range(n)], "variant": rng.choice(["A", "B", "C"], n)})
+    users = pd.DataFrame(
+        {"user_id": [f"u{i:03}" for i in range(n)], "variant": rng.choice(["A", "B", "C"], n)}
+    )
     users["region"] = rng.integers(0, 60, n)
     start = pd.Timestamp("2026-03-25 06:00")
     users["exposed"] = start + pd.to_timedelta(rng.integers(0, 7 * 86400, n), unit="s")
@@ -31,9 +34,12 @@ def log(rng):
 
 
 def by_hand(rows, users, kind, columns, how="sum"):
-    """One number per user of every period, in plain Python: {period: {user: value or (num, den)}}."""
+    """One number per user of every period, in plain Python: {period: {user: value or (num,
+    den)}}."""
     who = {row["user_id"]: row for row in users.to_dict("records")}
-    events = [row for row in rows.to_dict("records") if row["time"] >= who[row["user_id"]]["exposed"]]
+    events = [
+        row for row in rows.to_dict("records") if row["time"] >= who[row["user_id"]]["exposed"]
+    ]
     last = {}
     for row in rows.to_dict("records"):
         day = row["time"].date()
@@ -53,13 +59,20 @@ def by_hand(rows, users, kind, columns, how="sum"):
             if kind == "since_exposure":
                 if (end - one["exposed"]) / pd.Timedelta("1D") < period + 1:
                     continue
-                of = [row for row in events_of[user]
-                      if math.floor((row["time"] - one["exposed"]) / pd.Timedelta("1D")) == period]  # fmt: skip
+                of = [
+                    row
+                    for row in events_of[user]
+                    if math.floor((row["time"] - one["exposed"]) / pd.Timedelta("1D")) == period
+                ]
             else:
                 if one["exposed"] > last[period]:
                     continue
                 so_far = [row for row in events_of[user] if row["time"].date() <= period]
-                of = so_far if kind == "cumulative" else [row for row in so_far if row["time"].date() == period]
+                of = (
+                    so_far
+                    if kind == "cumulative"
+                    else [row for row in so_far if row["time"].date() == period]
+                )
             sums = [math.fsum(row[column] for row in of) for column in columns]
             if how == "mean":
                 sums = [sums[0] / len(of) if of else 0.0]
@@ -82,13 +95,20 @@ def welch(values):
 
 
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
-@pytest.mark.parametrize(("columns", "how"), [(["value"], "sum"), (["value"], "mean"), (["value", "shown"], "sum")])
+@pytest.mark.parametrize(
+    ("columns", "how"), [(["value"], "sum"), (["value"], "mean"), (["value", "shown"], "sum")]
+)
 def test_every_period_is_that_of_plain_python(log, kind, columns, how):
     rows, users = log
     metric = {"m": columns[0] if len(columns) == 1 else tuple(columns)}
     options = {"how": how, "larger_is_better": "m"} if len(columns) == 1 else {}
     table = effect_over_time(
-        rows.drop(columns=["variant", "exposed"]), metric, kind=kind, assignment=users, **ORDERS, **options
+        rows.drop(columns=["variant", "exposed"]),
+        metric,
+        kind=kind,
+        assignment=users,
+        **ORDERS,
+        **options,
     )
     expected, variant = by_hand(rows, users, kind, columns, how)
     slope = {"B": [], "C": []}
@@ -99,37 +119,63 @@ def test_every_period_is_that_of_plain_python(log, kind, columns, how):
             (m0, v0, _), (m1, v1, _) = welch(arms["A"]), welch(arms[treatment])
             row = table[(table["treatment"] == treatment)].iloc[place]
             label = row["period"] if kind == "since_exposure" else row["period"].date()
-            assert (label, row["n_control"], row["n_treatment"]) == (period, len(arms["A"]), len(arms[treatment]))
+            assert (label, row["n_control"], row["n_treatment"]) == (
+                period,
+                len(arms["A"]),
+                len(arms[treatment]),
+            )
             assert row["diff"] == pytest.approx(m1 - m0, rel=1e-9)
             assert row["se"] == pytest.approx(math.sqrt(v0 + v1), rel=1e-9)
-            slope[treatment].append(label if kind == "since_exposure" else (label - datetime.date(2026, 3, 25)).days)
+            slope[treatment].append(
+                label if kind == "since_exposure" else (label - datetime.date(2026, 3, 25)).days
+            )
     for treatment, days in slope.items():
         parts, effects, weights = {}, [], []
         for values in daily.values():
-            arms = {v: {user: own for user, own in values.items() if variant[user] == v} for v in ("A", treatment)}
+            arms = {
+                v: {user: own for user, own in values.items() if variant[user] == v}
+                for v in ("A", treatment)
+            }
             n = [len(arms["A"]), len(arms[treatment])]
-            effects.append(welch(list(arms[treatment].values()))[0] - welch(list(arms["A"].values()))[0])
+            effects.append(
+                welch(list(arms[treatment].values()))[0] - welch(list(arms["A"].values()))[0]
+            )
             weights.append(n[0] * n[1] / sum(n))
             for one in arms.values():
                 for user, z in zip(one, welch(list(one.values()))[2], strict=True):
                     parts.setdefault(user, {})[len(weights) - 1] = z / len(one)
         centre = np.average(days, weights=weights)
-        c = [w * (d - centre) / sum(v * (e - centre) ** 2 for v, e in zip(weights, days, strict=True))
-             for w, d in zip(weights, days, strict=True)]  # fmt: skip
+        c = [
+            w
+            * (d - centre)
+            / sum(v * (e - centre) ** 2 for v, e in zip(weights, days, strict=True))
+            for w, d in zip(weights, days, strict=True)
+        ]
         row = table[table["treatment"] == treatment].iloc[0]
-        assert row["trend"] == pytest.approx(math.fsum(a * b for a, b in zip(c, effects, strict=True)), rel=1e-9)
+        assert row["trend"] == pytest.approx(
+            math.fsum(a * b for a, b in zip(c, effects, strict=True)), rel=1e-9
+        )
         var = 0.0
         for arm in ("A", treatment):
-            u = [sum(c[d] * z for d, z in own.items()) for user, own in parts.items() if variant[user] == arm]
+            u = [
+                sum(c[d] * z for d, z in own.items())
+                for user, own in parts.items()
+                if variant[user] == arm
+            ]
             var += len(u) / (len(u) - 1) * math.fsum((one - sum(u) / len(u)) ** 2 for one in u)
         assert row["trend_se"] == pytest.approx(math.sqrt(var), rel=1e-9)
 
 
 def test_two_users_an_arm_by_hand():
-    rows = pd.DataFrame({
-        "user_id": [1, 2, 3, 4, 1, 2, 3], "variant": list("AABBAAB"), "time": [0, 0, 0, 1, 1, 1, 1],
-        "exposed": [0, 0, 0, 1, 0, 0, 0], "x": [1.0, 3, 6, 4, 2, 2, 8],
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "user_id": [1, 2, 3, 4, 1, 2, 3],
+            "variant": list("AABBAAB"),
+            "time": [0, 0, 0, 1, 1, 1, 1],
+            "exposed": [0, 0, 0, 1, 0, 0, 0],
+            "x": [1.0, 3, 6, 4, 2, 2, 8],
+        }
+    )
     table = effect_over_time(rows, "x", **ORDERS)
     # User 4 is not there on day 0, and one user is no arm; on day 1 B has 8 and 4, A has 2 and 2.
     assert table["n_treatment"].tolist() == [1, 2]
@@ -141,14 +187,27 @@ def test_two_users_an_arm_by_hand():
 def test_the_day_is_that_of_join_and_compare(log):
     rows, users = log
     rows = rows.drop(columns=["variant", "exposed", "region"])
-    table = effect_over_time(rows, ["value", "shown"], assignment=users, expected=dict.fromkeys("ABC", 1), **ORDERS)
+    table = effect_over_time(
+        rows, ["value", "shown"], assignment=users, expected=dict.fromkeys("ABC", 1), **ORDERS
+    )
     per_day = rd.logs.time_slice(rows, "time", "1D", name="period")
     joined = rd.join_experiment(
-        per_day.drop(columns="wait"), users.drop(columns="region"), by="period", how="sum", missing="zero",
-        exposure_col="exposed", time_col="time", larger_is_better=["value", "shown"])  # fmt: skip
+        per_day.drop(columns="wait"),
+        users.drop(columns="region"),
+        by="period",
+        how="sum",
+        missing="zero",
+        exposure_col="exposed",
+        time_col="time",
+        larger_is_better=["value", "shown"],
+    )
     same = rd.compare_variants(
-        joined.drop(columns=["exposed"]), ["value", "shown"], control="A", by="period",
-        expected=dict.fromkeys("ABC", 1))  # fmt: skip
+        joined.drop(columns=["exposed"]),
+        ["value", "shown"],
+        control="A",
+        by="period",
+        expected=dict.fromkeys("ABC", 1),
+    )
     pd.testing.assert_frame_equal(
         pd.DataFrame(table)[list(same.columns)], pd.DataFrame(same), check_dtype=False, rtol=1e-12
     )
@@ -157,29 +216,48 @@ def test_the_day_is_that_of_join_and_compare(log):
 def test_the_trend_of_a_full_panel_is_welchs_test_of_the_users_slopes(rng):
     users = pd.DataFrame({"user_id": range(80), "variant": ["A", "B"] * 40, "exposed": 0})
     rows = users.merge(pd.DataFrame({"time": range(9)}), how="cross")
-    rows["x"] = rng.normal(rows["user_id"] % 7, 1) + (rows["variant"] == "B") * (3 - rows["time"] / 5)
+    rows["x"] = rng.normal(rows["user_id"] % 7, 1) + (rows["variant"] == "B") * (
+        3 - rows["time"] / 5
+    )
     for kind in ("daily", "since_exposure", "cumulative"):
         table = effect_over_time(rows, "x", kind=kind, **ORDERS)
         grid = rows.pivot(index="user_id", columns="time", values="x").to_numpy()
         slopes = np.polyfit(np.arange(9), grid.T, 1)[0]
         test = stats.ttest_ind(slopes[1::2], slopes[::2], equal_var=False)
         assert table["trend_p"].tolist() == pytest.approx([test.pvalue] * 9, rel=1e-9)
-        assert table["trend"].iloc[0] == pytest.approx(slopes[1::2].mean() - slopes[::2].mean(), rel=1e-9)
+        assert table["trend"].iloc[0] == pytest.approx(
+            slopes[1::2].mean() - slopes[::2].mean(), rel=1e-9
+        )
         low, high = test.confidence_interval()
-        assert (table["trend_ci_low"].iloc[0], table["trend_ci_high"].iloc[0]) == pytest.approx((low, high), rel=1e-9)
+        assert (table["trend_ci_low"].iloc[0], table["trend_ci_high"].iloc[0]) == pytest.approx(
+            (low, high), rel=1e-9
+        )
         assert table["trend_verdict"].unique().tolist() == ["fades (sample ratio not checked)"]
         thirds = grid[:, :3].mean(axis=1), grid[:, 6:].mean(axis=1)
-        assert table["trend_early"].iloc[0] == pytest.approx(thirds[0][1::2].mean() - thirds[0][::2].mean())
-        assert table["trend_late"].iloc[0] == pytest.approx(thirds[1][1::2].mean() - thirds[1][::2].mean())
+        assert table["trend_early"].iloc[0] == pytest.approx(
+            thirds[0][1::2].mean() - thirds[0][::2].mean()
+        )
+        assert table["trend_late"].iloc[0] == pytest.approx(
+            thirds[1][1::2].mean() - thirds[1][::2].mean()
+        )
 
 
 def panel(rng, n=400, days=14, effect=lambda age: 0.0 * age, persistent=1.0):
-    """Users who come over a week, with a value that each keeps and an effect by days since the exposure."""
-    users = pd.DataFrame({"user_id": range(n), "variant": rng.choice(["A", "B"], n), "exposed": rng.integers(0, 7, n)})
+    """Users who come over a week, with a value that each keeps and an effect by days since the
+    exposure."""
+    users = pd.DataFrame(
+        {
+            "user_id": range(n),
+            "variant": rng.choice(["A", "B"], n),
+            "exposed": rng.integers(0, 7, n),
+        }
+    )
     rows = users.merge(pd.DataFrame({"time": range(days)}), how="cross")
     own = rng.normal(0, persistent, n)
     age = rows["time"] - rows["exposed"]
-    rows["x"] = own[rows["user_id"]] + rng.normal(0, 1, len(rows)) + (rows["variant"] == "B") * effect(age)
+    rows["x"] = (
+        own[rows["user_id"]] + rng.normal(0, 1, len(rows)) + (rows["variant"] == "B") * effect(age)
+    )
     return rows
 
 
@@ -194,7 +272,9 @@ def panel(rng, n=400, days=14, effect=lambda age: 0.0 * age, persistent=1.0):
     ],
 )
 def test_a_known_effect_is_named(rng, effect, word):
-    table = effect_over_time(panel(rng, effect=effect), "x", kind="since_exposure", expected={"A": 1, "B": 1}, **ORDERS)
+    table = effect_over_time(
+        panel(rng, effect=effect), "x", kind="since_exposure", expected={"A": 1, "B": 1}, **ORDERS
+    )
     assert table["trend_verdict"].unique().tolist() == [word]
 
 
@@ -207,7 +287,8 @@ def test_days_of_the_calendar_mix_new_and_old_users_and_days_since_exposure_do_n
 
 
 def many(rows, values):
-    """The rows with a column for each of many outcomes, and their names: a call then has as many experiments."""
+    """The rows with a column for each of many outcomes, and their names: a call then has as many
+    experiments."""
     names = [f"x{i}" for i in range(values.shape[1])]
     return pd.concat([rows, pd.DataFrame(values, columns=names, index=rows.index)], axis=1), names
 
@@ -251,8 +332,11 @@ def test_cumulative_bands_hold_on_all_days_together(rng, persistent):
 
 
 def ramp(rng, n=1000, days=8):
-    """Users who come over five days with growing shares of B, and of C from the fourth day on; later ones buy more."""
-    users = pd.DataFrame({"user_id": range(n), "exposed": np.arange(n) * 5 // n, "shop": np.arange(n) // 2})
+    """Users who come over five days with growing shares of B, and of C from the fourth day on;
+    later ones buy more."""
+    users = pd.DataFrame(
+        {"user_id": range(n), "exposed": np.arange(n) * 5 // n, "shop": np.arange(n) // 2}
+    )
     draw = rng.random(n)[users["shop"]]
     users["variant"] = np.where(draw < 0.2 + 0.1 * users["exposed"], "B", "A")
     users.loc[(draw > 0.75) & (users["exposed"] > 2), "variant"] = "C"
@@ -264,7 +348,8 @@ def ramp(rng, n=1000, days=8):
 
 
 def stratified(values, stratum, unit):
-    """Σ W_h R_h of an arm, by hand; with the contribution of each user to it. Values are (num,) or (num, den)."""
+    """Σ W_h R_h of an arm, by hand; with the contribution of each user to it. Values are (num,) or
+    (num, den)."""
     parts = {}
     for h, share in stratum["share"].items():
         own = {user: one for user, one in values.items() if stratum["of"][user] == h}
@@ -274,7 +359,7 @@ def stratified(values, stratum, unit):
         parts[h, "mean"] = share * mean
     return math.fsum(one for key, one in parts.items() if isinstance(key, tuple)), {
         key: one for key, one in parts.items() if not isinstance(key, tuple)
-    }  # fmt: skip
+    }
 
 
 def variance(parts, stratum, unit):
@@ -293,7 +378,9 @@ def variance(parts, stratum, unit):
 
 
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
-@pytest.mark.parametrize(("columns", "cluster"), [(["x"], None), (["x", "shown"], None), (["x"], "shop")])
+@pytest.mark.parametrize(
+    ("columns", "cluster"), [(["x"], None), (["x", "shown"], None), (["x"], "shop")]
+)
 def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, cluster):
     rows, users = ramp(rng)
     metric = {"m": columns[0] if len(columns) == 1 else tuple(columns)}
@@ -309,10 +396,14 @@ def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, c
             chosen = rows[age == period]
             there = [user for user in day if day[user] + period < 8]
         else:
-            chosen = rows[(age >= 0) & ((rows["time"] <= period) if cumulative else (rows["time"] == period))]
+            chosen = rows[
+                (age >= 0) & ((rows["time"] <= period) if cumulative else (rows["time"] == period))
+            ]
             there = [user for user in day if day[user] <= period]
         sums = chosen.groupby("user_id")[columns].sum()
-        return dict(zip(sums.index.tolist(), map(tuple, sums.to_numpy().tolist()), strict=True)), there
+        return dict(
+            zip(sums.index.tolist(), map(tuple, sums.to_numpy().tolist()), strict=True)
+        ), there
 
     for treatment in "BC":
         found = table[table["treatment"] == treatment].reset_index(drop=True)
@@ -320,18 +411,34 @@ def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, c
         for period in range(8):
             for cumulative in {kind == "cumulative", False}:
                 sums, there = of_period(period, cumulative)
-                values = {v: {u: sums[u] for u in there if variant[u] == v} for v in ("A", treatment)}
-                n = {v: {h: len({own_unit(u) for u in own if day[u] == h}) for h in range(5)}
-                     for v, own in values.items()}  # fmt: skip
+                values = {
+                    v: {u: sums[u] for u in there if variant[u] == v} for v in ("A", treatment)
+                }
+                n = {
+                    v: {h: len({own_unit(u) for u in own if day[u] == h}) for h in range(5)}
+                    for v, own in values.items()
+                }
                 strata = [h for h in range(5) if min(own[h] for own in n.values()) >= 2]
                 if not strata:
                     assert np.isnan(found.loc[period, "se"])
                     continue
-                values = {v: {u: one for u, one in own.items() if day[u] in strata} for v, own in values.items()}
-                size = {h: sum(one[-1] if len(columns) > 1 else 1 for own in values.values()
-                               for u, one in own.items() if day[u] == h) for h in strata}  # fmt: skip
+                values = {
+                    v: {u: one for u, one in own.items() if day[u] in strata}
+                    for v, own in values.items()
+                }
+                size = {
+                    h: sum(
+                        one[-1] if len(columns) > 1 else 1
+                        for own in values.values()
+                        for u, one in own.items()
+                        if day[u] == h
+                    )
+                    for h in strata
+                }
                 stratum = {"of": day, "share": {h: size[h] / sum(size.values()) for h in strata}}
-                means, of_users = zip(*(stratified(own, stratum, own_unit) for own in values.values()), strict=True)
+                means, of_users = zip(
+                    *(stratified(own, stratum, own_unit) for own in values.values()), strict=True
+                )
                 if cumulative == (kind == "cumulative"):
                     row = found.loc[period]
                     assert row["diff"] == pytest.approx(means[1] - means[0], rel=1e-9)
@@ -343,8 +450,11 @@ def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, c
                             day[u] not in strata for u in there if variant[u] == "A"
                         )
                 if not cumulative:
-                    inverse = sum(stratum["share"][h] ** 2 / sum(day[u] == h for u in own)
-                                  for own in values.values() for h in strata)  # fmt: skip
+                    inverse = sum(
+                        stratum["share"][h] ** 2 / sum(day[u] == h for u in own)
+                        for own in values.values()
+                        for h in strata
+                    )
                     effects.append(means[1] - means[0])
                     weights.append(1 / inverse)
                     place.append(period)
@@ -352,12 +462,22 @@ def test_a_ramp_up_is_compared_within_the_days_of_exposure(rng, kind, columns, c
                         for user, one in own.items():
                             parts.setdefault(user, {})[len(place) - 1] = one
         centre = np.average(place, weights=weights)
-        c = [w * (d - centre) / sum(v * (e - centre) ** 2 for v, e in zip(weights, place, strict=True))
-             for w, d in zip(weights, place, strict=True)]  # fmt: skip
-        assert found["trend"].iloc[0] == pytest.approx(math.fsum(np.multiply(c, effects)), rel=1e-9, abs=1e-12)
+        c = [
+            w
+            * (d - centre)
+            / sum(v * (e - centre) ** 2 for v, e in zip(weights, place, strict=True))
+            for w, d in zip(weights, place, strict=True)
+        ]
+        assert found["trend"].iloc[0] == pytest.approx(
+            math.fsum(np.multiply(c, effects)), rel=1e-9, abs=1e-12
+        )
         var = 0.0
         for v in ("A", treatment):
-            mine = {u: sum(c[d] * one for d, one in own.items()) for u, own in parts.items() if variant[u] == v}
+            mine = {
+                u: sum(c[d] * one for d, one in own.items())
+                for u, own in parts.items()
+                if variant[u] == v
+            }
             var += variance(mine, day, own_unit)
         assert found["trend_se"].iloc[0] == pytest.approx(math.sqrt(var), rel=1e-9)
 
@@ -368,17 +488,32 @@ def test_a_ramped_day_is_that_of_compare_variants_in_strata(rng):
     table = effect_over_time(rows, "x", cluster="shop", **ORDERS)
     last = table[table["period"] == 7].iloc[0]
     same = rd.compare_variants(
-        rows[rows["time"] == 7], "x", control="A", cluster="shop", strata="exposed", time_col="exposed"
+        rows[rows["time"] == 7],
+        "x",
+        control="A",
+        cluster="shop",
+        strata="exposed",
+        time_col="exposed",
     ).iloc[0]
     assert last["method"] == same["method"] == "welch+strata+cluster"
-    for name in ("n_control", "n_treatment", "mean_control", "diff", "se", "df", "p_value", "diff_without_top"):
+    for name in (
+        "n_control",
+        "n_treatment",
+        "mean_control",
+        "diff",
+        "se",
+        "df",
+        "p_value",
+        "diff_without_top",
+    ):
         assert last[name] == pytest.approx(same[name], rel=1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
 def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
-    """The treatment gains .5 on every day; users who come later, and all users on later days, have more."""
+    """The treatment gains .5 on every day; users who come later, and all users on later days, have
+    more."""
     draws, of_draw, n = 2, 60, 600
     missed = fading = pooled = 0
     for _ in range(draws):
@@ -390,7 +525,9 @@ def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
         rows, names = many(rows, own + rng.normal(0, 1, own.shape) + certain.to_numpy()[:, None])
         table = effect_over_time(rows, names, kind=kind, correction="none", **ORDERS)
         last = table[table["period"] == (2 if kind == "since_exposure" else 3)]
-        if kind == "cumulative":  # users of the first day have had it four times, and the others less often
+        if (
+            kind == "cumulative"
+        ):  # users of the first day have had it four times, and the others less often
             there = users.groupby("exposed").size()
             truth = 0.5 * ((4 - there.index) * there).sum() / there.sum()
             missed += ((last["ci_low"] > truth) | (last["ci_high"] < truth)).sum()
@@ -408,19 +545,28 @@ def test_a_ramp_up_covers_the_truth_and_fades_only_by_chance(rng, kind):
 
 def test_users_who_are_not_assigned_yet_are_absent(log):
     rows, users = log
-    table = effect_over_time(rows.drop(columns=["variant", "exposed"]), "value", assignment=users, **ORDERS)
+    table = effect_over_time(
+        rows.drop(columns=["variant", "exposed"]), "value", assignment=users, **ORDERS
+    )
     first = table[table["treatment"] == "B"].iloc[0]
     day = pd.Timestamp("2026-03-26")
     assert first["n_control"] == ((users["exposed"] < day) & (users["variant"] == "A")).sum()
-    alone = effect_over_time(rows, "value", **ORDERS)  # users without a row are not known from rows alone
+    alone = effect_over_time(
+        rows, "value", **ORDERS
+    )  # users without a row are not known from rows alone
     last = table["n_control"].iloc[-1], alone["n_control"].iloc[-1]
-    assert last == ((users["variant"] == "A").sum(), rows.loc[rows["variant"] == "A", "user_id"].nunique())
+    assert last == (
+        (users["variant"] == "A").sum(),
+        rows.loc[rows["variant"] == "A", "user_id"].nunique(),
+    )
 
 
 def test_active_users_only_are_compared_where_it_is_asked_for(log):
     rows, _ = log
     table = effect_over_time(rows, "value", missing="drop", **ORDERS)
-    kept = rows[(rows["time"] >= rows["exposed"]) & (rows["time"].dt.date == datetime.date(2026, 4, 2))]
+    kept = rows[
+        (rows["time"] >= rows["exposed"]) & (rows["time"].dt.date == datetime.date(2026, 4, 2))
+    ]
     per_user = kept.groupby(["variant", "user_id"])["value"].sum()
     day = table[(table["period"] == "2026-04-02") & (table["treatment"] == "B")].iloc[0]
     assert day["diff"] == pytest.approx(per_user["B"].mean() - per_user["A"].mean())
@@ -430,9 +576,19 @@ def test_active_users_only_are_compared_where_it_is_asked_for(log):
 
 def test_measures_of_lists_are_means_and_absent_lists_are_worth_what_the_join_says(log):
     rows, _ = log
-    rows = rows.assign(**{"ndcg@10": rows["wait"] / 20, "first_rank@10": rows["shown"] + 1.0, "hits@10": rows["shown"]})
-    table = effect_over_time(rows, ["ndcg@10", "first_rank@10", "hits@10"], **ORDERS).set_index(["metric", "treatment"])
-    day = rows[(rows["time"] >= rows["exposed"]) & (rows["time"].dt.date == datetime.date(2026, 4, 2))]
+    rows = rows.assign(
+        **{
+            "ndcg@10": rows["wait"] / 20,
+            "first_rank@10": rows["shown"] + 1.0,
+            "hits@10": rows["shown"],
+        }
+    )
+    table = effect_over_time(rows, ["ndcg@10", "first_rank@10", "hits@10"], **ORDERS).set_index(
+        ["metric", "treatment"]
+    )
+    day = rows[
+        (rows["time"] >= rows["exposed"]) & (rows["time"].dt.date == datetime.date(2026, 4, 2))
+    ]
     users = rows[["user_id", "variant"]].drop_duplicates().set_index("user_id")["variant"]
     found = table[table["period"] == "2026-04-02"]
     mean = day.groupby("user_id")["ndcg@10"].mean().reindex(users.index).fillna(0)
@@ -457,7 +613,10 @@ def test_days_are_those_of_the_zone(log, zone, kind):
     plain = effect_over_time(rows, "value", kind=kind, **ORDERS)
     # The same clock in another zone; clocks change on the 29th in Europe.
     zoned = rows.assign(
-        **{name: rows[name].dt.tz_localize(zone, nonexistent="shift_forward") for name in ("time", "exposed")}
+        **{
+            name: rows[name].dt.tz_localize(zone, nonexistent="shift_forward")
+            for name in ("time", "exposed")
+        }
     )
     own = effect_over_time(zoned, "value", kind=kind, **ORDERS)
     assert own["period"].tolist() == plain["period"].tolist()
@@ -485,7 +644,9 @@ def test_dates_of_every_kind_are_the_same_days(log):
     objects = dates.assign(time=dates["time"].dt.date, exposed=dates["exposed"].dt.date)
     pd.testing.assert_frame_equal(pd.DataFrame(effect_over_time(objects, "value", **ORDERS)), plain)
     zero = pd.Timestamp("2026-03-01")
-    numbers = dates.assign(time=(dates["time"] - zero).dt.days, exposed=(dates["exposed"] - zero).dt.days)
+    numbers = dates.assign(
+        time=(dates["time"] - zero).dt.days, exposed=(dates["exposed"] - zero).dt.days
+    )
     counted = effect_over_time(numbers, "value", **ORDERS)
     assert counted["diff"].tolist() == plain["diff"].tolist()
     assert counted["trend"].tolist() == pytest.approx(plain["trend"].tolist(), rel=1e-9)
@@ -500,7 +661,10 @@ def test_the_order_of_the_rows_does_not_matter_and_nothing_is_changed(log, rng):
     for kind in ("daily", "cumulative", "since_exposure"):
         table = effect_over_time(rows, {"v": "value", "r": ("value", "shown")}, kind=kind, **ORDERS)
         again = effect_over_time(
-            rows.sample(frac=1, random_state=5), {"v": "value", "r": ("value", "shown")}, kind=kind, **ORDERS
+            rows.sample(frac=1, random_state=5),
+            {"v": "value", "r": ("value", "shown")},
+            kind=kind,
+            **ORDERS,
         )
         pd.testing.assert_frame_equal(table, again, check_exact=True)
     pd.testing.assert_frame_equal(rows, before)
@@ -522,8 +686,12 @@ def test_clusters_are_the_units(log):
 
 def test_shares_that_change_are_named_and_the_verdicts_hold(rng):
     users = pd.DataFrame({"user_id": range(4000), "exposed": rng.integers(0, 8, 4000)})
-    users["variant"] = np.where(rng.random(4000) < np.where(users["exposed"] < 4, 0.2, 0.5), "B", "A")
-    rows = users.merge(pd.DataFrame({"time": range(8)}), how="cross").assign(x=lambda f: rng.normal(size=len(f)))
+    users["variant"] = np.where(
+        rng.random(4000) < np.where(users["exposed"] < 4, 0.2, 0.5), "B", "A"
+    )
+    rows = users.merge(pd.DataFrame({"time": range(8)}), how="cross").assign(
+        x=lambda f: rng.normal(size=len(f))
+    )
     table = effect_over_time(rows, "x", **ORDERS)
     changed = ["strata_differ" in text for text in table["warning"]]
     assert changed == [False] * 4 + [True] * 4
@@ -533,17 +701,22 @@ def test_shares_that_change_are_named_and_the_verdicts_hold(rng):
 
 
 def test_days_of_one_variant_alone_are_left_out(rng):
-    """Before the first treated users there is nothing to compare; what these days had says nothing."""
+    """Before the first treated users there is nothing to compare; what these days had says
+    nothing."""
     users = pd.DataFrame({"user_id": range(900), "exposed": np.arange(900) // 150})
     users["variant"] = np.where((users["exposed"] > 2) & (rng.random(900) < 0.5), "B", "A")
     rows = users.merge(pd.DataFrame({"time": range(6)}), how="cross")
     rows["x"] = rng.normal(0, 1, len(rows)) + 10 * (rows["exposed"] < 3)
     for kind in ("daily", "cumulative", "since_exposure"):
         table = effect_over_time(rows, "x", kind=kind, **ORDERS).set_index("period")
-        late = effect_over_time(rows[rows["exposed"] > 2], "x", kind=kind, **ORDERS).set_index("period")
+        late = effect_over_time(rows[rows["exposed"] > 2], "x", kind=kind, **ORDERS).set_index(
+            "period"
+        )
         both = [d for d in late.index if late.loc[d, "n_treatment"] > 1]
         if kind != "since_exposure":
-            assert table["warning"].str.contains("too_few_users").tolist() == [True] * 3 + [False] * 3
+            assert (
+                table["warning"].str.contains("too_few_users").tolist() == [True] * 3 + [False] * 3
+            )
             assert table.loc[5, "n_dropped_control"] == 450
         assert (abs(table.loc[both, "diff"] - late.loc[both, "diff"]) < 0.2).all()
         assert table["trend"].iloc[0] == pytest.approx(late["trend"].iloc[0], abs=0.2)
@@ -611,13 +784,16 @@ def test_the_table_is_drawn_and_goes_to_parquet(log, tmp_path):
         ax = rd.plot.over_time(table, "value", treatment="B")
         assert kind.replace("_", " ") in ax.get_title(loc="left") + ax.get_title()
         table.to_parquet(tmp_path / "t.parquet")
-        assert rd.plot.over_time.data(pd.read_parquet(tmp_path / "t.parquet"), "value", treatment="C")[
-            "diff"
-        ].tolist() == (table.loc[(table["metric"] == "value") & (table["treatment"] == "C"), "diff"].tolist())
+        assert rd.plot.over_time.data(
+            pd.read_parquet(tmp_path / "t.parquet"), "value", treatment="C"
+        )["diff"].tolist() == (
+            table.loc[(table["metric"] == "value") & (table["treatment"] == "C"), "diff"].tolist()
+        )
 
 
 @pytest.mark.parametrize(
-    ("value", "word"), [(0.0, "no trend shown"), (0.1, "no trend shown"), (None, "check: zero variance")]
+    ("value", "word"),
+    [(0.0, "no trend shown"), (0.1, "no trend shown"), (None, "check: zero variance")],
 )
 def test_values_that_never_vary_have_no_trend_by_rounding(value, word):
     users = pd.DataFrame({"user_id": range(100), "variant": ["A", "B"] * 50, "exposed": 0})

@@ -1,4 +1,5 @@
-"""An experiment as a whole: traps of real tables, properties of any table, adjusted p-values, roll-ups and reports."""
+"""An experiment as a whole: traps of real tables, properties of any table, adjusted p-values,
+roll-ups and reports."""
 
 import json
 
@@ -25,8 +26,12 @@ def test_inner_join_turns_the_sign():
     value = np.where(heavy, 0.5, 0.15) + 0.01 * treated + rng.normal(0, 0.05, n)
     per_user = pd.DataFrame({"user_id": users[active], "ndcg@10": value[active]})
     groups = pd.DataFrame({"user_id": users, "variant": np.where(treated, "T", "C")})
-    inner = rd.compare_variants(rd.join_experiment(per_user, groups, missing="drop"), "ndcg@10", control="C")
-    whole = rd.compare_variants(rd.join_experiment(per_user, groups, missing="zero"), "ndcg@10", control="C")
+    inner = rd.compare_variants(
+        rd.join_experiment(per_user, groups, missing="drop"), "ndcg@10", control="C"
+    )
+    whole = rd.compare_variants(
+        rd.join_experiment(per_user, groups, missing="zero"), "ndcg@10", control="C"
+    )
     assert words(inner) == ["worse"]
     assert words(whole) == ["better"]
     # By hand: 0.3·0.51 + 0.7·0.8·0.16 − (0.3·0.5 + 0.7·0.3·0.15)
@@ -37,7 +42,11 @@ def test_inner_join_turns_the_sign():
 
 def test_nan_does_not_count():
     data = pd.DataFrame(
-        {"user_id": range(8), "variant": list("AAAABBBB"), "m": [1, 2, 3, np.nan, 2, 4, np.nan, np.nan]}
+        {
+            "user_id": range(8),
+            "variant": list("AAAABBBB"),
+            "m": [1, 2, 3, np.nan, 2, 4, np.nan, np.nan],
+        }
     )
     with pytest.raises(DataError, match=r"'m' is null in 3 of 8 rows.*\[3, 6, 7\]"):
         rd.compare_variants(data, "m", control="A")
@@ -54,7 +63,11 @@ def test_nan_does_not_count():
 def test_constant_metric_has_no_statistics(test):
     data = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "m": 0.1})
     found = rd.compare_variants(data, "m", control="A", test=test).iloc[0]
-    assert found[["se", "ci_low", "ci_high", "statistic", "df", "p_value", "p_adj", "mde"]].isna().all()
+    assert (
+        found[["se", "ci_low", "ci_high", "statistic", "df", "p_value", "p_adj", "mde"]]
+        .isna()
+        .all()
+    )
     assert (found["warning"], found["reject"]) == ("zero_variance", False)
     assert found["verdict"] == "no difference shown" + NOT_CHECKED
 
@@ -69,7 +82,9 @@ def test_metric_that_is_its_covariate_has_no_variance_left():
 def test_rows_below_the_user_need_cluster_or_roll_up():
     rng = np.random.default_rng(0)
     users = np.repeat(np.arange(50), 4)
-    sessions = pd.DataFrame({"user_id": users, "m": rng.normal(size=50)[users] + rng.normal(size=200)})
+    sessions = pd.DataFrame(
+        {"user_id": users, "m": rng.normal(size=50)[users] + rng.normal(size=200)}
+    )
     sessions["variant"] = np.where(users % 2, "A", "B")
     with pytest.raises(DuplicateError, match=r"150 rows too many.*cluster='user_id'.*rd\.roll_up"):
         rd.compare_variants(sessions, "m", control="A")
@@ -82,21 +97,31 @@ def test_rows_below_the_user_need_cluster_or_roll_up():
 
 
 def test_control_is_never_guessed():
-    data = pd.DataFrame({"user_id": range(4), "variant": ["control", "control", "new", "new"], "m": [1.0, 2, 3, 4]})
+    data = pd.DataFrame(
+        {"user_id": range(4), "variant": ["control", "control", "new", "new"], "m": [1.0, 2, 3, 4]}
+    )
     with pytest.raises(TypeError):
         rd.compare_variants(data, "m")
-    with pytest.raises(OptionError, match=r"control='A' is not in data\['variant'\].*\['control', 'new'\]"):
+    with pytest.raises(
+        OptionError, match=r"control='A' is not in data\['variant'\].*\['control', 'new'\]"
+    ):
         rd.compare_variants(data, "m", control="A")
 
 
-# ------------------------------------------------------------------------------------------- whole-table properties
+# -------------------------------------------------------------------------------------------
+# whole-table properties
 
 
 OPTIONS = [
-    {}, {"covariates": "pre_ndcg"}, {"strata": "segment"}, {"cluster": "cluster"}, {"by": "segment"},
+    {},
+    {"covariates": "pre_ndcg"},
+    {"strata": "segment"},
+    {"cluster": "cluster"},
+    {"by": "segment"},
     {"sequential_n": 500},
-    {"test": "bootstrap", "n_resamples": 200}, {"test": "bootstrap", "n_resamples": 200, "cluster": "cluster"},
-]  # fmt: skip
+    {"test": "bootstrap", "n_resamples": 200},
+    {"test": "bootstrap", "n_resamples": 200, "cluster": "cluster"},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -104,8 +129,12 @@ def test_row_order_index_and_id_type_do_not_matter(log, options):
     before = log.copy(deep=True)
     want = rd.compare_variants(log, "ndcg", control="A", **options)
     shuffled = log.sample(frac=1, random_state=3)
-    pd.testing.assert_frame_equal(rd.compare_variants(shuffled, "ndcg", control="A", **options), want)
-    as_text = shuffled.assign(user_id=shuffled["user_id"].astype(str), segment=shuffled["segment"].astype("category"))
+    pd.testing.assert_frame_equal(
+        rd.compare_variants(shuffled, "ndcg", control="A", **options), want
+    )
+    as_text = shuffled.assign(
+        user_id=shuffled["user_id"].astype(str), segment=shuffled["segment"].astype("category")
+    )
     found = rd.compare_variants(as_text, "ndcg", control="A", **options)
     pd.testing.assert_frame_equal(found, want)
     pd.testing.assert_frame_equal(log, before)
@@ -121,14 +150,23 @@ def test_bootstrap_without_ids_does_not_depend_on_row_order(log):
 
 
 def test_inputs_stay_as_they_are_and_tables_go_to_parquet(log, tmp_path):
-    log.attrs["recdf"] = {"metrics": {"ndcg": {"name": "ndcg", "k": 10}}, "user_col": ["user_id"], "by": []}
-    metrics, groups = log[["user_id", "n_recs", "hits", "ndcg"]], log[["user_id", "variant", "segment", "pre_ndcg"]]
+    log.attrs["recdf"] = {
+        "metrics": {"ndcg": {"name": "ndcg", "k": 10}},
+        "user_col": ["user_id"],
+        "by": [],
+    }
+    metrics, groups = (
+        log[["user_id", "n_recs", "hits", "ndcg"]],
+        log[["user_id", "variant", "segment", "pre_ndcg"]],
+    )
     copies = metrics.copy(deep=True), groups.copy(deep=True)
     joined = rd.join_experiment(metrics, groups)
     tables = [
         joined,
         rd.experiment_health(metrics, groups),
-        rd.compare_variants(joined, ["ndcg", "hits"], control="A", covariates={"ndcg": "pre_ndcg"}, by="segment"),
+        rd.compare_variants(
+            joined, ["ndcg", "hits"], control="A", covariates={"ndcg": "pre_ndcg"}, by="segment"
+        ),
         rd.plan_experiment(joined, "ndcg", n=500),
         rd.bootstrap_ci(joined, "ndcg", by="variant"),
         rd.roll_up(metrics),
@@ -175,7 +213,8 @@ def test_chain_from_lists_to_a_decision(tmp_path):
         assert found.p_value == pytest.approx(want.pvalue)
 
 
-# ------------------------------------------------------------------------------------------- adjust, roll up, report
+# -------------------------------------------------------------------------------------------
+# adjust, roll up, report
 
 
 def test_adjust_pvalues_errors():
@@ -191,9 +230,15 @@ def test_adjust_pvalues_errors():
 
 
 SESSIONS = pd.DataFrame(
-    {"user_id": [2, 1, 2, 1, 2], "session_id": ["a", "b", "c", "d", "e"], "day": [1, 1, 1, 2, 2],
-     "n_pred": [10, 5, 12, 5, 8], "hits@10": [1.0, 0.0, 3.0, 2.0, 2.0], "ndcg@10": [0.5, np.nan, 0.25, 0.5, 0.0]}
-)  # fmt: skip
+    {
+        "user_id": [2, 1, 2, 1, 2],
+        "session_id": ["a", "b", "c", "d", "e"],
+        "day": [1, 1, 1, 2, 2],
+        "n_pred": [10, 5, 12, 5, 8],
+        "hits@10": [1.0, 0.0, 3.0, 2.0, 2.0],
+        "ndcg@10": [0.5, np.nan, 0.25, 0.5, 0.0],
+    }
+)
 
 
 def test_roll_up_by_hand():
@@ -232,10 +277,14 @@ def test_two_steps_are_one(how):
 
 
 def test_ratio_after_roll_up_is_the_ratio_of_sums():
-    with pytest.raises(DataError, match=r"whole numbers in \['day'\], which may be ids or counts; name in over="):
+    with pytest.raises(
+        DataError, match=r"whole numbers in \['day'\], which may be ids or counts; name in over="
+    ):
         rd.roll_up(SESSIONS, how="sum")
     rolled = rd.roll_up(SESSIONS, how="sum", over="day")
-    table = rd.bootstrap_ci(rolled, {"ctr": ("hits@10", "n_pred"), "ndcg": ("ndcg@10", "ndcg@10__n")})
+    table = rd.bootstrap_ci(
+        rolled, {"ctr": ("hits@10", "n_pred"), "ndcg": ("ndcg@10", "ndcg@10__n")}
+    )
     assert table["value"].tolist() == [8 / 40, pytest.approx(1.25 / 4)]
     # the same as resampling users of the rows as they are
     rows = rd.bootstrap_ci(SESSIONS, {"ctr": ("hits@10", "n_pred"), "ndcg": "ndcg@10"})
@@ -257,13 +306,26 @@ def test_roll_up_does_not_mix_models():
 
 def test_report_table_formats(log):
     table = rd.compare_variants(
-        log.assign(variant="v_" + log["variant"]), {"a|b": "ndcg"}, control="v_A", covariates="pre_ndcg", by="segment"
+        log.assign(variant="v_" + log["variant"]),
+        {"a|b": "ndcg"},
+        control="v_A",
+        covariates="pre_ndcg",
+        by="segment",
     )
     report = rd.report_table(table, digits=3)
     assert report.frame.columns.tolist() == [
-        "segment", "metric", "comparison", "effect (95% CI)", "relative (95% CI)", "p", "means", "n", "MDE",
-        "var. reduction", "verdict",
-    ]  # fmt: skip
+        "segment",
+        "metric",
+        "comparison",
+        "effect (95% CI)",
+        "relative (95% CI)",
+        "p",
+        "means",
+        "n",
+        "MDE",
+        "var. reduction",
+        "verdict",
+    ]
     first, shown = table.iloc[0], report.frame.iloc[0]
     assert shown[
         "effect (95% CI)"

@@ -28,7 +28,10 @@ spend = "-5%"
 def read(tmp_path):
     def of(text=TEXT, **changes):
         for name, value in changes.items():
-            lines = [f"{name} = {value}" if line.startswith(f"{name} ") else line for line in text.splitlines()]
+            lines = [
+                f"{name} = {value}" if line.startswith(f"{name} ") else line
+                for line in text.splitlines()
+            ]
             text = "\n".join(lines)
         path = tmp_path / "plan.toml"
         path.write_text(text, encoding="utf-8")
@@ -57,7 +60,9 @@ RAN = {"unit": "user_id", "segments": ["country"], "looks": 1}
 def test_a_plan_gives_the_roles_and_its_hash(read, users, tmp_path):
     plan = read()
     found = EX.decide_experiment(compared(users), roles=plan, ran=RAN).iloc[0]
-    same = EX.decide_experiment(compared(users), roles={"ctr": "success", "spend": ("guardrail", "-5%")}).iloc[0]
+    same = EX.decide_experiment(
+        compared(users), roles={"ctr": "success", "spend": ("guardrail", "-5%")}
+    ).iloc[0]
     assert found[same.index].to_dict() == same.to_dict()
     assert found["decision"] == "ship"
     assert found["deviations"] == ""
@@ -66,21 +71,33 @@ def test_a_plan_gives_the_roles_and_its_hash(read, users, tmp_path):
     assert judged["role"].tolist() == ["success", "guardrail", "diagnostic"]
 
 
-@pytest.mark.parametrize(("changes", "options", "ran", "said"), [
-    ({"control": '"B"'}, {}, {}, "control A instead of B"),
-    ({"n": "9000"}, {}, {}, "stopped early: 4,000 users instead of 9,000"),
-    ({"n": "3000"}, {}, {}, "ran on: 4,000 users instead of 3,000"),
-    ({"n": "3900"}, {}, {}, ""),
-    ({}, {"test": "permutation", "n_resamples": 200}, {},
-     "ctr: test permutation instead of t; spend: test permutation instead of t"),
-    ({}, {}, {"unit": ["shop"]}, "unit shop instead of user_id"),
-    ({}, {}, {"segments": []}, "segments none instead of country"),
-    ({}, {}, {"looks": 3}, "3 looks instead of 1"),
-    ({"looks": '"any"'}, {}, {}, "the test does not hold at every look (sequential_n), as planned"),
-    ({"looks": '"any"'}, {"sequential_n": 4000}, {}, ""),
-    ({}, {"confidence": 0.9}, {}, "confidence 0.9 instead of 0.95"),
-    ({"primary": '["ctr", "cvr"]'}, {}, {}, "cvr was not compared"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "options", "ran", "said"),
+    [
+        ({"control": '"B"'}, {}, {}, "control A instead of B"),
+        ({"n": "9000"}, {}, {}, "stopped early: 4,000 users instead of 9,000"),
+        ({"n": "3000"}, {}, {}, "ran on: 4,000 users instead of 3,000"),
+        ({"n": "3900"}, {}, {}, ""),
+        (
+            {},
+            {"test": "permutation", "n_resamples": 200},
+            {},
+            "ctr: test permutation instead of t; spend: test permutation instead of t",
+        ),
+        ({}, {}, {"unit": ["shop"]}, "unit shop instead of user_id"),
+        ({}, {}, {"segments": []}, "segments none instead of country"),
+        ({}, {}, {"looks": 3}, "3 looks instead of 1"),
+        (
+            {"looks": '"any"'},
+            {},
+            {},
+            "the test does not hold at every look (sequential_n), as planned",
+        ),
+        ({"looks": '"any"'}, {"sequential_n": 4000}, {}, ""),
+        ({}, {"confidence": 0.9}, {}, "confidence 0.9 instead of 0.95"),
+        ({"primary": '["ctr", "cvr"]'}, {}, {}, "cvr was not compared"),
+    ],
+)
 def test_each_deviation_is_named(read, users, changes, options, ran, said):
     found = EX.decide_experiment(compared(users, **options), roles=read(**changes), ran=RAN | ran)
     assert found["deviations"].tolist() == [said]
@@ -90,11 +107,15 @@ def test_several_deviations_stand_side_by_side(read, users):
     three = users.assign(variant=np.array(["A", "B", "C"])[np.arange(4000) % 3])
     table = compared(three, expected={"A": 1, "B": 1, "C": 1}, confidence=0.9)
     found = EX.decide_experiment(table, roles=read(), ran={"looks": 2})
-    assert found["deviations"].tolist() == ["2 looks instead of 1; confidence 0.9 instead of 0.95"] * 2
+    assert (
+        found["deviations"].tolist() == ["2 looks instead of 1; confidence 0.9 instead of 0.95"] * 2
+    )
 
 
 def test_users_whose_metric_is_null_and_clusters_are_counted(read, users):
-    gaps = users.assign(**{name: users[name].where(users.index % 10 > 0) for name in ("ctr", "spend")})
+    gaps = users.assign(
+        **{name: users[name].where(users.index % 10 > 0) for name in ("ctr", "spend")}
+    )
     found = EX.decide_experiment(compared(gaps, nan="drop"), roles=read(), ran=RAN)
     assert found["deviations"].tolist() == [""]
     shops = users.assign(shop=users.index // 8 * 2 + (users["variant"] == "B"))
@@ -102,15 +123,21 @@ def test_users_whose_metric_is_null_and_clusters_are_counted(read, users):
     assert EX.decide_experiment(table, roles=read(n="1000"), ran=RAN)["deviations"].tolist() == [""]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("primary = 'ctr'", "no hypothesis"),
-    ("hypothesis = 'x'", "no primary"),
-    ("hypothesis = 'x'\nprimary = 'ctr'\nguardrail = 1", "'guardrail', which no plan has.*guardrails"),
-    ("hypothesis = x", "no TOML file"),
-    ("hypothesis = 'x'\nprimary = 'ctr'\nmethod = 'anova'", "anova"),
-    ("hypothesis = 'x'\nprimary = 'ctr'\nn = 'many'", "n='many'"),
-    ("hypothesis = 'x'\nprimary = 'ctr'\nlooks = 0", "looks=0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("primary = 'ctr'", "no hypothesis"),
+        ("hypothesis = 'x'", "no primary"),
+        (
+            "hypothesis = 'x'\nprimary = 'ctr'\nguardrail = 1",
+            "'guardrail', which no plan has.*guardrails",
+        ),
+        ("hypothesis = x", "no TOML file"),
+        ("hypothesis = 'x'\nprimary = 'ctr'\nmethod = 'anova'", "anova"),
+        ("hypothesis = 'x'\nprimary = 'ctr'\nn = 'many'", "n='many'"),
+        ("hypothesis = 'x'\nprimary = 'ctr'\nlooks = 0", "looks=0"),
+    ],
+)
 def test_a_file_that_is_no_plan_is_refused(read, text, said):
     with pytest.raises(OptionError, match=said):
         read(text)
@@ -118,5 +145,10 @@ def test_a_file_that_is_no_plan_is_refused(read, text, said):
 
 def test_the_report_says_whether_the_plan_was_kept(read, users, tmp_path):
     plan = read(n="9000")
-    page = rd.report(path=tmp_path / "r.html", experiment=compared(users), roles=plan).read_text(encoding="utf-8")
-    assert f"Plan {plan.digest[:12]}: not as planned: stopped early: 4,000 users instead of 9,000." in page
+    page = rd.report(path=tmp_path / "r.html", experiment=compared(users), roles=plan).read_text(
+        encoding="utf-8"
+    )
+    assert (
+        f"Plan {plan.digest[:12]}: not as planned: stopped early: 4,000 users instead of 9,000."
+        in page
+    )

@@ -16,7 +16,10 @@ from recdf.stats.student import equivalence_p
 
 
 def pair(d, **options):
-    frames = {name: pd.DataFrame({"user_id": range(len(d)), "m": v}) for name, v in (("a", d * 0), ("b", d))}
+    frames = {
+        name: pd.DataFrame({"user_id": range(len(d)), "m": v})
+        for name, v in (("a", d * 0), ("b", d))
+    }
     return rd.compare_models(frames, **options).iloc[0]
 
 
@@ -64,22 +67,32 @@ def test_equivalence_of_many_metrics_is_adjusted(rng):
     frames = {"a": (wide * 0).assign(user_id=range(60)), "b": wide.assign(user_id=range(60))}
     table = rd.compare_models(frames, margin=0.1)
     np.testing.assert_allclose(
-        table["p_equivalence_adj"], multitest.multipletests(table["p_equivalence"], method="holm")[1]
+        table["p_equivalence_adj"],
+        multitest.multipletests(table["p_equivalence"], method="holm")[1],
     )
-    equivalent = table["verdict"].isin(["equivalent", "better, within the margin", "worse, within the margin"])
+    equivalent = table["verdict"].isin(
+        ["equivalent", "better, within the margin", "worse, within the margin"]
+    )
     assert equivalent.tolist() == (table["p_equivalence_adj"] <= 0.05).tolist()
     assert (table["p_equivalence"] <= 0.05).sum() > equivalent.sum() > 0
 
 
 def test_huge_differences_are_named():
     found = pair(np.r_[1e200, np.ones(50)])
-    assert (found["warning"], found["p_value"]) == ("huge_values", pytest.approx(np.nan, nan_ok=True))
+    assert (found["warning"], found["p_value"]) == (
+        "huge_values",
+        pytest.approx(np.nan, nan_ok=True),
+    )
 
 
 def test_zero_for_a_model_that_lacks_users_is_no_gift():
     # missing="zero" gave the model without a list the best rank there is.
-    frames = {name: pd.DataFrame({"user_id": range(n), "first_rank@5": np.arange(n) % 5 + 1.0, "mrr@5": 0.5})
-              for name, n in (("a", 40), ("b", 60))}  # fmt: skip
+    frames = {
+        name: pd.DataFrame(
+            {"user_id": range(n), "first_rank@5": np.arange(n) % 5 + 1.0, "mrr@5": 0.5}
+        )
+        for name, n in (("a", 40), ("b", 60))
+    }
     with pytest.raises(OptionError, match=r"'first_rank@5' a 0 for 20 users.*missing=\"drop\""):
         rd.compare_models(frames, missing="zero")
     assert rd.compare_models(frames, "mrr@5", missing="zero")["verdict"].tolist() == ["better"]
@@ -96,19 +109,31 @@ def test_bootstrap_of_huge_values_is_named():
 
 BAD = [
     ("proportion of a mean", {"test": "proportion"}, DataError, "other than 0 and 1"),
-    ("proportion with covariates", {"test": "proportion", "covariates": "m"}, OptionError, "takes no sequential_n="),
+    (
+        "proportion with covariates",
+        {"test": "proportion", "covariates": "m"},
+        OptionError,
+        "takes no sequential_n=",
+    ),
     ("test", {"test": "z"}, OptionError, "valid are 't', 'permutation', 'bootstrap', 'proportion'"),
     ("test of a metric", {"test": {"m": "z"}}, OptionError, r"test\['m'\]"),
     ("cap of another", {"cap": {"x": 0.9}}, OptionError, "not compared"),
     ("cap", {"cap": {"m": 99.9}}, OptionError, r"cap\['m'\]=99.9"),
     ("cap number", {"cap": 0.99}, OptionError, "mapping of metrics to quantiles"),
     ("relative", {"relative": "delta"}, OptionError, "'fieller', 'log'"),
-    ("permutation of strata", {"test": "permutation", "strata": "s"}, OptionError, "does not take strata"),
+    (
+        "permutation of strata",
+        {"test": "permutation", "strata": "s"},
+        OptionError,
+        "does not take strata",
+    ),
     ("time", {"time_col": "day"}, KeyError, "time_col"),
 ]
 
 
-@pytest.mark.parametrize(("options", "error", "words"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+@pytest.mark.parametrize(
+    ("options", "error", "words"), [case[1:] for case in BAD], ids=[case[0] for case in BAD]
+)
 def test_bad_options(options, error, words):
     data = arms(np.arange(30.0), np.arange(30.0), s=np.arange(60) % 2)
     with pytest.raises(error, match=words):

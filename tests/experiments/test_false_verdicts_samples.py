@@ -1,4 +1,5 @@
-"""No false verdict from odd samples: constant and small arms, skew, missing values, heavy users, clusters, power."""
+"""No false verdict from odd samples: constant and small arms, skew, missing values, heavy users,
+clusters, power."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ import recdf as rd
 from recdf.stats import effect_sizes, permutation
 from recdf.stats.arms import Sample, arm, estimate_arm
 
-# ---------------------------------------------------------------------------------- constant arms, small arms
+# ---------------------------------------------------------------------------------- constant arms,
+# small arms
 
 
 def test_constant_arm_has_no_t_test():
@@ -22,7 +24,9 @@ def test_constant_arm_has_no_t_test():
         assert "constant_arm" in found["warning"].split("; ")
         assert found["verdict"] == "check: constant arm"
     shares = compare(data, test="proportion")
-    assert shares["p_value"] == pytest.approx(stats.fisher_exact([[0, 20], [200, 1800]]).pvalue, rel=1e-9)
+    assert shares["p_value"] == pytest.approx(
+        stats.fisher_exact([[0, 20], [200, 1800]]).pvalue, rel=1e-9
+    )
     assert shares["p_value"] == pytest.approx(0.2514, abs=1e-4)
     assert shares["ci_low"] < 0 < shares["ci_high"]
     assert shares["verdict"] == "no difference shown (sample ratio not checked)"
@@ -35,7 +39,11 @@ def test_proportion_is_fisher_and_newcombe(rng):
         yes = data.groupby("variant")["m"].sum()
         for alternative in ("two-sided", "greater", "less"):
             found = rd.compare_variants(
-                data, {"a": "m", "b": "m"}, control="A", test={"a": "proportion"}, alternative=alternative
+                data,
+                {"a": "m", "b": "m"},
+                control="A",
+                test={"a": "proportion"},
+                alternative=alternative,
             )
             table = [[yes["B"], n_t - yes["B"]], [yes["A"], n_c - yes["A"]]]
             want = stats.fisher_exact(table, alternative=alternative).pvalue
@@ -45,17 +53,25 @@ def test_proportion_is_fisher_and_newcombe(rng):
         low, high = proportions.confint_proportions_2indep(
             int(yes["B"]), n_t, int(yes["A"]), n_c, compare="diff", method="newcomb"
         )
-        assert (found["ci_low"], found["ci_high"]) == (pytest.approx(low, rel=1e-6), pytest.approx(high, rel=1e-6))
+        assert (found["ci_low"], found["ci_high"]) == (
+            pytest.approx(low, rel=1e-6),
+            pytest.approx(high, rel=1e-6),
+        )
 
 
 def test_all_against_none_is_decided_by_the_proportion():
     # Was "no difference shown", because neither arm has a variance.
     found = compare(arms(np.zeros(12), np.ones(9)))
     assert found["p_value"] == pytest.approx(stats.fisher_exact([[9, 0], [0, 12]]).pvalue, rel=1e-9)
-    assert (found["method"], found["verdict"]) == ("proportion", "better (sample ratio not checked)")
+    assert (found["method"], found["verdict"]) == (
+        "proportion",
+        "better (sample ratio not checked)",
+    )
     # Two constants that are no shares: a difference, but nothing to test it with.
     assert compare(arms(np.full(50, 1.5), np.full(50, 2.5)))["verdict"] == "check: zero variance"
-    assert compare(arms(np.full(50, 1.5), np.full(50, 1.5)))["verdict"].startswith("no difference shown")
+    assert compare(arms(np.full(50, 1.5), np.full(50, 1.5)))["verdict"].startswith(
+        "no difference shown"
+    )
 
 
 def test_two_against_two_have_no_verdict():
@@ -102,12 +118,15 @@ def test_cap_is_one_for_all_arms(rng):
 
 
 def test_permutation_holds_its_level_where_t_does_not(rng):
-    # Skewed values, 380 against 20 users: the t interval misses 0 far more often than in 5 % of the runs.
+    # Skewed values, 380 against 20 users: the t interval misses 0 far more often than in 5 % of the
+    # runs.
     runs, rejected = 300, {"welch": 0, "permutation": 0}
     for seed in range(runs):
         control, treatment = payers(rng, 380, 0.3)[:, None], payers(rng, 20, 0.3)[:, None]
         shuffled = permutation.permuted_t(np.concatenate([control, treatment]), 20, 199, seed)
-        p = permutation.permutation_p(shuffled, permutation.observed_t(control, treatment), "two-sided")
+        p = permutation.permutation_p(
+            shuffled, permutation.observed_t(control, treatment), "two-sided"
+        )
         rejected["permutation"] += int(p[0] <= 0.05)
         welch = effect_sizes.effect(arm(control[:, 0]), arm(treatment[:, 0]))
         rejected["welch"] += int(welch.p_value <= 0.05)
@@ -124,14 +143,23 @@ def test_permutation_is_scipys(rng):
         )
 
     for alternative in ("two-sided", "greater", "less"):
-        found = compare(arms(control, treatment), test="permutation", n_resamples=4999, alternative=alternative)
+        found = compare(
+            arms(control, treatment), test="permutation", n_resamples=4999, alternative=alternative
+        )
 
         def extreme(a, b, axis=-1, alternative=alternative):
             t = welch(a, b, axis)
-            return np.abs(t) if alternative == "two-sided" else t if alternative == "greater" else -t
+            return (
+                np.abs(t) if alternative == "two-sided" else t if alternative == "greater" else -t
+            )
 
         want = stats.permutation_test(
-            (control, treatment), extreme, vectorized=True, n_resamples=4999, alternative="greater", rng=1
+            (control, treatment),
+            extreme,
+            vectorized=True,
+            n_resamples=4999,
+            alternative="greater",
+            rng=1,
         )
         assert found["statistic"] == pytest.approx(welch(control, treatment))
         assert found["p_value"] == pytest.approx(want.pvalue, abs=0.02)
@@ -163,7 +191,9 @@ def test_few_missing_values_are_tested_exactly():
     # 1 of 100 against 0 of 9,900 was flagged with p = 3e-23.
     groups = pd.DataFrame({"user_id": range(10_000), "variant": ["A"] * 100 + ["B"] * 9900})
     health = rd.experiment_health(groups[["user_id"]].iloc[1:], groups, expected={"A": 1, "B": 99})
-    assert health["missing_p"].iloc[0] == pytest.approx(stats.fisher_exact([[1, 99], [0, 9900]]).pvalue, rel=1e-9)
+    assert health["missing_p"].iloc[0] == pytest.approx(
+        stats.fisher_exact([[1, 99], [0, 9900]]).pvalue, rel=1e-9
+    )
     assert (health["missing_flag"] == "").all()
     # Three variants: the smallest p of one against all others, times three.
     three = pd.DataFrame({"user_id": range(130), "variant": ["A"] * 30 + ["B"] * 50 + ["C"] * 50})
@@ -190,7 +220,14 @@ def test_several_covariates_are_lins_regression(rng):
     t = np.arange(n) >= 250
     y = x[:, 0] * (1 + t) - x[:, 1] + 0.3 * t + rng.normal(size=n) * (1 + t)
     gaps = rng.random(n) < 0.2
-    data = arms(y[:250], y[250:], a=np.where(gaps, np.nan, x[:, 0]), b=x[:, 1], twice=2 * x[:, 1], constant=3.0)
+    data = arms(
+        y[:250],
+        y[250:],
+        a=np.where(gaps, np.nan, x[:, 0]),
+        b=x[:, 1],
+        twice=2 * x[:, 1],
+        constant=3.0,
+    )
     found = compare(data, covariates=["a", "b", "twice", "constant"])
     filled = np.column_stack([np.where(gaps, x[~gaps, 0].mean(), x[:, 0]), x[:, 1], gaps])
     centred = filled - filled.mean(axis=0)
@@ -219,22 +256,28 @@ def test_cuped_beside_strata_uses_both():
     assert both == pytest.approx(0.3 * np.sqrt(4 / n), rel=0.05)
 
 
-# ---------------------------------------------------------------------------------- one user with much of it
+# ---------------------------------------------------------------------------------- one user with
+# much of it
 
 
 def test_a_ratio_that_few_users_carry_has_no_verdict(rng):
     """400 users see 5 items each; one, who clicks nothing, sees as many as half of its arm does."""
     data = pd.DataFrame({"user_id": range(400), "variant": np.repeat(["A", "B"], 200), "shown": 5})
     data["clicks"] = rng.binomial(5, 0.1, 400)
-    plain = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, control="A", expected={"A": 0.5, "B": 0.5})
+    plain = rd.compare_variants(
+        data, {"ctr": ("clicks", "shown")}, control="A", expected={"A": 0.5, "B": 0.5}
+    )
     assert "few_users_carry" not in plain["warning"].iloc[0]
     data.loc[0, ["shown", "clicks"]] = [1000, 0]
     options = {"control": "A", "expected": {"A": 0.5, "B": 0.5}}
     found = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, **options).iloc[0]
     assert "few_users_carry" in found["warning"].split("; ")
     assert found["verdict"] == "check: few users carry it"
-    # As many equal users as the arm is worth: (1000 + 199 * 5)² / (1000² + 199 * 5²) is just below 4.
-    shuffled = rd.compare_variants(data, {"ctr": ("clicks", "shown")}, test="permutation", n_resamples=200, **options)
+    # As many equal users as the arm is worth: (1000 + 199 * 5)² / (1000² + 199 * 5²) is just below
+    # 4.
+    shuffled = rd.compare_variants(
+        data, {"ctr": ("clicks", "shown")}, test="permutation", n_resamples=200, **options
+    )
     assert "few_users_carry" not in shuffled["warning"].iloc[0]
 
 
@@ -273,9 +316,13 @@ def test_few_unequal_clusters_cover(rng):
         sides = []
         for _ in range(2):
             size = np.maximum(1.0, np.floor(rng.lognormal(3, 1.2, 10)))
-            sides.append(Sample(rng.normal(size=10) * size + rng.normal(size=10) * np.sqrt(size), size))
+            sides.append(
+                Sample(rng.normal(size=10) * size + rng.normal(size=10) * np.sqrt(size), size)
+            )
         for name, leave_out in (("delta", False), ("jackknife", True)):
-            found = effect_sizes.effect(*(estimate_arm(side, leave_out=leave_out) for side in sides))
+            found = effect_sizes.effect(
+                *(estimate_arm(side, leave_out=leave_out) for side in sides)
+            )
             covered[name] += bool(found.ci_low <= 0 <= found.ci_high)
     assert covered["jackknife"] >= stats.binom.ppf(0.005, runs, 0.95)
     assert covered["delta"] < 0.9 * runs
@@ -305,4 +352,6 @@ def test_planning_small_experiments_has_the_power_it_says(effect, share):
         fewer = power.power(effect, n_c - 1, 0.05, ratio=(n_t - 1) / (n_c - 1))
         assert fewer < 0.8
     back = rd.plan_experiment(past, "m", n=int(n_c + n_t), control_share=n_c / (n_c + n_t)).iloc[0]
-    assert power.power(back["mde_abs"] / std, n_c, 0.05, ratio=n_t / n_c) == pytest.approx(0.8, abs=1e-5)
+    assert power.power(back["mde_abs"] / std, n_c, 0.05, ratio=n_t / n_c) == pytest.approx(
+        0.8, abs=1e-5
+    )

@@ -1,4 +1,5 @@
-"""experiment_health: the sample ratio, missing values, and what else makes an experiment invalid."""
+"""experiment_health: the sample ratio, missing values, and what else makes an experiment
+invalid."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,9 @@ from recdf.errors import OptionError
 
 def test_health_golden(log):
     table = rd.experiment_health(
-        log[["user_id", "ndcg"]], log[["user_id", "variant"]], expected={"A": 0.4, "B": 0.35, "C": 0.25}
+        log[["user_id", "ndcg"]],
+        log[["user_id", "variant"]],
+        expected={"A": 0.4, "B": 0.35, "C": 0.25},
     )
     assert table["variant"].tolist() == ["A", "B", "C"]
     assert table["n_assigned"].tolist() == list(GOLDEN["srm"]["counts"].values())
@@ -29,7 +32,10 @@ def test_health_golden(log):
 
 def test_health_counts():
     groups = pd.DataFrame(
-        {"user_id": [*range(100), *range(100), 0, 100], "variant": ["A"] * 100 + ["A"] * 100 + ["B", "B"]}
+        {
+            "user_id": [*range(100), *range(100), 0, 100],
+            "variant": ["A"] * 100 + ["A"] * 100 + ["B", "B"],
+        }
     )
     metrics = pd.DataFrame({"user_id": [*range(1, 60), 500, 501], "m": 1.0})
     table = rd.experiment_health(metrics, groups, expected={"A": 1, "B": 1, "C": 2})
@@ -44,7 +50,9 @@ def test_health_counts():
 
 
 def test_health_missing_is_chi2_contingency():
-    groups = pd.DataFrame({"user_id": range(400), "variant": ["A", "B"] * 200, "country": ["x"] * 200 + ["y"] * 200})
+    groups = pd.DataFrame(
+        {"user_id": range(400), "variant": ["A", "B"] * 200, "country": ["x"] * 200 + ["y"] * 200}
+    )
     metrics = pd.DataFrame({"user_id": [u for u in range(400) if u % 2 or u % 3]})
     table = rd.experiment_health(metrics, groups)
     want = stats.chi2_contingency([table["n_with_metrics"], table["n_missing"]], correction=False)
@@ -59,7 +67,11 @@ def test_health_missing_is_chi2_contingency():
 
 @pytest.mark.parametrize(
     ("expected", "words"),
-    [({"A": 1}, "no share for variant 'B'"), ({"A": 1, "B": 0}, "above 0"), ({"A": 1, "B": float("nan")}, "above 0")],
+    [
+        ({"A": 1}, "no share for variant 'B'"),
+        ({"A": 1, "B": 0}, "above 0"),
+        ({"A": 1, "B": float("nan")}, "above 0"),
+    ],
 )
 def test_health_bad_shares(expected, words):
     with pytest.raises(OptionError, match=words):
@@ -84,7 +96,10 @@ def test_persons_with_several_devices_are_counted_once():
     assert devices["srm_p"].iloc[0] != pytest.approx(persons["srm_p"].iloc[0])
     # Users who were assigned one by one within regions are still counted as users.
     region = rd.experiment_health(
-        with_metrics, groups.assign(region=groups["device"] % 7), user_col="device", cluster="region"
+        with_metrics,
+        groups.assign(region=groups["device"] % 7),
+        user_col="device",
+        cluster="region",
     )
     pd.testing.assert_frame_equal(region, devices)
     # A user in two variants is left out, and does not make the persons users.

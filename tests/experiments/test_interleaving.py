@@ -44,10 +44,18 @@ def assert_same_shares(counts, expected):
 
 
 CASES = [
-    ("abcd", "bdca", 4), ("abcd", "bdca", 2), ("abc", "abd", 3), ("abcd", "abdc", 4), ("abc", "abc", 3),
-    ("abcde", "xyzuv", 4), ("ab", "bc", 2), ("abcd", "b", 4), ("ab", "ba", 5), ("abcde", "eabcd", 5),
+    ("abcd", "bdca", 4),
+    ("abcd", "bdca", 2),
+    ("abc", "abd", 3),
+    ("abcd", "abdc", 4),
+    ("abc", "abc", 3),
+    ("abcde", "xyzuv", 4),
+    ("ab", "bc", 2),
+    ("abcd", "b", 4),
+    ("ab", "ba", 5),
+    ("abcde", "eabcd", 5),
     ("abcd", "bcda", 4),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("a", "b", "k"), CASES)
@@ -57,7 +65,9 @@ def test_team_draft_is_that_of_the_paper(a, b, k):
     assert log["rank"].tolist() == log.groupby("user_id").cumcount().add(1).tolist()
 
 
-@pytest.mark.parametrize(("a", "b", "k"), [case for case in CASES if len(case[0]) == len(case[1]) >= case[2]])
+@pytest.mark.parametrize(
+    ("a", "b", "k"), [case for case in CASES if len(case[0]) == len(case[1]) >= case[2]]
+)
 def test_balanced_is_that_of_the_paper(a, b, k):
     a, b = list(a), list(b)
     assert_same_shares(lists_of(mixed(a, b, k, "balanced"), "item_id"), oracle.balanced(a, b, k))
@@ -69,8 +79,12 @@ def test_optimized_credit_is_zero_at_every_rank(a, b, k):
     lists, settled = oracle.optimized(a, b, k)
     log = mixed(a, b, k, "optimized")
     assert_same_shares(lists_of(log, "item_id"), lists)
-    credit = log["item_id"].map({one: oracle.rank_in(a, one) - oracle.rank_in(b, one) for one in {*a, *b}})
-    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+    credit = log["item_id"].map(
+        {one: oracle.rank_in(a, one) - oracle.rank_in(b, one) for one in {*a, *b}}
+    )
+    shared = sum(
+        1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
+    )
     earns = (log["rank"] > shared) & log["rank"].map(dict(enumerate(settled, 1)))
     counted = log["credit"] != 0
     assert (log["credit"][counted] == credit[counted]).all()
@@ -82,9 +96,14 @@ def test_optimized_credit_is_zero_at_every_rank(a, b, k):
 
 
 def test_the_worked_example_of_radlinski_and_craswell():
-    """a b c d against b d c a: a random clicker is undecided at rank 1 if P(a) = 1/4, at rank 2 if P(b, d) = 2/5."""
+    """a b c d against b d c a: a random clicker is undecided at rank 1 if P(a) = 1/4, at rank 2 if
+    P(b, d) = 2/5."""
     lists, _ = oracle.optimized(list("abcd"), list("bdca"), 2)
-    assert {"".join(one): float(p) for one, p in lists.items()} == {"ab": 0.25, "ba": 0.35, "bd": 0.4}
+    assert {"".join(one): float(p) for one, p in lists.items()} == {
+        "ab": 0.25,
+        "ba": 0.35,
+        "bd": 0.4,
+    }
 
 
 def test_ranks_without_a_fair_chance_earn_nothing():
@@ -105,13 +124,19 @@ def test_ranks_without_a_fair_chance_earn_nothing():
 def test_lists_depend_on_the_seed_and_the_user_alone(method):
     rng = np.random.default_rng(1)
     a, b = (
-        pd.DataFrame({"user_id": np.repeat([f"u{i}" for i in range(300)], 8),
-                      "item_id": np.concatenate([rng.permutation(12)[:8] for _ in range(300)]),
-                      "score": np.tile(np.arange(8.0, 0, -1), 300)})
+        pd.DataFrame(
+            {
+                "user_id": np.repeat([f"u{i}" for i in range(300)], 8),
+                "item_id": np.concatenate([rng.permutation(12)[:8] for _ in range(300)]),
+                "score": np.tile(np.arange(8.0, 0, -1), 300),
+            }
+        )
         for _ in "ab"
-    )  # fmt: skip
+    )
     whole = interleave(a, b, 6, method=method)
-    shuffled = interleave(a.sample(frac=1, random_state=2), b.sample(frac=1, random_state=3), 6, method=method)
+    shuffled = interleave(
+        a.sample(frac=1, random_state=2), b.sample(frac=1, random_state=3), 6, method=method
+    )
     pd.testing.assert_frame_equal(whole, shuffled)
     some = [f"u{i}" for i in range(0, 300, 7)]
     part = interleave(a[a["user_id"].isin(some)], b[b["user_id"].isin(some)], 6, method=method)
@@ -125,15 +150,20 @@ def test_a_user_of_one_frame_gets_that_list_without_teams():
     b = pd.DataFrame({"user_id": [1, 1, 3], "item_id": [7, 8, 9], "rank": [1, 2, 1]})
     log = interleave(a, b, 2)
     assert log.loc[log["user_id"] > 1].to_dict("list") == {
-        "user_id": [2, 3], "item_id": [5, 9], "rank": [1, 1], "team": ["", ""],
-    }  # fmt: skip
+        "user_id": [2, 3],
+        "item_id": [5, 9],
+        "rank": [1, 1],
+        "team": ["", ""],
+    }
     assert log.dtypes.astype(str).to_dict()["rank"] == "int64"
 
 
 def test_scores_and_ranks_order_lists_as_evaluate_does():
     a = pd.DataFrame({"user_id": 1, "item_id": [1, 2, 3], "score": np.array([5, 9, 5], np.uint8)})
     b = pd.DataFrame({"user_id": 1, "item_id": [2, 3, 1], "rank": [1, 2, 3]})
-    assert interleave(a, b, 3)["team"].tolist() == [""] * 3  # the larger id of equal scores is first
+    assert (
+        interleave(a, b, 3)["team"].tolist() == [""] * 3
+    )  # the larger id of equal scores is first
 
 
 def test_bad_calls_are_refused():
@@ -172,19 +202,30 @@ def test_tests_are_those_of_scipy(credit):
     log, clicks = fruit()
     clicks = clicks.assign(price=np.random.default_rng(2).lognormal(size=len(clicks)).round(3))
     row = compare_interleaved(log, clicks, credit=credit).iloc[0]
-    sign = clicks["team"].map({"a": -1.0, "b": 1.0}) * (clicks["price"] if credit == "price" else 1.0)
+    sign = clicks["team"].map({"a": -1.0, "b": 1.0}) * (
+        clicks["price"] if credit == "price" else 1.0
+    )
     d = sign.groupby(clicks["user_id"]).sum().reindex(range(3000), fill_value=0.0)
     d = np.sign(d) if credit == "binary" else d
     expected = stats.ttest_1samp(d, 0)
     interval = expected.confidence_interval()
     for name, value in {
-        "diff": d.mean(), "statistic": expected.statistic, "p_value": expected.pvalue, "ci_low": interval.low,
-        "ci_high": interval.high, "wins": (d > 0).sum(), "losses": (d < 0).sum(), "ties": (d == 0).sum(),
-        "p_sign": stats.binomtest(int((d > 0).sum()), int((d != 0).sum())).pvalue, "n_users": 3000,
-    }.items():  # fmt: skip
+        "diff": d.mean(),
+        "statistic": expected.statistic,
+        "p_value": expected.pvalue,
+        "ci_low": interval.low,
+        "ci_high": interval.high,
+        "wins": (d > 0).sum(),
+        "losses": (d < 0).sum(),
+        "ties": (d == 0).sum(),
+        "p_sign": stats.binomtest(int((d > 0).sum()), int((d != 0).sum())).pvalue,
+        "n_users": 3000,
+    }.items():
         assert row[name] == pytest.approx(value, rel=1e-9, abs=1e-12), name
     share = stats.binomtest(int((d > 0).sum()), int((d != 0).sum())).proportion_ci(method="wilson")
-    assert (row["preference_low"], row["preference_high"]) == pytest.approx((share.low, share.high), rel=1e-9)
+    assert (row["preference_low"], row["preference_high"]) == pytest.approx(
+        (share.low, share.high), rel=1e-9
+    )
     assert row["verdict"] == "better"
     power = stats.nct(df=row["n_needed"] - 1, nc=abs(d.mean()) / d.std() * np.sqrt(row["n_needed"]))
     assert power.sf(stats.t.ppf(0.975, row["n_needed"] - 1)) == pytest.approx(0.8, abs=0.002)
@@ -204,9 +245,16 @@ def test_clicks_without_a_team_or_elsewhere_do_not_count():
     one = log[log["rank"] == 1]
     elsewhere = one.head(7).assign(item_id="z")
     row = compare_interleaved(log, pd.concat([one, elsewhere])).iloc[0]
-    assert row[["diff", "wins", "losses", "n_clicks", "n_clicks_no_team", "n_clicks_elsewhere"]].tolist() == [
-        0, 0, 0, 107, 100, 7,
-    ]  # fmt: skip
+    assert row[
+        ["diff", "wins", "losses", "n_clicks", "n_clicks_no_team", "n_clicks_elsewhere"]
+    ].tolist() == [
+        0,
+        0,
+        0,
+        107,
+        100,
+        7,
+    ]
     assert row["verdict"] == "no difference shown"
     with pytest.warns(rd.NoOverlapWarning, match="none of the 7 clicks"):
         compare_interleaved(log, elsewhere)
@@ -220,7 +268,13 @@ def test_the_unit_is_the_user_and_not_the_list():
     with pytest.raises(rd.DuplicateError, match="user_col"):
         compare_interleaved(log, clicks)
     row = compare_interleaved(log, clicks, user_col=["user_id", "session"]).iloc[0]
-    d = clicks["team"].map({"a": -1.0, "b": 1.0}).groupby(clicks["user_id"]).sum().reindex(range(200), fill_value=0)
+    d = (
+        clicks["team"]
+        .map({"a": -1.0, "b": 1.0})
+        .groupby(clicks["user_id"])
+        .sum()
+        .reindex(range(200), fill_value=0)
+    )
     assert row["n_users"] == 200
     assert row["p_value"] == pytest.approx(stats.ttest_1samp(d, 0).pvalue)
 
@@ -230,7 +284,10 @@ def test_balanced_lists_of_shifted_rankings_have_no_verdict():
     log = mixed(list("abcdef"), list("bcdefa"), 5, "balanced", 2000)
     row = compare_interleaved(log, clicked(log, 0.3)).iloc[0]
     assert row["p_value"] < 1e-6
-    assert (row["verdict"], row["warning"].split("; ")[-1]) == ("invalid: teams out of balance", "unbalanced_teams")
+    assert (row["verdict"], row["warning"].split("; ")[-1]) == (
+        "invalid: teams out of balance",
+        "unbalanced_teams",
+    )
     fair = mixed(list("abcdef"), list("bcdefa"), 5, n=2000)
     assert compare_interleaved(fair, clicked(fair, 0.3)).iloc[0]["verdict"] == "no difference shown"
 
@@ -238,11 +295,14 @@ def test_balanced_lists_of_shifted_rankings_have_no_verdict():
 def test_a_log_that_lost_rows_of_a_team_has_no_verdict():
     log, clicks = fruit()
     lost = log[(log["team"] == "a") | (log["user_id"] % 5 > 0)]
-    assert compare_interleaved(lost, clicks)["verdict"].tolist() == ["invalid: teams out of balance"]
+    assert compare_interleaved(lost, clicks)["verdict"].tolist() == [
+        "invalid: teams out of balance"
+    ]
 
 
 def test_null_experiments_are_rejected_as_often_as_they_should():
-    """600 experiments of 200 users; their p-values are those of SciPy, as is shown for some of them."""
+    """600 experiments of 200 users; their p-values are those of SciPy, as is shown for some of
+    them."""
     stats = pytest.importorskip("scipy.stats")
     runs, n = 600, 200
     log = mixed(list("abc"), list("cde"), 3, n=runs * n)
@@ -252,7 +312,9 @@ def test_null_experiments_are_rejected_as_often_as_they_should():
     p = stats.ttest_1samp(d, 0, axis=1).pvalue
     for run in range(20):
         own, chosen = (frame[frame["user_id"] // n == run] for frame in (log, clicks))
-        assert compare_interleaved(own, chosen)["p_value"].iloc[0] == pytest.approx(p[run], rel=1e-9)
+        assert compare_interleaved(own, chosen)["p_value"].iloc[0] == pytest.approx(
+            p[run], rel=1e-9
+        )
     rejected = (p < 0.05).sum()
     assert stats.binom.cdf(rejected, runs, 0.05) > 0.001
     assert stats.binom.sf(rejected - 1, runs, 0.05) > 0.001
@@ -265,7 +327,9 @@ def test_the_table_is_a_comparison(tmp_path):
     table.to_parquet(tmp_path / "table.parquet")
     log.to_csv(tmp_path / "log.csv", index=False)
     again = pd.read_csv(tmp_path / "log.csv")  # where "" is null
-    pd.testing.assert_frame_equal(pd.DataFrame(compare_interleaved(again, clicks)), pd.DataFrame(table))
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(compare_interleaved(again, clicks)), pd.DataFrame(table)
+    )
     assert len(rd.experiments.report_table(table).frame) == 1
     assert "better" in repr(table)
 

@@ -1,4 +1,5 @@
-"""join_experiment: who is in the table, what a missing list is, exposure and time, and bad joins."""
+"""join_experiment: who is in the table, what a missing list is, exposure and time, and bad
+joins."""
 
 import json
 
@@ -10,15 +11,28 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import recdf as rd
-from recdf.errors import ColumnError, DataError, DuplicateError, IdTypeError, NullKeyError, OptionError
+from recdf.errors import (
+    ColumnError,
+    DataError,
+    DuplicateError,
+    IdTypeError,
+    NullKeyError,
+    OptionError,
+)
 
 
 def test_join_keeps_every_assigned_user_in_order():
     joined = rd.join_experiment(METRICS, GROUPS, missing="zero")
     want = pd.DataFrame(
-        {"user_id": [4, 2, 1], "variant": ["B", "B", "A"], "segment": ["x", "y", "x"], "n_pred": [0, 10, 10],
-         "ndcg@10": [0.0, 0.25, 0.5], "has_metrics": [False, True, True]}
-    )  # fmt: skip
+        {
+            "user_id": [4, 2, 1],
+            "variant": ["B", "B", "A"],
+            "segment": ["x", "y", "x"],
+            "n_pred": [0, 10, 10],
+            "ndcg@10": [0.0, 0.25, 0.5],
+            "has_metrics": [False, True, True],
+        }
+    )
     pd.testing.assert_frame_equal(joined, want)
     counts = joined.attrs["recdf_experiment"]
     assert (counts["n_assigned"], counts["n_missing"], counts["n_unassigned"]) == (3, 1, 1)
@@ -48,7 +62,9 @@ def test_join_by_gives_each_value_all_assigned_users():
     assert table["model"].tolist() == ["als", "pop"]
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint64", "Int64", "float64", "category", "int64[pyarrow]", object])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint64", "Int64", "float64", "category", "int64[pyarrow]", object]
+)
 def test_join_accepts_ids_of_another_width(dtype):
     joined = rd.join_experiment(METRICS.astype({"user_id": dtype}), GROUPS, missing="zero")
     assert joined["ndcg@10"].tolist() == [0.0, 0.25, 0.5]
@@ -60,25 +76,37 @@ def test_join_accepts_strings_however_stored(dtype):
     names = {1: "ä1", 2: "b2", 3: "c3", 4: "d4"}
     metrics = METRICS.assign(user_id=METRICS["user_id"].map(names)).astype({"user_id": dtype})
     groups = GROUPS.assign(user_id=GROUPS["user_id"].map(names))
-    assert rd.join_experiment(metrics, groups, missing="zero")["ndcg@10"].tolist() == [0.0, 0.25, 0.5]
+    assert rd.join_experiment(metrics, groups, missing="zero")["ndcg@10"].tolist() == [
+        0.0,
+        0.25,
+        0.5,
+    ]
 
 
 def test_join_is_exact_beyond_2_to_53():
     big = 2**53
     metrics = pd.DataFrame({"user_id": [big, big + 1, 2**63 - 1], "m": [1.0, 2.0, 3.0]})
-    groups = pd.DataFrame({"user_id": np.array([2**63 - 1, big + 1, big], dtype="uint64"), "variant": list("ABB")})
+    groups = pd.DataFrame(
+        {"user_id": np.array([2**63 - 1, big + 1, big], dtype="uint64"), "variant": list("ABB")}
+    )
     assert rd.join_experiment(metrics, groups)["m"].tolist() == [3.0, 2.0, 1.0]
 
 
 def test_join_composite_key():
     metrics = pd.DataFrame({"user": [1, 1, 2], "session": ["a", "b", "a"], "m": [1.0, 2.0, 3.0]})
     groups = pd.DataFrame({"session": ["a", "a", "b"], "user": [2, 1, 1], "variant": list("ABA")})
-    assert rd.join_experiment(metrics, groups, user_col=["user", "session"])["m"].tolist() == [3.0, 1.0, 2.0]
+    assert rd.join_experiment(metrics, groups, user_col=["user", "session"])["m"].tolist() == [
+        3.0,
+        1.0,
+        2.0,
+    ]
 
 
 def test_users_twice_and_in_two_variants():
     groups = pd.DataFrame({"user_id": [1, 1, 2, 3, 3], "variant": ["A", "A", "B", "A", "B"]})
-    with pytest.raises(DataError, match=r"1 users of assignment are in more than one variant \(3\)"):
+    with pytest.raises(
+        DataError, match=r"1 users of assignment are in more than one variant \(3\)"
+    ):
         rd.join_experiment(METRICS, groups)
     joined = rd.join_experiment(METRICS, groups, multi_variant="drop")
     assert joined["user_id"].tolist() == [1, 2]
@@ -88,11 +116,20 @@ def test_users_twice_and_in_two_variants():
 
 def exposed():
     days = pd.DataFrame(
-        {"user_id": [1, 1, 1, 2, 2], "day": pd.to_datetime([f"2026-01-0{d}" for d in (1, 3, 4, 2, 9)]),
-         "n_pred": [10, 10, 10, 10, 10], "hits@10": [9.0, 1.0, 2.0, 4.0, 8.0]}
-    )  # fmt: skip
-    groups = pd.DataFrame({"user_id": [2, 1, 1], "variant": ["B", "A", "A"],
-                           "at": pd.to_datetime(["2026-01-05", "2026-01-04", "2026-01-03"])})  # fmt: skip
+        {
+            "user_id": [1, 1, 1, 2, 2],
+            "day": pd.to_datetime([f"2026-01-0{d}" for d in (1, 3, 4, 2, 9)]),
+            "n_pred": [10, 10, 10, 10, 10],
+            "hits@10": [9.0, 1.0, 2.0, 4.0, 8.0],
+        }
+    )
+    groups = pd.DataFrame(
+        {
+            "user_id": [2, 1, 1],
+            "variant": ["B", "A", "A"],
+            "at": pd.to_datetime(["2026-01-05", "2026-01-04", "2026-01-03"]),
+        }
+    )
     return days, groups
 
 
@@ -117,41 +154,82 @@ def test_exposure_time_kinds():
     joined = rd.join_experiment(both, aware, exposure_col="at", time_col="day", how="sum")
     assert joined["n_before_exposure"].tolist() == [1, 1]
     numbers = rd.join_experiment(
-        days.assign(day=days["day"].dt.day), groups.assign(at=groups["at"].dt.day.astype("float64")),
-        exposure_col="at", time_col="day", how="sum",
-    )  # fmt: skip
+        days.assign(day=days["day"].dt.day),
+        groups.assign(at=groups["at"].dt.day.astype("float64")),
+        exposure_col="at",
+        time_col="day",
+        how="sum",
+    )
     assert numbers["hits@10"].tolist() == [8.0, 3.0]
     assert not any(name.startswith("day") for name in numbers.columns)
     dates = rd.join_experiment(
-        days.assign(day=days["day"].dt.date), groups.assign(at=groups["at"].dt.as_unit("s")),
-        exposure_col="at", time_col="day", how="sum",
-    )  # fmt: skip
+        days.assign(day=days["day"].dt.date),
+        groups.assign(at=groups["at"].dt.as_unit("s")),
+        exposure_col="at",
+        time_col="day",
+        how="sum",
+    )
     assert dates["hits@10"].tolist() == [8.0, 3.0]
 
 
 TIMES = {"missing": "zero", "time_col": "t", "exposure_col": "at"}
 
 BAD_JOINS = [
-    ("int against str", lambda m, a: (m, a.astype({"user_id": str}), {}), IdTypeError, "integer.*string"),
+    (
+        "int against str",
+        lambda m, a: (m, a.astype({"user_id": str}), {}),
+        IdTypeError,
+        "integer.*string",
+    ),
     ("no column", lambda m, a: (m, a.drop(columns="variant"), {}), ColumnError, "variant"),
     ("null user", lambda m, a: (m, a.assign(user_id=[None, 2.0, 1.0]), {}), NullKeyError, "1 of 3"),
-    ("null variant", lambda m, a: (m, a.assign(variant=["A", None, "B"]), {}), NullKeyError, "variant.*1 of 3"),
-    ("no user in common", lambda m, a: (m, a.assign(user_id=[7, 8, 9]), {"missing": "zero"}), DataError, "no user"),
+    (
+        "null variant",
+        lambda m, a: (m, a.assign(variant=["A", None, "B"]), {}),
+        NullKeyError,
+        "variant.*1 of 3",
+    ),
+    (
+        "no user in common",
+        lambda m, a: (m, a.assign(user_id=[7, 8, 9]), {"missing": "zero"}),
+        DataError,
+        "no user",
+    ),
     ("column in both", lambda m, a: (m, a.assign(n_pred=1), {}), DataError, "both have 'n_pred'"),
-    ("variant in both", lambda m, a: (m.assign(variant="A"), a, {}), DataError, "both have 'variant'"),
-    ("unassigned", lambda m, a: (m, a, {"missing": "zero", "unassigned": "raise"}), DataError, r"1 users.*\(3\)"),
+    (
+        "variant in both",
+        lambda m, a: (m.assign(variant="A"), a, {}),
+        DataError,
+        "both have 'variant'",
+    ),
+    (
+        "unassigned",
+        lambda m, a: (m, a, {"missing": "zero", "unassigned": "raise"}),
+        DataError,
+        r"1 users.*\(3\)",
+    ),
     ("option", lambda m, a: (m, a, {"missing": "zeros"}), OptionError, "did you mean 'zero'"),
     ("half of the exposure", lambda m, a: (m, a, {"time_col": "t"}), OptionError, "go together"),
-    ("text as time", lambda m, a: (m.assign(t="now"), a.assign(at="now"), TIMES),
-     DataError, "pd.to_datetime"),
-    ("null time", lambda m, a: (m.assign(t=[1, None, 2]), a.assign(at=1), TIMES),
-     DataError, "null in 1 of 3"),
+    (
+        "text as time",
+        lambda m, a: (m.assign(t="now"), a.assign(at="now"), TIMES),
+        DataError,
+        "pd.to_datetime",
+    ),
+    (
+        "null time",
+        lambda m, a: (m.assign(t=[1, None, 2]), a.assign(at=1), TIMES),
+        DataError,
+        "null in 1 of 3",
+    ),
     ("not a frame", lambda m, a: (m.to_dict(), a, {}), TypeError, "per_user is a dict"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"), [case[1:] for case in BAD_JOINS], ids=[case[0] for case in BAD_JOINS]
+    ("make", "error", "words"),
+    [case[1:] for case in BAD_JOINS],
+    ids=[case[0] for case in BAD_JOINS],
 )
 def test_bad_joins(make, error, words):
     metrics, groups, options = make(METRICS, GROUPS)
@@ -179,4 +257,6 @@ def test_join_is_a_left_merge(measured, assigned, dtype, missing):
     joined = rd.join_experiment(metrics, groups, missing=missing, larger_is_better="m")
     assert joined["user_id"].tolist() == [str(u + 3) if text else u + 3 for u in want["user_id"]]
     for name in ("n_pred", "m"):
-        np.testing.assert_array_equal(joined[name].to_numpy(float, na_value=np.nan), want[name].to_numpy(float))
+        np.testing.assert_array_equal(
+            joined[name].to_numpy(float, na_value=np.nan), want[name].to_numpy(float)
+        )

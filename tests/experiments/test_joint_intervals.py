@@ -1,4 +1,5 @@
-"""Intervals of several tests read together: they agree with the adjusted p-values, and are as wide as those ask."""
+"""Intervals of several tests read together: they agree with the adjusted p-values, and are as wide
+as those ask."""
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,10 @@ def frames(seed, n=60, effects=(0.0, 0.06, 0.09, 0.12, 0.3)):
     """Models whose differences from the first lie near the border of what is shown."""
     rng = np.random.default_rng(seed)
     base = rng.normal(0, 0.3, n)
-    return {f"m{i}": pd.DataFrame({"user_id": range(n), "m": base + rng.normal(effect, 0.25, n)})
-            for i, effect in enumerate(effects)}  # fmt: skip
+    return {
+        f"m{i}": pd.DataFrame({"user_id": range(n), "m": base + rng.normal(effect, 0.25, n)})
+        for i, effect in enumerate(effects)
+    }
 
 
 def agrees(table, low="ci_low", high="ci_high"):
@@ -23,12 +26,16 @@ def agrees(table, low="ci_low", high="ci_high"):
 
 
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap"])
-@pytest.mark.parametrize("correction", ["holm", "bh", "bonferroni", "hochberg", "sidak", "holm_sidak", "by"])
+@pytest.mark.parametrize(
+    "correction", ["holm", "bh", "bonferroni", "hochberg", "sidak", "holm_sidak", "by"]
+)
 def test_an_interval_excludes_zero_where_its_test_rejects(test, correction):
     late = 0
     for seed in range(12):
         for options in ({"baseline": "m0"}, {}):
-            table = rd.compare_models(frames(seed), test=test, correction=correction, n_resamples=400, **options)
+            table = rd.compare_models(
+                frames(seed), test=test, correction=correction, n_resamples=400, **options
+            )
             assert agrees(table)
             late += int((table["reject"] & (table["p_value"] > 0.05 / len(table))).sum())
     assert late or correction in ("bonferroni", "sidak")  # some are shown by a later step only
@@ -40,17 +47,25 @@ def test_a_family_of_m_tests_has_intervals_of_one_minus_alpha_over_m():
     for name in ("m1", "m2", "m3", "m4"):
         d = data[name]["m"] - data["m0"]["m"]
         expected = stats.ttest_1samp(d, 0).confidence_interval(1 - 0.05 / 4)
-        assert table.loc[name, ["ci_low", "ci_high"]].tolist() == pytest.approx([*expected], rel=1e-9)
-    alone = rd.compare_models({name: data[name] for name in ("m0", "m1")}, correction="holm").iloc[0]
+        assert table.loc[name, ["ci_low", "ci_high"]].tolist() == pytest.approx(
+            [*expected], rel=1e-9
+        )
+    alone = rd.compare_models({name: data[name] for name in ("m0", "m1")}, correction="holm").iloc[
+        0
+    ]
     single = stats.ttest_1samp(data["m1"]["m"] - data["m0"]["m"], 0).confidence_interval(0.95)
     assert [alone["ci_low"], alone["ci_high"]] == pytest.approx([*single], rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("correction", "level"),
-    [("sidak", 0.95 ** (1 / 4)), ("holm_sidak", 0.95 ** (1 / 4)), ("hochberg", 1 - 0.05 / 4),
-     ("by", 1 - 0.05 / 4 / (1 + 1 / 2 + 1 / 3 + 1 / 4))],
-)  # fmt: skip
+    [
+        ("sidak", 0.95 ** (1 / 4)),
+        ("holm_sidak", 0.95 ** (1 / 4)),
+        ("hochberg", 1 - 0.05 / 4),
+        ("by", 1 - 0.05 / 4 / (1 + 1 / 2 + 1 / 3 + 1 / 4)),
+    ],
+)
 def test_each_correction_has_the_intervals_of_its_first_step(correction, level):
     data = frames(1, effects=(0.0, 0.0, 0.01, 0.02, 0.5))
     table = rd.compare_models(data, baseline="m0", correction=correction).set_index("model")
@@ -58,7 +73,9 @@ def test_each_correction_has_the_intervals_of_its_first_step(correction, level):
     for name in ("m1", "m2", "m3", "m4"):
         d = data[name]["m"] - data["m0"]["m"]
         expected = stats.ttest_1samp(d, 0).confidence_interval(level)
-        assert table.loc[name, ["ci_low", "ci_high"]].tolist() == pytest.approx([*expected], rel=1e-9)
+        assert table.loc[name, ["ci_low", "ci_high"]].tolist() == pytest.approx(
+            [*expected], rel=1e-9
+        )
 
 
 def test_the_last_step_of_holm_sidak_is_a_single_test():
@@ -72,10 +89,13 @@ def test_the_last_step_of_holm_sidak_is_a_single_test():
 
 
 def test_by_does_not_show_what_bonferroni_of_its_level_would_not():
-    """The first step of "by" is stricter than α/m, so an interval of 1 − α/m could leave out 0 without a rejection."""
+    """The first step of "by" is stricter than α/m, so an interval of 1 − α/m could leave out 0
+    without a rejection."""
     found = []
     for seed in range(40):
-        table = rd.compare_models(frames(seed, effects=(0.0, 0.08, 0.0, 0.0, 0.0)), baseline="m0", correction="by")
+        table = rd.compare_models(
+            frames(seed, effects=(0.0, 0.08, 0.0, 0.0, 0.0)), baseline="m0", correction="by"
+        )
         assert agrees(table)
         found += table.loc[~table["reject"], "p_value"].tolist()
     assert min(found) < 0.05 / 4
@@ -92,8 +112,14 @@ def test_each_family_is_as_wide_as_its_own_tests_ask():
 def users(seed, n=400):
     rng = np.random.default_rng(seed)
     arm = rng.integers(0, 4, n)
-    return pd.DataFrame({"user_id": range(n), "variant": np.array([*"ABCD"])[arm], "m": rng.normal(3 + 0.3 * arm, 1),
-                         "w": rng.gamma(2, 1 + 0.2 * arm)})  # fmt: skip
+    return pd.DataFrame(
+        {
+            "user_id": range(n),
+            "variant": np.array([*"ABCD"])[arm],
+            "m": rng.normal(3 + 0.3 * arm, 1),
+            "w": rng.gamma(2, 1 + 0.2 * arm),
+        }
+    )
 
 
 @pytest.mark.parametrize("relative", ["fieller", "log"])
@@ -101,18 +127,26 @@ def users(seed, n=400):
 def test_variants_have_the_intervals_of_a_higher_confidence(relative, alternative):
     options = {"control": "A", "relative": relative, "alternative": alternative}
     table = rd.compare_variants(users(3), ["m", "w"], correction="bonferroni", **options)
-    alone = rd.compare_variants(users(3), ["m", "w"], correction="none", confidence=1 - 0.05 / 6, **options)
+    alone = rd.compare_variants(
+        users(3), ["m", "w"], correction="none", confidence=1 - 0.05 / 6, **options
+    )
     names = ["ci_low", "ci_high"]
-    names += ["rel_ci_low", "rel_ci_high"] if (relative, alternative) == ("fieller", "two-sided") else []
+    names += (
+        ["rel_ci_low", "rel_ci_high"] if (relative, alternative) == ("fieller", "two-sided") else []
+    )
     np.testing.assert_allclose(table[names], alone[names], rtol=1e-8)
     near = table[["rel_ci_low", "rel_ci_high"]].to_numpy()
     np.testing.assert_allclose(near, alone[["rel_ci_low", "rel_ci_high"]], rtol=0.05, atol=0.01)
 
 
-@pytest.mark.parametrize("options", [{}, {"strata": "half"}, {"cluster": "half"}, {"test": "permutation"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"strata": "half"}, {"cluster": "half"}, {"test": "permutation"}]
+)
 def test_intervals_of_variants_agree_with_their_verdicts(options):
     for seed in range(6):
-        data = users(seed).assign(half=lambda frame: frame["user_id"] % (4 if "strata" in options else 40))
+        data = users(seed).assign(
+            half=lambda frame: frame["user_id"] % (4 if "strata" in options else 40)
+        )
         table = rd.compare_variants(data, ["m", "w"], control="A", n_resamples=300, **options)
         assert agrees(table)
         if "test" not in options:
@@ -132,7 +166,12 @@ def test_the_words_beside_the_interval_agree_with_it(capsys):
 def test_one_sided_sequential_intervals_agree_with_their_tests(alternative, correction):
     rejected = 0
     for seed in range(5):
-        options = {"control": None, "sequential_n": 500, "alternative": alternative, "correction": correction}
+        options = {
+            "control": None,
+            "sequential_n": 500,
+            "alternative": alternative,
+            "correction": correction,
+        }
         table = rd.compare_variants(users(seed), ["m", "w"], **options)
         assert (table["method"] == "sequential").all()
         assert np.isinf(table["ci_high" if alternative == "greater" else "ci_low"]).all()
@@ -149,7 +188,9 @@ def test_one_sided_sequential_intervals_agree_with_their_tests(alternative, corr
 def test_relative_intervals_of_sequential_tests_agree_with_them_too(correction):
     rejected = 0
     for seed in range(8):
-        table = rd.compare_variants(users(seed), ["m", "w"], control=None, sequential_n=400, correction=correction)
+        table = rd.compare_variants(
+            users(seed), ["m", "w"], control=None, sequential_n=400, correction=correction
+        )
         assert agrees(table)
         assert agrees(table, "rel_ci_low", "rel_ci_high")
         rejected += int(table["reject"].sum())
@@ -157,8 +198,11 @@ def test_relative_intervals_of_sequential_tests_agree_with_them_too(correction):
 
 
 def test_sequential_intervals_of_a_family_are_those_of_its_level():
-    """The normal mixture of α, read at α/m: p = α/m is where its bound is 0 (Waudby-Smith et al. 2023)."""
-    table = rd.compare_variants(users(3), ["m", "w"], control="A", sequential_n=400, correction="bonferroni")
+    """The normal mixture of α, read at α/m: p = α/m is where its bound is 0 (Waudby-Smith et al.
+    2023)."""
+    table = rd.compare_variants(
+        users(3), ["m", "w"], control="A", sequential_n=400, correction="bonferroni"
+    )
     alpha, m, n = 0.05, 6, table["n_control"] + table["n_treatment"]
     rho = (-2 * np.log(alpha) + np.log(1 - 2 * np.log(alpha))) / 400
     a = n * rho + 1

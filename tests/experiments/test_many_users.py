@@ -1,4 +1,5 @@
-"""Many users are compared by one pass over all columns, and files by the columns that are needed: the same table."""
+"""Many users are compared by one pass over all columns, and files by the columns that are needed:
+the same table."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from recdf import DataError
 from recdf.experiments.compare.many_users import ManyUsers
 from recdf.inputs.needed_columns import needed_frame
 
-METRICS = {name: name for name in ["level", "spend", "bought", "count", "heavy", "tight", "same"]} | {
+METRICS = {
+    name: name for name in ["level", "spend", "bought", "count", "heavy", "tight", "same"]
+} | {
     "ctr": ("clicks", "views"),
     "per_view": ("level", "views"),
 }
@@ -24,7 +27,11 @@ def users(seed, n=6000, variants=("A", "B", "C")):
     data = pd.DataFrame({"user_id": rng.permutation(n), "variant": rng.choice(variants, n)})
     data["level"], data["spend"] = rng.normal(3, 1, n), rng.exponential(1, n)
     data["bought"], data["count"] = (rng.random(n) < 0.1).astype(int), rng.poisson(3, n)
-    data["heavy"], data["tight"], data["same"] = rng.lognormal(0, 2, n), rng.normal(1e6, 1e-3, n), 1.0
+    data["heavy"], data["tight"], data["same"] = (
+        rng.lognormal(0, 2, n),
+        rng.normal(1e6, 1e-3, n),
+        1.0,
+    )
     data["views"], data["clicks"] = views, rng.binomial(views, 0.2)
     data["before"] = data["level"] + rng.normal(size=n)
     data["gaps"] = data["level"].where(rng.random(n) < 0.9)
@@ -37,12 +44,18 @@ def assert_same(found, expected, rtol=1e-11):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("covariates", [None, {"level": "before", "spend": "before", "bought": "gaps"}])
+@pytest.mark.parametrize(
+    "covariates", [None, {"level": "before", "spend": "before", "bought": "gaps"}]
+)
 def test_one_pass_gives_the_table_of_many(seed, known, covariates, resized):
     data = users(seed, variants=("A", "B", "C")[: 2 + seed % 2])
     if not known:
         data = data.drop(columns="user_id")
-    given = {"control": "A", "covariates": covariates, "expected": dict.fromkeys(data["variant"].unique(), 1)}
+    given = {
+        "control": "A",
+        "covariates": covariates,
+        "expected": dict.fromkeys(data["variant"].unique(), 1),
+    }
     expected = rd.compare_variants(data, METRICS, **given)
     resized(many_users=100)
     found = rd.compare_variants(data, METRICS, **given)
@@ -61,8 +74,16 @@ def test_one_pass_is_taken_where_it_can_be(resized, monkeypatch):
 
     monkeypatch.setattr(ManyUsers, "row", noted)
     resized(many_users=100)
-    rd.compare_variants(users(0, 40_000, ("A", "B")), METRICS, control="A", covariates={"level": "before"})
-    assert {name for name, found in made.items() if found is not None} >= {"level", "spend", "count", "ctr", "per_view"}
+    rd.compare_variants(
+        users(0, 40_000, ("A", "B")), METRICS, control="A", covariates={"level": "before"}
+    )
+    assert {name for name, found in made.items() if found is not None} >= {
+        "level",
+        "spend",
+        "count",
+        "ctr",
+        "per_view",
+    }
     assert made["same"] is None
     assert made["tight"] is None  # no variance, and one of which most digits are lost
 
@@ -93,7 +114,9 @@ def test_rows_in_any_order_give_the_same_numbers(resized):
 
 @pytest.fixture
 def stored(tmp_path):
-    data = users(2).assign(day=pd.Timestamp("2026-11-02"), text="2026-11-03", unused=[object.__name__] * 6000)
+    data = users(2).assign(
+        day=pd.Timestamp("2026-11-02"), text="2026-11-03", unused=[object.__name__] * 6000
+    )
     data["variant"] = data["variant"].where(data["variant"] != "C", "A")
     path = tmp_path / "users.parquet"
     data.to_parquet(path, index=False, row_group_size=1000)
@@ -121,7 +144,11 @@ def test_files_and_arrow_data_give_the_table_of_the_frame(stored, source):
     else:
         given = SOURCES[source](path)
     options = {"control": "A", "covariates": {"level": "before"}, "expected": {"A": 2, "B": 1}}
-    assert_same(rd.compare_variants(given, METRICS, **options), rd.compare_variants(data, METRICS, **options), 0)
+    assert_same(
+        rd.compare_variants(given, METRICS, **options),
+        rd.compare_variants(data, METRICS, **options),
+        0,
+    )
 
 
 def test_only_needed_columns_are_read(stored, tmp_path):
@@ -164,14 +191,20 @@ def test_an_empty_stream_is_an_empty_frame(stored):
 @pytest.mark.parametrize("names", [["variant", "count", "part"], None])
 def test_row_groups_are_read_at_the_same_time_as_one_after_another(tmp_path, names, resized):
     rng = np.random.default_rng(3)
-    data = users(3, 5000).assign(day=pd.Timestamp("2026-11-02"), small=np.float32(0.1), byte=np.uint8(7), flag=True)
-    data["late"] = data["count"].astype("Int64").where(data.index < 4000)  # null in the last row groups only
+    data = users(3, 5000).assign(
+        day=pd.Timestamp("2026-11-02"), small=np.float32(0.1), byte=np.uint8(7), flag=True
+    )
+    data["late"] = (
+        data["count"].astype("Int64").where(data.index < 4000)
+    )  # null in the last row groups only
     data["none"] = pd.Series(np.nan, data.index)
     for part, rows in enumerate(np.split(rng.permutation(5000), [2000, 2000, 4900])):
         (tmp_path / f"part={part}").mkdir()
         table = pa.Table.from_pandas(data.iloc[np.sort(rows)], preserve_index=False)
         wide = table.schema.set(1, pa.field("variant", pa.large_string()))
-        pyarrow.parquet.write_table(table.cast(wide), tmp_path / f"part={part}" / "a.parquet", row_group_size=700)
+        pyarrow.parquet.write_table(
+            table.cast(wide), tmp_path / f"part={part}" / "a.parquet", row_group_size=700
+        )
 
     def read():
         return needed_frame(tmp_path, "data", lambda head: names or list(head.columns), "variant")
@@ -184,10 +217,17 @@ def test_row_groups_are_read_at_the_same_time_as_one_after_another(tmp_path, nam
     assert {"part", "count"} <= set(found.columns)
     given = {"metrics": ["level", "count"], "control": "A", "by": "part"}
     if names is None:
-        pd.testing.assert_frame_equal(rd.compare_variants(tmp_path, **given), rd.compare_variants(expected, **given))
+        pd.testing.assert_frame_equal(
+            rd.compare_variants(tmp_path, **given), rd.compare_variants(expected, **given)
+        )
 
 
 def test_a_file_without_row_groups_is_an_empty_frame(tmp_path, resized):
     resized(coded_rows=500)
-    pyarrow.parquet.ParquetWriter(tmp_path / "none.parquet", pa.schema([("variant", pa.string())])).close()
-    assert len(needed_frame(tmp_path / "none.parquet", "data", lambda head: ["variant"], "variant")) == 0
+    pyarrow.parquet.ParquetWriter(
+        tmp_path / "none.parquet", pa.schema([("variant", pa.string())])
+    ).close()
+    assert (
+        len(needed_frame(tmp_path / "none.parquet", "data", lambda head: ["variant"], "variant"))
+        == 0
+    )

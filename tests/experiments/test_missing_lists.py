@@ -1,4 +1,5 @@
-"""A model that lacks lists: every place says both verdicts, of all lists and of those that both models have."""
+"""A model that lacks lists: every place says both verdicts, of all lists and of those that both
+models have."""
 
 import numpy as np
 import pandas as pd
@@ -38,18 +39,23 @@ def test_the_comparison_is_that_of_the_lists_that_both_have():
         stats.t.ppf(0.975, N - 1) * d.std(ddof=1) / np.sqrt(250), rel=1e-9
     )
     assert test.pvalue < 0.001
-    assert row["verdict"] in ("worse, but better where both have lists",
-                              "no difference shown, but better where both have lists")  # fmt: skip
+    assert row["verdict"] in (
+        "worse, but better where both have lists",
+        "no difference shown, but better where both have lists",
+    )
     assert "missing_lists" in row["warning"].split("; ")
     assert row["mean_model_both"] == pytest.approx(wide["new"][wide.index >= 150].mean(), rel=1e-12)
 
 
-@pytest.mark.parametrize(("lost", "verdict"), [
-    (0, "better"),
-    (5, "better"),  # a few lists less change nothing
-    (300, "worse, but better where both have lists"),
-    (385, "worse, but not shown where both have lists"),  # 15 lists are too few to tell
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lost", "verdict"),
+    [
+        (0, "better"),
+        (5, "better"),  # a few lists less change nothing
+        (300, "worse, but better where both have lists"),
+        (385, "worse, but not shown where both have lists"),  # 15 lists are too few to tell
+    ],
+)
 def test_the_verdict_says_where_it_does_not_hold(lost, verdict):
     row = evaluated(lost=lost, better=0.85).compare_models(baseline="old").iloc[0]
     assert row["verdict"] == verdict
@@ -60,7 +66,10 @@ def test_the_verdict_says_where_it_does_not_hold(lost, verdict):
 
 def test_every_place_says_it(tmp_path, capsys):
     result = evaluated(lost=300, better=0.85)
-    said = "new lacks 300 of 400 lists that the other has, and counts as 0 there. Where both have lists, hitrate@1 is"
+    said = (
+        "new lacks 300 of 400 lists that the other has, and counts as 0 there. Where both have "
+        "lists, hitrate@1 is"
+    )
     board = rd.leaderboard(result, baseline="old")
     assert said in str(board)
     assert not any(board.frame["marks"])  # neither better nor worse
@@ -78,8 +87,14 @@ def test_every_place_says_it(tmp_path, capsys):
 
 
 def test_resampling_needs_nothing_more():
-    table = evaluated(lost=300, better=0.85).compare_models(baseline="old", test="randomization", n_resamples=500)
+    table = evaluated(lost=300, better=0.85).compare_models(
+        baseline="old", test="randomization", n_resamples=500
+    )
     assert table["verdict"].iloc[0] == "worse, but better where both have lists"
-    one_sided = evaluated(lost=300, better=0.85).compare_models(baseline="old", alternative="greater").iloc[0]
+    one_sided = (
+        evaluated(lost=300, better=0.85)
+        .compare_models(baseline="old", alternative="greater")
+        .iloc[0]
+    )
     assert one_sided["verdict"] == "no difference shown, but better where both have lists"
     assert one_sided["ci_high_both"] == np.inf

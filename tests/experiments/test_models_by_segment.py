@@ -32,11 +32,20 @@ def by_hand(frame, segments, **options):
     return pd.concat(calls, ignore_index=True)
 
 
-@pytest.mark.parametrize(("correction", "theirs"), [
-    ("holm", "holm"), ("bonferroni", "bonferroni"), ("bh", "fdr_bh"), ("by", "fdr_by"), ("hochberg", "simes-hochberg"),
-    ("holm_sidak", "holm-sidak"),
-])  # fmt: skip
-@pytest.mark.parametrize("options", [{}, {"baseline": "b"}, {"test": "bootstrap", "n_resamples": 200}])
+@pytest.mark.parametrize(
+    ("correction", "theirs"),
+    [
+        ("holm", "holm"),
+        ("bonferroni", "bonferroni"),
+        ("bh", "fdr_bh"),
+        ("by", "fdr_by"),
+        ("hochberg", "simes-hochberg"),
+        ("holm_sidak", "holm-sidak"),
+    ],
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"baseline": "b"}, {"test": "bootstrap", "n_resamples": 200}]
+)
 def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, options):
     table = rd.compare_models(frame, METRICS, by="segment", correction=correction, **options)
     assert list(table.columns[:4]) == ["segment", "metric", "baseline", "model"]
@@ -57,21 +66,29 @@ def test_segments_come_from_a_frame_of_users_too(frame):
     inside = rd.compare_models(frame, METRICS, by="segment")
     bare = frame.drop(columns="segment")
     pd.testing.assert_frame_equal(rd.compare_models(bare, METRICS, segments=users), inside)
-    pd.testing.assert_frame_equal(rd.compare_models(bare, METRICS, by="segment", segments=users), inside)
+    pd.testing.assert_frame_equal(
+        rd.compare_models(bare, METRICS, by="segment", segments=users), inside
+    )
     frames = {name: own.drop(columns="model") for name, own in bare.groupby("model")}
-    pd.testing.assert_frame_equal(rd.compare_models(frames, METRICS, by="segment", segments=users), inside)
+    pd.testing.assert_frame_equal(
+        rd.compare_models(frames, METRICS, by="segment", segments=users), inside
+    )
 
 
 def test_amounts_of_many_values_become_bands(frame):
     spent = pd.DataFrame({"user_id": range(240), "spent": np.arange(240) / 2})
-    table = rd.compare_models(frame.drop(columns="segment"), "ndcg@10", baseline="a", segments=spent)
+    table = rd.compare_models(
+        frame.drop(columns="segment"), "ndcg@10", baseline="a", segments=spent
+    )
     assert table["spent"].nunique() == 4
     assert (table["n_users"] == 60).all()
 
 
 def test_lists_without_a_segment_are_said(frame):
     some = frame.assign(segment=frame["segment"].where(frame["segment"] != "late"))
-    with pytest.warns(rd.errors.UnknownWarning, match="240 of 720 rows of per_user have no segment"):
+    with pytest.warns(
+        rd.errors.UnknownWarning, match="240 of 720 rows of per_user have no segment"
+    ):
         table = rd.compare_models(some, METRICS, by="segment", baseline="a")
     assert sorted(set(table["segment"])) == ["new", "old"]
     multi = by_hand(frame, ["new", "old"], baseline="a")
@@ -80,8 +97,13 @@ def test_lists_without_a_segment_are_said(frame):
 
 def test_a_segment_without_the_baseline_has_no_row(frame):
     part = frame[(frame["model"] != "a") | (frame["segment"] != "new")]
-    assert set(rd.compare_models(part, METRICS, by="segment", baseline="a")["segment"]) == {"late", "old"}
-    with pytest.raises(rd.OptionError, match=r"no segment of \['segment'\] has lists of the baseline 'z'"):
+    assert set(rd.compare_models(part, METRICS, by="segment", baseline="a")["segment"]) == {
+        "late",
+        "old",
+    }
+    with pytest.raises(
+        rd.OptionError, match=r"no segment of \['segment'\] has lists of the baseline 'z'"
+    ):
         rd.compare_models(frame, METRICS, by="segment", baseline="z")
 
 
@@ -90,7 +112,10 @@ def test_a_segment_without_the_baseline_has_no_row(frame):
     [
         ({"by": "model"}, "also a column of the result"),
         ({"by": "country"}, "country"),
-        ({"segments": pd.DataFrame({"user_id": [1], "x": [1], "y": [1]})}, "name those to compare within"),
+        (
+            {"segments": pd.DataFrame({"user_id": [1], "x": [1], "y": [1]})},
+            "name those to compare within",
+        ),
         ({"segments": pd.DataFrame({"user_id": [1, 1], "x": [1, 2]})}, "several rows for 1 keys"),
     ],
 )
@@ -103,10 +128,23 @@ def test_the_method_of_a_result_and_the_leaderboard_give_the_same_rows():
     shop = rd.sample_shop()
     users = shop.users[["user_id", "segment"]]
     result = rd.evaluate(shop.true, shop.pred, "ndcg@10", by="model")
-    table = result.compare_models(by="segment", segments=users, baseline="popularity", correction="none")
+    table = result.compare_models(
+        by="segment", segments=users, baseline="popularity", correction="none"
+    )
     board = rd.leaderboard(result, baseline="popularity", segments=users, correction="none")
     own = board.comparisons[board.comparisons["segment"] == "segment"]
-    same = ["model", "baseline", "metric", "n_users", "diff", "ci_low", "ci_high", "p_value", "verdict", "warning"]
+    same = [
+        "model",
+        "baseline",
+        "metric",
+        "n_users",
+        "diff",
+        "ci_low",
+        "ci_high",
+        "p_value",
+        "verdict",
+        "warning",
+    ]
     one, two = (
         pd.DataFrame(part).sort_values(["model", name]).reset_index(drop=True)
         for part, name in ((table, "segment"), (own, "group"))
@@ -122,6 +160,8 @@ def test_a_result_with_a_carried_segment():
     pred = shop.pred.merge(shop.users[["user_id", "segment"]], on="user_id")
     result = rd.evaluate(shop.true, pred, "ndcg@10", by="model", carry="segment", users="pred")
     own = result.compare_models(by="segment", missing="drop")
-    pd.testing.assert_frame_equal(own, rd.compare_models(result.per_user, "ndcg@10", by="segment", missing="drop"))
+    pd.testing.assert_frame_equal(
+        own, rd.compare_models(result.per_user, "ndcg@10", by="segment", missing="drop")
+    )
     models = result.per_user.rename(columns={"segment": "kind"})
     assert set(own["segment"]) == set(models["kind"].dropna())

@@ -1,4 +1,5 @@
-"""Moments of users by variant, and the comparison that they give: the table of `compare_variants` on the users."""
+"""Moments of users by variant, and the comparison that they give: the table of `compare_variants`
+on the users."""
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,15 @@ import recdf as rd
 
 
 def people(n=400, seed=1):
-    """Users of three unequal variants, and metrics of all sorts: skewed, null, constant, huge, tiny, shares."""
+    """Users of three unequal variants, and metrics of all sorts: skewed, null, constant, huge,
+    tiny, shares."""
     rng = np.random.default_rng(seed)
-    users = pd.DataFrame({"user_id": rng.permutation(n), "variant": rng.choice(["C", "A", "B"], n, p=[0.3, 0.6, 0.1])})
+    users = pd.DataFrame(
+        {
+            "user_id": rng.permutation(n),
+            "variant": rng.choice(["C", "A", "B"], n, p=[0.3, 0.6, 0.1]),
+        }
+    )
     users["segment"] = rng.choice(list("xyz"), n, p=[0.5, 0.45, 0.05])
     half = (users["variant"] == "A") & (rng.random(n) < 0.5)
     metrics = {
@@ -34,7 +41,10 @@ def people(n=400, seed=1):
 
 def in_shards(users, metrics, shard, **options):
     """Moments of the users of each shard, from the last to the first, as one frame."""
-    parts = [rd.variant_moments(users[shard == one], metrics, **options) for one in np.unique(shard)[::-1]]
+    parts = [
+        rd.variant_moments(users[shard == one], metrics, **options)
+        for one in np.unique(shard)[::-1]
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -55,8 +65,11 @@ def assert_equal(found, expected):
 
 
 def test_moments_by_hand():
-    # A: 1, 2, 3, 6 has the mean 3 and the deviations −2, −1, 0, 3: squares 14, cubes 18. B: 4 alone, one null.
-    users = pd.DataFrame({"user_id": range(6), "variant": list("AABAAB"), "m": [1, 2, 4, 3, 6, None]})
+    # A: 1, 2, 3, 6 has the mean 3 and the deviations −2, −1, 0, 3: squares 14, cubes 18. B: 4
+    # alone, one null.
+    users = pd.DataFrame(
+        {"user_id": range(6), "variant": list("AABAAB"), "m": [1, 2, 4, 3, 6, None]}
+    )
     expected = pd.DataFrame(
         {
             "variant": ["A", "B"],
@@ -77,12 +90,17 @@ def test_moments_by_hand():
 def test_the_skewness_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     users, _ = people()
-    found = rd.variant_moments(users, "revenue@10", by="segment").set_index(["segment", "variant"])["skewness"]
-    expected = users.groupby(["segment", "variant"])["revenue@10"].apply(lambda values: stats.skew(values))
+    found = rd.variant_moments(users, "revenue@10", by="segment").set_index(["segment", "variant"])[
+        "skewness"
+    ]
+    expected = users.groupby(["segment", "variant"])["revenue@10"].apply(
+        lambda values: stats.skew(values)
+    )
     pd.testing.assert_series_equal(found, expected, check_names=False, rtol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------ comparison
+# ------------------------------------------------------------------------------------------
+# comparison
 
 OPTIONS = [
     {},
@@ -117,11 +135,15 @@ def test_the_table_is_that_of_the_users(by):
 )
 def test_any_split_of_the_users_in_any_order(shard, centre, order):
     rng = np.random.default_rng(0)
-    users = pd.DataFrame({"user_id": range(60), "variant": rng.choice(["A", "B"], 60, p=[0.8, 0.2])})
+    users = pd.DataFrame(
+        {"user_id": range(60), "variant": rng.choice(["A", "B"], 60, p=[0.8, 0.2])}
+    )
     users["m"], users["share"] = centre + rng.exponential(size=60), (rng.random(60) < 0.5) * 1.0
     rows = in_shards(users, ["m", "share"], np.array(shard)).to_dict("records")
     order.shuffle(rows)
-    moments = pd.DataFrame(sorted(rows, key=lambda row: row["metric"]))  # the order of the metrics is that of the rows
+    moments = pd.DataFrame(
+        sorted(rows, key=lambda row: row["metric"])
+    )  # the order of the metrics is that of the rows
     options = {"control": "A", "test": {"share": "proportion"}}
     found = rd.compare_variants_from_moments(moments, **options)
     expected = rd.compare_variants(users, ["m", "share"], **options)
@@ -129,12 +151,16 @@ def test_any_split_of_the_users_in_any_order(shard, centre, order):
     pd.testing.assert_frame_equal(found[numbers], expected[numbers], rtol=1e-12, atol=0)
     words = ["n_control", "n_treatment", "warning", "verdict", "reject"]
     pd.testing.assert_frame_equal(found[words], expected[words])
-    np.testing.assert_allclose(found["p_value"], expected["p_value"], rtol=1e-12 * max(1, abs(centre)))
+    np.testing.assert_allclose(
+        found["p_value"], expected["p_value"], rtol=1e-12 * max(1, abs(centre))
+    )
 
 
 def test_what_a_health_check_found_withholds_the_verdict():
     users, _ = people()
-    health = rd.experiment_health(users[["user_id"]], users[["user_id", "variant"]], expected={"A": 1, "B": 1, "C": 1})
+    health = rd.experiment_health(
+        users[["user_id"]], users[["user_id", "variant"]], expected={"A": 1, "B": 1, "C": 1}
+    )
     moments = rd.variant_moments(users, "hit")
     assert_equal(
         rd.compare_variants_from_moments(moments, control="A", health=health),
@@ -146,14 +172,17 @@ def test_equal_values_have_no_difference_whatever_their_number():
     # The mean of 37 or of 83 times 0.1 is not 0.1 in floating point.
     users = pd.DataFrame({"user_id": range(120), "variant": ["A"] * 37 + ["B"] * 83, "m": 0.1})
     of_users = rd.compare_variants(users, "m", control="A").iloc[0]
-    of_moments = rd.compare_variants_from_moments(in_shards(users, "m", users["user_id"] % 7), control="A").iloc[0]
+    of_moments = rd.compare_variants_from_moments(
+        in_shards(users, "m", users["user_id"] % 7), control="A"
+    ).iloc[0]
     for row in (of_users, of_moments):
         assert row["diff"] == 0
         assert row["verdict"].startswith("no difference shown")
         assert row["warning"] == "zero_variance"
 
 
-# ------------------------------------------------------------------------- moments of other programs
+# ------------------------------------------------------------------------- moments of other
+# programs
 
 
 def test_moments_without_the_optional_columns():
@@ -164,7 +193,9 @@ def test_moments_without_the_optional_columns():
     table = rd.compare_variants_from_moments(moments, control="A")
     a, b, _ = (moments.loc[i, ["mean", "std", "n"]].tolist() for i in range(3))
     row = table.iloc[0]
-    assert row["p_value"] == pytest.approx(stats.ttest_ind_from_stats(*b, *a, equal_var=False).pvalue, rel=1e-12)
+    assert row["p_value"] == pytest.approx(
+        stats.ttest_ind_from_stats(*b, *a, equal_var=False).pvalue, rel=1e-12
+    )
     # The arms are so unequal that a skewness could matter; in equal arms it could not.
     assert table["warning"].tolist() == ["missing_not_checked; skewness_not_checked"] * 2
     assert table[["n_dropped", "n_dropped_control", "n_dropped_treatment"]].isna().all(axis=None)
@@ -173,40 +204,86 @@ def test_moments_without_the_optional_columns():
     equal = moments.assign(n=100, n_null=0)
     equal = rd.compare_variants_from_moments(equal, control="A", expected=dict.fromkeys("ABC", 1))
     assert equal["warning"].tolist() == ["", ""]
-    shares = pd.DataFrame({"variant": ["A", "B"], "metric": "hit", "n": [40, 50], "mean": [0.25, 0.5]})
+    shares = pd.DataFrame(
+        {"variant": ["A", "B"], "metric": "hit", "n": [40, 50], "mean": [0.25, 0.5]}
+    )
     shares["std"] = np.sqrt(shares["mean"] * (1 - shares["mean"]) * shares["n"] / (shares["n"] - 1))
     row = rd.compare_variants_from_moments(shares, control="A", test="proportion").iloc[0]
-    assert row["p_value"] == pytest.approx(stats.fisher_exact([[10, 30], [25, 25]]).pvalue, rel=1e-9)
+    assert row["p_value"] == pytest.approx(
+        stats.fisher_exact([[10, 30], [25, 25]]).pvalue, rel=1e-9
+    )
 
 
-# ------------------------------------------------------------------------------------------ bad input
+# ------------------------------------------------------------------------------------------ bad
+# input
 
 USERS = pd.DataFrame({"user_id": [1, 2, 3, 4], "variant": list("ABAB"), "m": [1.0, None, 2.0, 3.0]})
 GOOD = pd.DataFrame(
-    {"variant": ["A", "B"], "metric": "m", "n": 30, "n_null": 0, "mean": 1.0, "std": 0.5, "min": 0.0, "max": 2.0}
+    {
+        "variant": ["A", "B"],
+        "metric": "m",
+        "n": 30,
+        "n_null": 0,
+        "mean": 1.0,
+        "std": 0.5,
+        "min": 0.0,
+        "max": 2.0,
+    }
 )
 ONE_PART = pd.concat([GOOD, GOOD[:1].assign(metric="other")])
 TWO_PARTS = pd.concat([GOOD, GOOD.assign(metric="other"), GOOD])
 
 BAD_MOMENTS = [
     (GOOD.drop(columns="std"), rd.ColumnError, "no column 'std'"),
-    (USERS, rd.ColumnError, "none of the columns 'metric'.* If it has one row per user, call rd.variant_moments first"),
-    (GOOD.assign(shard=[1, 2]), rd.ColumnError, "the column 'shard', which is no moment.*each user must be in one"),
+    (
+        USERS,
+        rd.ColumnError,
+        "none of the columns 'metric'.* If it has one row per user, call rd.variant_moments first",
+    ),
+    (
+        GOOD.assign(shard=[1, 2]),
+        rd.ColumnError,
+        "the column 'shard', which is no moment.*each user must be in one",
+    ),
     (GOOD[:0], rd.DataError, "no rows"),
     (GOOD[:1], rd.OptionError, r"moments\['variant'\] has one variant, 'A'"),
     (GOOD.assign(variant=["A", None]), rd.NullKeyError, "is null in 1 of 2"),
     (GOOD.assign(metric=None), rd.NullKeyError, r"moments\['metric'\] is null in 2 of 2"),
     (GOOD.assign(metric=7), rd.DataError, "the name of a metric is a string"),
-    (GOOD.assign(n=1.5), rd.DataError, r"moments\['n'\] is not a number of users in 2 of 2 rows \(1.5"),
+    (
+        GOOD.assign(n=1.5),
+        rd.DataError,
+        r"moments\['n'\] is not a number of users in 2 of 2 rows \(1.5",
+    ),
     (GOOD.assign(n=[30, None]), rd.DataError, r"moments\['n'\] is not a number of users in 1 of 2"),
     (GOOD.assign(n_null=-1), rd.DataError, r"moments\['n_null'\] is not a number of users"),
-    (GOOD.assign(mean=[1.0, None]), rd.DataError, r"moments\['mean'\] is null beside users in 1 of 2"),
-    (GOOD.assign(mean=[1.0, 3.0]), rd.DataError, r"moments\['mean'\] is not between min and max in 1 of 2"),
-    (GOOD.assign(std=[0.5, -0.5]), rd.DataError, r"moments\['std'\] is negative in 1 of 2 rows \(-0.5"),
-    (GOOD.assign(std=[0.5, None]), rd.DataError, r"moments\['std'\] is null beside two users or more"),
+    (
+        GOOD.assign(mean=[1.0, None]),
+        rd.DataError,
+        r"moments\['mean'\] is null beside users in 1 of 2",
+    ),
+    (
+        GOOD.assign(mean=[1.0, 3.0]),
+        rd.DataError,
+        r"moments\['mean'\] is not between min and max in 1 of 2",
+    ),
+    (
+        GOOD.assign(std=[0.5, -0.5]),
+        rd.DataError,
+        r"moments\['std'\] is negative in 1 of 2 rows \(-0.5",
+    ),
+    (
+        GOOD.assign(std=[0.5, None]),
+        rd.DataError,
+        r"moments\['std'\] is null beside two users or more",
+    ),
     (GOOD.assign(std=np.inf), rd.DataError, "infinite"),
     (GOOD.assign(std="a lot"), rd.DataError, r"\('a lot'\); a metric is numeric"),
-    (ONE_PART, rd.DataError, r"in 1 of 2 variants or segments, such as variant='B': \{'m': 30, 'other': 'no row'\}"),
+    (
+        ONE_PART,
+        rd.DataError,
+        r"in 1 of 2 variants or segments, such as variant='B': \{'m': 30, 'other': 'no row'\}",
+    ),
     (TWO_PARTS, rd.DataError, r"in 2 of 2 .* \{'m': 60, 'other': 30\}"),
 ]
 
@@ -221,7 +298,11 @@ BAD_CALLS = [
     ({"control": "Z"}, rd.OptionError, "control='Z' is not in moments"),
     ({"metrics": "other"}, rd.OptionError, r"metrics= names \['other'\]"),
     ({"metrics": []}, rd.OptionError, "metrics is empty"),
-    ({"metrics": {"r": ("m", "n")}}, rd.OptionError, "metrics is a mapping; .* A ratio of sums needs the users"),
+    (
+        {"metrics": {"r": ("m", "n")}},
+        rd.OptionError,
+        "metrics is a mapping; .* A ratio of sums needs the users",
+    ),
     ({"by": "variant"}, rd.OptionError, "column of the variant"),
     ({"by": "mean"}, rd.OptionError, "by='mean' is also a column of the result"),
     ({"test": "proportion"}, rd.DataError, "metric 'm' has values other than 0 and 1"),
@@ -231,13 +312,24 @@ BAD_CALLS = [
     ({"nan": "drop"}, rd.OptionError, "nan= is about users.*rd.variant_moments"),
     ({"user_col": "user_id"}, rd.OptionError, "user_col= is about users"),
     *(
-        ({name: value}, rd.OptionError, f"^{name}=.*needs one row per user.*to_pandas.*a sample of the users by a hash")
+        (
+            {name: value},
+            rd.OptionError,
+            f"^{name}=.*needs one row per user.*to_pandas.*a sample of the users by a hash",
+        )
         for name, value in {
-            "covariates": "x", "strata": "x", "cluster": "x", "test": "bootstrap", "n_resamples": 10, "seed": 1,
-            "cap": {"m": 0.9}, "time_col": "day", "weight_col": "w",
+            "covariates": "x",
+            "strata": "x",
+            "cluster": "x",
+            "test": "bootstrap",
+            "n_resamples": 10,
+            "seed": 1,
+            "cap": {"m": 0.9},
+            "time_col": "day",
+            "weight_col": "w",
         }.items()
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("options", "error", "words"), BAD_CALLS)
@@ -247,22 +339,41 @@ def test_bad_options_of_a_comparison_from_moments(options, error, words):
 
 
 def test_options_of_the_rows_at_their_defaults_and_the_need_of_a_null_count():
-    table = rd.compare_variants_from_moments(GOOD, control="A", test="t", covariates=None, progress=False)
+    table = rd.compare_variants_from_moments(
+        GOOD, control="A", test="t", covariates=None, progress=False
+    )
     assert table["warning"].tolist() == [""]
     with pytest.raises(rd.OptionError, match=r"expected= counts users.*'n_null'"):
-        rd.compare_variants_from_moments(GOOD.drop(columns="n_null"), control="A", expected={"A": 1, "B": 1})
+        rd.compare_variants_from_moments(
+            GOOD.drop(columns="n_null"), control="A", expected={"A": 1, "B": 1}
+        )
 
 
 BAD_USERS = [
     (USERS, {}, rd.DataError, "metric 'm' is null in 1 of 4"),
-    (USERS, {"metrics": {"r": ("m", "user_id")}}, rd.OptionError, "ratio of sums, whose test needs the users"),
+    (
+        USERS,
+        {"metrics": {"r": ("m", "user_id")}},
+        rd.OptionError,
+        "ratio of sums, whose test needs the users",
+    ),
     (USERS, {"metrics": {"my name": "m"}}, rd.OptionError, "so rename the column"),
     (USERS, {"metrics": "other"}, rd.ColumnError, "other"),
     (USERS, {"nan": "zero"}, rd.OptionError, "nan="),
     (USERS.assign(user_id=1), {"nan": "drop"}, rd.DataError, "more than one variant"),
     (USERS.assign(user_id=1, variant="A"), {"nan": "drop"}, rd.DuplicateError, "several rows"),
-    (USERS.rename(columns={"m": "mean"}), {"metrics": "mean", "by": "mean"}, rd.OptionError, "by='mean'"),
-    (USERS.assign(n="A"), {"variant_col": "n", "nan": "drop"}, rd.OptionError, "variant_col='n' is also a column"),
+    (
+        USERS.rename(columns={"m": "mean"}),
+        {"metrics": "mean", "by": "mean"},
+        rd.OptionError,
+        "by='mean'",
+    ),
+    (
+        USERS.assign(n="A"),
+        {"variant_col": "n", "nan": "drop"},
+        rd.OptionError,
+        "variant_col='n' is also a column",
+    ),
     (USERS.to_dict(), {}, TypeError, "data is a dict"),
 ]
 

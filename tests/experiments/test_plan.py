@@ -1,4 +1,5 @@
-"""Plans of experiments and of comparisons: against the power functions of statsmodels, and by simulation."""
+"""Plans of experiments and of comparisons: against the power functions of statsmodels, and by
+simulation."""
 
 import math
 
@@ -16,24 +17,39 @@ EX = rd.experiments
 
 def past(n=2000, seed=0):
     draw = np.random.default_rng(seed)
-    users = pd.DataFrame({"user_id": range(n), "shop": np.arange(n) // 20, "spend": draw.gamma(2, 5, n)})
+    users = pd.DataFrame(
+        {"user_id": range(n), "shop": np.arange(n) // 20, "spend": draw.gamma(2, 5, n)}
+    )
     users["shared"] = users["spend"] + np.repeat(draw.normal(0, 4, n // 20), 20)
     return users
 
 
-@pytest.mark.parametrize(("options", "alpha", "side"), [
-    ({}, 0.05, "two-sided"), ({"alternative": "greater"}, 0.05, "larger"), ({"n_comparisons": 4}, 0.0125, "two-sided"),
-    ({"alternative": "less", "alpha": 0.1, "power": 0.9}, 0.1, "larger"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "alpha", "side"),
+    [
+        ({}, 0.05, "two-sided"),
+        ({"alternative": "greater"}, 0.05, "larger"),
+        ({"n_comparisons": 4}, 0.0125, "two-sided"),
+        ({"alternative": "less", "alpha": 0.1, "power": 0.9}, 0.1, "larger"),
+    ],
+)
 @pytest.mark.parametrize("share", [0.5, 0.2])
 def test_users_are_those_of_statsmodels(options, alpha, side, share):
     users = past()
-    plan = EX.plan_experiment(users, "spend", rel_effect=0.1, control_share=share, **options).iloc[0]
+    plan = EX.plan_experiment(users, "spend", rel_effect=0.1, control_share=share, **options).iloc[
+        0
+    ]
     effect = 0.1 * users["spend"].mean() / users["spend"].std()
-    n = TTestIndPower().solve_power(effect, None, alpha, plan["power"], ratio=(1 - share) / share, alternative=side)
+    n = TTestIndPower().solve_power(
+        effect, None, alpha, plan["power"], ratio=(1 - share) / share, alternative=side
+    )
     assert plan["n_control"] == pytest.approx(n, abs=1 + 1e-6)
     back = EX.plan_experiment(
-        users, "spend", n=int(plan["n_control"] + plan["n_treatment"]), control_share=share, **options
+        users,
+        "spend",
+        n=int(plan["n_control"] + plan["n_treatment"]),
+        control_share=share,
+        **options,
     ).iloc[0]
     assert back["mde_rel"] == pytest.approx(0.1, rel=2e-3)
 
@@ -43,8 +59,13 @@ def test_a_guardrail_has_the_power_that_statsmodels_says(n):
     users = past()
     plan = EX.plan_experiment(users, "spend", n=n, guardrails={"spend": -1.0}).iloc[0]
     effect = 1 / users["spend"].std()
-    assert plan["power"] == pytest.approx(TTestIndPower().power(effect, n / 2, 0.05, alternative="larger"), abs=1e-9)
-    shown = TTestIndPower().solve_power(None, n / 2, 0.05, 0.8, alternative="larger") * users["spend"].std()
+    assert plan["power"] == pytest.approx(
+        TTestIndPower().power(effect, n / 2, 0.05, alternative="larger"), abs=1e-9
+    )
+    shown = (
+        TTestIndPower().solve_power(None, n / 2, 0.05, 0.8, alternative="larger")
+        * users["spend"].std()
+    )
     assert plan["mde_abs"] == pytest.approx(shown, rel=1e-5)
     assert plan["role"] == "guardrail"
 
@@ -56,7 +77,9 @@ def test_a_planned_guardrail_is_shown_safe_as_often_as_planned():
     n, runs = int(plan["n_control"]), 300
     metrics = {f"m{i}": draw.normal(10, 5, 2 * n) for i in range(runs)}
     frame = pd.DataFrame({"user_id": range(2 * n), "variant": ["A", "B"] * n, **metrics})
-    table = rd.compare_variants(frame, list(metrics), control="A", expected={"A": 1, "B": 1}, correction="none")
+    table = rd.compare_variants(
+        frame, list(metrics), control="A", expected={"A": 1, "B": 1}, correction="none"
+    )
     found = EX.role_verdicts(table, dict.fromkeys(metrics, ("guardrail", "-5%")))["verdict"]
     safe = int(found.isin(["safe", "worse, within the margin"]).sum())
     assert stats.binomtest(safe, runs, 0.8).pvalue > 0.005
@@ -64,11 +87,15 @@ def test_a_planned_guardrail_is_shown_safe_as_often_as_planned():
 
 def test_several_guardrails_share_the_chance_to_miss_one():
     users = past().assign(other=lambda t: t["spend"])
-    both = EX.plan_experiment(users, ["spend", "other"], guardrails={"spend": "-5%", "other": "-5%"})
+    both = EX.plan_experiment(
+        users, ["spend", "other"], guardrails={"spend": "-5%", "other": "-5%"}
+    )
     assert both["power"].tolist() == pytest.approx([0.9, 0.9])
     one = EX.plan_experiment(users, "spend", guardrails={"spend": "-5%"}, power=0.9)
     assert both["n_control"].tolist() == one["n_control"].tolist() * 2
-    mixed = EX.plan_experiment(users, ["spend", "other"], rel_effect=0.05, guardrails={"other": "-5%"})
+    mixed = EX.plan_experiment(
+        users, ["spend", "other"], rel_effect=0.05, guardrails={"other": "-5%"}
+    )
     assert mixed["role"].tolist() == ["success", "guardrail"]
 
 
@@ -79,18 +106,27 @@ def test_a_relative_margin_of_what_grows_needs_more_users():
     k = stats.norm.isf(0.05) + stats.norm.ppf(0.8)
     for margin in (-0.02, 0.02):
         plan = EX.plan_experiment(users, "spend", guardrails={"spend": f"{100 * margin}%"}).iloc[0]
-        assert plan["n_control"] == pytest.approx((k * std / (margin * mean)) ** 2 * (1 + (1 + margin) ** 2), abs=2)
+        assert plan["n_control"] == pytest.approx(
+            (k * std / (margin * mean)) ** 2 * (1 + (1 + margin) ** 2), abs=2
+        )
 
 
 def test_clusters_need_more_users_by_their_design_effect():
     users = past()
-    plain, own = (EX.plan_experiment(users, "shared", rel_effect=0.05, cluster=c).iloc[0] for c in (None, "shop"))
+    plain, own = (
+        EX.plan_experiment(users, "shared", rel_effect=0.05, cluster=c).iloc[0]
+        for c in (None, "shop")
+    )
     sums = users.groupby("shop")["shared"].mean()
     by_cluster = sums.var() / len(sums)
-    assert own["design_effect"] == pytest.approx(by_cluster / (users["shared"].var() / len(users)), rel=1e-9)
+    assert own["design_effect"] == pytest.approx(
+        by_cluster / (users["shared"].var() / len(users)), rel=1e-9
+    )
     assert own["design_effect"] > 4
     assert np.isnan(plain["design_effect"])
-    clusters = TTestIndPower().solve_power(0.05 * users["shared"].mean() / sums.std(), None, 0.05, 0.8)
+    clusters = TTestIndPower().solve_power(
+        0.05 * users["shared"].mean() / sums.std(), None, 0.05, 0.8
+    )
     assert own["n_control"] / 20 == pytest.approx(clusters, abs=0.1)
     few = EX.plan_experiment(users, "shared", n=200, cluster="shop").iloc[0]
     effect = TTestIndPower().solve_power(None, 5, 0.05, 0.8)
@@ -100,14 +136,20 @@ def test_clusters_need_more_users_by_their_design_effect():
 @pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 def test_a_sequential_plan_is_the_mde_of_the_sequential_comparison(alternative):
     draw = np.random.default_rng(5)
-    users = pd.DataFrame({"user_id": range(4000), "variant": ["A", "B"] * 2000, "m": draw.normal(10, 3, 4000)})
+    users = pd.DataFrame(
+        {"user_id": range(4000), "variant": ["A", "B"] * 2000, "m": draw.normal(10, 3, 4000)}
+    )
     table = rd.compare_variants(users, "m", control="A", sequential_n=4000, alternative=alternative)
     plan = EX.plan_experiment(users, "m", n=4000, sequential=True, alternative=alternative)
     assert plan["mde_abs"].iloc[0] == pytest.approx(table["mde"].iloc[0], rel=1e-3)
-    needed = EX.plan_experiment(users, "m", rel_effect=plan["mde_rel"].iloc[0], sequential=True,
-                                alternative=alternative).iloc[0]  # fmt: skip
+    needed = EX.plan_experiment(
+        users, "m", rel_effect=plan["mde_rel"].iloc[0], sequential=True, alternative=alternative
+    ).iloc[0]
     assert needed["n_control"] + needed["n_treatment"] == pytest.approx(4000, abs=2)
-    assert needed["n_control"] > 1.2 * EX.plan_experiment(users, "m", rel_effect=0.05)["n_control"].iloc[0] / 2
+    assert (
+        needed["n_control"]
+        > 1.2 * EX.plan_experiment(users, "m", rel_effect=0.05)["n_control"].iloc[0] / 2
+    )
 
 
 def test_the_interval_of_the_needed_users_covers_as_it_says():
@@ -121,9 +163,23 @@ def test_the_interval_of_the_needed_users_covers_as_it_says():
 
 
 def test_days_follow_the_new_users_of_a_log():
-    log = pd.DataFrame({"user_id": [1, 2, 1, 3, 1, 4, 5], "at": pd.to_datetime([
-        "2026-11-02 10:00", "2026-11-02 23:59", "2026-11-03", "2026-11-05", "2026-11-05", "2026-11-05", "2026-11-06"
-    ], format="ISO8601")})  # fmt: skip
+    log = pd.DataFrame(
+        {
+            "user_id": [1, 2, 1, 3, 1, 4, 5],
+            "at": pd.to_datetime(
+                [
+                    "2026-11-02 10:00",
+                    "2026-11-02 23:59",
+                    "2026-11-03",
+                    "2026-11-05",
+                    "2026-11-05",
+                    "2026-11-05",
+                    "2026-11-06",
+                ],
+                format="ISO8601",
+            ),
+        }
+    )
     coming = EX.arrivals_by_day(log.sample(frac=1, random_state=1), time_col="at")
     assert coming["new_users"].tolist() == [2, 0, 0, 2, 1]
     assert coming["users"].tolist() == [2, 1, 0, 3, 1]
@@ -144,15 +200,30 @@ def test_days_follow_the_new_users_of_a_log():
 def pilot(n=300, seed=0):
     draw = np.random.default_rng(seed)
     lists = draw.normal(0.4, 0.2, n)
-    frames = [pd.DataFrame({"model": model, "user_id": range(n), "person": np.arange(n) // 3, "ndcg":
-                            lists + draw.normal(effect, 0.1, n) + np.repeat(draw.normal(0, shared, n // 3), 3)})
-              for model, effect, shared in (("base", 0, 0), ("new", 0.02, 0.1), ("far", 0.1, 0))]  # fmt: skip
+    frames = [
+        pd.DataFrame(
+            {
+                "model": model,
+                "user_id": range(n),
+                "person": np.arange(n) // 3,
+                "ndcg": lists
+                + draw.normal(effect, 0.1, n)
+                + np.repeat(draw.normal(0, shared, n // 3), 3),
+            }
+        )
+        for model, effect, shared in (("base", 0, 0), ("new", 0.02, 0.1), ("far", 0.1, 0))
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
-@pytest.mark.parametrize(("options", "alpha", "side"), [
-    ({}, 0.05, "two-sided"), ({"alternative": "greater"}, 0.05, "larger"), ({"n_comparisons": 5}, 0.01, "two-sided"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "alpha", "side"),
+    [
+        ({}, 0.05, "two-sided"),
+        ({"alternative": "greater"}, 0.05, "larger"),
+        ({"n_comparisons": 5}, 0.01, "two-sided"),
+    ],
+)
 @pytest.mark.parametrize("diff", [0.01, 0.1])
 def test_lists_are_those_of_statsmodels(options, alpha, side, diff):
     frame = pilot()
@@ -166,13 +237,17 @@ def test_lists_are_those_of_statsmodels(options, alpha, side, diff):
         assert row["n"] == max(3, math.ceil(n - 1e-4))
     back = EX.plan_comparison(frame, "ndcg", baseline="base", n=int(plan["n"].iloc[0]), **options)
     assert back["mde_abs"].iloc[0] == pytest.approx(plan["mde_abs"].iloc[0])
-    relative = EX.plan_comparison(frame, "ndcg", baseline="base", rel_diff=diff / wide["base"].mean(), **options)
+    relative = EX.plan_comparison(
+        frame, "ndcg", baseline="base", rel_diff=diff / wide["base"].mean(), **options
+    )
     assert relative["n"].tolist() == plan["n"].tolist()
 
 
 def test_lists_of_one_person_count_by_their_design_effect():
     frame = pilot(3000)
-    plan = EX.plan_comparison(frame, "ndcg", baseline="base", diff=0.01, unit_col="person").set_index("model")
+    plan = EX.plan_comparison(
+        frame, "ndcg", baseline="base", diff=0.01, unit_col="person"
+    ).set_index("model")
     wide = frame.pivot_table(index=["user_id", "person"], columns="model", values="ndcg")
     means = (wide["new"] - wide["base"]).groupby("person").mean()
     people = TTestPower().solve_power(0.01 / means.std(), None, 0.05, 0.8)
@@ -182,10 +257,14 @@ def test_lists_of_one_person_count_by_their_design_effect():
 
 
 def test_the_interval_of_the_needed_lists_covers_as_it_says():
-    true = EX.plan_comparison(pilot(90_000, 7), "ndcg", baseline="base", diff=0.01, unit_col="person")["n"].iloc[0]
+    true = EX.plan_comparison(
+        pilot(90_000, 7), "ndcg", baseline="base", diff=0.01, unit_col="person"
+    )["n"].iloc[0]
     covers = 0
     for seed in range(100):
-        row = EX.plan_comparison(pilot(600, seed), "ndcg", baseline="base", diff=0.01, unit_col="person").iloc[0]
+        row = EX.plan_comparison(
+            pilot(600, seed), "ndcg", baseline="base", diff=0.01, unit_col="person"
+        ).iloc[0]
         covers += row["n_low"] <= true <= row["n_high"]
     assert stats.binomtest(covers, 100, 0.95).pvalue > 0.005
 
@@ -216,6 +295,8 @@ def test_wrong_plans_are_refused():
 
 def test_sessions_are_no_users():
     visits = pd.DataFrame({"user_id": [1, 1, 2, 3], "spend": [1.0, 2.0, 0.0, 4.0]})
-    with pytest.raises(rd.DuplicateError, match="several rows per user_id, and a plan counts users"):
+    with pytest.raises(
+        rd.DuplicateError, match="several rows per user_id, and a plan counts users"
+    ):
         EX.plan_experiment(visits, "spend", n=100)
     assert len(EX.plan_experiment(visits, "spend", n=100, cluster="user_id")) == 1

@@ -1,4 +1,5 @@
-"""Which offline metric predicts: the formulas by hand, what noise may not do, and what is refused."""
+"""Which offline metric predicts: the formulas by hand, what noise may not do, and what is
+refused."""
 
 import numpy as np
 import pandas as pd
@@ -9,24 +10,38 @@ import recdf as rd
 
 
 def past(n, seed, *, slope=0.5, scatter=0.4, noise=0.7, shared=0.0):
-    """Experiments with a known line: offline differences and online effects, each with its sampling noise."""
+    """Experiments with a known line: offline differences and online effects, each with its sampling
+    noise."""
     rng = np.random.default_rng(seed)
     true = rng.normal(0.3, 1, n)
     online = slope * true + rng.normal(0, scatter, n)
-    x_se, y_se = noise * rng.uniform(0.7, 1.3, n), noise * np.hypot(slope, scatter) * rng.uniform(0.7, 1.3, n)
+    x_se, y_se = (
+        noise * rng.uniform(0.7, 1.3, n),
+        noise * np.hypot(slope, scatter) * rng.uniform(0.7, 1.3, n),
+    )
     first, other = rng.normal(size=(2, n))
     second = shared * first + np.sqrt(1 - shared**2) * other
-    return pd.DataFrame({
-        "x": true + x_se * first, "x_se": x_se, "y": online + y_se * second, "y_se": y_se, "c": shared * x_se * y_se,
-        "true_x": true, "true_y": online,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "x": true + x_se * first,
+            "x_se": x_se,
+            "y": online + y_se * second,
+            "y_se": y_se,
+            "c": shared * x_se * y_se,
+            "true_x": true,
+            "true_y": online,
+        }
+    )
 
 
 def by_hand(tests, confidence):
     """The slope and its interval in loops, as the formula says."""
     n, x, y = len(tests), tests["x"].tolist(), tests["y"].tolist()
     mean_x, mean_y = sum(x) / n, sum(y) / n
-    above = [n / (n - 1) * (a - mean_x) * (b - mean_y) - c for a, b, c in zip(x, y, tests["c"], strict=True)]
+    above = [
+        n / (n - 1) * (a - mean_x) * (b - mean_y) - c
+        for a, b, c in zip(x, y, tests["c"], strict=True)
+    ]
     below = [n / (n - 1) * (a - mean_x) ** 2 - s**2 for a, s in zip(x, tests["x_se"], strict=True)]
     top, bottom = sum(above) / n, sum(below) / n
     t = stats.t.ppf((1 + confidence) / 2, n - 2)
@@ -42,7 +57,9 @@ def by_hand(tests, confidence):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_slope_and_the_ends_of_its_interval_are_those_of_the_formula(seed):
     tests = past(40, seed, noise=0.4, shared=0.5)
-    row = rd.experiments.proxy_metrics(tests, offline="x", online="y", cov="c", confidence=0.9).iloc[0]
+    row = rd.experiments.proxy_metrics(
+        tests, offline="x", online="y", cov="c", confidence=0.9
+    ).iloc[0]
     slope, rejected = by_hand(tests, 0.9)
     assert row["slope"] == pytest.approx(slope, rel=1e-12)
     low, high = row["slope_low"], row["slope_high"]
@@ -65,7 +82,10 @@ def test_the_naive_line_is_that_of_scipy():
 
 def simulated(n_runs, **how):
     tables = [past(60, seed, **how) for seed in range(n_runs)]
-    rows = [rd.experiments.proxy_metrics(one, offline="x", online="y", cov="c").iloc[0] for one in tables]
+    rows = [
+        rd.experiments.proxy_metrics(one, offline="x", online="y", cov="c").iloc[0]
+        for one in tables
+    ]
     return tables, pd.DataFrame(rows)
 
 
@@ -88,7 +108,9 @@ def test_noise_that_both_sides_share_makes_no_relation():
 def test_the_share_of_right_calls_and_the_regret_are_those_of_the_true_effects():
     tables, rows = simulated(150)
     right = np.mean([((one["x"] > 0) == (one["true_y"] > 0)).mean() for one in tables])
-    lost = np.mean([(np.maximum(one["true_y"], 0) - one["true_y"] * (one["x"] > 0)).mean() for one in tables])
+    lost = np.mean(
+        [(np.maximum(one["true_y"], 0) - one["true_y"] * (one["x"] > 0)).mean() for one in tables]
+    )
     assert rows["called_right"].mean() == pytest.approx(right, abs=0.01)
     assert rows["regret"].mean() == pytest.approx(lost, rel=0.1)
 
@@ -96,7 +118,9 @@ def test_the_share_of_right_calls_and_the_regret_are_those_of_the_true_effects()
 def test_a_smaller_is_better_metric_turns_the_verdict_and_no_number_of_the_line():
     tests = past(60, 1, noise=0.4)
     plain = rd.experiments.proxy_metrics(tests, offline="x", online="y").iloc[0]
-    turned = rd.experiments.proxy_metrics(tests, offline="x", online="y", smaller_is_better="x").iloc[0]
+    turned = rd.experiments.proxy_metrics(
+        tests, offline="x", online="y", smaller_is_better="x"
+    ).iloc[0]
     assert (plain["verdict"], turned["verdict"]) == ("predicts", "predicts the opposite")
     assert plain["slope"] == turned["slope"]
     assert plain["called_right"] == pytest.approx(1 - turned["called_right"])
@@ -127,13 +151,18 @@ BAD = [
     (lambda t: t.assign(x=1.0), {}, rd.DataError, "same value"),
     (lambda t: t.drop(columns="y_se"), {}, rd.ColumnError, "no column 'y_se'"),
     (lambda t: t.assign(c=9.0), {"cov": "c"}, rd.DataError, "expected a covariance"),
-    (lambda t: t.assign(e=1), {"experiment_col": "e"}, rd.DuplicateError, "share the users of its control"),
+    (
+        lambda t: t.assign(e=1),
+        {"experiment_col": "e"},
+        rd.DuplicateError,
+        "share the users of its control",
+    ),
     (lambda t: t, {"online": "x"}, rd.OptionError, "two kinds"),
     (lambda t: t, {"offline": ["x", "true_x"], "cov": "c"}, rd.OptionError, "for pairs of"),
     (lambda t: t, {"confidence": 1.5}, rd.OptionError, "confidence"),
     (lambda t: t, {"joint": "holm"}, rd.OptionError, "joint"),
     (lambda t: t, {"offline": []}, rd.OptionError, "offline= is empty"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("change", "options", "error", "words"), BAD)
@@ -147,6 +176,8 @@ def test_the_table_is_not_changed_and_any_order_gives_the_same():
     tests = past(30, 3)
     before = tests.copy()
     one = rd.experiments.proxy_metrics(tests, offline="x", online="y")
-    two = rd.experiments.proxy_metrics(tests.sample(frac=1, random_state=1), offline="x", online="y")
+    two = rd.experiments.proxy_metrics(
+        tests.sample(frac=1, random_state=1), offline="x", online="y"
+    )
     pd.testing.assert_frame_equal(tests, before)
     pd.testing.assert_frame_equal(one, two, rtol=1e-9)

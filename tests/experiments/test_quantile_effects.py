@@ -6,7 +6,10 @@ import pytest
 
 import recdf as rd
 
-compare_quantiles, compare_zero_inflated = rd.experiments.compare_quantiles, rd.experiments.compare_zero_inflated
+compare_quantiles, compare_zero_inflated = (
+    rd.experiments.compare_quantiles,
+    rd.experiments.compare_zero_inflated,
+)
 PLAN = {"A": 1, "B": 1}
 
 
@@ -23,7 +26,10 @@ def bootstrap_se(frame, p, n=600):
     """Standard deviation of a quantile when whole users are drawn again."""
     rng = np.random.default_rng(1)
     groups = [own["ms"].to_numpy() for _, own in frame.groupby("user_id")]
-    drawn = (np.concatenate([groups[i] for i in rng.integers(0, len(groups), len(groups))]) for _ in range(n))
+    drawn = (
+        np.concatenate([groups[i] for i in rng.integers(0, len(groups), len(groups))])
+        for _ in range(n)
+    )
     return np.std([np.quantile(values, p) for values in drawn], ddof=1)
 
 
@@ -45,25 +51,41 @@ def test_of_independent_rows_it_is_the_textbook_error():
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"variant": ["A", "B"] * 20_000, "x": rng.normal(10, 1, 40_000)})
     row = compare_quantiles(frame, "x", control="A", quantiles=0.5).iloc[0]
-    assert row["se"] == pytest.approx(np.sqrt(2) * np.sqrt(0.25 / 20_000) * np.sqrt(2 * np.pi), rel=0.06)
+    assert row["se"] == pytest.approx(
+        np.sqrt(2) * np.sqrt(0.25 / 20_000) * np.sqrt(2 * np.pi), rel=0.06
+    )
 
 
 def test_intervals_hold():
     inside = [
         (table["ci_low"] <= 0) & (table["ci_high"] >= 0)
         for table in (
-            compare_quantiles(requests(300, seed), "ms", control="A", quantiles=[0.5, 0.95], cluster="user_id",
-                              correction="none")
+            compare_quantiles(
+                requests(300, seed),
+                "ms",
+                control="A",
+                quantiles=[0.5, 0.95],
+                cluster="user_id",
+                correction="none",
+            )
             for seed in range(120)
         )
-    ]  # fmt: skip
+    ]
     assert 0.89 <= np.mean([one.iloc[0] for one in inside]) <= 0.99
     assert 0.89 <= np.mean([one.iloc[1] for one in inside]) <= 1.0
 
 
 def test_directions_segments_and_checks_are_those_of_compare_variants(tmp_path):
-    frame = requests(slower=1.4).assign(country=lambda own: np.where(own["user_id"] % 4 < 2, "x", "y"))
-    options = {"control": "A", "quantiles": [0.5], "cluster": "user_id", "smaller_is_better": "ms", "expected": PLAN}
+    frame = requests(slower=1.4).assign(
+        country=lambda own: np.where(own["user_id"] % 4 < 2, "x", "y")
+    )
+    options = {
+        "control": "A",
+        "quantiles": [0.5],
+        "cluster": "user_id",
+        "smaller_is_better": "ms",
+        "expected": PLAN,
+    }
     assert compare_quantiles(frame, "ms", **options)["verdict"].tolist() == ["worse"]
     table = compare_quantiles(frame, "ms", by="country", **options)
     assert table["country"].tolist() == ["x", "y"]
@@ -73,17 +95,26 @@ def test_directions_segments_and_checks_are_those_of_compare_variants(tmp_path):
     lost = frame[(frame["variant"] == "A") | (frame["user_id"] % 3 > 0)]
     assert compare_quantiles(lost, "ms", **options)["verdict"].tolist() == ["invalid: sample ratio"]
     shuffled = compare_quantiles(frame.sample(frac=1, random_state=3), "ms", **options)
-    pd.testing.assert_frame_equal(pd.DataFrame(shuffled), pd.DataFrame(compare_quantiles(frame, "ms", **options)))
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(shuffled), pd.DataFrame(compare_quantiles(frame, "ms", **options))
+    )
     table.to_parquet(tmp_path / "quantiles.parquet")
     assert "worse" in repr(compare_quantiles(frame, "ms", **options))
 
 
 def test_what_cannot_be_said_is_not_said():
-    small = pd.DataFrame({"variant": ["A", "B"] * 30, "x": np.arange(60.0), "tied": [1.0, 1, 2, 2, 2, 1] * 10})
-    table = compare_quantiles(small, ["x", "tied"], control="A", quantiles=[0.5, 0.99], expected=PLAN)
+    small = pd.DataFrame(
+        {"variant": ["A", "B"] * 30, "x": np.arange(60.0), "tied": [1.0, 1, 2, 2, 2, 1] * 10}
+    )
+    table = compare_quantiles(
+        small, ["x", "tied"], control="A", quantiles=[0.5, 0.99], expected=PLAN
+    )
     assert table.set_index("metric")["verdict"].str.startswith("check").to_dict() == {
-        "x p50": False, "x p99": True, "tied p50": True, "tied p99": False,  # equal values of both arms
-    }  # fmt: skip
+        "x p50": False,
+        "x p99": True,
+        "tied p50": True,
+        "tied p99": False,  # equal values of both arms
+    }
     assert table["p_value"].isna().tolist() == [False, True, True, True]
 
 
@@ -91,15 +122,27 @@ def test_bad_calls_are_refused():
     frame = requests(60)
     with pytest.raises(rd.DuplicateError, match="cluster='user_id'"):
         compare_quantiles(frame, "ms", control="A")
-    for wrong in ({"quantiles": 1.5}, {"quantiles": [0.5, 0]}, {"test": "bootstrap"}, {"cap": {"ms": 0.9}}):
+    for wrong in (
+        {"quantiles": 1.5},
+        {"quantiles": [0.5, 0]},
+        {"test": "bootstrap"},
+        {"cap": {"ms": 0.9}},
+    ):
         with pytest.raises(rd.OptionError):
             compare_quantiles(frame, "ms", control="A", cluster="user_id", **wrong)
     with pytest.raises(rd.OptionError, match="latency"):
         compare_quantiles(frame, "ms", control="A", cluster="user_id", smaller_is_better="latency")
     with pytest.raises(rd.DataError, match="null in 1"):
-        compare_quantiles(frame.assign(ms=frame["ms"].where(frame.index > 0)), "ms", control="A", cluster="user_id")
+        compare_quantiles(
+            frame.assign(ms=frame["ms"].where(frame.index > 0)),
+            "ms",
+            control="A",
+            cluster="user_id",
+        )
     with pytest.raises(rd.ColumnError, match="ms p50"):
-        compare_quantiles(frame.assign(**{"ms p50": 1}), "ms", control="A", quantiles=0.5, cluster="user_id")
+        compare_quantiles(
+            frame.assign(**{"ms p50": 1}), "ms", control="A", quantiles=0.5, cluster="user_id"
+        )
 
 
 # ------------------------------------------------------------------------------------------ payers
@@ -110,7 +153,9 @@ def buyers(n=2000, share=0.3):
     treated = np.arange(n) % 2 == 1
     pays = rng.random(n) < np.where(treated, share, 0.2)
     spent = pays * rng.lognormal(3, 0.5, n)
-    return pd.DataFrame({"user_id": np.arange(n), "variant": np.where(treated, "B", "A"), "spent": spent})
+    return pd.DataFrame(
+        {"user_id": np.arange(n), "variant": np.where(treated, "B", "A"), "spent": spent}
+    )
 
 
 def test_the_total_is_the_product_of_its_parts():
@@ -137,7 +182,11 @@ def test_directions_and_nulls_go_to_all_parts():
     table = compare_zero_inflated(null, "spent", control="A", nan="drop", smaller_is_better="spent")
     assert table["n_dropped"].tolist() == [10] * 3
     worse = frame.assign(spent=frame["spent"] * np.where(frame["variant"] == "B", 1.5, 1))
-    table = compare_zero_inflated(worse, "spent", control="A", smaller_is_better="spent", expected=PLAN)
+    table = compare_zero_inflated(
+        worse, "spent", control="A", smaller_is_better="spent", expected=PLAN
+    )
     assert table["verdict"].tolist() == ["worse", "no difference shown", "worse"]
     with pytest.raises(rd.DataError, match="negative in 1 "):
-        compare_zero_inflated(frame.assign(spent=frame["spent"] - (frame["user_id"] == 0) * 1e6), "spent", control="A")
+        compare_zero_inflated(
+            frame.assign(spent=frame["spent"] - (frame["user_id"] == 0) * 1e6), "spent", control="A"
+        )

@@ -1,4 +1,5 @@
-"""Means and ratios within strata, with clusters and covariates: against statsmodels, a slow loop, and by simulation."""
+"""Means and ratios within strata, with clusters and covariates: against statsmodels, a slow loop,
+and by simulation."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ METRICS = {"y": "y", "ctr": ("clicks", "views")}
 
 
 def ramped(rng, n=600, rows=3, span=False, phases=3):
-    """Users assigned in phases of growing treatment shares; with `span`, the rows of a user are in several phases."""
+    """Users assigned in phases of growing treatment shares; with `span`, the rows of a user are in
+    several phases."""
     user = np.repeat(np.arange(n), rows)
     phase = rng.integers(0, phases, n)
     treated = rng.random(n) < np.linspace(0.2, 0.7, phases)[phase]
@@ -20,10 +22,18 @@ def ramped(rng, n=600, rows=3, span=False, phases=3):
     views = rng.poisson(3 + of_row) + 1.0
     level = rng.normal(size=n)[user]
     x = level + rng.normal(size=n * rows)
-    clicks = rng.binomial(views.astype(int), 1 / (1 + np.exp(2 - 0.5 * level - 0.3 * of_row))).astype(float)
+    clicks = rng.binomial(
+        views.astype(int), 1 / (1 + np.exp(2 - 0.5 * level - 0.3 * of_row))
+    ).astype(float)
     y = 2.0 * of_row + level + 0.3 * treated[user] + rng.normal(size=n * rows)
     variant = np.where(treated, "B", "A")[user]
-    columns = {"y": y, "clicks": clicks, "views": views, "x": x, "z": rng.normal(size=n * rows) + 0.2 * clicks}
+    columns = {
+        "y": y,
+        "clicks": clicks,
+        "views": views,
+        "x": x,
+        "z": rng.normal(size=n * rows) + 0.2 * clicks,
+    }
     return pd.DataFrame({"user_id": user, "variant": variant, "phase": of_row, **columns})
 
 
@@ -33,7 +43,8 @@ def compared(data, metrics=METRICS, **options):
 
 
 def by_wls(data, num, den):
-    """Effect and variance by regression on dummies of arm and stratum, with the factor G/(G − 1) of each of them."""
+    """Effect and variance by regression on dummies of arm and stratum, with the factor G/(G − 1) of
+    each of them."""
     linear = pytest.importorskip("statsmodels.regression.linear_model")
     phases = sorted(data["phase"].unique())
     share = np.array([data.loc[data["phase"] == h, den].sum() for h in phases]) / data[den].sum()
@@ -60,21 +71,37 @@ def test_strata_and_clusters_are_the_regression_on_dummies(rng, rows, span):
         effect, se = by_wls(data, num, den)
         assert found.loc[metric, "diff"] == pytest.approx(effect, rel=1e-10)
         assert found.loc[metric, "se"] == pytest.approx(se, rel=1e-10)
-        assert found.loc[metric, "n_control"] == data.loc[data["variant"] == "A", "user_id"].nunique()
+        assert (
+            found.loc[metric, "n_control"] == data.loc[data["variant"] == "A", "user_id"].nunique()
+        )
         assert found.loc[metric, "method"] == "welch+strata+cluster"
 
 
 def test_one_row_a_cluster_is_no_cluster(rng):
     data = ramped(rng, rows=1)
-    columns = ["diff", "se", "ci_low", "ci_high", "rel_ci_low", "df", "p_value", "variance_reduction"]
-    pd.testing.assert_frame_equal(compared(data)[columns], compared(data, cluster=None)[columns], rtol=1e-10)
+    columns = [
+        "diff",
+        "se",
+        "ci_low",
+        "ci_high",
+        "rel_ci_low",
+        "df",
+        "p_value",
+        "variance_reduction",
+    ]
+    pd.testing.assert_frame_equal(
+        compared(data)[columns], compared(data, cluster=None)[columns], rtol=1e-10
+    )
     one = data.assign(phase=0)
     plain = compared(one, cluster=None, strata=None)
-    pd.testing.assert_frame_equal(compared(one, cluster=None)[columns[:-1]], plain[columns[:-1]], rtol=1e-10)
+    pd.testing.assert_frame_equal(
+        compared(one, cluster=None)[columns[:-1]], plain[columns[:-1]], rtol=1e-10
+    )
 
 
 def slow_ratio(data, num, den, covariates):
-    """Effect and variance of a ratio within strata by loops over users, with θ by least squares over both arms."""
+    """Effect and variance of a ratio within strata by loops over users, with θ by least squares
+    over both arms."""
     phases = sorted(data["phase"].unique())
     total = data[den].sum()
     share = {h: data.loc[data["phase"] == h, den].sum() / total for h in phases}
@@ -102,9 +129,13 @@ def slow_ratio(data, num, den, covariates):
     for variant, sign in (("A", -1), ("B", 1)):
         own = data[data["variant"] == variant]
         found = [parts(own, num, den), *[parts(own, *x) for x in covariates]]
-        effect += sign * (found[0][0] - sum(t * one[0] for t, one in zip(theta, found[1:], strict=True)))
+        effect += sign * (
+            found[0][0] - sum(t * one[0] for t, one in zip(theta, found[1:], strict=True))
+        )
         for user in found[0][1]:
-            adds = found[0][1][user][1] - sum(t * one[1][user][1] for t, one in zip(theta, found[1:], strict=True))
+            adds = found[0][1][user][1] - sum(
+                t * one[1][user][1] for t, one in zip(theta, found[1:], strict=True)
+            )
             var += adds**2
     return effect, np.sqrt(var)
 
@@ -130,8 +161,15 @@ def test_a_covariate_that_says_nothing_new_changes_nothing(rng):
     columns = ["diff", "se", "variance_reduction", "p_value"]
     for options in ({}, {"strata": None}, {"cluster": None, "strata": None, "user_col": "row"}):
         frame = data.assign(row=range(len(data))) if "user_col" in options else data
-        one = compared(frame, {"ctr": ("clicks", "views")}, covariates={"ctr": "x"}, **options)[columns]
-        both = compared(frame, {"ctr": ("clicks", "views")}, covariates={"ctr": ["x", "same", "twice"]}, **options)
+        one = compared(frame, {"ctr": ("clicks", "views")}, covariates={"ctr": "x"}, **options)[
+            columns
+        ]
+        both = compared(
+            frame,
+            {"ctr": ("clicks", "views")},
+            covariates={"ctr": ["x", "same", "twice"]},
+            **options,
+        )
         pd.testing.assert_frame_equal(one, both[columns], rtol=1e-9)
 
 
@@ -149,7 +187,9 @@ def test_few_clusters_in_strata_have_the_jackknife(rng):
     for _, own in data.groupby("variant"):
         whole, size = estimate(own), own.groupby("phase")["user_id"].nunique()
         for user in own["user_id"].unique():
-            moved = share * (estimate(own[own["user_id"] != user]) - whole) * np.sqrt((size - 1) / size)
+            moved = (
+                share * (estimate(own[own["user_id"] != user]) - whole) * np.sqrt((size - 1) / size)
+            )
             var += moved.sum() ** 2
     assert found["se"] == pytest.approx(np.sqrt(var), rel=1e-9)
 
@@ -157,15 +197,21 @@ def test_few_clusters_in_strata_have_the_jackknife(rng):
 def test_weights_within_strata_are_a_ratio(rng):
     data = ramped(rng, rows=1).assign(w=lambda d: 1 + d["views"])
     found = compared(data, {"y": "y"}, cluster=None, weight_col="w").loc["y"]
-    want = compared(data.assign(wy=data["w"] * data["y"]), {"y": ("wy", "w")}, cluster=None).loc["y"]
+    want = compared(data.assign(wy=data["w"] * data["y"]), {"y": ("wy", "w")}, cluster=None).loc[
+        "y"
+    ]
     assert found["diff"] == pytest.approx(want["diff"], rel=1e-12)
     assert found["se"] == pytest.approx(want["se"], rel=1e-12)
 
 
 def test_a_ramp_up_needs_its_strata(rng):
-    """Pooled, a later phase with more clicks and more of the treatment looks like an effect of the treatment."""
+    """Pooled, a later phase with more clicks and more of the treatment looks like an effect of the
+    treatment."""
     data = ramped(rng, 4000, rows=1)
-    pooled, within = (compared(data, {"ctr": ("clicks", "views")}, strata=one).loc["ctr"] for one in (None, "phase"))
+    pooled, within = (
+        compared(data, {"ctr": ("clicks", "views")}, strata=one).loc["ctr"]
+        for one in (None, "phase")
+    )
     assert pooled["ci_low"] > 0
     assert within["ci_low"] < 0 < within["ci_high"]
     # A denominator that grows over the phases does not differ between the arms of a phase.
@@ -199,35 +245,50 @@ def test_a_stratum_of_one_arm_without_a_denominator_has_no_ratio(rng):
 
 def test_the_order_of_rows_says_nothing(rng):
     data = ramped(rng, span=True)
-    want, found = (compared(one, covariates=["x", "z"]) for one in (data, data.sample(frac=1, random_state=1)))
+    want, found = (
+        compared(one, covariates=["x", "z"]) for one in (data, data.sample(frac=1, random_state=1))
+    )
     pd.testing.assert_frame_equal(found, want, rtol=1e-11)
 
 
 def test_what_changes_over_the_phases_is_no_fault(rng):
-    """Covariates, missing values and missing covariates that follow the phase do not differ between the arms of it."""
+    """Covariates, missing values and missing covariates that follow the phase do not differ between
+    the arms of it."""
     data = ramped(rng, 4000, rows=1)
     later = data["phase"] / 2
     late = rng.random(len(data)) < 0.2 * later
     unknown = rng.random(len(data)) < later / 3
     trend = data.assign(x=data["x"] + later, y=data["y"].mask(late), z=data["z"].mask(unknown))
-    options = {"cluster": None, "covariates": {"y": ["x", "z"]}, "nan": "drop", "expected": {"A": 0.55, "B": 0.45}}
-    pooled, within = (compared(trend, {"y": "y"}, **options, strata=one).loc["y"] for one in (None, "phase"))
+    options = {
+        "cluster": None,
+        "covariates": {"y": ["x", "z"]},
+        "nan": "drop",
+        "expected": {"A": 0.55, "B": 0.45},
+    }
+    pooled, within = (
+        compared(trend, {"y": "y"}, **options, strata=one).loc["y"] for one in (None, "phase")
+    )
     for word in ("covariate_differs", "unequal_missing", "unequal_covariate_missing"):
         assert word in pooled["warning"]
         assert word not in within["warning"]
     treated = data["variant"] == "B"
     # What differs within the phases is found.
     for column, word in (("y", "unequal_missing"), ("z", "unequal_covariate_missing")):
-        fewer = trend.assign(**{column: trend[column].mask(treated & (rng.random(len(data)) < 0.1))})
+        fewer = trend.assign(
+            **{column: trend[column].mask(treated & (rng.random(len(data)) < 0.1))}
+        )
         assert word in compared(fewer, {"y": "y"}, **options).loc["y", "warning"].split("; ")
     for cluster in (None, "user_id"):
-        moved = compared(trend.assign(x=trend["x"] + 0.4 * treated), {"y": "y"}, **options | {"cluster": cluster})
+        moved = compared(
+            trend.assign(x=trend["x"] + 0.4 * treated), {"y": "y"}, **options | {"cluster": cluster}
+        )
         assert "covariate_differs" in moved.loc["y", "warning"]
         assert moved.loc["y", "unbalanced"].split(", ")[0] == "x"
 
 
 def test_coverage_over_ten_phases(rng):
-    """Ten phases from 15 to 60 per cent, in which clicks rise; the true difference of the ratios is 0.02."""
+    """Ten phases from 15 to 60 per cent, in which clicks rise; the true difference of the ratios is
+    0.02."""
     draws, of_draw, n, phases, covered, naive = 5, 50, 1000, 10, 0, 0
     for _ in range(draws):
         phase = rng.integers(0, phases, n)
@@ -237,10 +298,18 @@ def test_coverage_over_ten_phases(rng):
         views = rng.poisson(4, (n, of_draw)) + 1
         clicks = rng.binomial(views, np.clip(mean + rng.normal(0, 0.05, views.shape), 0, 1))
         runs = [pd.DataFrame(one).add_prefix(name) for name, one in (("v", views), ("c", clicks))]
-        data, metrics = pd.concat([data, *runs], axis=1), {f"r{i}": (f"c{i}", f"v{i}") for i in range(of_draw)}
+        data, metrics = (
+            pd.concat([data, *runs], axis=1),
+            {f"r{i}": (f"c{i}", f"v{i}") for i in range(of_draw)},
+        )
         for strata in ("phase", None):
-            found = rd.compare_variants(data, metrics, control="A", strata=strata, correction="none")
+            found = rd.compare_variants(
+                data, metrics, control="A", strata=strata, correction="none"
+            )
             inside = ((found["ci_low"] <= 0.02) & (found["ci_high"] >= 0.02)).sum()
-            covered, naive = covered + inside * (strata is not None), naive + inside * (strata is None)
+            covered, naive = (
+                covered + inside * (strata is not None),
+                naive + inside * (strata is None),
+            )
     assert 0.92 <= covered / draws / of_draw <= 0.98
     assert naive / draws / of_draw < 0.5

@@ -13,8 +13,16 @@ DIFFERS, SAME = "differs between segments", "no difference between segments show
 
 
 def table_of(diff, se, **more):
-    return pd.DataFrame({"segment": range(len(diff)), "metric": "m", "control": "A", "treatment": "B", "diff": diff,
-                         "se": se}).assign(**more)  # fmt: skip
+    return pd.DataFrame(
+        {
+            "segment": range(len(diff)),
+            "metric": "m",
+            "control": "A",
+            "treatment": "B",
+            "diff": diff,
+            "se": se,
+        }
+    ).assign(**more)
 
 
 def users_of(rng, effects, n=300, sizes=None):
@@ -52,7 +60,9 @@ def test_equal_effects_are_shrunken_to_their_mean():
     assert found["shrunken"].iloc[0] == pytest.approx(found["effect"].iloc[0])
     assert found["verdict"].unique().tolist() == [SAME]
     half = (found["shrunken_high"] - found["shrunken_low"]).iloc[0] / 2
-    assert half == pytest.approx(1.959963984540054 / np.sqrt(sum(1 / np.square([0.2, 0.1, 0.2, 0.3]))))
+    assert half == pytest.approx(
+        1.959963984540054 / np.sqrt(sum(1 / np.square([0.2, 0.1, 0.2, 0.3])))
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1.0, 1e140])
@@ -60,7 +70,9 @@ def test_q_is_the_wald_test_of_the_interaction(rng, scale):
     sm = pytest.importorskip("statsmodels.api")
     users = users_of(rng, {"new": 0.6, "old": 0.1, "none": 0.2}, sizes=[150, 400, 250])
     users["x"] *= scale if scale != 1e-160 else 1e-6
-    found = segment_effects(rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL))
+    found = segment_effects(
+        rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL)
+    )
     dummies = pd.get_dummies(users["segment"], dtype=float)
     treated = (users["variant"] == "B").to_numpy(float)[:, None]
     design = np.hstack([dummies.to_numpy(), dummies.to_numpy() * treated])
@@ -73,7 +85,9 @@ def test_q_is_the_wald_test_of_the_interaction(rng, scale):
 
 def test_a_segment_has_no_verdict_of_its_own(rng):
     users = users_of(rng, {"new": 1.5, "old": 0.0, "other": 0.0})
-    compared = rd.compare_variants(users, {"x": "x", "same": "user_id"}, control="A", by="segment", expected=EQUAL)
+    compared = rd.compare_variants(
+        users, {"x": "x", "same": "user_id"}, control="A", by="segment", expected=EQUAL
+    )
     found = segment_effects(compared).set_index(["metric", "segment"])
     assert found.loc["x", "verdict"].unique().tolist() == [DIFFERS]
     assert found.loc["same", "verdict"].unique().tolist() == [SAME]
@@ -98,11 +112,15 @@ def test_a_broken_sample_ratio_in_one_segment_withholds_the_verdict(rng):
 
 def test_a_difference_that_rests_on_a_tiny_segment_is_withheld(rng):
     users = users_of(rng, {"tiny": 6.0, "old": 0.0, "other": 0.0}, sizes=[16, 500, 500])
-    found = segment_effects(rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL))
+    found = segment_effects(
+        rd.compare_variants(users, "x", control="A", by="segment", expected=EQUAL)
+    )
     assert found["p_value"].iloc[0] < 0.01
     assert found["verdict"].unique().tolist() == ["check: tiny arms"]
     sound = users_of(rng, {"new": 2.0, "tiny": 0.0, "other": 0.0}, sizes=[500, 16, 500])
-    found = segment_effects(rd.compare_variants(sound, "x", control="A", by="segment", expected=EQUAL))
+    found = segment_effects(
+        rd.compare_variants(sound, "x", control="A", by="segment", expected=EQUAL)
+    )
     assert found["verdict"].unique().tolist() == [DIFFERS]
     assert found["warning"].unique().tolist() == ["check: tiny arms"]
     assert found["n_segments"].unique().tolist() == [3]
@@ -120,11 +138,19 @@ def test_segments_without_an_error_do_not_count():
 
 
 def test_models_by_segment_and_several_treatments(rng):
-    users = pd.concat([
-        pd.DataFrame({"user_id": range(400), "model": model, "age": np.repeat(["a", "b"], 200),
-                      "ndcg@10": rng.uniform(0, 0.7, 400) + lift})
-        for model, lift in {"base": 0.0, "one": np.repeat([0.3, 0.0], 200), "two": 0.1}.items()
-    ])  # fmt: skip
+    users = pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "user_id": range(400),
+                    "model": model,
+                    "age": np.repeat(["a", "b"], 200),
+                    "ndcg@10": rng.uniform(0, 0.7, 400) + lift,
+                }
+            )
+            for model, lift in {"base": 0.0, "one": np.repeat([0.3, 0.0], 200), "two": 0.1}.items()
+        ]
+    )
     compared = rd.compare_models(users, "ndcg@10", baseline="base", by="age")
     found = segment_effects(compared).set_index(["model", "age"])
     assert found.loc["one", "verdict"].unique().tolist() == [DIFFERS]
@@ -149,7 +175,9 @@ def test_without_a_difference_q_rejects_as_often_as_it_says(rng):
 def test_shrunken_effects_are_nearer_to_the_truth(rng):
     truth = rng.normal(0.2, 0.1, (200, 12))
     diff = truth + rng.normal(0, 0.2, truth.shape)
-    shrunken = np.array([segment_effects(table_of(one, np.full(12, 0.2)))["shrunken"] for one in diff])
+    shrunken = np.array(
+        [segment_effects(table_of(one, np.full(12, 0.2)))["shrunken"] for one in diff]
+    )
     assert np.square(shrunken - truth).mean() < 0.6 * np.square(diff - truth).mean()
     best = diff.argmax(axis=1), np.arange(200)
     assert (diff - truth)[best[1], best[0]].mean() > 0.15  # the winner's curse
@@ -158,22 +186,31 @@ def test_shrunken_effects_are_nearer_to_the_truth(rng):
 
 @pytest.mark.parametrize("metric", ["coverage@10", "gini@10", "entropy@10", "personalization@10"])
 def test_metrics_of_exposure_by_segment_are_those_of_its_lists(metric):
-    """The oracle evaluates the lists of each segment alone; such metrics have no error, so nothing is tested."""
+    """The oracle evaluates the lists of each segment alone; such metrics have no error, so nothing
+    is tested."""
     shop = rd.sample_shop()
     users = shop.users[["user_id", "segment"]]
     by = ["model", "segment"]
     found = rd.evaluate(shop.true, shop.pred.merge(users), metric, by=by, items=shop.items).summary
     for segment, own in users.groupby("segment")["user_id"]:
         parts = [frame[frame["user_id"].isin(own)] for frame in (shop.true, shop.pred)]
-        want = rd.evaluate(*parts, metric, by="model", items=shop.items).summary.set_index("model")["value"]
+        want = rd.evaluate(*parts, metric, by="model", items=shop.items).summary.set_index("model")[
+            "value"
+        ]
         here = found[found["segment"] == segment].set_index("model")["value"]
         assert here.to_dict() == pytest.approx(want.to_dict(), rel=1e-12)
     base = found[found["model"] == "popularity"].set_index("segment")["value"]
     knn = found[found["model"] == "knn"].set_index("segment")
-    table = pd.DataFrame({
-        "segment": knn.index, "metric": metric, "baseline": "popularity", "model": "knn",
-        "diff": knn["value"].to_numpy() - base[knn.index].to_numpy(), "se": knn["se"].to_numpy(),
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "segment": knn.index,
+            "metric": metric,
+            "baseline": "popularity",
+            "model": "knn",
+            "diff": knn["value"].to_numpy() - base[knn.index].to_numpy(),
+            "se": knn["se"].to_numpy(),
+        }
+    )
     effects = segment_effects(table)
     assert set(effects["n_segments"]) == {0}
     assert not effects["verdict"].str.contains("differs").any()

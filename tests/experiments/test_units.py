@@ -23,8 +23,15 @@ def sessions(rng, users=30, lists=None, spread=1.0, effect=0.0):
     base = pd.DataFrame({"user_id": user, "session_id": np.arange(len(user)) % 50, "n_true": 1})
     base["session_id"] = base.groupby("user_id").cumcount()
     base["ndcg@10"] = rng.random(len(user))
-    new = base["ndcg@10"] + effect + spread * rng.normal(size=users)[user] + rng.normal(size=len(user))
-    return pd.concat([base.assign(model="a"), base.assign(model="b", **{"ndcg@10": new})], ignore_index=True)
+    new = (
+        base["ndcg@10"]
+        + effect
+        + spread * rng.normal(size=users)[user]
+        + rng.normal(size=len(user))
+    )
+    return pd.concat(
+        [base.assign(model="a"), base.assign(model="b", **{"ndcg@10": new})], ignore_index=True
+    )
 
 
 def one(frame, **options):
@@ -54,9 +61,14 @@ def test_the_error_is_that_of_clusters(rng):
     assert ranked["p_value"] == pytest.approx(stats.wilcoxon(means, method="approx").pvalue)
     boot = one(frame, test="bootstrap", n_resamples=4000)
     assert boot["se"] == pytest.approx(found["se"], rel=0.15)
-    flipped = np.random.default_rng(0).choice([-1, 1], (20_000, 30)) @ d.groupby("user_id")["d"].sum().to_numpy()
+    flipped = (
+        np.random.default_rng(0).choice([-1, 1], (20_000, 30))
+        @ d.groupby("user_id")["d"].sum().to_numpy()
+    )
     p = np.mean(np.abs(flipped) >= abs(d["d"].sum()) - 1e-9)
-    assert one(frame, test="randomization", n_resamples=10_000)["p_value"] == pytest.approx(p, abs=0.02)
+    assert one(frame, test="randomization", n_resamples=10_000)["p_value"] == pytest.approx(
+        p, abs=0.02
+    )
     pd.testing.assert_series_equal(one(frame.sample(frac=1, random_state=1)), found)
 
 
@@ -80,7 +92,10 @@ def test_one_list_a_user_is_the_plain_test(rng):
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap"])
 def test_equal_models_with_many_sessions_get_few_verdicts(test):
     # Sessions taken for users: a winner in 12 of 20 runs.
-    verdicts = [one(sessions(np.random.default_rng(seed)), test=test, n_resamples=200)["verdict"] for seed in range(60)]
+    verdicts = [
+        one(sessions(np.random.default_rng(seed)), test=test, n_resamples=200)["verdict"]
+        for seed in range(60)
+    ]
     assert sum(verdict != "no difference shown" for verdict in verdicts) <= 9  # 5 % of 60, at .999
 
 
@@ -112,9 +127,17 @@ def test_the_unit_may_be_another_column(rng):
     means = differences(frame)["d"].groupby(np.arange(200) // 4).mean()
     assert found["p_value"] == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
     with pytest.raises(DataError, match=r"household differs between the rows of 1 users.*one unit"):
-        one(frame.assign(household=np.r_[99, frame["household"][1:]]), user_col="user_id", unit_col="household")
+        one(
+            frame.assign(household=np.r_[99, frame["household"][1:]]),
+            user_col="user_id",
+            unit_col="household",
+        )
     with pytest.raises(NullKeyError, match="household"):
-        one(frame.assign(household=np.r_[np.nan, frame["household"][1:]]), user_col="user_id", unit_col="household")
+        one(
+            frame.assign(household=np.r_[np.nan, frame["household"][1:]]),
+            user_col="user_id",
+            unit_col="household",
+        )
 
 
 def test_the_order_of_the_key_does_not_name_the_unit(rng):
@@ -133,7 +156,9 @@ def test_the_order_of_the_key_does_not_name_the_unit(rng):
 
 @pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "wilcoxon"])
 def test_rounding_is_no_difference(test):
-    long = pd.DataFrame({"model": ["a"] * 60 + ["b"] * 60, "user_id": [*range(60)] * 2, "ndcg@10": 0.1 + 0.2})
+    long = pd.DataFrame(
+        {"model": ["a"] * 60 + ["b"] * 60, "user_id": [*range(60)] * 2, "ndcg@10": 0.1 + 0.2}
+    )
     long.loc[60:89, "ndcg@10"] = 0.3
     found = rd.compare_models(long, "ndcg@10", test=test, n_resamples=200).iloc[0]
     assert (found["ties"], found["reject"], found["verdict"]) == (60, False, "no difference shown")
@@ -161,7 +186,8 @@ def test_days_and_folds_are_no_hidden_users(rng):
         assert one(frame, user_col=["user_id", column])["warning"] == ""
 
 
-# ------------------------------------------------------------------------------------------- weights
+# -------------------------------------------------------------------------------------------
+# weights
 
 
 def weighted(weights, seed=0):
@@ -169,7 +195,15 @@ def weighted(weights, seed=0):
     n = len(weights)
     return pd.concat(
         [
-            pd.DataFrame({"user_id": range(n), "n_true": 1, "ndcg@10": rng.random(n), "w": weights, "model": m})
+            pd.DataFrame(
+                {
+                    "user_id": range(n),
+                    "n_true": 1,
+                    "ndcg@10": rng.random(n),
+                    "w": weights,
+                    "model": m,
+                }
+            )
             for m in "ab"
         ]
     )
@@ -183,7 +217,10 @@ def test_one_user_with_all_the_weight_decides_nothing():
         assert found["verdict"] == "check: few users carry it"
         assert "few_users_carry" in found["warning"].split("; ")
     for weights in (np.ones(200), 1.0 + np.arange(200) % 3, np.arange(1.0, 201)):
-        assert "few_users_carry" not in one(weighted(weights), user_col="user_id", weight_col="w")["warning"]
+        assert (
+            "few_users_carry"
+            not in one(weighted(weights), user_col="user_id", weight_col="w")["warning"]
+        )
 
 
 def test_one_user_with_most_sessions_decides_nothing(rng):
@@ -202,11 +239,15 @@ def test_equal_models_with_unequal_weights_get_few_verdicts(sigma):
     assert wrong <= 15  # 8 % of 100, at .99
 
 
-# ------------------------------------------------------------------------------------------- few, skewed
+# ------------------------------------------------------------------------------------------- few,
+# skewed
 
 
 def pair(d, **options):
-    frames = {name: pd.DataFrame({"user_id": range(len(d)), "m": v}) for name, v in (("a", d * 0), ("b", d))}
+    frames = {
+        name: pd.DataFrame({"user_id": range(len(d)), "m": v})
+        for name, v in (("a", d * 0), ("b", d))
+    }
     return rd.compare_models(frames, **options).iloc[0]
 
 
@@ -217,12 +258,16 @@ def test_few_users_have_no_verdict(test, rng):
         found = pair(1 + rng.normal(0, 1e-3, n), test=test, n_resamples=100)
         assert found["verdict"] == "check: too few lists"
         assert "few_differ" in found["warning"].split("; ")
-    many = pair(np.r_[np.ones(19) + rng.normal(0, 0.1, 19), np.zeros(500)], test=test, n_resamples=100)
+    many = pair(
+        np.r_[np.ones(19) + rng.normal(0, 0.1, 19), np.zeros(500)], test=test, n_resamples=100
+    )
     assert many["verdict"] == "check: too few lists differ"
     enough = pair(1 + rng.normal(0, 0.1, 35), test=test, n_resamples=400)
     assert enough["verdict"] in ("better", "ranks higher")
     assert "few_differ" in enough["warning"].split("; ")
-    assert "few_differ" not in pair(1 + rng.normal(0, 0.1, 60), test=test, n_resamples=100)["warning"]
+    assert (
+        "few_differ" not in pair(1 + rng.normal(0, 0.1, 60), test=test, n_resamples=100)["warning"]
+    )
 
 
 def test_equal_differences_are_nothing_to_test():
@@ -244,14 +289,17 @@ def test_skewed_differences_are_named(rng):
 @pytest.mark.parametrize("n", [3, 10, 19, 100])
 def test_skewed_differences_with_mean_zero(n):
     # 29, 34, 29 and 16 % verdicts, and no word about it.
-    draws = [np.random.default_rng([seed, n]).lognormal(0, 1.5, n) - np.exp(1.125) for seed in range(60)]
+    draws = [
+        np.random.default_rng([seed, n]).lognormal(0, 1.5, n) - np.exp(1.125) for seed in range(60)
+    ]
     found = [pair(d) for d in draws]
     assert np.mean([row["warning"] != "" for row in found]) >= 0.9
     if n < 20:
         assert {row["verdict"] for row in found} == {"check: too few lists"}
 
 
-# ------------------------------------------------------------------------------------------- where it is shown
+# ------------------------------------------------------------------------------------------- where
+# it is shown
 
 
 def result(weights, n_hits=(0.2, 0.9), seed=0):
@@ -260,15 +308,23 @@ def result(weights, n_hits=(0.2, 0.9), seed=0):
     n = len(weights)
     true = pd.DataFrame({"user_id": range(n), "item_id": 0, "w": weights})
     pred = pd.concat(
-        [pd.DataFrame({"model": m, "user_id": range(n), "item_id": (rng.random(n) > p).astype(int)})
-         for m, p in zip("ab", n_hits, strict=True)]
-    )  # fmt: skip
+        [
+            pd.DataFrame(
+                {"model": m, "user_id": range(n), "item_id": (rng.random(n) > p).astype(int)}
+            )
+            for m, p in zip("ab", n_hits, strict=True)
+        ]
+    )
     return rd.evaluate(true, pred, "hitrate@1", by="model", weight_col="w")
 
 
 CASES = {
     "few users": (np.ones(15), "check: too few lists", "fewer than 50 users differ"),
-    "one user": (np.r_[1e6, np.ones(400)], "check: few users carry it", "a few users have most of the weight"),
+    "one user": (
+        np.r_[1e6, np.ones(400)],
+        "check: few users carry it",
+        "a few users have most of the weight",
+    ),
 }
 
 
@@ -284,7 +340,9 @@ def test_what_is_withheld_stays_withheld_where_it_is_shown(case, tmp_path, capsy
         for text in (str(board), board.to_markdown(), board.to_html(), board.to_latex()):
             assert sentence in text
             assert "Where a verdict is withheld there is no mark, in 1 of 1 comparisons" in text
-        page = rd.report(evaluated, tmp_path / "r.html", baseline=baseline, overwrite=True).read_text(encoding="utf-8")
+        page = rd.report(
+            evaluated, tmp_path / "r.html", baseline=baseline, overwrite=True
+        ).read_text(encoding="utf-8")
         text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
         assert f"The verdict is withheld ( {verdict} )" in text
         assert f"Warning: {sentence}" in text
@@ -301,17 +359,24 @@ def test_the_headline_says_the_warning(tmp_path):
     evaluated = result(np.ones(45))
     assert evaluated.compare_models()["verdict"].tolist() in (["better"], ["worse"])
     text = rd.report(evaluated, tmp_path / "r.html").read_text(encoding="utf-8")
-    verdict = text[text.index("Verdict") : text.index("Leaderboard")] if "Leaderboard" in text else text
+    verdict = (
+        text[text.index("Verdict") : text.index("Leaderboard")] if "Leaderboard" in text else text
+    )
     assert "Warning: fewer than 50 users differ" in text
     assert verdict
 
 
 def test_sessions_in_leaderboard_report_and_command(tmp_path, rng, capsys):
-    """30 users with 40 sessions, whose models are equal: no winner, and the number of users is said."""
-    true = pd.DataFrame({"user_id": np.repeat(np.arange(30), 40), "session_id": np.tile(np.arange(40), 30)})
+    """30 users with 40 sessions, whose models are equal: no winner, and the number of users is
+    said."""
+    true = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(30), 40), "session_id": np.tile(np.arange(40), 30)}
+    )
     true["item_id"] = true["user_id"] % 3
     liked = rng.integers(0, 3, (2, 30))
-    pred = pd.concat([true.assign(model=m, item_id=liked[i][true["user_id"]]) for i, m in enumerate("ab")])
+    pred = pd.concat(
+        [true.assign(model=m, item_id=liked[i][true["user_id"]]) for i, m in enumerate("ab")]
+    )
     evaluated = rd.evaluate(true, pred, "hitrate@1", by="model", user_col=KEY)
     segments = pd.DataFrame({"user_id": range(30), "new": np.arange(30) % 2})
     table = evaluated.compare_models()
@@ -320,7 +385,11 @@ def test_sessions_in_leaderboard_report_and_command(tmp_path, rng, capsys):
     assert whole["se"].tolist() == pytest.approx(table["se"].tolist())
     assert board.comparisons["n_users"].tolist() == [30, 15, 15]
     half = board.frame.set_index(["group", "model"])["half_width"]
-    users = evaluated.per_user.merge(segments, on="user_id").groupby(["new", "model", "user_id"])["hitrate@1"].mean()
+    users = (
+        evaluated.per_user.merge(segments, on="user_id")
+        .groupby(["new", "model", "user_id"])["hitrate@1"]
+        .mean()
+    )
     for new in (0, 1):
         se = users[new, "a"].std() / 15**0.5
         assert half[str(new), "a"] == pytest.approx(stats.t(14).ppf(0.975) * se)
@@ -334,4 +403,6 @@ def test_sessions_in_leaderboard_report_and_command(tmp_path, rng, capsys):
     assert "30 users" in run(capsys, "compare", folder)[1]
     assert "1,200 users" in run(capsys, "compare", folder, "--unit-col", *KEY)[1]
     run(capsys, "report", folder, "--out", tmp_path / "s.html", "--unit-col", *KEY)
-    assert "on 1,200 lists that both models have" in (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "on 1,200 lists that both models have" in (tmp_path / "s.html").read_text(
+        encoding="utf-8"
+    )

@@ -12,9 +12,12 @@ import recdf as rd
 
 
 def users(n=120, seed=0):
-    """Two models on the same users, in two variants, with weights that are sometimes 0 and a column from before."""
+    """Two models on the same users, in two variants, with weights that are sometimes 0 and a column
+    from before."""
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"user_id": range(n), "variant": np.array(["A", "B"])[rng.integers(0, 2, n)]})
+    frame = pd.DataFrame(
+        {"user_id": range(n), "variant": np.array(["A", "B"])[rng.integers(0, 2, n)]}
+    )
     frame["w"] = rng.choice([0.0, 0.5, 1.0, 4.0], n)
     frame["before"] = rng.normal(size=n)
     frame["a"] = np.clip(0.3 + 0.2 * frame["before"] + 0.2 * rng.normal(size=n), 0, 1)
@@ -38,15 +41,33 @@ def test_models_by_t():
     expected = wls(frame["b"] - frame["a"], frame["w"])
     row = rd.compare_models(long(frame), "m", baseline="a", weight_col="w").iloc[0]
     low, high = expected.conf_int()[0]
-    found = [row[name] for name in ("diff", "se", "statistic", "p_value", "ci_low", "ci_high", "df")]
+    found = [
+        row[name] for name in ("diff", "se", "statistic", "p_value", "ci_low", "ci_high", "df")
+    ]
     np.testing.assert_allclose(
-        found, [expected.params[0], expected.bse[0], expected.tvalues[0], expected.pvalues[0], low, high, row["df"]]
+        found,
+        [
+            expected.params[0],
+            expected.bse[0],
+            expected.tvalues[0],
+            expected.pvalues[0],
+            low,
+            high,
+            row["df"],
+        ],
     )
-    assert row["n_users"] == (frame["w"] > 0).sum() == row["df"] + 1 == row["wins"] + row["ties"] + row["losses"]
+    assert (
+        row["n_users"]
+        == (frame["w"] > 0).sum()
+        == row["df"] + 1
+        == row["wins"] + row["ties"] + row["losses"]
+    )
     assert row["mean_model"] == pytest.approx(np.average(frame["b"], weights=frame["w"]))
     weights = frame["w"][frame["w"] > 0]
     spread = np.average((frame["b"] - frame["a"] - row["diff"]) ** 2, weights=frame["w"])
-    assert row["d_z"] == pytest.approx(row["diff"] / np.sqrt(spread / (1 - (weights**2).sum() / weights.sum() ** 2)))
+    assert row["d_z"] == pytest.approx(
+        row["diff"] / np.sqrt(spread / (1 - (weights**2).sum() / weights.sum() ** 2))
+    )
     numbers = ["diff", "se", "d_z", "ci_low", "p_value", "rel_diff"]
     equal = rd.compare_models(long(frame).assign(w=3.0), baseline="a", weight_col="w")
     plain = rd.compare_models(long(frame).drop(columns="w"), baseline="a")
@@ -59,19 +80,27 @@ def test_models_by_resampling():
     d = (few["w"] * (few["b"] - few["a"])).to_numpy()
     sums = [abs(np.dot(signs, d)) for signs in itertools.product((1, -1), repeat=len(d))]
     exact = np.mean([total >= abs(d.sum()) * (1 - 1e-12) for total in sums])
-    row = rd.compare_models(long(few), "m", baseline="a", weight_col="w", test="randomization").iloc[0]
+    row = rd.compare_models(
+        long(few), "m", baseline="a", weight_col="w", test="randomization"
+    ).iloc[0]
     assert row["p_value"] == pytest.approx(exact)
     frame = users(400)
     t = rd.compare_models(long(frame), "m", baseline="a", weight_col="w").iloc[0]
     for test in ("randomization", "bootstrap"):
-        row = rd.compare_models(long(frame), "m", baseline="a", weight_col="w", test=test, n_resamples=4000).iloc[0]
+        row = rd.compare_models(
+            long(frame), "m", baseline="a", weight_col="w", test=test, n_resamples=4000
+        ).iloc[0]
         assert row["diff"] == t["diff"]
-        assert [row["ci_low"], row["ci_high"]] == pytest.approx([t["ci_low"], t["ci_high"]], abs=0.15 * t["se"])
+        assert [row["ci_low"], row["ci_high"]] == pytest.approx(
+            [t["ci_low"], t["ci_high"]], abs=0.15 * t["se"]
+        )
 
 
 def test_folds_and_missing_users():
     frame = users()
-    folds = pd.concat([long(frame).assign(fold=0), long(frame).assign(fold=1, m=lambda rows: rows["m"] / 2)])
+    folds = pd.concat(
+        [long(frame).assign(fold=0), long(frame).assign(fold=1, m=lambda rows: rows["m"] / 2)]
+    )
     found = rd.compare_models(folds, "m", baseline="a", weight_col="w", fold="fold").iloc[0]
     expected = wls(0.75 * (frame["b"] - frame["a"]), frame["w"])
     assert [found["diff"], found["se"]] == pytest.approx([expected.params[0], expected.bse[0]])
@@ -84,7 +113,12 @@ def test_folds_and_missing_users():
 def test_a_result_with_weights_is_compared_with_them():
     frame = users(40)
     true = frame[["user_id", "w"]].assign(item_id="x")
-    pred = pd.concat([frame[["user_id"]].assign(model=m, item_id=np.where(frame[m] > 0.4, "x", "y")) for m in "ab"])
+    pred = pd.concat(
+        [
+            frame[["user_id"]].assign(model=m, item_id=np.where(frame[m] > 0.4, "x", "y"))
+            for m in "ab"
+        ]
+    )
     result = rd.evaluate(true, pred, "recall@1", by="model", weight_col="w")
     row = result.compare_models(baseline="a").iloc[0]
     value = result.summary.set_index("model")["value"]
@@ -119,15 +153,25 @@ def test_variants():
         pd.testing.assert_frame_equal(found.drop(columns=other), expected.drop(columns=other))
     ratio = rd.compare_variants(frame, {"r": ("b", "a")}, control="A", weight_col="w").iloc[0]
     of_a = frame[frame["variant"] == "A"]
-    assert ratio["mean_control"] == pytest.approx(np.dot(of_a["w"], of_a["b"]) / np.dot(of_a["w"], of_a["a"]))
+    assert ratio["mean_control"] == pytest.approx(
+        np.dot(of_a["w"], of_a["b"]) / np.dot(of_a["w"], of_a["a"])
+    )
     dropped = frame.assign(b=frame["b"].where((frame["w"] > 0) | (frame.index > 60)))
-    assert rd.compare_variants(dropped, "b", control="A", weight_col="w").iloc[0]["diff"] == row["diff"]
+    assert (
+        rd.compare_variants(dropped, "b", control="A", weight_col="w").iloc[0]["diff"]
+        == row["diff"]
+    )
 
 
 def test_the_command(tmp_path, capsys):
     frame = users(60)
     true = frame[["user_id", "w"]].assign(item_id="x")
-    pred = pd.concat([frame[["user_id"]].assign(model=m, item_id=np.where(frame[m] > 0.4, "x", "y")) for m in "ab"])
+    pred = pd.concat(
+        [
+            frame[["user_id"]].assign(model=m, item_id=np.where(frame[m] > 0.4, "x", "y"))
+            for m in "ab"
+        ]
+    )
     result = rd.evaluate(true, pred, "recall@1", by="model", weight_col="w")
     result.to_parquet(tmp_path / "result")
     assert run(capsys, "compare", tmp_path / "result", "--out", tmp_path / "out")[0] == 0
@@ -138,7 +182,12 @@ def test_the_command(tmp_path, capsys):
 BAD = [
     ({"w": [1.0, np.nan, 1, 1]}, {}, rd.DataError, "1 null weights of 4"),
     ({"w": [1.0, -1, 1, 1]}, {}, rd.DataError, "1 negative or infinite weights"),
-    ({"w": [1.0, 1, 2, 1]}, {}, rd.DataError, "'w' differs between the rows of 1 users .*a user has one weight"),
+    (
+        {"w": [1.0, 1, 2, 1]},
+        {},
+        rd.DataError,
+        "'w' differs between the rows of 1 users .*a user has one weight",
+    ),
     ({}, {"weight_col": "v"}, rd.ColumnError, "per_user has no column 'v'"),
     ({}, {"test": "wilcoxon"}, rd.OptionError, "signed ranks take no weights"),
 ]
@@ -146,7 +195,9 @@ BAD = [
 
 @pytest.mark.parametrize(("columns", "options", "error", "words"), BAD)
 def test_bad_input_of_models(columns, options, error, words):
-    frame = pd.DataFrame({"model": list("aabb"), "user_id": [1, 2, 1, 2], "m": [0.1, 0.2, 0.3, 0.5], "w": 1.0})
+    frame = pd.DataFrame(
+        {"model": list("aabb"), "user_id": [1, 2, 1, 2], "m": [0.1, 0.2, 0.3, 0.5], "w": 1.0}
+    )
     with pytest.raises(error, match=words):
         rd.compare_models(frame.assign(**columns), "m", **{"weight_col": "w", **options})
 

@@ -1,4 +1,5 @@
-"""No false verdict from ratios and few units: moved denominators, bots, skew by its formula, pairs as covariates."""
+"""No false verdict from ratios and few units: moved denominators, bots, skew by its formula, pairs
+as covariates."""
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,16 @@ CTR = {"ctr": ("clicks", "shown")}
 
 def shop(rng, n=4000, lift=0.0):
     """Users with about six impressions each, of which 10 % are clicked."""
-    data = pd.DataFrame({"user_id": range(n), "variant": np.repeat(["A", "B"], n // 2), "shown": rng.poisson(5, n) + 1})
-    data["clicks"] = rng.binomial(data["shown"], np.where(data["variant"] == "B", 0.1 * (1 + lift), 0.1))
+    data = pd.DataFrame(
+        {
+            "user_id": range(n),
+            "variant": np.repeat(["A", "B"], n // 2),
+            "shown": rng.poisson(5, n) + 1,
+        }
+    )
+    data["clicks"] = rng.binomial(
+        data["shown"], np.where(data["variant"] == "B", 0.1 * (1 + lift), 0.1)
+    )
     return data
 
 
@@ -30,7 +39,9 @@ def with_bots(rng, data, n=10, shown=500, variant="B"):
 
 
 def found_in(data, metrics=CTR, **options):
-    return rd.compare_variants(data, metrics, control="A", **{"expected": {"A": 1, "B": 1}, **options}).iloc[0]
+    return rd.compare_variants(
+        data, metrics, control="A", **{"expected": {"A": 1, "B": 1}, **options}
+    ).iloc[0]
 
 
 # ---------------------------------------------------------------------------------- denominators
@@ -43,10 +54,13 @@ def test_a_denominator_that_the_treatment_moves(rng):
     found = found_in(moved, {**CTR, "clicks": "clicks"})
     means = moved.groupby("variant")["shown"].mean()
     assert (found["mean_denominator_control"], found["mean_denominator_treatment"]) == (
-        pytest.approx(means["A"]), pytest.approx(means["B"]),
-    )  # fmt: skip
+        pytest.approx(means["A"]),
+        pytest.approx(means["B"]),
+    )
     one, other = (part["shown"] for _, part in moved.groupby("variant"))
-    assert found["p_denominator"] == pytest.approx(stats.ttest_ind(other, one, equal_var=False).pvalue)
+    assert found["p_denominator"] == pytest.approx(
+        stats.ttest_ind(other, one, equal_var=False).pvalue
+    )
     assert found["p_value"] < 1e-10
     assert found["verdict"] == "check: denominator differs"
     assert "denominator_differs" in found["warning"].split("; ")
@@ -56,9 +70,16 @@ def test_a_denominator_that_the_treatment_moves(rng):
 
 @pytest.mark.parametrize("test", ["t", "bootstrap", "permutation"])
 def test_denominators_count_the_units_of_the_test(rng, test):
-    # Sessions of users: B's users come twice as often, so the mean over sessions is over other sessions.
+    # Sessions of users: B's users come twice as often, so the mean over sessions is over other
+    # sessions.
     user = np.repeat(np.arange(400), np.where(np.arange(400) % 2 == 1, 6, 3))
-    rows = pd.DataFrame({"user_id": user, "variant": np.where(user % 2 == 1, "B", "A"), "ndcg": rng.random(len(user))})
+    rows = pd.DataFrame(
+        {
+            "user_id": user,
+            "variant": np.where(user % 2 == 1, "B", "A"),
+            "ndcg": rng.random(len(user)),
+        }
+    )
     found = found_in(rows, "ndcg", cluster="user_id", test=test, n_resamples=200)
     assert (found["mean_denominator_control"], found["mean_denominator_treatment"]) == (3, 6)
     assert found["verdict"] == "check: denominator differs"
@@ -119,13 +140,18 @@ def test_ten_bots_hide_an_effect(rng):
 def test_the_top_does_not_depend_on_the_order_of_rows_or_on_ties(rng):
     data = arms(rng.integers(0, 4, 300) * 1.0, rng.integers(0, 4, 200) * 1.0)
     found = compare(data)["diff_without_top"]
-    assert compare(data.sample(frac=1, random_state=1))["diff_without_top"] == pytest.approx(found, rel=1e-12)
-    # By hand: of all values 3 (the farthest from the mean of 1.5), ten users' worth goes out, from both arms alike.
+    assert compare(data.sample(frac=1, random_state=1))["diff_without_top"] == pytest.approx(
+        found, rel=1e-12
+    )
+    # By hand: of all values 3 (the farthest from the mean of 1.5), ten users' worth goes out, from
+    # both arms alike.
     centre = data["m"].mean()
     far = (data["m"] - centre).abs().round(9)
     tied = far == far.max()
     weight = np.where(tied, 1 - 10 / tied.sum(), 1.0)
-    means = {v: np.average(part["m"], weights=weight[part.index]) for v, part in data.groupby("variant")}
+    means = {
+        v: np.average(part["m"], weights=weight[part.index]) for v, part in data.groupby("variant")
+    }
     assert found == pytest.approx(means["B"] - means["A"], rel=1e-9)
 
 
@@ -141,13 +167,18 @@ def test_broad_effects_in_skewed_revenue_are_left_alone(rng):
 
 
 def ramp(rng, cells, lift=0.0):
-    """Revenue in the periods of a ramp-up, each with its number of users in A and in B; it grows."""
+    """Revenue in the periods of a ramp-up, each with its number of users in A and in B; it
+    grows."""
     parts = [
-        pd.DataFrame({
-            "week": week, "variant": np.repeat(["A", "B"], n),
-            "m": rng.lognormal(0.4 * week, 1.5, sum(n)) * np.repeat([1.0, 1 + lift], n),
-        }) for week, n in enumerate(cells)
-    ]  # fmt: skip
+        pd.DataFrame(
+            {
+                "week": week,
+                "variant": np.repeat(["A", "B"], n),
+                "m": rng.lognormal(0.4 * week, 1.5, sum(n)) * np.repeat([1.0, 1 + lift], n),
+            }
+        )
+        for week, n in enumerate(cells)
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -155,10 +186,13 @@ def in_weeks(data):
     return rd.compare_variants(data, "m", control="A", strata="week").iloc[0]
 
 
-@pytest.mark.parametrize("cells", [[(1960, 40), (1800, 200), (1000, 1000)], [(60, 2940), (5400, 600)]])
+@pytest.mark.parametrize(
+    "cells", [[(1960, 40), (1800, 200), (1000, 1000)], [(60, 2940), (5400, 600)]]
+)
 @pytest.mark.parametrize("lift", [0.0, 0.3])
 def test_a_thin_arm_of_a_ramp_up_is_judged_by_its_own_size(rng, cells, lift):
-    # Of the 6,000 users of the first case 40 have most of the variance; ten of them were taken for few of 6,000.
+    # Of the 6,000 users of the first case 40 have most of the variance; ten of them were taken for
+    # few of 6,000.
     found = [in_weeks(ramp(rng, cells, lift)) for _ in range(60)]
     assert sum("few_units" in one["warning"] for one in found) <= 8
     assert sum(one["p_value"] <= 0.05 for one in found) <= 9 or lift
@@ -166,9 +200,13 @@ def test_a_thin_arm_of_a_ramp_up_is_judged_by_its_own_size(rng, cells, lift):
 
 @pytest.mark.parametrize("arm", ["A", "B"])
 def test_a_whale_in_a_thin_period_hides_an_effect(rng, arm):
-    data = pd.DataFrame({
-        "week": np.repeat([0, 1], [80, 8000]), "variant": np.tile(["A", "B"], 4040), "m": rng.normal(1, 1, 8080),
-    })  # fmt: skip
+    data = pd.DataFrame(
+        {
+            "week": np.repeat([0, 1], [80, 8000]),
+            "variant": np.tile(["A", "B"], 4040),
+            "m": rng.normal(1, 1, 8080),
+        }
+    )
     data["m"] += 0.2 * (data["variant"] == "B")
     assert "few_units" not in in_weeks(data)["warning"]
     whale = data.index[(data["week"] == 0) & (data["variant"] == arm)][3]
@@ -180,7 +218,8 @@ def test_a_whale_in_a_thin_period_hides_an_effect(rng, arm):
 
 
 def test_the_difference_without_top_units_is_that_of_the_strata(rng):
-    # By hand: the ten units whose part in the estimate is farthest from the mean leave their stratum and arm.
+    # By hand: the ten units whose part in the estimate is farthest from the mean leave their
+    # stratum and arm.
     data = ramp(rng, [(300, 900), (700, 400)])
     weight = data.groupby("week")["m"].size() / len(data)
     mean, size = (data.groupby(["week", "variant"])["m"].transform(how) for how in ("mean", "size"))
@@ -192,7 +231,9 @@ def test_the_difference_without_top_units_is_that_of_the_strata(rng):
     want = (means.loc["B"] - means.loc["A"]) @ weight
     found = in_weeks(data)
     assert found["diff"] == pytest.approx(
-        ((mean * share / size)[data["variant"] == "B"]).sum() - ((mean * share / size)[data["variant"] == "A"]).sum())
+        ((mean * share / size)[data["variant"] == "B"]).sum()
+        - ((mean * share / size)[data["variant"] == "A"]).sum()
+    )
     assert found["diff_without_top"] == pytest.approx(want, rel=1e-9)
 
 
@@ -202,17 +243,22 @@ def test_the_difference_without_top_units_is_that_of_the_strata(rng):
 def formula(parts):
     """Skewness of the difference by its formula, from the residuals of both arms."""
     n_c, n_t = map(len, parts)
-    return stats.skew(np.concatenate(parts)) * (1 / n_t**2 - 1 / n_c**2) / (1 / n_t + 1 / n_c) ** 1.5
+    return (
+        stats.skew(np.concatenate(parts)) * (1 / n_t**2 - 1 / n_c**2) / (1 / n_t + 1 / n_c) ** 1.5
+    )
 
 
 def test_skew_is_that_of_the_residuals_of_each_arm(rng):
-    # With an effect, values around the ratio of both arms together are more skewed than the residuals of the arms.
+    # With an effect, values around the ratio of both arms together are more skewed than the
+    # residuals of the arms.
     fired = {True: 0, False: 0}
     for _ in range(40):
         n = 950, 50
         shown = np.ceil(rng.lognormal(1.5, 0.6, sum(n)))
         clicks = rng.binomial(shown.astype(int), np.repeat([0.05, 0.6], n))
-        data = pd.DataFrame({"user_id": range(sum(n)), "variant": np.repeat(["A", "B"], n), "c": clicks, "d": shown})
+        data = pd.DataFrame(
+            {"user_id": range(sum(n)), "variant": np.repeat(["A", "B"], n), "c": clicks, "d": shown}
+        )
         parts = []
         for _, part in data.groupby("variant"):
             ratio = part["c"].sum() / part["d"].sum()
@@ -242,7 +288,8 @@ def test_ten_of_ten_thousand_are_named(rng):
     assert "skewed" in compare(arms(value[:9000], value[9000:]))["warning"].split("; ")
 
 
-# ---------------------------------------------------------------------------------- covariates of a ratio
+# ---------------------------------------------------------------------------------- covariates of a
+# ratio
 
 
 def past(rng, n=600):
@@ -261,14 +308,21 @@ def test_a_pair_is_a_tuple_and_a_list_is_a_list(rng):
     pd.testing.assert_series_equal(found_in(data, covariates=("pre_clicks", "pre_shown")), want)
     pd.testing.assert_series_equal(found_in(data, covariates=[("pre_clicks", "pre_shown")]), want)
     # Two covariates were read as a numerator and a denominator.
-    several = [found_in(data, covariates=one) for one in (["pre_clicks", "pre_shown"], ["pre_shown", "pre_clicks"])]
+    several = [
+        found_in(data, covariates=one)
+        for one in (["pre_clicks", "pre_shown"], ["pre_shown", "pre_clicks"])
+    ]
     assert several[0]["se"] == pytest.approx(several[1]["se"], rel=1e-12)
     assert np.isnan(several[0]["theta"])
     assert several[0]["se"] != want["se"]
     both = {**CTR, "clicks": "clicks"}
-    with pytest.raises(OptionError, match="the metric is a mean; pass several covariates as a list"):
+    with pytest.raises(
+        OptionError, match="the metric is a mean; pass several covariates as a list"
+    ):
         found_in(data, both, covariates=("pre_clicks", "pre_shown"))
-    planned = rd.plan_experiment(data, CTR, n=1000, covariates=["pre_clicks", "pre_shown"])["variance_reduction"]
+    planned = rd.plan_experiment(data, CTR, n=1000, covariates=["pre_clicks", "pre_shown"])[
+        "variance_reduction"
+    ]
     assert planned[0] == pytest.approx(several[0]["variance_reduction"], abs=0.05)
 
 
@@ -279,7 +333,13 @@ def sessions(rng, n=60, each=20, names=("user_id", "session_id")):
     """Sessions of users who differ from each other, with no effect."""
     user = np.repeat(np.arange(n), each)
     taste = rng.normal(size=n)
-    data = pd.DataFrame({names[0]: user, names[1]: np.arange(n * each) % each, "variant": np.where(user % 2, "B", "A")})
+    data = pd.DataFrame(
+        {
+            names[0]: user,
+            names[1]: np.arange(n * each) % each,
+            "variant": np.where(user % 2, "B", "A"),
+        }
+    )
     return data.assign(m=taste[user] + rng.normal(size=n * each))
 
 
@@ -295,7 +355,9 @@ def test_sessions_taken_for_users(rng):
     data = sessions(rng)
     row = found_in(data, "m", user_col=["user_id", "session_id"])
     clustered = found_in(data, "m", cluster="user_id")
-    assert clustered["design_effect"] != clustered["design_effect"]  # null: rows are known to be clustered
+    assert (
+        clustered["design_effect"] != clustered["design_effect"]
+    )  # null: rows are known to be clustered
     assert "repeated_units" not in clustered["warning"]
     z = data["m"] - data.groupby("variant")["m"].transform("mean")
     by_unit = sum(
@@ -304,7 +366,10 @@ def test_sessions_taken_for_users(rng):
     )
     assert row["design_effect"] == pytest.approx(by_unit / row["se"] ** 2)
     table = rd.compare_variants(data, "m", control="A", user_col=["user_id", "session_id"])
-    assert f"repeated units (design effect {row['design_effect']:.3g})" in rd.report_table(table).frame["notes"].iloc[0]
+    assert (
+        f"repeated units (design effect {row['design_effect']:.3g})"
+        in rd.report_table(table).frame["notes"].iloc[0]
+    )
 
 
 def test_a_repeated_unit_is_found_without_a_key(rng):
@@ -322,17 +387,24 @@ def test_a_repeated_unit_is_found_without_a_key(rng):
     assert len(rd.variant_moments(renamed, "m", user_col=["device", "user_id"], by="visit")) == 40
     # Buckets by which users are assigned hold users who are not alike.
     bucket = rng.integers(0, 100, 5000)
-    users = pd.DataFrame({"visitor": np.arange(5000), "bucket": bucket, "variant": np.where(bucket < 50, "A", "B")})
+    users = pd.DataFrame(
+        {"visitor": np.arange(5000), "bucket": bucket, "variant": np.where(bucket < 50, "A", "B")}
+    )
     assert found_in(users.assign(m=rng.normal(size=5000)), "m", user_col="visitor")["warning"] == ""
     assert "repeated_units" not in found_in(data.drop(columns="customer"), "m")["warning"]
     # A row per user and week is no repetition within the week.
-    assert "repeated_units" not in found_in(renamed, "m", user_col=["user_id", "device"], by="visit")["warning"]
+    assert (
+        "repeated_units"
+        not in found_in(renamed, "m", user_col=["user_id", "device"], by="visit")["warning"]
+    )
 
 
 def test_joined_sessions_are_named(rng):
     data = sessions(rng)
     keys = ["user_id", "session_id"]
-    joined = rd.join_experiment(data.drop(columns="variant"), data[[*keys, "variant"]], user_col=keys)
+    joined = rd.join_experiment(
+        data.drop(columns="variant"), data[[*keys, "variant"]], user_col=keys
+    )
     for users in (joined, joined.merge(data[keys].assign(x=1), on=keys)):  # merge drops attrs
         assert found_in(users, "m", user_col=keys)["verdict"] == "check: repeated units"
 
@@ -341,8 +413,12 @@ def test_columns_that_are_no_ids_of_units(rng):
     # Whole numbers, texts and lists of users who were assigned one by one.
     n = 2000
     data = arms(rng.normal(size=n // 2), rng.normal(size=n // 2)).drop(columns="user_id")
-    data = data.assign(age=rng.integers(18, 80, n), country=rng.choice(list("abcdefgh"), n), seen=[[1, 2]] * n)
+    data = data.assign(
+        age=rng.integers(18, 80, n), country=rng.choice(list("abcdefgh"), n), seen=[[1, 2]] * n
+    )
     data["cents"], data["row"] = rng.integers(0, 100_000, n), np.arange(n)
     assert "repeated_units" not in found_in(data, "m")["warning"]
-    few = data.assign(variant=np.where(np.arange(n) < 1990, "A", "B"))  # most values are in one arm by chance
+    few = data.assign(
+        variant=np.where(np.arange(n) < 1990, "A", "B")
+    )  # most values are in one arm by chance
     assert "repeated_units" not in found_in(few, "m")["warning"]

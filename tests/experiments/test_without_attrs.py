@@ -1,4 +1,5 @@
-"""A merge loses `attrs`: nothing may compute differently then. A function is told, reads columns, or asks."""
+"""A merge loses `attrs`: nothing may compute differently then. A function is told, reads columns,
+or asks."""
 
 import pandas as pd
 import pytest
@@ -9,7 +10,9 @@ from recdf.errors import DataError, OptionError
 
 def lists(by="model", key=("user_id", "session_id")):
     """Per-user table by model, with lists by user and session, as evaluate writes it."""
-    true = pd.DataFrame({"user_id": [1, 1, 2, 2], "session_id": [7, 8, 7, 9], "item_id": [1, 2, 3, 4]})
+    true = pd.DataFrame(
+        {"user_id": [1, 1, 2, 2], "session_id": [7, 8, 7, 9], "item_id": [1, 2, 3, 4]}
+    )
     pred = pd.concat([true.assign(model="a"), true.iloc[:2].assign(model="b")])
     return rd.evaluate(true, pred, ["hits@1", "mrr@1"], by=by, user_col=list(key)).per_user
 
@@ -38,7 +41,10 @@ def test_roll_up_asks_what_sessions_and_models_are():
     pd.testing.assert_frame_equal(found, want)
     rules = {"n_true": "sum", "hits@1": "sum"}
     told = rd.roll_up(lost, ["model", "user_id"], rules)
-    assert told["hits@1"].tolist() == rd.roll_up(per_user, ["model", "user_id"], "sum")["hits@1"].tolist()
+    assert (
+        told["hits@1"].tolist()
+        == rd.roll_up(per_user, ["model", "user_id"], "sum")["hits@1"].tolist()
+    )
 
 
 def test_roll_up_asks_for_the_rule_of_the_first_step():
@@ -53,7 +59,9 @@ def test_roll_up_asks_for_the_rule_of_the_first_step():
     with pytest.raises(OptionError, match="rolled up by how='sum'"):
         rd.roll_up(lost, "model", "mean", over="user_id", rolled_by="sum")
     found = rd.roll_up(lost, "model", "sum", over="user_id", rolled_by="sum")
-    pd.testing.assert_frame_equal(found, rd.roll_up(per_user, "model", "sum", over=["user_id", "session_id"]))
+    pd.testing.assert_frame_equal(
+        found, rd.roll_up(per_user, "model", "sum", over=["user_id", "session_id"])
+    )
 
 
 def test_join_rolls_up_what_it_is_told():
@@ -64,13 +72,17 @@ def test_join_rolls_up_what_it_is_told():
     lost.attrs = {}
     with pytest.raises(DataError, match=r"\['session_id'\] before n_true"):
         rd.join_experiment(lost, groups, by="model", how="sum")
-    pd.testing.assert_frame_equal(rd.join_experiment(lost, groups, by="model", how="sum", over="session_id"), want)
+    pd.testing.assert_frame_equal(
+        rd.join_experiment(lost, groups, by="model", how="sum", over="session_id"), want
+    )
 
 
 def test_summarize_asks_which_columns_are_models():
     per_user = lists()
     lost = merged(per_user)
-    with pytest.raises(DataError, match=r"\['model', 'user_id', 'session_id'\] before n_true.*by='model'"):
+    with pytest.raises(
+        DataError, match=r"\['model', 'user_id', 'session_id'\] before n_true.*by='model'"
+    ):
         rd.summarize(lost)
     want = rd.summarize(per_user)
     pd.testing.assert_frame_equal(rd.summarize(lost, by="model"), want)
@@ -100,11 +112,15 @@ def test_compare_models_takes_every_float_column_with_and_without():
     lost = per_user.copy()
     lost.attrs = {}
     options = {"user_col": ["user_id", "session_id"], "missing": "zero"}
-    pd.testing.assert_frame_equal(rd.compare_models(lost, **options), rd.compare_models(per_user, **options))
+    pd.testing.assert_frame_equal(
+        rd.compare_models(lost, **options), rd.compare_models(per_user, **options)
+    )
 
 
 def test_comparisons_and_reports_do_not_need_attrs():
-    data = pd.DataFrame({"shopper": range(60), "variant": ["A", "B"] * 30, "m": [i % 7 for i in range(60)]})
+    data = pd.DataFrame(
+        {"shopper": range(60), "variant": ["A", "B"] * 30, "m": [i % 7 for i in range(60)]}
+    )
     groups, metrics = data[["shopper", "variant"]], data[["shopper", "m"]]
     joined = rd.join_experiment(metrics, groups, user_col="shopper")
     lost = joined.copy()
@@ -128,8 +144,12 @@ def test_integer_column_names_become_strings(tmp_path):
     found.to_parquet(tmp_path / "joined.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "joined.parquet"), found)
     assert metrics.columns.tolist() == ["user_id", 2025, 7]
-    keyed = rd.join_experiment(metrics.rename(columns={"user_id": 0}), groups.rename(columns={"user_id": 0}),
-                               user_col=0, missing="drop")  # fmt: skip
+    keyed = rd.join_experiment(
+        metrics.rename(columns={"user_id": 0}),
+        groups.rename(columns={"user_id": 0}),
+        user_col=0,
+        missing="drop",
+    )
     assert keyed["0"].tolist() == [1, 2]
     with pytest.raises(DataError, match="both have '2024'"):
         rd.join_experiment(metrics.rename(columns={2025: "2024"}), groups)

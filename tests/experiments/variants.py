@@ -11,9 +11,18 @@ HERE = Path(__file__).parents[1] / "golden"
 
 GOLDEN = json.loads((HERE / "inference.json").read_text(encoding="utf-8"))["experiment"]
 
-TT = {"mean_control": "control", "mean_treatment": "treatment", "diff": "effect_size", "ci_low": "effect_size_ci_lower",
-      "ci_high": "effect_size_ci_upper", "rel_diff": "rel_effect_size", "rel_ci_low": "rel_effect_size_ci_lower",
-      "rel_ci_high": "rel_effect_size_ci_upper", "p_value": "pvalue", "statistic": "statistic"}  # fmt: skip
+TT = {
+    "mean_control": "control",
+    "mean_treatment": "treatment",
+    "diff": "effect_size",
+    "ci_low": "effect_size_ci_lower",
+    "ci_high": "effect_size_ci_upper",
+    "rel_diff": "rel_effect_size",
+    "rel_ci_low": "rel_effect_size_ci_lower",
+    "rel_ci_high": "rel_effect_size_ci_upper",
+    "p_value": "pvalue",
+    "statistic": "statistic",
+}
 
 
 def lin(values, treated, covariates):
@@ -21,7 +30,9 @@ def lin(values, treated, covariates):
     sm = pytest.importorskip("statsmodels.regression.linear_model")
     t = treated.to_numpy(float)[:, None]
     centred = covariates.to_numpy() - covariates.to_numpy().mean(axis=0)
-    fit = sm.OLS(values.to_numpy(), np.hstack([np.ones_like(t), t, centred, t * centred])).fit(cov_type="HC2")
+    fit = sm.OLS(values.to_numpy(), np.hstack([np.ones_like(t), t, centred, t * centred])).fit(
+        cov_type="HC2"
+    )
     return fit.params[1], fit.bse[1]
 
 
@@ -42,7 +53,10 @@ def words(table):
 
 def close(found, recorded, names=TT):
     np.testing.assert_allclose(
-        [found[name] for name in names], [recorded[other] for other in names.values()], rtol=1e-9, atol=1e-9
+        [found[name] for name in names],
+        [recorded[other] for other in names.values()],
+        rtol=1e-9,
+        atol=1e-9,
     )
 
 
@@ -51,4 +65,6 @@ def close(found, recorded, names=TT):
 
 METRICS = pd.DataFrame({"user_id": [1, 2, 3], "n_pred": [10, 10, 10], "ndcg@10": [0.5, 0.25, 1.0]})
 
-GROUPS = pd.DataFrame({"user_id": [4, 2, 1], "variant": ["B", "B", "A"], "segment": ["x", "y", "x"]})
+GROUPS = pd.DataFrame(
+    {"user_id": [4, 2, 1], "variant": ["B", "B", "A"], "segment": ["x", "y", "x"]}
+)

@@ -1,8 +1,10 @@
-"""Write the files of `samples/` with the tools whose formats they are. `test_samples.py` reads them without the tools.
+"""Write the files of `samples/` with the tools whose formats they are. `test_samples.py` reads them
+without the tools.
 
-Run `python tests/formats/make_samples.py` where ranx, lenskit, mteb, beir, obp, recbole, deltalake and polars are
-installed. It was run with ranx 0.3.21, LensKit 2025.8.1, MTEB 2.26.24, BEIR 2.2.0, obp 0.4.1, RecBole 1.2.1,
-deltalake 1.6.6, polars 2.1.0 and pandas 2.3.3. What was written by hand is said beside the calls.
+Run `python tests/formats/make_samples.py` where ranx, lenskit, mteb, beir, obp, recbole, deltalake
+and polars are installed. It was run with ranx 0.3.21, LensKit 2025.8.1, MTEB 2.26.24, BEIR 2.2.0,
+obp 0.4.1, RecBole 1.2.1, deltalake 1.6.6, polars 2.1.0 and pandas 2.3.3. What was written by hand
+is said beside the calls.
 """
 
 import gzip
@@ -54,14 +56,20 @@ def search():
 
 
 def folder_of_beir():
-    """A data set as BEIR's GenericDataLoader reads it; BEIR writes none, so that the files are written by hand."""
+    """A data set as BEIR's GenericDataLoader reads it; BEIR writes none, so that the files are
+    written by hand."""
     folder = fresh("beir")
     (folder / "qrels").mkdir()
-    lines = [f"{user}\t{item}\t{grade}" for user, items in TRUE.items() for item, grade in items.items()]
+    lines = [
+        f"{user}\t{item}\t{grade}" for user, items in TRUE.items() for item, grade in items.items()
+    ]
     (folder / "qrels/test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
     (folder / "qrels/train.tsv").write_text("query-id\tcorpus-id\tscore\nother\td1\t1\n")
     items = sorted({item for items in [*TRUE.values(), *PRED.values()] for item in items})
-    rows = [{"_id": item, "title": f"T {item}", "text": f"text of {item}", "metadata": {}} for item in items]
+    rows = [
+        {"_id": item, "title": f"T {item}", "text": f"text of {item}", "metadata": {}}
+        for item in items
+    ]
     (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     queries = [{"_id": user, "text": f"query {user}", "metadata": {}} for user in TRUE]
     (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in queries))
@@ -84,21 +92,31 @@ def predictions_of_mteb():
     class Model:
         mteb_model_meta = model
 
-    AbsTaskRetrieval._save_task_predictions(Task(), PRED, Model(), folder, hf_split="test", hf_subset="default")
+    AbsTaskRetrieval._save_task_predictions(
+        Task(), PRED, Model(), folder, hf_split="test", hf_subset="default"
+    )
 
 
 def collections_of_lenskit():
     lists = ItemListCollection.empty(["user_id"])
     for user, items in PRED.items():
         best = sorted(items, key=lambda item: -items[item])
-        lists.add(ItemList(item_ids=best, scores=[items[item] for item in best], ordered=True), user_id=user)
+        lists.add(
+            ItemList(item_ids=best, scores=[items[item] for item in best], ordered=True),
+            user_id=user,
+        )
     lists.save_parquet(HERE / "lenskit.parquet")
     lists.save_parquet(HERE / "lenskit_flat.parquet", layout="flat")
 
 
 def atomic_files():
-    """Atomic files by RecBole's page of them; it writes none itself, and reads these as they are meant."""
-    rows = [f"{user}\t{item}\t{score}\t1.5e9" for user, items in PRED.items() for item, score in items.items()]
+    """Atomic files by RecBole's page of them; it writes none itself, and reads these as they are
+    meant."""
+    rows = [
+        f"{user}\t{item}\t{score}\t1.5e9"
+        for user, items in PRED.items()
+        for item, score in items.items()
+    ]
     folder = fresh("shop")
     header = "user_id:token\titem_id:token\trating:float\ttimestamp:float"
     (folder / "shop.inter").write_text("\n".join([header, *rows]) + "\n")
@@ -111,7 +129,11 @@ def atomic_files():
     read = create_dataset(Config(model="Pop", dataset="shop", config_dict=given))
     inter = read.inter_feat
     found = set(
-        zip(read.id2token("user_id", inter["user_id"]), read.id2token("item_id", inter["item_id"]), strict=True)
+        zip(
+            read.id2token("user_id", inter["user_id"]),
+            read.id2token("item_id", inter["item_id"]),
+            strict=True,
+        )
     )
     assert found == {(user, item) for user, items in PRED.items() for item in items}, found
 
@@ -121,8 +143,11 @@ def open_bandit():
     shipped, folder = Path(obp.__file__).parent / "dataset/obd/bts/men", fresh("open_bandit")
     header = (shipped / "men.csv").read_text().splitlines()[0]
     n = header.count(",") - 9
-    rows = [f"{i},2019-11-2{i} 00:00:00.{i}+00:00,{i % 3},{i % 3 + 1},{i % 2},0.{i + 1}25,f0,f1,f2,f3" + ",0.5" * n
-            for i in range(6)]  # fmt: skip
+    rows = [
+        f"{i},2019-11-2{i} 00:00:00.{i}+00:00,{i % 3},{i % 3 + 1},{i % 2},0.{i + 1}25,f0,f1,f2,f3"
+        + ",0.5" * n
+        for i in range(6)
+    ]
     (folder / "men.csv").write_text("\n".join([header, *rows]) + "\n")
     lines = (shipped / "item_context.csv").read_text().splitlines()
     context = [f"{i},{i},-0.5" + f",c{i}" * (lines[0].count(",") - 2) for i in range(3)]

@@ -1,4 +1,5 @@
-"""How `rd.read` and the command recognise a format, which ids they read, and what they say of other files."""
+"""How `rd.read` and the command recognise a format, which ids they read, and what they say of other
+files."""
 
 import bz2
 import gzip
@@ -32,7 +33,8 @@ def write(name, text):
 @pytest.mark.parametrize(
     "text",
     [
-        "196\t242\t3\t881250949\n186\t302\t3\t891717742\n",  # ratings of MovieLens, which are no qrels
+        # ratings of MovieLens, which are no qrels
+        "196\t242\t3\t881250949\n186\t302\t3\t891717742\n",
         "1 2 3\n",
         "user_id,item_id\n1,2\n",
         "",
@@ -48,7 +50,9 @@ def test_an_unknown_file_is_told_with_its_first_line_and_all_formats(text, capsy
     assert (repr(text.splitlines()[0]) if text else "it is empty") in message
     assert all(name in message for name in FORMATS)
     write("true.csv", TRUE)
-    assert "name its format" in fails(capsys, "evaluate", "--true", "true.csv", "--pred", "u.data", "-m", "mrr")
+    assert "name its format" in fails(
+        capsys, "evaluate", "--true", "true.csv", "--pred", "u.data", "-m", "mrr"
+    )
 
 
 @pytest.mark.usefixtures("folder")
@@ -58,7 +62,17 @@ def test_a_format_may_be_named(capsys):
     true, pred = rd.read("judged.data", "trec_qrels"), rd.read(Path("als.data"), format="trec_run")
     assert true["iteration"].tolist() == ["3", "3"]
     assert rd.evaluate(true, pred, "mrr@10").summary["value"].item() == 0.5
-    call = ["evaluate", "--true", "judged.data", "--pred", "als.data", "-m", "mrr@10", "--format", "csv"]
+    call = [
+        "evaluate",
+        "--true",
+        "judged.data",
+        "--pred",
+        "als.data",
+        "-m",
+        "mrr@10",
+        "--format",
+        "csv",
+    ]
     formats = ["--file-format", "true=trec_qrels", "pred=trec_run"]
     for more in ([], ["--stream"]):
         code, out, _ = run(capsys, *call, *formats, *more)
@@ -73,19 +87,32 @@ def test_a_format_may_be_named(capsys):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("ending", ["qrels", "txt", "trec", "tsv", "2019-qrels", "qrels.gz", "txt.bz2"])
+@pytest.mark.parametrize(
+    "ending", ["qrels", "txt", "trec", "tsv", "2019-qrels", "qrels.gz", "txt.bz2"]
+)
 def test_qrels_by_any_name(ending):
     text = b"\n 1 0\td1  1 \r\n01 0 d2 -1\n\n"
-    text = gzip.compress(text) if ending.endswith("gz") else bz2.compress(text) if ending.endswith("bz2") else text
+    text = (
+        gzip.compress(text)
+        if ending.endswith("gz")
+        else bz2.compress(text)
+        if ending.endswith("bz2")
+        else text
+    )
     found = rd.read(write(f"test.{ending}", text))
-    assert found[["user_id", "item_id", "relevance"]].values.tolist() == [["1", "d1", 1], ["01", "d2", -1]]
+    assert found[["user_id", "item_id", "relevance"]].values.tolist() == [
+        ["1", "d1", 1],
+        ["01", "d2", -1],
+    ]
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_run_is_ordered_by_its_scores_and_not_by_the_ranks_that_it_states():
     write("a.run", "q Q0 d1 1 0.5 x\nq Q0 d2 2 0.9 x\nq Q0 d3 3 0.5 x\n")
     found = rd.evaluate({"q": ["d1"]}, rd.read("a.run"), "mrr@10")
-    assert found.per_user["mrr@10"].item() == pytest.approx(1 / 3)  # d2, d3, d1: of equal scores the larger id first
+    assert found.per_user["mrr@10"].item() == pytest.approx(
+        1 / 3
+    )  # d2, d3, d1: of equal scores the larger id first
 
 
 @pytest.mark.usefixtures("folder")
@@ -103,7 +130,10 @@ def test_ids_of_one_csv():
 
 @pytest.mark.usefixtures("folder")
 def test_ids_of_two_kinds_are_an_error_and_never_a_silent_mismatch():
-    true, pred = rd.read(write("true.csv", "user_id,item_id\n7,1\n")), rd.read(write("pred.csv", PRED))
+    true, pred = (
+        rd.read(write("true.csv", "user_id,item_id\n7,1\n")),
+        rd.read(write("pred.csv", PRED)),
+    )
     with pytest.raises(rd.IdTypeError, match="user_id"):
         rd.evaluate(true, pred, "mrr@10")
 
@@ -115,7 +145,11 @@ def test_streamed_files_of_other_formats_are_evaluated_as_whole_ones(capsys, pre
     monkeypatch.setattr("recdf.formats.file_sets.PIECE_BYTES", 256)
     users = [*range(1, 200), "0x" if pred in ("pred.csv", "pred.tsv") else 200]
     frame = pd.DataFrame(
-        {"user_id": users, "item_id": [i % 7 for i in range(200)], "score": [i % 11 / 2 for i in range(200)]}
+        {
+            "user_id": users,
+            "item_id": [i % 7 for i in range(200)],
+            "score": [i % 11 / 2 for i in range(200)],
+        }
     )
     frame["extra"] = [*["1"] * 150, "x", *["2"] * 49]
     if pred == "pred.run":
@@ -126,15 +160,29 @@ def test_streamed_files_of_other_formats_are_evaluated_as_whole_ones(capsys, pre
         frame.to_json(pred, orient="records", lines=True)
     else:
         frame.to_csv(pred, index=False, sep="\t" if pred.endswith("tsv") else ",")
-    frame[["user_id", "item_id"]].rename(columns={"user_id": "uid"})[::2].to_csv("true.csv", index=False)
-    call = ["evaluate", "--true", "true.csv", "--pred", pred, "-m", "mrr@10", "--true-cols", "user_id=uid"]
+    frame[["user_id", "item_id"]].rename(columns={"user_id": "uid"})[::2].to_csv(
+        "true.csv", index=False
+    )
+    call = [
+        "evaluate",
+        "--true",
+        "true.csv",
+        "--pred",
+        pred,
+        "-m",
+        "mrr@10",
+        "--true-cols",
+        "user_id=uid",
+    ]
     whole = run(capsys, *call)
     assert whole[0] == 0
     assert run(capsys, *call, "--stream") == whole
     assert run(capsys, *call, "--memory-limit", "20KB") == whole
 
 
-@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="pyarrow 15 streams no frame of text without rows")
+@pytest.mark.skipif(
+    not hasattr(pa, "string_view"), reason="pyarrow 15 streams no frame of text without rows"
+)
 @pytest.mark.usefixtures("folder")
 def test_streamed_files_of_only_a_header(capsys):
     write("true.csv", TRUE)
@@ -146,7 +194,10 @@ def test_streamed_files_of_only_a_header(capsys):
 
 @pytest.mark.usefixtures("folder")
 def test_json_lines_keep_the_types_of_json():
-    text = '{"user_id": "2026-11-20", "item_id": "007", "score": 1}\n{"user_id": "u", "item_id": "8", "score": 2.5}\n'
+    text = (
+        '{"user_id": "2026-11-20", "item_id": "007", "score": 1}\n{"user_id": "u", "item_id": '
+        '"8", "score": 2.5}\n'
+    )
     found = rd.read(write("a.jsonl", text))
     assert found.values.tolist() == [["2026-11-20", "007", 1.0], ["u", "8", 2.5]]
     dates = rd.read(write("b.jsonl", '{"user_id": "2026-11-20", "item_id": 3}\n'))
@@ -200,7 +251,12 @@ def test_whole_numbers_in_json_may_be_either(capsys):
     write("a.json", '{"q": {"d1": 3, "d2": 5}}')
     with pytest.raises(rd.DataError, match="json_qrels, json_run"):
         rd.read("a.json")
-    assert rd.evaluate({"q": ["d2"]}, rd.read("a.json", "json_run"), "mrr@10").per_user["mrr@10"].item() == 1
+    assert (
+        rd.evaluate({"q": ["d2"]}, rd.read("a.json", "json_run"), "mrr@10")
+        .per_user["mrr@10"]
+        .item()
+        == 1
+    )
     assert rd.read("a.json", "json_qrels")["relevance"].tolist() == [3, 5]
 
 
@@ -210,7 +266,11 @@ def test_whole_numbers_in_json_may_be_either(capsys):
     [
         ("a.run", "q Q0 d1 1 1e400 x\nq Q0 d2 2 1e390 x\n", "a.run: 1e400 is larger"),
         ("a.qrels", f"q 0 d1 {10**400}\n", "is larger"),
-        ("a.inter", "user_id:token\titem_id:token\tscore:float\nq\td1\t1e400\n", "a.inter: 1e400 is larger"),
+        (
+            "a.inter",
+            "user_id:token\titem_id:token\tscore:float\nq\td1\t1e400\n",
+            "a.inter: 1e400 is larger",
+        ),
         ("a.jsonl", "", "a.jsonl is empty"),
         ("a.csv", "", "a.csv cannot be read: Empty CSV file"),
     ],
@@ -220,7 +280,9 @@ def test_a_file_with_no_numbers_or_rows_that_can_be_stored_is_named(capsys, name
     with pytest.raises(rd.DataError, match=words):
         rd.read(write(name, text))
     for more in ([], ["--stream"]):
-        assert words in fails(capsys, "evaluate", "--true", "true.csv", "--pred", name, "-m", "mrr", *more)
+        assert words in fails(
+            capsys, "evaluate", "--true", "true.csv", "--pred", name, "-m", "mrr", *more
+        )
 
 
 @pytest.mark.usefixtures("folder")

@@ -1,4 +1,5 @@
-"""Files that other tools wrote, read by `rd.read` and by the command: equal to the long frame, without glue."""
+"""Files that other tools wrote, read by `rd.read` and by the command: equal to the long frame,
+without glue."""
 
 import json
 import shutil
@@ -31,14 +32,28 @@ def as_dict(frame, name):
 
 def same(found, expected):
     """Whether two results are equal but for the order of their rows."""
-    one, two = (result.per_user.sort_values("user_id", ignore_index=True) for result in (found, expected))
+    one, two = (
+        result.per_user.sort_values("user_id", ignore_index=True) for result in (found, expected)
+    )
     pd.testing.assert_frame_equal(one, two, check_dtype=False)
-    assert found.summary["value"].tolist() == pytest.approx(expected.summary["value"].tolist(), abs=1e-12)
+    assert found.summary["value"].tolist() == pytest.approx(
+        expected.summary["value"].tolist(), abs=1e-12
+    )
     return True
 
 
-RUNS = ["ranx.trec", "beir.run", "ranx_run.json", "lenskit.parquet", "lenskit_flat.parquet", "polars.arrow",
-        "polars.jsonl", "polars.jsonl.gz", "pandas.csv.zst", "mteb/NFCorpus_predictions.json"]  # fmt: skip
+RUNS = [
+    "ranx.trec",
+    "beir.run",
+    "ranx_run.json",
+    "lenskit.parquet",
+    "lenskit_flat.parquet",
+    "polars.arrow",
+    "polars.jsonl",
+    "polars.jsonl.gz",
+    "pandas.csv.zst",
+    "mteb/NFCorpus_predictions.json",
+]
 if not hasattr(pa, "string_view"):
     RUNS.remove("polars.arrow")  # its strings are views, which pyarrow 15 cannot convert
 QRELS = ["ranx_qrels.trec", "ranx_qrels.json", "beir", "beir/qrels/test.tsv"]
@@ -62,7 +77,16 @@ def test_what_is_relevant(name):
 @pytest.mark.parametrize("true", QRELS)
 @pytest.mark.parametrize("pred", [name for name in RUNS if not name.startswith("lenskit")])
 def test_the_command_takes_them_without_glue(true, pred, capsys, tmp_path):
-    call = ["evaluate", "--true", str(SAMPLES / true), "--pred", str(SAMPLES / pred), "-m", *METRICS, "-q"]
+    call = [
+        "evaluate",
+        "--true",
+        str(SAMPLES / true),
+        "--pred",
+        str(SAMPLES / pred),
+        "-m",
+        *METRICS,
+        "-q",
+    ]
     expected = rd.evaluate(TRUE, PRED, METRICS)
     for more in ([], ["--stream"]):
         code, _, err = run(capsys, *call, *more, "--out", str(tmp_path / f"out{len(more)}"))
@@ -108,7 +132,10 @@ def test_a_log_of_open_bandit(name):
         "reward": [0, 1, 0, 1, 0, 1],
     }
     found = rd.ope.estimate(log.assign(target_propensity=1 / 3), estimators="ips", cluster=None)
-    by_hand = sum(reward / 3 / p for reward, p in zip([0, 1, 0, 1, 0, 1], log["propensity"], strict=True)) / 6
+    by_hand = (
+        sum(reward / 3 / p for reward, p in zip([0, 1, 0, 1, 0, 1], log["propensity"], strict=True))
+        / 6
+    )
     assert found["value"].item() == pytest.approx(by_hand, abs=1e-12)
 
 
@@ -118,7 +145,11 @@ def test_a_submission_of_kaggle(capsys, tmp_path):
     assert list(found.itertuples(index=False, name=None)) == [*first, ("0002", "0706016001")]
     true = tmp_path / "true.csv"
     true.write_text("user_id,item_id\n0001,0706016002\n0002,0706016001\n0003,0706016001\n")
-    assert rd.evaluate(rd.read(true), found, "mrr@10").per_user["mrr@10"].tolist() == [0.5, 1.0, 0.0]
+    assert rd.evaluate(rd.read(true), found, "mrr@10").per_user["mrr@10"].tolist() == [
+        0.5,
+        1.0,
+        0.0,
+    ]
     call = [
         "evaluate",
         "--true",
@@ -137,18 +168,34 @@ def test_a_submission_of_kaggle(capsys, tmp_path):
 def test_a_table_of_delta(capsys, tmp_path):
     pytest.importorskip("deltalake", reason="the extra recdf[delta] is not installed")
     found = rd.read(SAMPLES / "delta")
-    assert as_dict(found, "score") == {user: items for user, items in PRED.items() if user != "u3"}  # deleted
-    call = ["evaluate", "--true", str(SAMPLES / "beir"), "--pred", str(SAMPLES / "delta"), "-m", "ndcg@3"]
+    assert as_dict(found, "score") == {
+        user: items for user, items in PRED.items() if user != "u3"
+    }  # deleted
+    call = [
+        "evaluate",
+        "--true",
+        str(SAMPLES / "beir"),
+        "--pred",
+        str(SAMPLES / "delta"),
+        "-m",
+        "ndcg@3",
+    ]
     assert run(capsys, *call)[0] == 0
     assert run(capsys, *call) == run(capsys, *call, "--stream")
 
 
 def test_a_table_of_iceberg(capsys, tmp_path):
-    sql = pytest.importorskip("pyiceberg.catalog.sql", reason="the extra recdf[iceberg] is not installed")
-    catalog = sql.SqlCatalog("it", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}")
+    sql = pytest.importorskip(
+        "pyiceberg.catalog.sql", reason="the extra recdf[iceberg] is not installed"
+    )
+    catalog = sql.SqlCatalog(
+        "it", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}"
+    )
     catalog.create_namespace("ns")
     rows = rd.read(SAMPLES / "polars.arrow")
-    data = pa.Table.from_pandas(rows.astype({"user_id": object, "item_id": object}), preserve_index=False)
+    data = pa.Table.from_pandas(
+        rows.astype({"user_id": object, "item_id": object}), preserve_index=False
+    )
     table = catalog.create_table("ns.pred", schema=data.schema)
     for _ in range(11):  # more than nine states, whose numbers do not sort as text
         table.append(data[:1])
@@ -167,7 +214,14 @@ def test_without_its_package_a_table_names_the_extra(monkeypatch, capsys):
     with pytest.raises(rd.MissingExtraError, match=r"pip install 'recdf\[delta\]'"):
         rd.read(SAMPLES / "delta")
     code, _, err = run(
-        capsys, "evaluate", "--true", str(SAMPLES / "beir"), "--pred", str(SAMPLES / "delta"), "-m", "mrr"
+        capsys,
+        "evaluate",
+        "--true",
+        str(SAMPLES / "beir"),
+        "--pred",
+        str(SAMPLES / "delta"),
+        "-m",
+        "mrr",
     )
     assert code == 2
     assert "recdf[delta]" in err

@@ -1,4 +1,5 @@
-"""What `rd.write_trec` and `result.to_trec` write, read by pytrec_eval: equal values, and the order survives."""
+"""What `rd.write_trec` and `result.to_trec` write, read by pytrec_eval: equal values, and the order
+survives."""
 
 import gzip
 
@@ -35,7 +36,9 @@ def qrels_of(path):
 def theirs(true_path, pred_path):
     """Value of each user and measure by pytrec_eval."""
     measures = {"ndcg_cut.10", "map", "P.5", "recall.5", "recip_rank", "Rprec", "bpref"}
-    found = pytrec_eval.RelevanceEvaluator(qrels_of(true_path), measures).evaluate(run_of(pred_path))
+    found = pytrec_eval.RelevanceEvaluator(qrels_of(true_path), measures).evaluate(
+        run_of(pred_path)
+    )
     return pd.DataFrame(found).T.rename_axis("user_id")[list(MEASURES)].astype(float)
 
 
@@ -50,15 +53,18 @@ def assert_same(ours, theirs):
 
 
 def made_up(seed, scores):
-    """Long frames with text ids, many equal scores and judgements of several grades, some of them negative."""
+    """Long frames with text ids, many equal scores and judgements of several grades, some of them
+    negative."""
     rng = np.random.default_rng(seed)
     users, items = [f"q{i}" for i in range(12)], [f"d{i:02}" for i in range(40)]
     pred = pd.DataFrame(
-        [(user, item) for user in users for item in rng.choice(items, 25, False)], columns=["user_id", "item_id"]
+        [(user, item) for user in users for item in rng.choice(items, 25, False)],
+        columns=["user_id", "item_id"],
     )
     pred["score"] = scores(rng, len(pred))
     true = pd.DataFrame(
-        [(user, item) for user in users for item in rng.choice(items, 12, False)], columns=["user_id", "item_id"]
+        [(user, item) for user in users for item in rng.choice(items, 12, False)],
+        columns=["user_id", "item_id"],
     )
     true["relevance"] = rng.integers(-1, 4, len(true))
     return true, pred
@@ -91,7 +97,8 @@ def test_the_order_of_recdf_survives(tmp_path, kind):
 @pytest.mark.filterwarnings("ignore::recdf.errors.RecdfWarning")
 @pytest.mark.parametrize("kind", SCORES)
 def test_a_run_of_another_tool_has_the_values_of_trec_eval(tmp_path, kind):
-    """Its scores have ties in 32 bits, which trec_eval orders by item id, and stated ranks that nobody reads."""
+    """Its scores have ties in 32 bits, which trec_eval orders by item id, and stated ranks that
+    nobody reads."""
     true, pred = made_up(8, SCORES[kind])
     with open(tmp_path / "pred.run", "w", encoding="utf-8") as file:
         for row in pred.sample(frac=1, random_state=1).itertuples():
@@ -105,7 +112,12 @@ def test_a_run_of_another_tool_has_the_values_of_trec_eval(tmp_path, kind):
 @pytest.mark.parametrize("column", ["rank", None])
 def test_ranks_and_the_order_of_rows(tmp_path, column):
     pred = pd.DataFrame({"user_id": [2, 1, 2, 2], "item_id": [9, 5, 10, 11], "rank": [3, 1, 1, 2]})
-    rd.write_trec(pred if column else pred[["user_id", "item_id"]], tmp_path / "pred.run", kind="run", tag="als")
+    rd.write_trec(
+        pred if column else pred[["user_id", "item_id"]],
+        tmp_path / "pred.run",
+        kind="run",
+        tag="als",
+    )
     expected = ["10", "11", "9"] if column else ["9", "10", "11"]
     found = run_of(tmp_path / "pred.run")
     assert sorted(found["2"], key=lambda item: -found["2"][item]) == expected
@@ -115,7 +127,10 @@ def test_ranks_and_the_order_of_rows(tmp_path, column):
 
 def test_a_score_that_need_not_change_stays(tmp_path):
     rd.write_trec({"u": {"a": 0.1, "b": 0.3}}, tmp_path / "a.run.gz", kind="run")
-    assert gzip.decompress((tmp_path / "a.run.gz").read_bytes()) == b"u Q0 b 1 0.3 recdf\nu Q0 a 2 0.1 recdf\n"
+    assert (
+        gzip.decompress((tmp_path / "a.run.gz").read_bytes())
+        == b"u Q0 b 1 0.3 recdf\nu Q0 a 2 0.1 recdf\n"
+    )
     assert rd.read(tmp_path / "a.run.gz")["score"].tolist() == [0.3, 0.1]
 
 
@@ -125,7 +140,9 @@ def test_written_scores_fall_in_32_bits_and_in_64(scores):
     import tempfile
     from pathlib import Path
 
-    pred = pd.DataFrame({"user_id": "u", "item_id": [f"{i:02}" for i in range(len(scores))], "score": scores})
+    pred = pd.DataFrame(
+        {"user_id": "u", "item_id": [f"{i:02}" for i in range(len(scores))], "score": scores}
+    )
     with tempfile.TemporaryDirectory() as folder:
         rd.write_trec(pred, Path(folder, "p.run"))
         found = rd.read(Path(folder, "p.run"))
@@ -133,7 +150,9 @@ def test_written_scores_fall_in_32_bits_and_in_64(scores):
     assert found["item_id"].tolist() == [item for _, item in expected]
     assert (np.diff(found["score"]) < 0).all()
     with np.errstate(over="ignore"):
-        assert (np.diff(found["score"].to_numpy(dtype=np.float32)) < 0).all() or np.isinf(found["score"]).any()
+        assert (np.diff(found["score"].to_numpy(dtype=np.float32)) < 0).all() or np.isinf(
+            found["score"]
+        ).any()
 
 
 @pytest.mark.parametrize(
@@ -141,15 +160,40 @@ def test_written_scores_fall_in_32_bits_and_in_64(scores):
     [
         ({"user_id": ["a b"], "item_id": ["x"], "score": [1.0]}, {}, rd.DataError, "'a b'"),
         ({"user_id": [1.0], "item_id": ["x"], "score": [1.0]}, {}, rd.DataError, "floats"),
-        ({"user_id": ["u", "u"], "item_id": ["x", "x"], "score": [1.0, 2]}, {}, rd.DuplicateError, "a file for each"),
+        (
+            {"user_id": ["u", "u"], "item_id": ["x", "x"], "score": [1.0, 2]},
+            {},
+            rd.DuplicateError,
+            "a file for each",
+        ),
         ({"user_id": ["u"], "item_id": [None], "score": [1.0]}, {}, rd.NullKeyError, "item_id"),
         ({"user_id": ["u"], "item_id": ["x"], "score": [float("nan")]}, {}, rd.DataError, "score"),
         ({"user_id": ["u"], "item_id": ["x"]}, {}, rd.OptionError, 'kind="qrels"'),
-        ({"user_id": ["u"], "item_id": ["x"], "score": [1], "relevance": [1]}, {}, rd.OptionError, 'kind="run"'),
+        (
+            {"user_id": ["u"], "item_id": ["x"], "score": [1], "relevance": [1]},
+            {},
+            rd.OptionError,
+            'kind="run"',
+        ),
         ({"user_id": ["u"], "item_id": ["x"], "relevance": [0.5]}, {}, rd.DataError, "integer"),
-        ({"user_id": ["u"], "item_id": ["x"], "relevance": [1e30]}, {}, rd.DataError, "integer of 32 bits"),
-        ({"user_id": ["u"], "item_id": ["x"], "score": [1]}, {"kind": "runs"}, rd.OptionError, "kind"),
-        ({"user_id": ["u"], "item_id": ["x"], "score": [1]}, {"tag": "my run"}, rd.DataError, "tag"),
+        (
+            {"user_id": ["u"], "item_id": ["x"], "relevance": [1e30]},
+            {},
+            rd.DataError,
+            "integer of 32 bits",
+        ),
+        (
+            {"user_id": ["u"], "item_id": ["x"], "score": [1]},
+            {"kind": "runs"},
+            rd.OptionError,
+            "kind",
+        ),
+        (
+            {"user_id": ["u"], "item_id": ["x"], "score": [1]},
+            {"tag": "my run"},
+            rd.DataError,
+            "tag",
+        ),
         ({"uid": ["u"], "item_id": ["x"], "score": [1]}, {}, rd.ColumnError, "uid"),
     ],
 )
@@ -168,7 +212,9 @@ def test_a_null_relevance_is_not_judged(tmp_path):
 @pytest.mark.filterwarnings("ignore::recdf.errors.RecdfWarning")
 def test_values_as_trec_eval_prints_them(tmp_path):
     true, pred = made_up(9, SCORES["plain"])
-    result = rd.evaluate(true, pred, [*MEASURES.values(), "mrr@5", "ndcg(gain=exp2)@5"], like="trec_eval")
+    result = rd.evaluate(
+        true, pred, [*MEASURES.values(), "mrr@5", "ndcg(gain=exp2)@5"], like="trec_eval"
+    )
     result.to_trec(tmp_path / "values.txt")
     lines = [line.split() for line in (tmp_path / "values.txt").read_text().splitlines()]
     found = {(name, user): value for name, user, value in lines}

@@ -3,7 +3,12 @@
 import pandas as pd
 
 TRUE = pd.DataFrame(
-    {"user_id": [1, 1, 2], "item_id": [10, 11, 12], "relevance": [1.0, 2.0, 0.0], "price": [1.0, 2.0, 3.0]}
+    {
+        "user_id": [1, 1, 2],
+        "item_id": [10, 11, 12],
+        "relevance": [1.0, 2.0, 0.0],
+        "price": [1.0, 2.0, 3.0],
+    }
 )
 PRED = pd.DataFrame(
     {

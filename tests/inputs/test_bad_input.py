@@ -1,4 +1,5 @@
-"""What bad input gets: an error that names the argument, the column, what was found and what was expected."""
+"""What bad input gets: an error that names the argument, the column, what was found and what was
+expected."""
 
 import inspect
 import uuid
@@ -18,14 +19,34 @@ def run(metrics="ndcg@10", true=TRUE, pred=PRED, **options):
 
 TABLE = [
     # columns
-    ({"true": TRUE.drop(columns="user_id")}, rd.ColumnError, KeyError, ["true", "'user_id'", "'item_id', 'relevance'"]),
-    ({"pred": PRED.drop(columns="item_id")}, rd.ColumnError, KeyError, ["pred", "'item_id'", "'user_id', 'score'"]),
-    ({"pred": PRED.rename(columns={"user_id": "userid"})}, rd.ColumnError, KeyError, ["pass user_col='userid'"]),
+    (
+        {"true": TRUE.drop(columns="user_id")},
+        rd.ColumnError,
+        KeyError,
+        ["true", "'user_id'", "'item_id', 'relevance'"],
+    ),
+    (
+        {"pred": PRED.drop(columns="item_id")},
+        rd.ColumnError,
+        KeyError,
+        ["pred", "'item_id'", "'user_id', 'score'"],
+    ),
+    (
+        {"pred": PRED.rename(columns={"user_id": "userid"})},
+        rd.ColumnError,
+        KeyError,
+        ["pass user_col='userid'"],
+    ),
     ({"score_col": "scor"}, rd.ColumnError, KeyError, ["pred", "'scor'", "did you mean 'score'?"]),
     ({"rank_col": "rank"}, rd.ColumnError, KeyError, ["pred", "'rank'"]),
     ({"relevance_col": "gain"}, rd.ColumnError, KeyError, ["true", "'gain'"]),
     ({"by": "model"}, rd.ColumnError, KeyError, ["pred", "'model'"]),
-    ({"metrics": "revenue@3", "value_col": "prize"}, rd.ColumnError, KeyError, ["'prize'", "did you mean 'price'?"]),
+    (
+        {"metrics": "revenue@3", "value_col": "prize"},
+        rd.ColumnError,
+        KeyError,
+        ["'prize'", "did you mean 'price'?"],
+    ),
     ({"user_col": ["user_id", "day"]}, rd.ColumnError, KeyError, ["'day'"]),
     ({"user_col": "item_id"}, rd.ColumnError, KeyError, ["distinct"]),
     ({"by": "user_id"}, rd.ColumnError, KeyError, ["distinct"]),
@@ -38,8 +59,18 @@ TABLE = [
         KeyError,
         ["true", "2 columns", "'user_id'"],
     ),
-    ({"pred": pd.concat([PRED, PRED[["score"]]], axis=1)}, rd.ColumnError, KeyError, ["pred", "2 columns", "'score'"]),
-    ({"true": TRUE.set_index("user_id")}, rd.ColumnError, KeyError, ["true", "'user_id'"]),  # the index is no data
+    (
+        {"pred": pd.concat([PRED, PRED[["score"]]], axis=1)},
+        rd.ColumnError,
+        KeyError,
+        ["pred", "2 columns", "'score'"],
+    ),
+    (
+        {"true": TRUE.set_index("user_id")},
+        rd.ColumnError,
+        KeyError,
+        ["true", "'user_id'"],
+    ),  # the index is no data
     # kinds of ids
     (
         true(item_id=strings("a", "b", "c")),
@@ -47,7 +78,12 @@ TABLE = [
         TypeError,
         ["true['item_id']", "pred['item_id']", "string", "integer", ".astype(str)"],
     ),
-    (pred(user_id=strings("1", "1", "2")), rd.IdTypeError, TypeError, ["true['user_id']", "pred['user_id']", "'1'"]),
+    (
+        pred(user_id=strings("1", "1", "2")),
+        rd.IdTypeError,
+        TypeError,
+        ["true['user_id']", "pred['user_id']", "'1'"],
+    ),
     (
         {
             "true": TRUE.assign(item_id=pd.Series([1, 2, 3], dtype=object)),
@@ -57,9 +93,24 @@ TABLE = [
         TypeError,
         ["true['item_id']", "integer", "pred['item_id']", "string"],
     ),
-    (true(item_id=pd.Categorical(["a", "b", "c"])), rd.IdTypeError, TypeError, ["string", "integer"]),
-    (true(user_id=pd.Series([1, "1", 2], dtype=object)), rd.IdTypeError, TypeError, ["true['user_id']", "int", "str"]),
-    (true(user_id=pd.Series(["a", b"a", "b"], dtype=object)), rd.IdTypeError, TypeError, ["bytes", "str"]),
+    (
+        true(item_id=pd.Categorical(["a", "b", "c"])),
+        rd.IdTypeError,
+        TypeError,
+        ["string", "integer"],
+    ),
+    (
+        true(user_id=pd.Series([1, "1", 2], dtype=object)),
+        rd.IdTypeError,
+        TypeError,
+        ["true['user_id']", "int", "str"],
+    ),
+    (
+        true(user_id=pd.Series(["a", b"a", "b"], dtype=object)),
+        rd.IdTypeError,
+        TypeError,
+        ["bytes", "str"],
+    ),
     (
         true(user_id=pd.Series([["a"], ["b"], ["c"]])),
         rd.IdTypeError,
@@ -67,8 +118,18 @@ TABLE = [
         ["true['user_id']", "list objects", "expected one id in a row"],
     ),
     (true(user_id=[True, True, False]), rd.IdTypeError, TypeError, ["true['user_id']", "bool"]),
-    (true(user_id=pd.Series([True, True, False], dtype="boolean")), rd.IdTypeError, TypeError, ["bool"]),
-    (true(user_id=pd.Series([True, True, False], dtype=object)), rd.IdTypeError, TypeError, ["bool"]),
+    (
+        true(user_id=pd.Series([True, True, False], dtype="boolean")),
+        rd.IdTypeError,
+        TypeError,
+        ["bool"],
+    ),
+    (
+        true(user_id=pd.Series([True, True, False], dtype=object)),
+        rd.IdTypeError,
+        TypeError,
+        ["bool"],
+    ),
     (true(user_id=pd.Categorical([True, True, False])), rd.IdTypeError, TypeError, ["bool"]),
     (
         true(user_id=pd.Series([True, True, False], dtype=pd.ArrowDtype(pa.bool_()))),
@@ -76,12 +137,32 @@ TABLE = [
         TypeError,
         ["bool"],
     ),
-    (true(user_id=pd.to_datetime(["2026-01-01"] * 3)), rd.IdTypeError, TypeError, ["datetime", "integer"]),
-    (true(user_id=[uuid.UUID(int=i) for i in (1, 1, 2)]), rd.IdTypeError, TypeError, ["UUID", "integer"]),
-    (true(user_id=[1.5, 1.0, 2.0]), rd.IdTypeError, TypeError, ["true['user_id']", "float64", "1.5", "2**53"]),
+    (
+        true(user_id=pd.to_datetime(["2026-01-01"] * 3)),
+        rd.IdTypeError,
+        TypeError,
+        ["datetime", "integer"],
+    ),
+    (
+        true(user_id=[uuid.UUID(int=i) for i in (1, 1, 2)]),
+        rd.IdTypeError,
+        TypeError,
+        ["UUID", "integer"],
+    ),
+    (
+        true(user_id=[1.5, 1.0, 2.0]),
+        rd.IdTypeError,
+        TypeError,
+        ["true['user_id']", "float64", "1.5", "2**53"],
+    ),
     (true(user_id=[2.0**53, 1.0, 2.0]), rd.IdTypeError, TypeError, ["float64", "2**53"]),
     (true(user_id=[np.inf, 1.0, 2.0]), rd.IdTypeError, TypeError, ["float64", "inf"]),
-    (true(user_id=pd.Series([2**53 + 1, 1.0, 2.0], dtype=object)), rd.IdTypeError, TypeError, ["2**53"]),
+    (
+        true(user_id=pd.Series([2**53 + 1, 1.0, 2.0], dtype=object)),
+        rd.IdTypeError,
+        TypeError,
+        ["2**53"],
+    ),
     (true(user_id=[1j, 1j, 2j]), rd.IdTypeError, TypeError, ["complex"]),
     ({"users": ["1"]}, rd.IdTypeError, TypeError, ["users['user_id']", "string", "integer"]),
     ({"items": ["10", "11"]}, rd.IdTypeError, TypeError, ["items['item_id']", "string", "integer"]),
@@ -98,11 +179,26 @@ TABLE = [
         ValueError,
         ["pred", "2 in pred['item_id']"],
     ),
-    ({**pred(model=["a", None, "b"]), "by": "model"}, rd.NullKeyError, ValueError, ["pred['model']"]),
+    (
+        {**pred(model=["a", None, "b"]), "by": "model"},
+        rd.NullKeyError,
+        ValueError,
+        ["pred['model']"],
+    ),
     ({"users": [1.0, None]}, rd.NullKeyError, ValueError, ["users['user_id']"]),
     ({"items": [10.0, None]}, rd.NullKeyError, ValueError, ["items['item_id']"]),
-    (pred(score=[0.1, np.nan, np.nan]), rd.DataError, ValueError, ["pred['score']", "2 null scores of 3", "nan_score"]),
-    ({**pred(place=[1, np.nan, 2]), "rank_col": "place"}, rd.DataError, ValueError, ["pred['place']", "1 null ranks"]),
+    (
+        pred(score=[0.1, np.nan, np.nan]),
+        rd.DataError,
+        ValueError,
+        ["pred['score']", "2 null scores of 3", "nan_score"],
+    ),
+    (
+        {**pred(place=[1, np.nan, 2]), "rank_col": "place"},
+        rd.DataError,
+        ValueError,
+        ["pred['place']", "1 null ranks"],
+    ),
     # numbers
     (
         {**true(relevance=[1, np.nan, np.nan]), "relevance_col": "relevance"},
@@ -116,17 +212,32 @@ TABLE = [
         ValueError,
         ["true['relevance']", "2 negative", "-2.0"],
     ),
-    ({**true(relevance=[1, np.inf, 0]), "relevance_col": "relevance"}, rd.DataError, ValueError, ["1 infinite"]),
+    (
+        {**true(relevance=[1, np.inf, 0]), "relevance_col": "relevance"},
+        rd.DataError,
+        ValueError,
+        ["1 infinite"],
+    ),
     (
         {**true(relevance=strings("1", "2", "3")), "relevance_col": "relevance"},
         rd.DataError,
         ValueError,
         ["true['relevance']", "string", "numbers"],
     ),
-    (pred(score=strings("1", "2", "3")), rd.DataError, ValueError, ["pred['score']", "string", "'1'"]),
+    (
+        pred(score=strings("1", "2", "3")),
+        rd.DataError,
+        ValueError,
+        ["pred['score']", "string", "'1'"],
+    ),
     (pred(score=pd.Series([1, "2", 3], dtype=object)), rd.DataError, ValueError, ["pred['score']"]),
     (pred(score=[1j, 2j, 3j]), rd.DataError, ValueError, ["pred['score']", "complex"]),
-    (pred(score=pd.to_datetime(["2026-01-01"] * 3)), rd.DataError, ValueError, ["pred['score']", "datetime"]),
+    (
+        pred(score=pd.to_datetime(["2026-01-01"] * 3)),
+        rd.DataError,
+        ValueError,
+        ["pred['score']", "datetime"],
+    ),
     (
         {**true(price=[1, np.nan, 2]), "metrics": "money_recall@3", "value_col": "price"},
         rd.DataError,
@@ -151,21 +262,40 @@ TABLE = [
         ValueError,
         ["true['price']", "1 negative"],
     ),
-    ({"metrics": "rbp@3", "relevance_col": "relevance"}, rd.DataError, ValueError, ["rbp", "[0, 1]", "2.0"]),
+    (
+        {"metrics": "rbp@3", "relevance_col": "relevance"},
+        rd.DataError,
+        ValueError,
+        ["rbp", "[0, 1]", "2.0"],
+    ),
     (
         {"metrics": "err(max_gain=1)@3", "relevance_col": "relevance"},
         rd.DataError,
         ValueError,
         ["err", "max_gain=1.0", "2.0"],
     ),
-    ({"metrics": "ndcg(ideal=k)@3", "relevance_col": "relevance"}, rd.DataError, ValueError, ["ndcg", "[0, 1]", "2.0"]),
     (
-        {**true(relevance=[5000.0, 1, 1]), "relevance_col": "relevance", "metrics": "ndcg(gain=exp2)@3"},
+        {"metrics": "ndcg(ideal=k)@3", "relevance_col": "relevance"},
+        rd.DataError,
+        ValueError,
+        ["ndcg", "[0, 1]", "2.0"],
+    ),
+    (
+        {
+            **true(relevance=[5000.0, 1, 1]),
+            "relevance_col": "relevance",
+            "metrics": "ndcg(gain=exp2)@3",
+        },
         rd.DataError,
         ValueError,
         ["exp2", "5000"],
     ),
-    ({"metrics": "fallout@3", "items": [10, 11]}, rd.DataError, ValueError, ["items=", "lacks 2", "pred"]),
+    (
+        {"metrics": "fallout@3", "items": [10, 11]},
+        rd.DataError,
+        ValueError,
+        ["items=", "lacks 2", "pred"],
+    ),
     (
         {
             "metrics": "revenue@3",
@@ -177,7 +307,11 @@ TABLE = [
         ["items", "1 repeated", "one row per item"],
     ),
     (
-        {"metrics": "revenue@3", "value_col": "cost", "items": pd.DataFrame({"item_id": [10, 11], "cost": [1, 1]})},
+        {
+            "metrics": "revenue@3",
+            "value_col": "cost",
+            "items": pd.DataFrame({"item_id": [10, 11], "cost": [1, 1]}),
+        },
         rd.DataError,
         ValueError,
         ["items", "'cost'", "2 items of pred"],
@@ -207,12 +341,32 @@ TABLE = [
         for text in ("ndcg@0", "ndcg@-1", "ndcg@x", "ndcg@1.5", "ndcg@")
     ),
     # metrics, parameters, options
-    ({"metrics": "ncdg@10"}, rd.OptionError, ValueError, ["'ncdg'", "did you mean 'ndcg'?", "precision"]),
-    ({"metrics": "ndcg(gains=exp2)"}, rd.OptionError, ValueError, ["'gains'", "did you mean 'gain'?", "discount"]),
-    ({"metrics": "ndcg(gain=exp)"}, rd.OptionError, ValueError, ["gain='exp'", "'linear', 'exp2', 'binary'"]),
+    (
+        {"metrics": "ncdg@10"},
+        rd.OptionError,
+        ValueError,
+        ["'ncdg'", "did you mean 'ndcg'?", "precision"],
+    ),
+    (
+        {"metrics": "ndcg(gains=exp2)"},
+        rd.OptionError,
+        ValueError,
+        ["'gains'", "did you mean 'gain'?", "discount"],
+    ),
+    (
+        {"metrics": "ndcg(gain=exp)"},
+        rd.OptionError,
+        ValueError,
+        ["gain='exp'", "'linear', 'exp2', 'binary'"],
+    ),
     ({"metrics": "recall(gain=exp2)"}, rd.OptionError, ValueError, ["recall", "'gain'", "divisor"]),
     ({"metrics": "hitrate(a=1)"}, rd.OptionError, ValueError, ["hitrate", "valid are none"]),
-    ({"logs": TRUE}, rd.OptionError, ValueError, ["evaluate", "'logs'", "did you mean 'log'? Valid are k, items, log"]),
+    (
+        {"logs": TRUE},
+        rd.OptionError,
+        ValueError,
+        ["evaluate", "'logs'", "did you mean 'log'? Valid are k, items, log"],
+    ),
     ({"top_k": 5}, rd.OptionError, ValueError, ["evaluate", "'top_k'", "valid are k, items"]),
     ({"metrics": "f1(beta=x)"}, rd.OptionError, ValueError, ["beta='x'", "number"]),
     ({"metrics": "f1(beta=nan)"}, rd.OptionError, ValueError, ["beta=nan"]),
@@ -231,12 +385,37 @@ TABLE = [
     ({"metrics": 5}, rd.OptionError, ValueError, ["metric 5 is an int", "'ndcg@10'"]),
     ({"metrics": None}, rd.OptionError, ValueError, ["metric None is None", "'ndcg@10'"]),
     ({"metrics": np.mean}, rd.OptionError, ValueError, ["becomes a metric by @rd.metric"]),
-    ({"metrics": "ndcg@5, recall@5"}, rd.OptionError, ValueError, ["metrics as a list", "several cut-offs in k="]),
-    ({"metrics": "ndcg@5,10"}, rd.OptionError, ValueError, ["several metrics as a list", "several cut-offs in k="]),
+    (
+        {"metrics": "ndcg@5, recall@5"},
+        rd.OptionError,
+        ValueError,
+        ["metrics as a list", "several cut-offs in k="],
+    ),
+    (
+        {"metrics": "ndcg@5,10"},
+        rd.OptionError,
+        ValueError,
+        ["several metrics as a list", "several cut-offs in k="],
+    ),
     ({"metrics": "nDCG_at_5"}, rd.OptionError, ValueError, ["'nDCG_at_5'; did you mean 'ndcg@5'?"]),
-    ({"metrics": "recall10"}, rd.OptionError, ValueError, ["'recall10'; did you mean 'recall@10'?"]),
-    ({"metrics": "recall_10"}, rd.OptionError, ValueError, ["'recall_10'; did you mean 'recall@10'?"]),
-    ({"metrics": "ndcg(k=5)"}, rd.OptionError, ValueError, ["no parameter 'k'", "is written 'ndcg@10', or"]),
+    (
+        {"metrics": "recall10"},
+        rd.OptionError,
+        ValueError,
+        ["'recall10'; did you mean 'recall@10'?"],
+    ),
+    (
+        {"metrics": "recall_10"},
+        rd.OptionError,
+        ValueError,
+        ["'recall_10'; did you mean 'recall@10'?"],
+    ),
+    (
+        {"metrics": "ndcg(k=5)"},
+        rd.OptionError,
+        ValueError,
+        ["no parameter 'k'", "is written 'ndcg@10', or"],
+    ),
     ({"ties": "item"}, rd.OptionError, ValueError, ["ties='item'", "'item_desc'", "did you mean"]),
     ({"duplicates": None}, rd.OptionError, ValueError, ["duplicates=None", "'drop'"]),
     ({"nan_score": "first"}, rd.OptionError, ValueError, ["nan_score='first'", "'last'"]),
@@ -244,11 +423,31 @@ TABLE = [
     ({"undefined": 0}, rd.OptionError, ValueError, ["undefined=0", "'zero'"]),
     ({"users": "everyone"}, rd.OptionError, ValueError, ["users='everyone'", "'both'"]),
     ({"users": None}, rd.OptionError, ValueError, ["users=None", "'both'"]),
-    ({"users": 7}, rd.OptionError, ValueError, ["users=7", "'both'", "or a list, Series or frame of ids"]),
+    (
+        {"users": 7},
+        rd.OptionError,
+        ValueError,
+        ["users=7", "'both'", "or a list, Series or frame of ids"],
+    ),
     ({"judged_only": "yes"}, rd.OptionError, ValueError, ["judged_only='yes'"]),
-    ({"min_relevance": "high", "relevance_col": "relevance"}, rd.OptionError, ValueError, ["min_relevance='high'"]),
-    ({"min_relevance": np.nan, "relevance_col": "relevance"}, rd.OptionError, ValueError, ["min_relevance=nan"]),
-    ({"min_relevance": 1, "relevance_col": False}, rd.OptionError, ValueError, ["min_relevance", "relevance_col"]),
+    (
+        {"min_relevance": "high", "relevance_col": "relevance"},
+        rd.OptionError,
+        ValueError,
+        ["min_relevance='high'"],
+    ),
+    (
+        {"min_relevance": np.nan, "relevance_col": "relevance"},
+        rd.OptionError,
+        ValueError,
+        ["min_relevance=nan"],
+    ),
+    (
+        {"min_relevance": 1, "relevance_col": False},
+        rd.OptionError,
+        ValueError,
+        ["min_relevance", "relevance_col"],
+    ),
     (
         {"score_col": "score", "rank_col": "place"},
         rd.OptionError,
@@ -256,7 +455,12 @@ TABLE = [
         ["score_col='score'", "rank_col='place'"],
     ),
     ({"user_column": "u"}, rd.OptionError, ValueError, ["'user_column'", "user_col"]),
-    ({"like": "trec"}, rd.OptionError, ValueError, ["'trec'", "did you mean 'trec_eval'?", "rectools"]),
+    (
+        {"like": "trec"},
+        rd.OptionError,
+        ValueError,
+        ["'trec'", "did you mean 'trec_eval'?", "rectools"],
+    ),
     ({"metrics": "surprisal@10"}, rd.OptionError, ValueError, ["surprisal"]),
     ({"metrics": "revenue@10"}, rd.OptionError, ValueError, ["revenue@10 needs value_col="]),
     ({"metrics": "mcc@10"}, rd.OptionError, ValueError, ["mcc@10 needs items=", "judged_only"]),
@@ -281,13 +485,33 @@ TABLE = [
     # what is no frame
     ({"true": [1, 2]}, TypeError, TypeError, ["true is a list", "DataFrame"]),
     ({"pred": None}, TypeError, TypeError, ["pred is None; expected a DataFrame"]),
-    ({"pred": PRED.to_numpy()}, TypeError, TypeError, ["pred is an ndarray", "{'u1': ['i1', 'i2']}"]),
-    ({"pred": "pred.parquet"}, TypeError, TypeError, ["rd.read(pred), or call rd.evaluate_parquet"]),
-    ({"pred": {"user_id": [1, 1], "item_id": [2, 3]}}, TypeError, TypeError, ["look like columns", "DataFrame("]),
+    (
+        {"pred": PRED.to_numpy()},
+        TypeError,
+        TypeError,
+        ["pred is an ndarray", "{'u1': ['i1', 'i2']}"],
+    ),
+    (
+        {"pred": "pred.parquet"},
+        TypeError,
+        TypeError,
+        ["rd.read(pred), or call rd.evaluate_parquet"],
+    ),
+    (
+        {"pred": {"user_id": [1, 1], "item_id": [2, 3]}},
+        TypeError,
+        TypeError,
+        ["look like columns", "DataFrame("],
+    ),
     ({"pred": {"u": "abc"}}, TypeError, TypeError, ["'u'", "'abc'", "list"]),
     ({"pred": {"u": 5}}, TypeError, TypeError, ["'u'", "5"]),
     ({"pred": {"u": ["a"], "v": {"a": 1}}}, TypeError, TypeError, ["list", "mapping"]),
-    ({"true": {1: [10]}, "pred": {1: [10]}, "user_col": ["a", "b"]}, rd.ColumnError, KeyError, ["mapping"]),
+    (
+        {"true": {1: [10]}, "pred": {1: [10]}, "user_col": ["a", "b"]},
+        rd.ColumnError,
+        KeyError,
+        ["mapping"],
+    ),
     # results
     (
         {
@@ -301,7 +525,18 @@ TABLE = [
     ),
     *(
         ({**pred(**{name: ["a", "a", "a"]}), "by": name}, rd.ColumnError, KeyError, [f"'{name}'"])
-        for name in ("metric", "k", "value", "std", "se", "ci_low", "ci_high", "n", "n_undefined", "n_pred")
+        for name in (
+            "metric",
+            "k",
+            "value",
+            "std",
+            "se",
+            "ci_low",
+            "ci_high",
+            "n",
+            "n_undefined",
+            "n_pred",
+        )
     ),
     ({"metrics": {"n_true": "ndcg@5"}}, rd.OptionError, ValueError, ["'n_true'"]),
     ({"metrics": {"user_id": "ndcg@5"}}, rd.ColumnError, KeyError, ["'user_id'"]),
@@ -347,7 +582,15 @@ def test_a_single_metric_raises_the_same():
 
 @pytest.mark.parametrize(
     "function",
-    [rd.evaluate, rd.evaluate_parquet, rd.check, rd.hit_table, rd.exposure_table, rd.position_table, rd.ndcg],
+    [
+        rd.evaluate,
+        rd.evaluate_parquet,
+        rd.check,
+        rd.hit_table,
+        rd.exposure_table,
+        rd.position_table,
+        rd.ndcg,
+    ],
     ids=lambda function: function.__name__,
 )
 def test_an_unknown_option_is_answered_with_all_that_the_function_takes(function):
@@ -356,12 +599,19 @@ def test_an_unknown_option_is_answered_with_all_that_the_function_takes(function
     valid = ", ".join(one.name for one in parameters if one.default is not inspect.Parameter.empty)
     with pytest.raises(rd.OptionError) as raised:
         function(*required, usr="x")
-    assert str(raised.value) == f"{function.__name__} has no option 'usr'; did you mean 'users'? Valid are {valid}"
+    assert (
+        str(raised.value)
+        == f"{function.__name__} has no option 'usr'; did you mean 'users'? Valid are {valid}"
+    )
 
 
 def test_every_error_is_of_recdf_and_of_python():
-    own = [getattr(rd, name) for name in rd.__all__ if name.endswith("Error") and name != "RecdfError"]
+    own = [
+        getattr(rd, name) for name in rd.__all__ if name.endswith("Error") and name != "RecdfError"
+    ]
     assert len(own) >= 8
     for error in own:
         assert issubclass(error, rd.RecdfError)
-        assert issubclass(error, (KeyError, TypeError, ValueError, ImportError, OSError, RuntimeError))
+        assert issubclass(
+            error, (KeyError, TypeError, ValueError, ImportError, OSError, RuntimeError)
+        )

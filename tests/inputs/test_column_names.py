@@ -11,8 +11,12 @@ from cli.command import run
 
 import recdf as rd
 
-TRUE = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "c", "a"], "relevance": [2, 1, 3, 1]})
-PRED = pd.DataFrame({"user_id": [1, 1, 2, 2, 3], "item_id": list("xbcay"), "score": [5.0, 4, 3, 2, 1]})
+TRUE = pd.DataFrame(
+    {"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "c", "a"], "relevance": [2, 1, 3, 1]}
+)
+PRED = pd.DataFrame(
+    {"user_id": [1, 1, 2, 2, 3], "item_id": list("xbcay"), "score": [5.0, 4, 3, 2, 1]}
+)
 IN_TRUE = {"user_id": "customer", "relevance": "stars"}
 IN_PRED = {"user_id": "uid", "item_id": "sku", "score": "yhat"}
 OTHER_TRUE = TRUE.rename(columns=IN_TRUE)
@@ -48,7 +52,9 @@ def test_the_numbers_and_the_names_are_those_of_standard_frames(call):
     same(OTHER_PRED, before[1])
 
 
-@pytest.mark.parametrize("kind", [pl.from_pandas, pl.LazyFrame, pa.Table.from_pandas], ids=["polars", "lazy", "arrow"])
+@pytest.mark.parametrize(
+    "kind", [pl.from_pandas, pl.LazyFrame, pa.Table.from_pandas], ids=["polars", "lazy", "arrow"]
+)
 def test_frames_of_other_libraries(kind):
     found = rd.ndcg(kind(OTHER_TRUE), kind(OTHER_PRED), k=2, **NAMES)
     assert found == rd.ndcg(TRUE, PRED, k=2)
@@ -58,13 +64,20 @@ def test_a_project_states_them():
     project = rd.Options(**NAMES, ties="row")
     found = rd.evaluate(OTHER_TRUE, OTHER_PRED, "ndcg@2", options=project)
     assert found == rd.evaluate(TRUE, PRED, "ndcg@2", ties="row")
-    assert rd.ndcg(TRUE, OTHER_PRED, k=2, options=project, true_cols=None) == rd.ndcg(TRUE, PRED, k=2)
+    assert rd.ndcg(TRUE, OTHER_PRED, k=2, options=project, true_cols=None) == rd.ndcg(
+        TRUE, PRED, k=2
+    )
 
 
 def test_names_are_those_that_options_give():
-    true, pred = TRUE.rename(columns={"user_id": "customer"}), PRED.rename(columns={"user_id": "uid"})
+    true, pred = (
+        TRUE.rename(columns={"user_id": "customer"}),
+        PRED.rename(columns={"user_id": "uid"}),
+    )
     found = rd.evaluate(true, pred, "ndcg@2", user_col="customer", pred_cols={"customer": "uid"})
-    assert found == rd.evaluate(true, pred.rename(columns={"uid": "customer"}), "ndcg@2", user_col="customer")
+    assert found == rd.evaluate(
+        true, pred.rename(columns={"uid": "customer"}), "ndcg@2", user_col="customer"
+    )
     assert next(iter(found.per_user.columns)) == "customer"
 
 
@@ -83,7 +96,9 @@ def test_no_column_is_copied():
         "Nothing."
         return lists.n_pred * 0.0
 
-    pred = pd.DataFrame({"uid": PRED["user_id"], "item_id": PRED["item_id"], "score": scores}, copy=False)
+    pred = pd.DataFrame(
+        {"uid": PRED["user_id"], "item_id": PRED["item_id"], "score": scores}, copy=False
+    )
     from recdf.inputs.door import renamed_columns
 
     found = renamed_columns(pred, {"user_id": "uid"}, "pred")
@@ -97,10 +112,26 @@ def test_no_column_is_copied():
 @pytest.mark.parametrize(
     ("how", "error", "words"),
     [
-        ({"pred_cols": {"user_id": "uuid"}}, rd.ColumnError, ["pred has no column 'uuid'", "did you mean 'uid'"]),
-        ({"true_cols": {"user_id": "clientele"}}, rd.ColumnError, ["true has no column 'clientele'", "true_cols"]),
-        ({"pred_cols": {"user_id": "uid", "item_id": "uid"}}, rd.OptionError, ["'user_id' and 'item_id'", "'uid'"]),
-        ({"pred_cols": {"yhat": "uid"}}, rd.ColumnError, ["'yhat'", "'uid'", "pred has a column 'yhat' too"]),
+        (
+            {"pred_cols": {"user_id": "uuid"}},
+            rd.ColumnError,
+            ["pred has no column 'uuid'", "did you mean 'uid'"],
+        ),
+        (
+            {"true_cols": {"user_id": "clientele"}},
+            rd.ColumnError,
+            ["true has no column 'clientele'", "true_cols"],
+        ),
+        (
+            {"pred_cols": {"user_id": "uid", "item_id": "uid"}},
+            rd.OptionError,
+            ["'user_id' and 'item_id'", "'uid'"],
+        ),
+        (
+            {"pred_cols": {"yhat": "uid"}},
+            rd.ColumnError,
+            ["'yhat'", "'uid'", "pred has a column 'yhat' too"],
+        ),
         ({"pred_cols": ["uid"]}, rd.OptionError, ["pred_cols", "{'user_id': 'uid'}"]),
         ({"pred_cols": {"user_id": 3.5}}, rd.OptionError, ["pred_cols"]),
         ({"pred_col": {"user_id": "uid"}}, rd.OptionError, ["did you mean 'pred_cols'"]),
@@ -116,16 +147,21 @@ def test_mistakes_are_named(how, error, words, call):
 
 ROUND = [
     ("pred", {"sku": "item_id"}, "⟦pred_cols={'item_id': 'sku'}⟧"),
-    ("pred", {"user_id": "uid", "sku": "item_id", "score": "yhat"},
-     "⟦pred_cols={'user_id': 'uid', 'item_id': 'sku', 'score': 'yhat'}⟧"),
+    (
+        "pred",
+        {"user_id": "uid", "sku": "item_id", "score": "yhat"},
+        "⟦pred_cols={'user_id': 'uid', 'item_id': 'sku', 'score': 'yhat'}⟧",
+    ),
     ("pred", {"yhat": "score"}, "⟦pred_cols={'score': 'yhat'}⟧"),
     ("true", {"customer": "user_id"}, "⟦true_cols={'user_id': 'customer'}⟧"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("role", "names", "right"), ROUND)
 @pytest.mark.parametrize("call", ["evaluate", "metric", "check"])
-def test_a_mapping_that_is_the_wrong_way_round_is_shown_the_right_way_round(role, names, right, call):
+def test_a_mapping_that_is_the_wrong_way_round_is_shown_the_right_way_round(
+    role, names, right, call
+):
     with pytest.raises(rd.ColumnError) as found:
         calls(OTHER_TRUE, OTHER_PRED)[call](**{**NAMES, f"{role}_cols": names})
     assert f"{role}_cols={names!r}" in str(found.value)
@@ -145,7 +181,13 @@ def test_so_it_is_for_files_and_on_the_command_line(capsys, paths, role, names, 
             call += ["--true-cols", *(f"{name}={own}" for name, own in IN_TRUE.items())]
         code, _, err = run(capsys, *call)
         assert code == 2
-        turned = right.partition("{")[2].replace("'", "").replace(": ", "=").replace(",", "").rstrip("}⟧")
+        turned = (
+            right.partition("{")[2]
+            .replace("'", "")
+            .replace(": ", "=")
+            .replace(",", "")
+            .rstrip("}⟧")
+        )
         assert f"--{role}-cols {turned}" in err
 
 
@@ -157,12 +199,19 @@ def test_a_standard_name_is_not_taken_away():
     with pytest.raises(rd.ColumnError, match="wrong way round"):
         rd.evaluate(TRUE, PRED, "ndcg@2", options=rd.Options(pred_cols={"uid": "user_id"}))
     shop = TRUE.rename(columns={"item_id": "sku"})
-    found = rd.evaluate(shop, PRED, "ndcg@2", item_col="sku", pred_cols={"sku": "item_id"})  # the standard is sku
-    assert found.summary["value"].tolist() == rd.evaluate(TRUE, PRED, "ndcg@2").summary["value"].tolist()
+    found = rd.evaluate(
+        shop, PRED, "ndcg@2", item_col="sku", pred_cols={"sku": "item_id"}
+    )  # the standard is sku
+    assert (
+        found.summary["value"].tolist()
+        == rd.evaluate(TRUE, PRED, "ndcg@2").summary["value"].tolist()
+    )
 
 
 def test_a_mapping_has_no_columns_to_name():
-    with pytest.raises(rd.ColumnError, match="pred is a mapping, which has no columns; pred_cols= is for frames"):
+    with pytest.raises(
+        rd.ColumnError, match="pred is a mapping, which has no columns; pred_cols= is for frames"
+    ):
         rd.ndcg(TRUE, {1: ["a"]}, pred_cols={"user_id": "uid"})
 
 
@@ -184,7 +233,9 @@ def test_files(paths, buckets):
     found = rd.evaluate_parquet(*paths, ["ndcg@2", "recall@2"], buckets=buckets, **NAMES)
     assert found == rd.evaluate(TRUE, PRED, ["ndcg@2", "recall@2"])
     with pytest.raises(rd.ColumnError, match="pred has no column 'uuid'"):
-        rd.evaluate_parquet(*paths, "ndcg@2", buckets=buckets, true_cols=IN_TRUE, pred_cols={"user_id": "uuid"})
+        rd.evaluate_parquet(
+            *paths, "ndcg@2", buckets=buckets, true_cols=IN_TRUE, pred_cols={"user_id": "uuid"}
+        )
 
 
 def test_files_with_folder_columns(tmp_path, paths):
@@ -194,7 +245,10 @@ def test_files_with_folder_columns(tmp_path, paths):
     names = {"true_cols": IN_TRUE, "pred_cols": {**IN_PRED, "model": "algo"}}
     both = pd.concat([PRED.assign(model="m"), PRED.assign(model="n")])
     found = rd.evaluate_parquet(paths[0], tmp_path / "pred", "ndcg@2", by="model", **names)
-    assert found.summary["value"].tolist() == rd.evaluate(TRUE, both, "ndcg@2", by="model").summary["value"].tolist()
+    assert (
+        found.summary["value"].tolist()
+        == rd.evaluate(TRUE, both, "ndcg@2", by="model").summary["value"].tolist()
+    )
     assert found.per_user["model"].tolist() == ["m"] * 3 + ["n"] * 3
 
 
@@ -227,6 +281,8 @@ def test_the_command(tmp_path, capsys, ending, stream):
 def test_check_and_a_config_file(tmp_path, capsys, paths):
     config = tmp_path / "job.toml"
     config.write_text(f"true_cols = {as_text(IN_TRUE)}\npred-cols = {as_text(IN_PRED)}\n")
-    code, out, err = run(capsys, "check", "--true", paths[0], "--pred", paths[1], "--config", config)
+    code, out, err = run(
+        capsys, "check", "--true", paths[0], "--pred", paths[1], "--config", config
+    )
     assert code in (0, 1), err
     assert "found: 0 errors" in out or "nothing odd" in out

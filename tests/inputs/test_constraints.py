@@ -1,4 +1,5 @@
-"""Every option has one record, from which its check follows: it refuses what it does not take, and names it as data."""
+"""Every option has one record, from which its check follows: it refuses what it does not take, and
+names it as data."""
 
 import math
 
@@ -12,9 +13,34 @@ from recdf.inputs.constraints import a_number, check_value, constraint_of, eithe
 from recdf.inputs.options import NAMES, OPTIONS, Options
 
 VALUES = [
-    None, True, False, 0, 1, -1, 0.5, 2.5, math.nan, math.inf, "", "item", "1", b"raise", [], ["a"], [["a"]], {},
-    {"a": 1}, {1, 2}, object(), np.float64(0.5), np.bool_(True), np.array([0.5, 2.0]), pd.DataFrame({"a": [1]}), len,
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    0.5,
+    2.5,
+    math.nan,
+    math.inf,
+    "",
+    "item",
+    "1",
+    b"raise",
+    [],
+    ["a"],
+    [["a"]],
+    {},
+    {"a": 1},
+    {1, 2},
+    object(),
+    np.float64(0.5),
+    np.bool_(True),
+    np.array([0.5, 2.0]),
+    pd.DataFrame({"a": [1]}),
+    len,
+]
+
 
 def is_name(value):
     """Whether a value may label a column: nearly all that can be hashed."""
@@ -38,7 +64,9 @@ def is_ids(value):
 
 
 def is_column_names(value):
-    return value is None or (isinstance(value, dict) and all(isinstance(one, str) for one in [*value, *value.values()]))
+    return value is None or (
+        isinstance(value, dict) and all(isinstance(one, str) for one in [*value, *value.values()])
+    )
 
 
 # What each option takes, written down once more and apart from the records.
@@ -75,10 +103,15 @@ def test_every_option_is_told_apart():
 
 
 def settled(name, value):
-    """The value as an option takes it: scalars of numpy are those of Python, and an array of names is a list."""
+    """The value as an option takes it: scalars of numpy are those of Python, and an array of names
+    is a list."""
     if isinstance(value, np.generic):
         return value.item()
-    return value.tolist() if isinstance(value, np.ndarray) and name in ("user_col", "by", "by_in_true") else value
+    return (
+        value.tolist()
+        if isinstance(value, np.ndarray) and name in ("user_col", "by", "by_in_true")
+        else value
+    )
 
 
 def is_taken(name, value):
@@ -123,10 +156,25 @@ def test_a_parameter_refuses_wrong_values_and_names_them(metric):
 @pytest.mark.parametrize(
     ("constraint", "right", "wrong", "words"),
     [
-        (a_number(0, 1), [0, 1, 0.5, np.float32(0.5)], [-1, 1.1, True, "1", None, math.nan], "a number from 0 to 1"),
-        (a_number(above=0, below=1), [0.5], [0, 1, math.nan], "a number between 0 and 1, both excluded"),
+        (
+            a_number(0, 1),
+            [0, 1, 0.5, np.float32(0.5)],
+            [-1, 1.1, True, "1", None, math.nan],
+            "a number from 0 to 1",
+        ),
+        (
+            a_number(above=0, below=1),
+            [0.5],
+            [0, 1, math.nan],
+            "a number between 0 and 1, both excluded",
+        ),
         (a_number(above=0, most=1), [1, 0.1], [0, 1.5], "a number above 0 and at most 1"),
-        (a_number(2, whole=True), [2, np.int64(5)], [1, 2.0, True, 10.5], "an integer of at least 2"),
+        (
+            a_number(2, whole=True),
+            [2, np.int64(5)],
+            [1, 2.0, True, 10.5],
+            "an integer of at least 2",
+        ),
         (a_number(), [0, -1.5, 10**400], [math.inf, -math.inf, math.nan, 1j], "a finite number"),
         (one_of(["a", "b"]), ["a"], ["c", None, b"a", ["a"]], "'a', 'b'"),
         (constraint_of(bool | None), [True, None], [0, "no"], "True or False or None"),

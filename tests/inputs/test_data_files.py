@@ -29,13 +29,22 @@ def names(path, below):
 
 
 def test_files_of_a_folder(tmp_path):
-    for name in ("b.parquet", "a/x.parquet", "_SUCCESS", ".b.parquet.crc", "_temporary/y.parquet", "a/.z/w.parquet"):
+    for name in (
+        "b.parquet",
+        "a/x.parquet",
+        "_SUCCESS",
+        ".b.parquet.crc",
+        "_temporary/y.parquet",
+        "a/.z/w.parquet",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     assert names(tmp_path, tmp_path) == ["a/x.parquet", "b.parquet"]
     assert names(tmp_path / "*", tmp_path) == ["a/x.parquet", "b.parquet"]
     assert names(tmp_path / "**", tmp_path) == ["a/x.parquet", "b.parquet"]
-    assert names(tmp_path / "_temporary" / "*", tmp_path) == ["_temporary/y.parquet"]  # the path names the folder
+    assert names(tmp_path / "_temporary" / "*", tmp_path) == [
+        "_temporary/y.parquet"
+    ]  # the path names the folder
     assert names(tmp_path / "nothing*", tmp_path) == []
 
 
@@ -67,8 +76,21 @@ def linked(tmp_path, monkeypatch):
 
 def test_a_linked_folder_counts_for_every_reader(linked, capsys):
     assert rd.evaluate_parquet("true.parquet", "pred", "recall@2").summary["value"][0] == 1.0
-    assert rd.evaluate_parquet("true.parquet", "pred", "recall@2", buckets=2).summary["value"][0] == 1.0
-    call = ["evaluate", "--true", "true.parquet", "-m", "recall@2", "--format", "json", "-v", "--pred"]
+    assert (
+        rd.evaluate_parquet("true.parquet", "pred", "recall@2", buckets=2).summary["value"][0]
+        == 1.0
+    )
+    call = [
+        "evaluate",
+        "--true",
+        "true.parquet",
+        "-m",
+        "recall@2",
+        "--format",
+        "json",
+        "-v",
+        "--pred",
+    ]
     for pred in ("pred", "pred/*", "pred/**/*.parquet"):
         for stream in ([], ["--stream"]):
             assert main([*call, pred, *stream]) == 0
@@ -82,7 +104,18 @@ def test_a_linked_folder_of_text_files(linked, capsys):
     for file in (linked / "pred/own.parquet", linked / "elsewhere/further.parquet"):
         pd.read_parquet(file).to_csv(file.with_suffix(".csv"), index=False)
         file.unlink()
-    call = ["evaluate", "--true", "true.parquet", "--pred", "pred", "-m", "recall@2", "--format", "json", "-v"]
+    call = [
+        "evaluate",
+        "--true",
+        "true.parquet",
+        "--pred",
+        "pred",
+        "-m",
+        "recall@2",
+        "--format",
+        "json",
+        "-v",
+    ]
     assert main(call) == 0
     out, err = capsys.readouterr()
     assert '"value": 1.0' in out
@@ -121,27 +154,48 @@ def test_values_of_folders(values, kind, expected):
 
 def test_names_of_folders():
     found = folder_columns(["a/day=2026-01-01/x%20y=1/p.parquet"])
-    assert {name: values.to_pylist() for name, values in found.items()} == {"day": ["2026-01-01"], "x%20y": [1]}
+    assert {name: values.to_pylist() for name, values in found.items()} == {
+        "day": ["2026-01-01"],
+        "x%20y": [1],
+    }
     assert folder_columns(["a/=1/b=/p.parquet", "a/c/p.parquet"])["b"].to_pylist() == [None, None]
 
 
 def per_user(capsys, *flags):
-    call = ["evaluate", "--true", "true.parquet", "--pred", "pred", "-m", "recall@2", "--out", "out", "--overwrite"]
+    call = [
+        "evaluate",
+        "--true",
+        "true.parquet",
+        "--pred",
+        "pred",
+        "-m",
+        "recall@2",
+        "--out",
+        "out",
+        "--overwrite",
+    ]
     code = main([*call, "-q", *flags])
     return code, (rd.read_parquet("out").per_user if code == 0 else capsys.readouterr().err)
 
 
-VALUES = st.sampled_from(["1", "2", "a", "", "3000000000", "__HIVE_DEFAULT_PARTITION__", "007", "a%2Fb"])
+VALUES = st.sampled_from(
+    ["1", "2", "a", "", "3000000000", "__HIVE_DEFAULT_PARTITION__", "007", "a%2Fb"]
+)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     folders=st.lists(VALUES, min_size=1, max_size=3, unique=True),
     stored=st.sampled_from(["none", "all", "first"]),
     odd=st.booleans(),
 )
-def test_both_readers_see_the_same_rows_and_columns(folders, stored, odd, tmp_path_factory, monkeypatch, capsys):
-    """Partitions of any values, a key that is a column too, and a column of other kinds that nobody needs."""
+def test_both_readers_see_the_same_rows_and_columns(
+    folders, stored, odd, tmp_path_factory, monkeypatch, capsys
+):
+    """Partitions of any values, a key that is a column too, and a column of other kinds that nobody
+    needs."""
     where = tmp_path_factory.mktemp("folders")
     monkeypatch.chdir(where)
     write(where / "true.parquet", **lists([1, 2], [1]))
@@ -163,12 +217,18 @@ def test_columns_that_nobody_needs_may_differ(tmp_path):
     write(tmp_path / "true.parquet", **lists([1, 2], [1]))
     write(tmp_path / "pred/a.parquet", **lists([1]), other=["text"] * 2)
     write(tmp_path / "pred/b.parquet", **lists([2]), other=[1.5] * 2)
-    assert rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred", "recall@2").summary["value"][0] == 1.0
+    assert (
+        rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred", "recall@2").summary[
+            "value"
+        ][0]
+        == 1.0
+    )
     with pytest.raises(rd.DataError, match="columns of different kinds: 'other'"):
         rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred", "recall@2", by="other")
 
 
-# ----------------------------------------------------------------------------------- odd types and widths
+# ----------------------------------------------------------------------------------- odd types and
+# widths
 
 
 @pytest.mark.parametrize("buckets", [1, 3])
@@ -181,22 +241,32 @@ def test_ids_of_odd_types(kind, buckets, tmp_path):
     def column(texts):
         if kind == "json_":
             return pa.ExtensionArray.from_storage(of_type, pa.array(texts))
-        return pa.array([text.encode() for text in texts] if kind == "binary_view" else texts, of_type)
+        return pa.array(
+            [text.encode() for text in texts] if kind == "binary_view" else texts, of_type
+        )
 
     try:
         pq.write_table(
-            pa.table({"user_id": column(["a", "b"]), "item_id": column(["x", "x"])}), tmp_path / "true.parquet"
+            pa.table({"user_id": column(["a", "b"]), "item_id": column(["x", "x"])}),
+            tmp_path / "true.parquet",
         )
     except pa.ArrowNotImplementedError:
         pytest.skip(f"this pyarrow writes no {kind}")
-    rows = {"user_id": column(["a", "a", "b"]), "item_id": column(["y", "x", "y"]), "score": [0.9, 0.8, 0.7]}
+    rows = {
+        "user_id": column(["a", "a", "b"]),
+        "item_id": column(["y", "x", "y"]),
+        "score": [0.9, 0.8, 0.7],
+    }
     pq.write_table(pa.table(rows), tmp_path / "pred.parquet")
-    found = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", "mrr@2", buckets=buckets)
+    found = rd.evaluate_parquet(
+        tmp_path / "true.parquet", tmp_path / "pred.parquet", "mrr@2", buckets=buckets
+    )
     assert found.per_user["mrr@2"].tolist() == [0.5, 0.0]
 
 
 def test_columns_that_are_not_needed_cost_little(tmp_path):
-    """With a step for each pair of columns this file would take minutes, and the whole suite with it."""
+    """With a step for each pair of columns this file would take minutes, and the whole suite with
+    it."""
     wide = {f"c{i}": pa.array([0.0]) for i in range(4000)}
     pq.write_table(pa.table({"user_id": [1], "item_id": [1], **wide}), tmp_path / "true.parquet")
     found = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "true.parquet", "recall@1")

@@ -1,4 +1,5 @@
-"""Strings with digits as numbers: equal where the strings are equal, in their order, whatever Arrow's chunks are."""
+"""Strings with digits as numbers: equal where the strings are equal, in their order, whatever
+Arrow's chunks are."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,10 @@ def test_numbers_by_hand():
     assert read_digits([column(["00000001", "99999999"])])[0].tolist() == [1, 99_999_999]
     assert read_digits([column(["user-7-0012", "user-7-0003"])])[0].tolist() == [12, 3]
     assert read_digits([column(["a", "c"])])[0].tolist() == [1, 3]  # 0x61 and 0x63
-    assert read_digits([column(["a?", "b1"])])[0].tolist() == [16 + 15, 32 + 1]  # 0x3f is the sixteenth of its kind
+    assert read_digits([column(["a?", "b1"])])[0].tolist() == [
+        16 + 15,
+        32 + 1,
+    ]  # 0x3f is the sixteenth of its kind
 
 
 @pytest.mark.parametrize(
@@ -57,13 +61,18 @@ def test_columns_of_two_lengths_are_left_to_arrow():
 
 def test_offsets_of_32_and_64_bits():
     narrow = pa.chunked_array([["u07", "u01"], ["u11", "u02"]], pa.string())
-    assert [found.tolist() for found in read_digits([narrow[1:], column(["u05"])])] == [[1, 11, 2], [5]]
+    assert [found.tolist() for found in read_digits([narrow[1:], column(["u05"])])] == [
+        [1, 11, 2],
+        [5],
+    ]
 
 
 def test_slices_and_words_at_the_end_of_a_buffer():
     texts = [f"u{number:03d}" for number in range(40)]
     whole = pa.array(texts, TEXT)
-    exact = pa.LargeStringArray.from_buffers(40, whole.buffers()[1], pa.py_buffer("".join(texts).encode()))
+    exact = pa.LargeStringArray.from_buffers(
+        40, whole.buffers()[1], pa.py_buffer("".join(texts).encode())
+    )
     chunks = pa.chunked_array([exact[5:7], whole[11:12], exact[38:]])
     assert read_digits([chunks, pa.chunked_array([exact])])[0].tolist() == [5, 6, 11, 38, 39]
     assert read_digits([pa.chunked_array([exact])])[0].tolist() == list(range(40))
@@ -77,17 +86,23 @@ def test_slices_and_words_at_the_end_of_a_buffer():
 def test_numbers_have_the_order_of_the_strings(texts, prefix, size):
     texts = [prefix + text for text in texts]
     (numbers,) = read_digits([column(*(texts[i : i + size] for i in range(0, len(texts), size)))])
-    assert np.argsort(numbers, kind="stable").tolist() == sorted(range(len(texts)), key=texts.__getitem__)
+    assert np.argsort(numbers, kind="stable").tolist() == sorted(
+        range(len(texts)), key=texts.__getitem__
+    )
     assert len(set(numbers.tolist())) == len(set(texts))
 
 
-@pytest.mark.parametrize("form", ["u{:04d}", "{:d}", "item {:x}", "{:04d}\0", "a rather long prefix {:06d}"])
+@pytest.mark.parametrize(
+    "form", ["u{:04d}", "{:d}", "item {:x}", "{:04d}\0", "a rather long prefix {:06d}"]
+)
 def test_results_are_those_of_integers(form, resized):
     """Also over the edges of blocks and pieces, and beside an id of another form."""
     resized(digit_rows=4, digit_piece_rows=8, first_rows=2)
     rng = np.random.default_rng(1)
     true, pred = (
-        pd.DataFrame({"user_id": rng.integers(0, 20, n), "item_id": rng.integers(0, 300, n)}).drop_duplicates()
+        pd.DataFrame(
+            {"user_id": rng.integers(0, 20, n), "item_id": rng.integers(0, 300, n)}
+        ).drop_duplicates()
         for n in (60, 200)
     )
     pred["score"] = rng.integers(0, 3, len(pred))  # ties, which the order of the items breaks
@@ -97,5 +112,9 @@ def test_results_are_those_of_integers(form, resized):
     ]
     padded = form in ("u{:04d}", "{:04d}\0", "a rather long prefix {:06d}")
     ties = "item_desc" if padded else "row"  # other strings have another order than the integers
-    found, expected = (rd.evaluate(*frames, ["ndcg@3", "recall@5"], ties=ties) for frames in (texts, (true, pred)))
-    pd.testing.assert_frame_equal(found.per_user.drop(columns="user_id"), expected.per_user.drop(columns="user_id"))
+    found, expected = (
+        rd.evaluate(*frames, ["ndcg@3", "recall@5"], ties=ties) for frames in (texts, (true, pred))
+    )
+    pd.testing.assert_frame_equal(
+        found.per_user.drop(columns="user_id"), expected.per_user.drop(columns="user_id")
+    )

@@ -32,7 +32,10 @@ def ranked(values, nan_score="raise", column="score", dtype=None):
         ([BIG + 1, BIG, None], pd.ArrowDtype(pa.int64())),
         ([Decimal(BIG + 1), Decimal(BIG), None], object),
         ([Decimal("0.10000000000000000001"), Decimal("0.1"), None], object),
-        ([Decimal("9007199254740993.5"), Decimal("9007199254740993.4"), None], pd.ArrowDtype(pa.decimal128(30, 1))),
+        (
+            [Decimal("9007199254740993.5"), Decimal("9007199254740993.4"), None],
+            pd.ArrowDtype(pa.decimal128(30, 1)),
+        ),
         ([-BIG, -BIG - 1, None], "Int64"),
     ],
     ids=str,
@@ -49,11 +52,14 @@ def test_ordinary_scores_are_kept_as_they_are():
     pred = pd.DataFrame({"user_id": 1, "item_id": ["a", "b"], "score": [Decimal("3.5"), None]})
     true = TRUE.assign(relevance=3.0)
     assert rd.mae(true, pred, nan_score="last") == 0.5
-    big = pd.DataFrame({"user_id": 1, "item_id": ["a", "b"], "score": [BIG + 1, None]}).astype({"score": "Int64"})
+    big = pd.DataFrame({"user_id": 1, "item_id": ["a", "b"], "score": [BIG + 1, None]}).astype(
+        {"score": "Int64"}
+    )
     assert rd.mae(true, big, nan_score="last") == float(BIG + 1) - 3
 
 
-# ------------------------------------------------------------------------------------------------ ids
+# ------------------------------------------------------------------------------------------------
+# ids
 
 
 def hits(true_ids, pred_ids):
@@ -79,7 +85,13 @@ def test_datetimes_of_mixed_units_are_instants():
 
 @pytest.mark.parametrize(
     ("dtype", "limit"),
-    [("float32", 24), ("Float32", 24), (pd.ArrowDtype(pa.float32()), 24), ("float16", 11), ("float64", 53)],
+    [
+        ("float32", 24),
+        ("Float32", 24),
+        (pd.ArrowDtype(pa.float32()), 24),
+        ("float16", 11),
+        ("float64", 53),
+    ],
     ids=str,
 )
 def test_float_ids_may_have_lost_digits(dtype, limit):
@@ -102,9 +114,14 @@ def test_lone_surrogates_stay_apart():
 
 
 def odd_ids(dtype):
-    """Three ids, two of them with lone surrogates; pandas makes neither a list nor a column of strings of them."""
+    """Three ids, two of them with lone surrogates; pandas makes neither a list nor a column of
+    strings of them."""
     odd = pd.Index(["a\ud800", "b\udfff", "c"], dtype=object)
-    return pd.Series(odd) if dtype == "object" else pd.Series(pd.Categorical.from_codes([0, 1, 2], odd))
+    return (
+        pd.Series(odd)
+        if dtype == "object"
+        else pd.Series(pd.Categorical.from_codes([0, 1, 2], odd))
+    )
 
 
 @pytest.mark.parametrize("dtype", ["object", "category"])
@@ -115,23 +132,35 @@ def test_lone_surrogates_in_given_ids_catalogues_and_mappings(dtype):
     per_user = rd.evaluate(frame, frame, "hits@3", users=users).per_user
     assert per_user["user_id"].tolist() == users
     assert per_user["hits@3"].tolist() == [1.0, 1.0]
-    assert rd.evaluate(frame, frame, "coverage@3", items=[*ids, "d"]).summary["value"].tolist() == [0.75]
+    assert rd.evaluate(frame, frame, "coverage@3", items=[*ids, "d"]).summary["value"].tolist() == [
+        0.75
+    ]
     lists = {ids[0]: ids.tolist()}
     assert rd.evaluate(lists, lists, "hits@3").per_user["hits@3"].tolist() == [3.0]
 
 
 ODD = pd.Series(["\ud800", "\ud801"] * 20, dtype=object)
-SOME = pd.DataFrame({"user_id": range(40), "item_id": range(40), "m": [0.0, 1.0] * 20, "half": ["a", "b"] * 20})
+SOME = pd.DataFrame(
+    {"user_id": range(40), "item_id": range(40), "m": [0.0, 1.0] * 20, "half": ["a", "b"] * 20}
+)
 LABELLED = {
     "by": lambda x: rd.evaluate(SOME, x.assign(label=ODD), "hits@3", by="label"),
-    "by beside others": lambda x: rd.evaluate(SOME, x.assign(label=[True, "\ud800"] * 20), "hits@3", by="label"),
+    "by beside others": lambda x: rd.evaluate(
+        SOME, x.assign(label=[True, "\ud800"] * 20), "hits@3", by="label"
+    ),
     "category": lambda x: rd.evaluate(x, x, "categories@3", items=x.assign(category=ODD)),
-    "lists": lambda x: rd.evaluate(x, x, "categories@3", items=x.assign(category=[[one] for one in ODD])),
+    "lists": lambda x: rd.evaluate(
+        x, x, "categories@3", items=x.assign(category=[[one] for one in ODD])
+    ),
     "item_by": lambda x: rd.evaluate(x, x, "hits@3", items=x.assign(label=ODD), item_by="label"),
-    "aspect": lambda x: rd.evaluate(x, x, "subtopic_recall@3", aspects=x[["item_id"]].assign(label=ODD)),
+    "aspect": lambda x: rd.evaluate(
+        x, x, "subtopic_recall@3", aspects=x[["item_id"]].assign(label=ODD)
+    ),
     "segment": lambda x: rd.summarize(x.assign(label=ODD), by="label", metrics=["m"]),
     "variant": lambda x: rd.compare_variants(x.assign(variant=ODD), "m", control="\ud800"),
-    "stratum": lambda x: rd.compare_variants(x.assign(label=ODD), "m", control="a", variant_col="half", strata="label"),
+    "stratum": lambda x: rd.compare_variants(
+        x.assign(label=ODD), "m", control="a", variant_col="half", strata="label"
+    ),
     "model": lambda x: rd.compare_models(x.assign(model=ODD), "m"),
 }
 
@@ -139,7 +168,10 @@ LABELLED = {
 @pytest.mark.parametrize("role", LABELLED)
 def test_lone_surrogates_are_no_labels_of_groups(role):
     """pandas 2 takes them all for one label, and pandas 3 fails on them."""
-    with pytest.raises(rd.IdTypeError, match=r"\['(label|category|variant|model)'\] has '\\ud80.', a text with a lone"):
+    with pytest.raises(
+        rd.IdTypeError,
+        match=r"\['(label|category|variant|model)'\] has '\\ud80.', a text with a lone",
+    ):
         LABELLED[role](SOME)
 
 
@@ -149,7 +181,10 @@ def test_lone_surrogates_in_categories_of_both_frames():
     with pytest.raises(rd.IdTypeError, match=r"'user_id'.*lone surrogates.*astype\(object\)"):
         rd.evaluate(frame, frame, "hits@3", users="all")
     plain = frame.astype({"user_id": object})
-    assert rd.evaluate(plain, plain, "hits@3", users="all").per_user["user_id"].tolist() == ids.tolist()
+    assert (
+        rd.evaluate(plain, plain, "hits@3", users="all").per_user["user_id"].tolist()
+        == ids.tolist()
+    )
 
 
 def encoded(kind):
@@ -168,7 +203,10 @@ def test_arrow_encodings_are_decoded_at_the_door(kind):
     users, items = encoded(kind)
     table = pa.table({"user_id": users, "item_id": items})
     frame = pd.DataFrame(
-        {name: pd.Series(pd.ArrowDtype(table[name].type).__from_arrow__(table[name])) for name in table.column_names}
+        {
+            name: pd.Series(pd.ArrowDtype(table[name].type).__from_arrow__(table[name]))
+            for name in table.column_names
+        }
     )
     plain = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "a"]})
     for given in (table, frame):

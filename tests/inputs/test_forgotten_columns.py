@@ -1,4 +1,5 @@
-"""A score that is not called `score`, swapped frames, and columns with other names: what a new user meets first."""
+"""A score that is not called `score`, swapped frames, and columns with other names: what a new user
+meets first."""
 
 import warnings
 
@@ -10,7 +11,9 @@ import pytest
 import recdf as rd
 
 TRUE = pd.DataFrame({"user_id": [1, 2], "item_id": ["a", "c"]})
-PRED = pd.DataFrame({"user_id": [1, 1, 1, 2, 2, 2], "item_id": list("xyazwc"), "prediction": [0.1, 0.2, 0.9] * 2})
+PRED = pd.DataFrame(
+    {"user_id": [1, 1, 1, 2, 2, 2], "item_id": list("xyazwc"), "prediction": [0.1, 0.2, 0.9] * 2}
+)
 
 
 def written(folder, true=TRUE, pred=PRED):
@@ -19,10 +22,20 @@ def written(folder, true=TRUE, pred=PRED):
     return folder / "true.parquet", folder / "pred.parquet"
 
 
-# ------------------------------------------------------------------------------------ what orders the lists
+# ------------------------------------------------------------------------------------ what orders
+# the lists
 
 
-NAMES = ["prediction", "Score", "est", "rating", "predicted_rating", "rec_score", "probability", "predictedRating"]
+NAMES = [
+    "prediction",
+    "Score",
+    "est",
+    "rating",
+    "predicted_rating",
+    "rec_score",
+    "probability",
+    "predictedRating",
+]
 NAMES += ["y_hat", "ALS score", "pred"]
 
 
@@ -30,13 +43,17 @@ NAMES += ["y_hat", "ALS score", "pred"]
 def test_a_score_of_another_name_is_named_with_the_argument(name, tmp_path):
     """The relevant item is last by rows and first by the score: mrr is 1/3 where it should be 1."""
     pred = PRED.rename(columns={"prediction": name})
-    words = rf"pred\['{name}'\] says otherwise in 2 lists: pass score_col='{name}', or score_col=False"
+    words = (
+        rf"pred\['{name}'\] says otherwise in 2 lists: pass score_col='{name}', or score_col=False"
+    )
     calls = [
         lambda **options: rd.evaluate(TRUE, pred, "mrr@3", **options).summary["value"][0],
         lambda **options: rd.mrr(TRUE, pred, 3, **options),
         lambda **options: rd.mrr.per_user(TRUE, pred, 3, **options)["mrr@3"].mean(),
         lambda **options: rd.evaluate_parquet(*paths, "mrr@3", **options).summary["value"][0],
-        lambda **options: rd.evaluate_parquet(*paths, "mrr@3", buckets=3, **options).summary["value"][0],
+        lambda **options: rd.evaluate_parquet(*paths, "mrr@3", buckets=3, **options).summary[
+            "value"
+        ][0],
     ]
     paths = written(tmp_path, pred=pred)
     for call in calls:
@@ -58,7 +75,8 @@ def test_a_rank_of_another_name_is_named_with_the_argument(name):
 
 
 def test_rows_in_the_order_of_the_score_are_no_warning():
-    """Also with equal scores, lists whose rows are interleaved, and where another column has the order of the rows."""
+    """Also with equal scores, lists whose rows are interleaved, and where another column has the
+    order of the rows."""
     best = PRED.sort_values(["prediction", "item_id"], ascending=False)
     good = [
         best,
@@ -69,7 +87,10 @@ def test_rows_in_the_order_of_the_score_are_no_warning():
     ]
     others = ["price", "timestamp", "place_id", "rating_id", "predicate", "estonia"]
     good += [PRED.rename(columns={"prediction": name}) for name in others]
-    good += [PRED.assign(prediction=["b", "c", "a"] * 2), PRED.assign(prediction=[False, False, True] * 2)]
+    good += [
+        PRED.assign(prediction=["b", "c", "a"] * 2),
+        PRED.assign(prediction=[False, False, True] * 2),
+    ]
     for pred in good:
         rd.evaluate(TRUE, pred, "mrr@3")
     rd.evaluate(TRUE, PRED, "mrr@3", like=rd.Convention("rows", order="row"))
@@ -81,7 +102,9 @@ def test_swapped_frames(tmp_path):
         for call in (
             lambda true=true, pred=pred: rd.evaluate(true, pred, "mrr@3"),
             lambda true=true, pred=pred: rd.mrr(true, pred, 3),
-            lambda true=true, pred=pred: rd.evaluate_parquet(*written(tmp_path, true, pred), "mrr@3", buckets=2),
+            lambda true=true, pred=pred: rd.evaluate_parquet(
+                *written(tmp_path, true, pred), "mrr@3", buckets=2
+            ),
         ):
             with pytest.warns(rd.OrderWarning, match=r"are they swapped\? true comes first"):
                 call()
@@ -94,18 +117,24 @@ def test_check_names_rows_of_true_that_stand_in_the_log():
     log = pd.DataFrame({"user_id": [1, 2, 2], "item_id": ["a", "z", "q"]})
     found = rd.check(TRUE, PRED, 2, log=log, score_col="prediction").set_index("finding")
     assert found.loc["relevant items already in the log", ["count", "share"]].tolist() == [1, 0.5]
-    judged = TRUE.assign(relevance=[0.0, 1.0])  # what is judged as not relevant may stand in the log
+    judged = TRUE.assign(
+        relevance=[0.0, 1.0]
+    )  # what is judged as not relevant may stand in the log
     found = rd.check(judged, PRED, 2, log=log, score_col="prediction")
     assert "relevant items already in the log" not in found["finding"].tolist()
 
 
-# ---------------------------------------------------------------------------------- columns with other names
+# ---------------------------------------------------------------------------------- columns with
+# other names
 
 
 @pytest.mark.parametrize(
     ("rename", "argument"),
     [
-        ({"item_id": "movieId"}, "pass item_col='movieId' if all frames call it so, else rename it in true"),
+        (
+            {"item_id": "movieId"},
+            "pass item_col='movieId' if all frames call it so, else rename it in true",
+        ),
         ({"item_id": "ASIN"}, "pass item_col='ASIN'"),
         ({"user_id": "userId"}, "pass user_col='userId'"),
         ({"user_id": "customer_id"}, "pass user_col='customer_id'"),
@@ -146,11 +175,15 @@ def test_other_missing_columns_name_the_argument(option, have, words):
 
 
 def test_wide_frames_say_what_to_do_and_the_advice_is_right():
-    ranks = pd.DataFrame({"user_id": [1, 2], "top1": ["x", "z"], "top2": ["a", "w"], "top3": ["y", "c"]})
+    ranks = pd.DataFrame(
+        {"user_id": [1, 2], "top1": ["x", "z"], "top2": ["a", "w"], "top3": ["y", "c"]}
+    )
     scores = pd.DataFrame({"user_id": [1, 2], "a": [0.5, 0.1], "x": [0.9, 0.2], "c": [0.1, 0.15]})
     with pytest.raises(rd.ColumnError, match=r"pass wide=\['top1', 'top2', 'top3'\], best first"):
         rd.evaluate(TRUE, ranks, "mrr@3")
-    assert rd.mrr(TRUE, ranks, 3, wide=["top1", "top2", "top3"]) == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert rd.mrr(TRUE, ranks, 3, wide=["top1", "top2", "top3"]) == pytest.approx(
+        (1 / 2 + 1 / 3) / 2
+    )
     with pytest.raises(rd.ColumnError, match=r"make a row of each: pred\.melt") as error:
         rd.evaluate(TRUE, scores, "mrr@3")
     long = eval(str(error.value).partition("each: ")[2], {"pred": scores})
@@ -160,13 +193,20 @@ def test_wide_frames_say_what_to_do_and_the_advice_is_right():
         rd.evaluate(TRUE, matrix, "mrr@3")
 
 
-# ------------------------------------------------------------------------------------------- kinds of input
+# ------------------------------------------------------------------------------------------- kinds
+# of input
 
 
 def test_lazy_frames_are_collected():
     true, pred = (pl.from_pandas(frame).lazy() for frame in (TRUE, PRED.drop(columns="prediction")))
     items = pl.DataFrame({"item_id": list("acxyzw")}).lazy()
-    result = rd.evaluate(true, pred, ["mrr@3", "coverage@3"], items=items, users=pl.DataFrame({"user_id": [1]}).lazy())
+    result = rd.evaluate(
+        true,
+        pred,
+        ["mrr@3", "coverage@3"],
+        items=items,
+        users=pl.DataFrame({"user_id": [1]}).lazy(),
+    )
     assert result.summary["value"].tolist() == [pytest.approx(1 / 3), 0.5]
     assert len(rd.check(true, pred, items=items)) > 0
 
@@ -179,16 +219,25 @@ def test_lists_of_lists_are_told_how_to_become_a_mapping():
 
 def test_options_may_be_scalars_and_arrays_of_numpy():
     pred = PRED.assign(model="m")
-    plain = rd.evaluate(TRUE, pred, "mrr@3", by="model", score_col="prediction", users="both", judged_only=False)
+    plain = rd.evaluate(
+        TRUE, pred, "mrr@3", by="model", score_col="prediction", users="both", judged_only=False
+    )
     for text in (np.str_, lambda text: pd.Series([text], dtype="string")[0]):
         names = {"score_col": text("prediction"), "users": text("both"), "ties": text("item_desc")}
-        for by in (text("model"), np.array(["model"]), pd.Series(["model"]), pd.Index(["model"]), [text("model")]):
+        for by in (
+            text("model"),
+            np.array(["model"]),
+            pd.Series(["model"]),
+            pd.Index(["model"]),
+            [text("model")],
+        ):
             found = rd.evaluate(TRUE, pred, text("mrr@3"), by=by, judged_only=np.False_, **names)
             assert found.summary.equals(plain.summary)
             assert found.spec["options"]["users"] == "both"
 
 
-# ------------------------------------------------------------------------------------- a metric of one's own
+# ------------------------------------------------------------------------------------- a metric of
+# one's own
 
 
 @pytest.fixture
@@ -232,7 +281,9 @@ def test_the_catalogue_stands_under_the_name_of_its_argument():
         return lists.mean_shown(np.append(items.frame["price"].to_numpy(), np.nan)[items.row_of])
 
     items = pd.DataFrame({"item_id": list("xyazwc"), "price": [1.0, 2, 3, 4, 5, 6]})
-    assert mean_price.per_user(TRUE, PRED, 3, items=items, score_col=False)["mean_price@3"].tolist() == [2.0, 5.0]
+    assert mean_price.per_user(TRUE, PRED, 3, items=items, score_col=False)[
+        "mean_price@3"
+    ].tolist() == [2.0, 5.0]
 
 
 def test_warnings_can_be_silenced_as_a_class():

@@ -8,11 +8,16 @@ from registry.seeded import frames, quietly
 
 import recdf as rd
 
-TRUE = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "c"], "relevance": [1.0, 2.0, 1.0]})
-PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": ["x", "a", "c", "y"], "score": [0.1, 0.9, 0.3, 0.2]})
+TRUE = pd.DataFrame(
+    {"user_id": [1, 1, 2], "item_id": ["a", "b", "c"], "relevance": [1.0, 2.0, 1.0]}
+)
+PRED = pd.DataFrame(
+    {"user_id": [1, 1, 2, 2], "item_id": ["x", "a", "c", "y"], "score": [0.1, 0.9, 0.3, 0.2]}
+)
 
 
-# --------------------------------------------------------------------------------------------- mappings
+# ---------------------------------------------------------------------------------------------
+# mappings
 
 
 def test_mappings_equal_frames():
@@ -21,12 +26,19 @@ def test_mappings_equal_frames():
     pred = {1: {"x": 0.1, "a": 0.9}, 2: {"c": 0.3, "y": 0.2}}
     found = rd.evaluate(true, pred, ["ndcg@2", "recall@2"]).per_user
     pd.testing.assert_frame_equal(found, expected)
-    pd.testing.assert_frame_equal(rd.evaluate(true, PRED, ["ndcg@2", "recall@2"]).per_user, expected)
+    pd.testing.assert_frame_equal(
+        rd.evaluate(true, PRED, ["ndcg@2", "recall@2"]).per_user, expected
+    )
     assert true == {1: {"a": 1, "b": 2}, 2: {"c": 1}}
 
 
 def test_a_list_is_best_first_and_any_collection():
-    for pred in ({1: ["a", "x"]}, {1: ("a", "x")}, {1: np.array(["a", "x"])}, {1: pd.Series(["a", "x"])}):
+    for pred in (
+        {1: ["a", "x"]},
+        {1: ("a", "x")},
+        {1: np.array(["a", "x"])},
+        {1: pd.Series(["a", "x"])},
+    ):
         assert rd.mrr({1: {"a"}}, pred) == 1.0
     assert rd.mrr({1: ["a"]}, {1: ["x", "a"]}) == 0.5
 
@@ -48,12 +60,21 @@ def test_mappings_take_the_names_of_columns():
 
 def test_from_dict():
     found = rd.from_dict({"u": ["a", "b"], "v": [], "w": ["c"]}, user_col="who", item_col="what")
-    pd.testing.assert_frame_equal(found, pd.DataFrame({"who": ["u", "u", "w"], "what": ["a", "b", "c"]}))
+    pd.testing.assert_frame_equal(
+        found, pd.DataFrame({"who": ["u", "u", "w"], "what": ["a", "b", "c"]})
+    )
     numbered = rd.from_dict({1: {10: 3, 11: 0.5}})  # may be either of the two frames
-    expected = {"user_id": [1, 1], "item_id": [10, 11], "relevance": [3.0, 0.5], "score": [3.0, 0.5]}
+    expected = {
+        "user_id": [1, 1],
+        "item_id": [10, 11],
+        "relevance": [3.0, 0.5],
+        "score": [3.0, 0.5],
+    }
     pd.testing.assert_frame_equal(numbered, pd.DataFrame(expected))
     found = rd.from_dict({1: {10: 3, 11: 0.5}}, value_name="stars")
-    pd.testing.assert_frame_equal(found, pd.DataFrame({"user_id": [1, 1], "item_id": [10, 11], "stars": [3.0, 0.5]}))
+    pd.testing.assert_frame_equal(
+        found, pd.DataFrame({"user_id": [1, 1], "item_id": [10, 11], "stars": [3.0, 0.5]})
+    )
     assert list(rd.from_dict({}).columns) == ["user_id", "item_id"]
     assert len(rd.from_dict({"u": []})) == 0
 
@@ -65,15 +86,26 @@ def test_big_ids_of_mappings_stay_exact():
     assert found["hitrate@10"].tolist() == [1.0, 0.0]
 
 
-# ------------------------------------------------------------------------------------------------ Arrow
+# ------------------------------------------------------------------------------------------------
+# Arrow
 
 
 def test_arrow_tables_equal_frames():
     true, pred = frames(5)
-    options = {"score_col": "score", "nan_score": "last", "relevance_col": "relevance", "by": "model"}
+    options = {
+        "score_col": "score",
+        "nan_score": "last",
+        "relevance_col": "relevance",
+        "by": "model",
+    }
     expected = quietly(rd.evaluate, true, pred, ["ndcg", "auc"], [1, 5], **options)
     found = quietly(
-        rd.evaluate, pa.Table.from_pandas(true), pa.Table.from_pandas(pred), ["ndcg", "auc"], [1, 5], **options
+        rd.evaluate,
+        pa.Table.from_pandas(true),
+        pa.Table.from_pandas(pred),
+        ["ndcg", "auc"],
+        [1, 5],
+        **options,
     )
     pd.testing.assert_frame_equal(found.per_user, expected.per_user, check_dtype=False)
     pd.testing.assert_frame_equal(found.summary, expected.summary, check_dtype=False)
@@ -89,14 +121,22 @@ def test_polars_frames_and_series():
     assert rd.recall(true, pred, 2, users=polars.DataFrame({"user_id": [1]})) == 0.5
     assert rd.recall(true, pred, 2, users=polars.Series([1])) == 0.5
     items = polars.DataFrame({"item_id": ["a", "b", "c", "x", "y"]})
-    assert rd.accuracy(true, pred, 2, items=items) == rd.accuracy(true, pred, 2, items=items["item_id"])
+    assert rd.accuracy(true, pred, 2, items=items) == rd.accuracy(
+        true, pred, 2, items=items["item_id"]
+    )
 
 
 @pytest.mark.parametrize("kind", ["Categorical", "Enum"])
 def test_polars_categories(kind):
     polars = pytest.importorskip("polars")
-    of = polars.Categorical if kind == "Categorical" else polars.Enum(sorted({*TRUE["item_id"], *PRED["item_id"]}))
-    true, pred = (polars.from_pandas(f).with_columns(polars.col("item_id").cast(of)) for f in (TRUE, PRED))
+    of = (
+        polars.Categorical
+        if kind == "Categorical"
+        else polars.Enum(sorted({*TRUE["item_id"], *PRED["item_id"]}))
+    )
+    true, pred = (
+        polars.from_pandas(f).with_columns(polars.col("item_id").cast(of)) for f in (TRUE, PRED)
+    )
     assert rd.mrr(true, pred) == rd.mrr(TRUE, PRED)
 
 
@@ -120,7 +160,8 @@ def test_ids_given_as_arrow_arrays():
     assert rd.accuracy(TRUE, PRED, 2, items=pa.chunked_array([items])) == expected
 
 
-# -------------------------------------------------------------------------------------------- catalogue
+# --------------------------------------------------------------------------------------------
+# catalogue
 
 
 @pytest.mark.parametrize(
@@ -140,18 +181,25 @@ def test_ids_given_as_arrow_arrays():
 def test_a_catalogue_in_any_form(form):
     items = form(["a", "b", "c", "x", "y"])
     found = rd.confusion.per_user(TRUE, PRED, 2, items=items)
-    assert found[["tp@2", "fp@2", "fn@2", "tn@2"]].to_numpy().tolist() == [[1, 1, 1, 2], [1, 1, 0, 3]]
+    assert found[["tp@2", "fp@2", "fn@2", "tn@2"]].to_numpy().tolist() == [
+        [1, 1, 1, 2],
+        [1, 1, 0, 3],
+    ]
 
 
 def test_values_of_the_catalogue_stand_in_for_missing_columns():
-    items = pd.DataFrame({"item_id": list("abcxy"), "price": [2.0, 4.0, 6.0, 8.0, 10.0]}, index=[9] * 5)
+    items = pd.DataFrame(
+        {"item_id": list("abcxy"), "price": [2.0, 4.0, 6.0, 8.0, 10.0]}, index=[9] * 5
+    )
     options = {"value_col": "price", "items": items}
     assert rd.revenue(TRUE, PRED, 2, **options) == 4.0
     assert rd.money_recall(TRUE, PRED, 2, **options) == pytest.approx((2 / 6 + 1) / 2, abs=1e-15)
     shown = PRED.assign(price=[1.0, 1.0, 5.0, 1.0])
     assert rd.revenue(TRUE, shown, 2, **options) == 3.0  # as recommended
     bought = TRUE.assign(price=[1.0, 3.0, 5.0])
-    assert rd.money_recall(bought, PRED, 2, **options) == pytest.approx((2 / 4 + 6 / 5) / 2, abs=1e-15)
+    assert rd.money_recall(bought, PRED, 2, **options) == pytest.approx(
+        (2 / 4 + 6 / 5) / 2, abs=1e-15
+    )
 
 
 def test_refunds_are_clipped_when_asked():
@@ -161,15 +209,26 @@ def test_refunds_are_clipped_when_asked():
     assert rd.money_ndcg(true, pred, 2, value_col="price", negative="clip") == 1.0
 
 
-# ------------------------------------------------------------------------------------- labelled candidates
+# ------------------------------------------------------------------------------------- labelled
+# candidates
 
 
 def test_from_labelled():
-    lists = {"q": [1, 1, 2], "day": ["x", "x", "y"], "doc": ["a", "b", "a"], "label": [True, False, True]}
+    lists = {
+        "q": [1, 1, 2],
+        "day": ["x", "x", "y"],
+        "doc": ["a", "b", "a"],
+        "label": [True, False, True],
+    }
     frame = pd.DataFrame({**lists, "m1": [1, 2, 3], "m2": [0.5, 0.1, 0.2]}, index=[4, 4, 4])
     before = frame.copy(deep=True)
     true, pred = rd.from_labelled(
-        frame, relevance_col="label", score_cols=["m1", "m2"], user_col=["q", "day"], item_col="doc", model_col="who"
+        frame,
+        relevance_col="label",
+        score_cols=["m1", "m2"],
+        user_col=["q", "day"],
+        item_col="doc",
+        model_col="who",
     )
     pd.testing.assert_frame_equal(frame, before)
     assert list(true.columns) == ["q", "day", "doc", "relevance"]
@@ -191,7 +250,8 @@ def test_from_labelled_names_what_is_missing():
         rd.from_labelled(frame, relevance_col="label", score_cols="als")
 
 
-# ------------------------------------------------------------------------------------------ odd frames
+# ------------------------------------------------------------------------------------------ odd
+# frames
 
 
 def test_the_index_is_no_data():
@@ -201,8 +261,13 @@ def test_the_index_is_no_data():
 
 
 def test_column_names_that_are_no_strings():
-    true, pred = TRUE.set_axis([0, 1, 2], axis=1), PRED.assign(m="m").set_axis([0, 1, 2, ("by", "m")], axis=1)
-    result = rd.evaluate(true, pred, "ndcg@2", user_col=0, item_col=1, score_col=2, relevance_col=2, by=[("by", "m")])
+    true, pred = (
+        TRUE.set_axis([0, 1, 2], axis=1),
+        PRED.assign(m="m").set_axis([0, 1, 2, ("by", "m")], axis=1),
+    )
+    result = rd.evaluate(
+        true, pred, "ndcg@2", user_col=0, item_col=1, score_col=2, relevance_col=2, by=[("by", "m")]
+    )
     assert list(result.per_user.columns) == ["('by', 'm')", "0", "n_true", "n_pred", "ndcg@2"]
     assert result.summary["('by', 'm')"].tolist() == ["m"]
     assert result.spec["user_col"] == ["0"]
@@ -224,7 +289,11 @@ JUDGED = {1: {10: 2.0, 11: 1.0}, 2: {12: 1.0}}
 
 
 def test_a_mapping_of_numbers_may_be_either_frame():
-    assert rd.mrr(rd.from_dict(JUDGED), rd.from_dict(RUN), k=2) == rd.mrr(JUDGED, RUN, k=2) == (0.5 + 1) / 2
+    assert (
+        rd.mrr(rd.from_dict(JUDGED), rd.from_dict(RUN), k=2)
+        == rd.mrr(JUDGED, RUN, k=2)
+        == (0.5 + 1) / 2
+    )
     assert rd.mrr(rd.from_dict(JUDGED), {1: [20, 10], 2: [12]}, k=2) == 0.75
     assert rd.mrr(rd.from_dict(JUDGED), rd.from_dict({1: [20, 10], 2: [12]}), k=2) == 0.75
 
@@ -232,10 +301,16 @@ def test_a_mapping_of_numbers_may_be_either_frame():
 @pytest.mark.parametrize("kind", [tuple, list])
 @pytest.mark.parametrize("number", [float, np.float32])
 def test_pairs_of_items_and_numbers_are_a_mapping_too(kind, number):
-    pairs = {user: [kind((item, number(one))) for item, one in items.items()] for user, items in RUN.items()}
+    pairs = {
+        user: [kind((item, number(one))) for item, one in items.items()]
+        for user, items in RUN.items()
+    }
     assert rd.mrr(JUDGED, pairs, k=2) == 0.75
     assert rd.mrr(JUDGED, pairs | {3: []}, k=2) == 0.75
-    true = {user: [kind((str(item), one)) for item, one in items.items()] for user, items in JUDGED.items()}
+    true = {
+        user: [kind((str(item), one)) for item, one in items.items()]
+        for user, items in JUDGED.items()
+    }
     # The gains of user 1 are 2 and 1, of which the list has the first one at rank 2.
     ndcg = (2 / np.log2(3)) / (2 + 1 / np.log2(3))
     found = rd.ndcg(true, {1: ["20", "10"], 2: ["12"]}, k=2)
@@ -250,7 +325,9 @@ def test_ids_of_two_parts_are_no_pairs():
     for ids in ([("shop", 7), ("shop", 8)], [("a", "b")], [("a", True)]):
         assert rd.from_dict({1: ids})["item_id"].tolist() == ids
         assert rd.recall({1: ids}, {1: ids}, k=2) == 1.0
-    with pytest.raises(rd.IdTypeError, match=r"of items with numbers are a mapping: \{item: number\}"):
+    with pytest.raises(
+        rd.IdTypeError, match=r"of items with numbers are a mapping: \{item: number\}"
+    ):
         rd.mrr({1: [10]}, {1: [(10, 2), (11, 1)]}, k=2)
 
 
@@ -264,7 +341,9 @@ class Lists:
         return rd.from_dict(RUN)
 
 
-@pytest.mark.parametrize(("data", "method"), [(Run(), "to_dict"), (Lists(), "to_df"), (pd.Series([[1]]), "to_dict")])
+@pytest.mark.parametrize(
+    ("data", "method"), [(Run(), "to_dict"), (Lists(), "to_df"), (pd.Series([[1]]), "to_dict")]
+)
 def test_objects_of_other_libraries_say_what_they_can_become(data, method):
     with pytest.raises(TypeError, match=f"; pass what pred.{method}\\(\\) returns"):
         rd.mrr(JUDGED, data, k=2)

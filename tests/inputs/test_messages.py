@@ -1,4 +1,5 @@
-"""What a message shows: whole keys, dates as dates, and named errors for ids that no file can hold."""
+"""What a message shows: whole keys, dates as dates, and named errors for ids that no file can
+hold."""
 
 import pandas as pd
 import pytest
@@ -22,18 +23,26 @@ def test_all_columns_of_a_key_are_shown(tmp_path):
     with pytest.warns(rd.NoOverlapWarning, match=words):
         rd.evaluate(true, pred, "mrr@1", user_col=["user", "session"])
     with pytest.warns(rd.NoOverlapWarning, match=words):
-        rd.evaluate_parquet(*write(tmp_path, true, pred), "mrr@1", user_col=["user", "session"], buckets=2)
+        rd.evaluate_parquet(
+            *write(tmp_path, true, pred), "mrr@1", user_col=["user", "session"], buckets=2
+        )
 
 
-@pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[us]", "datetime64[s]", "datetime64[ns, UTC]"])
+@pytest.mark.parametrize(
+    "dtype", ["datetime64[ns]", "datetime64[us]", "datetime64[s]", "datetime64[ns, UTC]"]
+)
 def test_datetime_ids_are_shown_as_dates(dtype, tmp_path):
     dates = pd.Series(DATES).astype("datetime64[ns]")
     dates = dates.dt.tz_localize("UTC") if "UTC" in dtype else dates.astype(dtype)
     true = pd.DataFrame({"user_id": [1], "item_id": dates[:1]})
     pred = pd.DataFrame({"user_id": 1, "item_id": dates[[1, 1]]})
-    with pytest.warns(rd.NoOverlapWarning, match=r"true\['item_id'\]: '2026-01-02 00:00:00'; pred.*'2026-03-04"):
+    with pytest.warns(
+        rd.NoOverlapWarning, match=r"true\['item_id'\]: '2026-01-02 00:00:00'; pred.*'2026-03-04"
+    ):
         rd.evaluate(true, pred[:1], "mrr@1")
-    with pytest.warns(rd.NoOverlapWarning, match=r"true\['item_id'\]: '2026-01-02 00:00:00'; pred.*'2026-03-04"):
+    with pytest.warns(
+        rd.NoOverlapWarning, match=r"true\['item_id'\]: '2026-01-02 00:00:00'; pred.*'2026-03-04"
+    ):
         rd.evaluate_parquet(*write(tmp_path, true, pred[:1]), "mrr@1")
     with pytest.raises(rd.DuplicateError, match=r"\(1, '2026-03-04 00:00:00'\)"):
         rd.evaluate(true, pred, "mrr@1", duplicates="raise")

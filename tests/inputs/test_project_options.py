@@ -1,4 +1,5 @@
-"""`options=rd.Options(...)` states the columns and rules of a project once; what a call says itself comes first."""
+"""`options=rd.Options(...)` states the columns and rules of a project once; what a call says itself
+comes first."""
 
 import copy
 import inspect
@@ -13,9 +14,20 @@ from cli.command import run
 import recdf as rd
 from recdf.inputs.options import NAMES
 
-TRUE = pd.DataFrame({"customer": [1, 1, 2, 3], "sku": ["a", "b", "c", "a"], "stars": [2, 1, 3, 1], "w": [1.0, 1, 2, 1]})
+TRUE = pd.DataFrame(
+    {
+        "customer": [1, 1, 2, 3],
+        "sku": ["a", "b", "c", "a"],
+        "stars": [2, 1, 3, 1],
+        "w": [1.0, 1, 2, 1],
+    }
+)
 PRED = pd.DataFrame(
-    {"customer": [1, 1, 2, 2, 3] * 2, "sku": list("abcxy") + list("xaacy"), "yhat": np.arange(10.0)[::-1]}
+    {
+        "customer": [1, 1, 2, 2, 3] * 2,
+        "sku": list("abcxy") + list("xaacy"),
+        "yhat": np.arange(10.0)[::-1],
+    }
 ).assign(model=["m"] * 5 + ["n"] * 5)
 ONE = PRED[PRED["model"] == "m"]
 COLUMNS = {"user_col": "customer", "item_col": "sku", "score_col": "yhat"}
@@ -57,22 +69,42 @@ def test_files_take_them(tmp_path):
 
 def test_what_the_call_says_comes_first_then_the_project_then_the_convention():
     project = rd.Options(**COLUMNS, ties="row", like="ranx", undefined="nan", by="model")
-    spec = rd.evaluate(TRUE, PRED, "ndcg", options=project, ties="worst", like="rectools").spec["options"]
-    assert (spec["ties"], spec["like"], spec["undefined"], spec["by"]) == ("worst", "rectools", "nan", "model")
+    spec = rd.evaluate(TRUE, PRED, "ndcg", options=project, ties="worst", like="rectools").spec[
+        "options"
+    ]
+    assert (spec["ties"], spec["like"], spec["undefined"], spec["by"]) == (
+        "worst",
+        "rectools",
+        "nan",
+        "model",
+    )
     spec = rd.evaluate(TRUE, ONE, "ndcg", options=project, by=None).spec["options"]
-    assert (spec["by"], spec["ties"], spec["like"], spec["undefined"]) == (None, "row", "ranx", "nan")
+    assert (spec["by"], spec["ties"], spec["like"], spec["undefined"]) == (
+        None,
+        "row",
+        "ranx",
+        "nan",
+    )
     assert spec["user_col"] == "customer"
     # An option that is stated beats the convention, even where its value is the default.
     plain = rd.Options(**COLUMNS, ties="item_desc")
-    assert rd.evaluate(TRUE, ONE, "ndcg", options=plain, like="ranx").spec["options"]["ties"] == "item_desc"
-    assert rd.evaluate(TRUE, ONE, "ndcg", options=SHOP, like="ranx").spec["options"]["ties"] == "row"
+    assert (
+        rd.evaluate(TRUE, ONE, "ndcg", options=plain, like="ranx").spec["options"]["ties"]
+        == "item_desc"
+    )
+    assert (
+        rd.evaluate(TRUE, ONE, "ndcg", options=SHOP, like="ranx").spec["options"]["ties"] == "row"
+    )
 
 
 def test_another_order_of_pred_replaces_that_of_the_project():
     ranked = ONE.assign(place=ONE.groupby("customer").cumcount() + 1)
     spec = rd.evaluate(TRUE, ranked, "ndcg", options=SHOP, rank_col="place").spec
     assert spec["order"] == {"by": "rank", "column": "place"}
-    assert rd.evaluate(TRUE, ranked, "ndcg", options=SHOP, rank_col=None).spec["order"]["column"] == "yhat"
+    assert (
+        rd.evaluate(TRUE, ranked, "ndcg", options=SHOP, rank_col=None).spec["order"]["column"]
+        == "yhat"
+    )
 
 
 def test_the_spec_is_that_of_the_same_options():
@@ -102,7 +134,9 @@ def test_a_record_that_can_be_read_compared_changed_and_pickled():
     assert rd.Options(users=users) == rd.Options(users=users.copy())
     assert rd.Options(users=users) != rd.Options(users=users.iloc[:1])
     assert list(inspect.signature(rd.Options).parameters) == list(NAMES)
-    assert "propensity_floor : number, default 0" in inspect.getdoc(rd.Options).replace("float", "number")
+    assert "propensity_floor : number, default 0" in inspect.getdoc(rd.Options).replace(
+        "float", "number"
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +159,9 @@ def test_wrong_options_are_refused_where_they_are_stated(wrong, words):
 
 @pytest.mark.parametrize("call", ["evaluate", "metric", "check", "exposure_table"])
 def test_options_that_are_no_record_are_refused(call):
-    with pytest.raises(rd.OptionError, match=r"options is a dict; expected rd.Options\(user_col=..., ...\)"):
+    with pytest.raises(
+        rd.OptionError, match=r"options is a dict; expected rd.Options\(user_col=..., ...\)"
+    ):
         CALLS[call](options=COLUMNS)
     same(CALLS[call](options=None, **COLUMNS), CALLS[call](**COLUMNS))
 
@@ -138,36 +174,59 @@ def test_tables_of_users_take_the_columns():
     given = {"user_col": "customer", "weight_col": "w"}
     same(rd.summarize(bare, options=project), rd.summarize(bare, by="model", **given))
     pairs = {"metrics": "ndcg@2", "model_col": "model"}
-    same(rd.compare_models(bare, options=project, **pairs), rd.compare_models(bare, **given, **pairs))
+    same(
+        rd.compare_models(bare, options=project, **pairs), rd.compare_models(bare, **given, **pairs)
+    )
     assignment = pd.DataFrame({"customer": [1, 2, 3], "variant": list("ABA")})
     joined = rd.join_experiment(bare, assignment, options=project)
     same(joined, rd.join_experiment(bare, assignment, user_col="customer", by="model"))
     health = rd.experiments.experiment_health(bare, assignment, options=project)
-    same(health, rd.experiments.experiment_health(bare, assignment, user_col="customer"))  # its `by` is of assignments
+    same(
+        health, rd.experiments.experiment_health(bare, assignment, user_col="customer")
+    )  # its `by` is of assignments
 
 
 def test_logs_take_the_columns():
-    log = pd.DataFrame({"customer": [1, 1, 2], "sku": list("abc"), "position": [1, 2, 1], "clicked": [0, 1, 1]})
+    log = pd.DataFrame(
+        {"customer": [1, 1, 2], "sku": list("abc"), "position": [1, 2, 1], "clicked": [0, 1, 1]}
+    )
     found = rd.from_impressions(log, options=SHOP, clicked_col="clicked", list_cols=[])
-    plain = rd.from_impressions(log, user_col="customer", item_col="sku", clicked_col="clicked", list_cols=[])
+    plain = rd.from_impressions(
+        log, user_col="customer", item_col="sku", clicked_col="clicked", list_cols=[]
+    )
     same(found.true, plain.true)
     same(found.pred, plain.pred)
     checked = rd.logs.check_log(log, options=SHOP, list_cols=[])
     same(checked, rd.logs.check_log(log, user_col="customer", item_col="sku", list_cols=[]))
 
 
-@pytest.mark.parametrize("key", ["customer", ["customer", "session"], ["session", "user_id"]], ids=str)
+@pytest.mark.parametrize(
+    "key", ["customer", ["customer", "session"], ["session", "user_id"]], ids=str
+)
 def test_off_policy_and_units_take_who_the_user_is(key):
-    """The rows of one user belong together, whatever else names a list: user_id, or else the first column."""
+    """The rows of one user belong together, whatever else names a list: user_id, or else the first
+    column."""
     unit = "user_id" if "user_id" in key else "customer"
-    log = pd.DataFrame({unit: np.arange(400) % 60, "reward": np.arange(400) % 3 % 2, "propensity": 0.5, "algo": "a"})
+    log = pd.DataFrame(
+        {
+            unit: np.arange(400) % 60,
+            "reward": np.arange(400) % 3 % 2,
+            "propensity": 0.5,
+            "algo": "a",
+        }
+    )
     log["target_propensity"] = np.where(np.arange(400) % 4, 0.5, 0.4)
     log = pd.concat([log, log.assign(algo="b", target_propensity=0.5)])
     project, given = rd.Options(user_col=key, by="algo"), {"cluster": unit, "by": "algo"}
     for function in (rd.ope.estimate, rd.ope.diagnostics, rd.ope.compare):
         same(function(log, options=project), function(log, **given))
-    same(rd.ope.estimate(log, options=project, cluster=None), rd.ope.estimate(log, cluster=None, by="algo"))
-    rows = pd.DataFrame({"algo": "a", unit: np.arange(60) // 2, "n_true": 1, "n_pred": 1, "x": np.arange(60.0)})
+    same(
+        rd.ope.estimate(log, options=project, cluster=None),
+        rd.ope.estimate(log, cluster=None, by="algo"),
+    )
+    rows = pd.DataFrame(
+        {"algo": "a", unit: np.arange(60) // 2, "n_true": 1, "n_pred": 1, "x": np.arange(60.0)}
+    )
     found = rd.experiments.bootstrap_ci(rows, "x", n_resamples=50, options=project)
     same(found, rd.experiments.bootstrap_ci(rows, "x", n_resamples=50, **given))
     rolled = rd.experiments.roll_up(rows, over=[], how={"x": "mean"}, options=project)
@@ -178,7 +237,10 @@ def test_a_config_file_of_the_command_says_the_same(tmp_path, capsys):
     paths = [tmp_path / "true.parquet", tmp_path / "pred.parquet"]
     TRUE.to_parquet(paths[0])
     PRED.to_parquet(paths[1])
-    text = 'user_col = "customer"\nitem_col = "sku"\nscore_col = "yhat"\nties = "worst"\nby = "model"\nlike = "ranx"\n'
+    text = (
+        'user_col = "customer"\nitem_col = "sku"\nscore_col = "yhat"\nties = "worst"\nby = '
+        '"model"\nlike = "ranx"\n'
+    )
     config = tmp_path / "job.toml"
     config.write_text(text)
     words = ["evaluate", "--true", paths[0], "--pred", paths[1], "-m", "ndcg@2", "--config", config]

@@ -42,12 +42,27 @@ def test_a_column_with_another_task_is_not_taken():
 @pytest.mark.parametrize(
     ("relevance", "options", "error", "words"),
     [
-        (["high", "low", "low"], {}, rd.DataError, "pass relevance_col=False if every row of true is relevant"),
+        (
+            ["high", "low", "low"],
+            {},
+            rd.DataError,
+            "pass relevance_col=False if every row of true is relevant",
+        ),
         (["high", "low", "low"], {"relevance_col": "relevance"}, rd.DataError, "expected numbers$"),
         ([1, -1, 0], {}, rd.DataError, "holds 1 negative relevances"),
         ([1, None, 0], {}, rd.DataError, "holds 1 null relevances"),
-        ([1, 0, 0], {"relevance_col": True}, rd.OptionError, "relevance_col=True; expected the name of a column"),
-        ([1, 0, 0], {"relevance_col": False, "min_relevance": 1}, rd.OptionError, "needs relevance_col="),
+        (
+            [1, 0, 0],
+            {"relevance_col": True},
+            rd.OptionError,
+            "relevance_col=True; expected the name of a column",
+        ),
+        (
+            [1, 0, 0],
+            {"relevance_col": False, "min_relevance": 1},
+            rd.OptionError,
+            "needs relevance_col=",
+        ),
     ],
 )
 def test_what_cannot_be_a_relevance(relevance, options, error, words):
@@ -61,21 +76,29 @@ def test_files_see_it_too(tmp_path):
     paths = tmp_path / "true.parquet", tmp_path / "pred.parquet"
     result = rd.evaluate_parquet(*paths, "precision@3", buckets=2)
     assert result.per_user["precision@3"].tolist() == [1 / 3]
-    read = {"files": {"true": {"files": 1, "rows": len(TRUE)}, "pred": {"files": 1, "rows": len(PRED)}}}
+    read = {
+        "files": {"true": {"files": 1, "rows": len(TRUE)}, "pred": {"files": 1, "rows": len(PRED)}}
+    }
     assert result.spec == rd.evaluate(TRUE, PRED, "precision@3").spec | read
-    assert rd.evaluate_parquet(*paths, "precision@3", relevance_col=False).per_user["precision@3"].tolist() == [1.0]
+    assert rd.evaluate_parquet(*paths, "precision@3", relevance_col=False).per_user[
+        "precision@3"
+    ].tolist() == [1.0]
 
 
 def test_labelled_candidates_need_no_further_word():
-    frame = pd.DataFrame({"user_id": [1, 1], "item_id": ["a", "b"], "clicked": [0, 1], "als": [0.9, 0.2]})
+    frame = pd.DataFrame(
+        {"user_id": [1, 1], "item_id": ["a", "b"], "clicked": [0, 1], "als": [0.9, 0.2]}
+    )
     true, pred = rd.from_labelled(frame, relevance_col="clicked", score_cols="als")
     assert list(true.columns) == ["user_id", "item_id", "relevance"]
     assert rd.mrr.per_user(true, pred, 2, by="model")["mrr@2"].tolist() == [0.5]
     with pytest.raises(rd.ColumnError, match="a key column is named 'relevance'"):
         rd.from_labelled(
-            frame.rename(columns={"user_id": "relevance"}), relevance_col="clicked", score_cols="als",
+            frame.rename(columns={"user_id": "relevance"}),
+            relevance_col="clicked",
+            score_cols="als",
             user_col="relevance",
-        )  # fmt: skip
+        )
 
 
 def test_check_names_a_column_of_0_and_1_that_is_not_used():

@@ -1,4 +1,5 @@
-"""Threads: as many as Arrow says, fewer where an engine says so; the same answer with any number, and no deadlock."""
+"""Threads: as many as Arrow says, fewer where an engine says so; the same answer with any number,
+and no deadlock."""
 
 import multiprocessing
 import os
@@ -14,7 +15,12 @@ import recdf as rd
 from recdf.inputs import threads
 
 METRICS = ["ndcg@3", "recall@3", "hhi@2"]
-OPTIONS = {"score_col": "score", "nan_score": "last", "relevance_col": "relevance", "duplicates": "keep"}
+OPTIONS = {
+    "score_col": "score",
+    "nan_score": "last",
+    "relevance_col": "relevance",
+    "duplicates": "keep",
+}
 
 
 @pytest.fixture
@@ -73,7 +79,9 @@ def test_limited_lowers_the_number_and_gives_it_back(cpu_count):
 def test_one_thread_is_the_thread_of_the_caller(cpu_count):
     cpu_count(4)
     with threads.limited(1):
-        assert set(threads.each(lambda _: threading.get_ident(), range(9))) == {threading.get_ident()}
+        assert set(threads.each(lambda _: threading.get_ident(), range(9))) == {
+            threading.get_ident()
+        }
 
 
 def test_work_within_a_thread_starts_no_further_threads(cpu_count):
@@ -138,9 +146,12 @@ def test_a_stream_keeps_the_order_and_few_parts(cpu_count, n):
     assert done == list(range(0, 200, 10))
 
 
-@pytest.mark.parametrize(("n", "most", "inside"), [(1, 4, 1), (4, 1, 4), (4, 2, 2), (3, 2, 1), (3, 9, 1)])
+@pytest.mark.parametrize(
+    ("n", "most", "inside"), [(1, 4, 1), (4, 1, 4), (4, 2, 2), (3, 2, 1), (3, 9, 1)]
+)
 def test_a_stream_works_on_so_many_parts_at_a_time(cpu_count, n, most, inside):
-    """The threads are shared out among the parts; with one part at a time, the calls follow one another."""
+    """The threads are shared out among the parts; with one part at a time, the calls follow one
+    another."""
     cpu_count(n)
     lock, running, largest = threading.Lock(), set(), []
 
@@ -162,7 +173,9 @@ def test_a_stream_gives_the_error_of_a_part(cpu_count, n):
     cpu_count(n)
     with pytest.raises(ZeroDivisionError):
         list(threads.stream(lambda number: 1 // (number - 5), range(10**6)))
-    with pytest.raises(RuntimeError, match="StopIteration"):  # it must not end the stream as if all parts were done
+    with pytest.raises(
+        RuntimeError, match="StopIteration"
+    ):  # it must not end the stream as if all parts were done
         list(threads.stream(lambda number: next(iter(())), range(3)))
     some = threads.stream(str, range(10**6))
     assert next(some) == "0"

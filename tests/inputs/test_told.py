@@ -1,4 +1,5 @@
-"""Errors and warnings carry data; Python, the command and the engines write the sentence, whatever its words are."""
+"""Errors and warnings carry data; Python, the command and the engines write the sentence, whatever
+its words are."""
 
 import ast
 import copy
@@ -38,11 +39,17 @@ DATA = [
     ({"ties": "rows"}, {"argument": "ties", "value": "rows", "advice": []}),
     ({"users": 7}, {"argument": "users", "value": 7}),
     ({"propensity_floor": 2}, {"argument": "propensity_floor", "value": 2}),
-    ({"propensity_floor": 0.5}, {"argument": "propensity_floor", "value": 0.5, "advice": [("propensity_col", "")]}),
+    (
+        {"propensity_floor": 0.5},
+        {"argument": "propensity_floor", "value": 0.5, "advice": [("propensity_col", "")]},
+    ),
     ({"k": 0, "metrics": "ndcg"}, {"argument": "k", "value": 0}),
     ({"metrics": "rbp(p=1)"}, {"argument": "p", "value": 1}),
     ({"metrics": "revenue@10"}, {"argument": None, "advice": [("value_col", "")]}),
-    ({"true": NULL_USER}, {"column": "true['user_id']", "count": 1, "advice": [("null_keys", '"drop"')]}),
+    (
+        {"true": NULL_USER},
+        {"column": "true['user_id']", "count": 1, "advice": [("null_keys", '"drop"')]},
+    ),
     ({"score_col": "scor"}, {"column": "pred['scor']"}),
     (
         {"pred": PRED.rename(columns={"user_id": "userid"})},
@@ -77,7 +84,9 @@ def test_an_error_carries_what_it_speaks_of(call, data):
 @pytest.mark.parametrize(("call", "data"), DATA, ids=[str(data)[:60] for _, data in DATA])
 def test_an_error_travels_between_processes_with_its_data(call, data):
     error = raised(lambda: run(**call))
-    again = from_arrow(to_arrow(PartResult(frozenset([3]), failure=Failure(error, 3)))).failure.error
+    again = from_arrow(
+        to_arrow(PartResult(frozenset([3]), failure=Failure(error, 3)))
+    ).failure.error
     assert (type(again), str(again), again.advice) == (type(error), str(error), error.advice)
     assert json.loads(json.dumps(error.data, default=str)) == again.data
 
@@ -89,7 +98,9 @@ def test_a_warning_carries_its_count():
     assert ("duplicates", '"keep"') in found[0].message.advice
 
 
-@pytest.mark.parametrize(("call", "error"), [row[:2] for row in TABLE], ids=[str(i) for i in range(len(TABLE))])
+@pytest.mark.parametrize(
+    ("call", "error"), [row[:2] for row in TABLE], ids=[str(i) for i in range(len(TABLE))]
+)
 def test_no_mark_is_left_in_a_sentence(call, error):
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -100,20 +111,34 @@ def test_no_mark_is_left_in_a_sentence(call, error):
 
 
 def test_no_mark_is_left_in_findings():
-    found = rd.check(pd.concat([NULL_USER, TRUE[:1]]), pd.concat([PRED, PRED[:2]]).assign(relevance=1, rating=1))
+    found = rd.check(
+        pd.concat([NULL_USER, TRUE[:1]]), pd.concat([PRED, PRED[:2]]).assign(relevance=1, rating=1)
+    )
     assert len(found) > 2
     assert not found.astype(str).apply(lambda column: column.str.contains("[⟦⟧]")).any(axis=None)
 
 
-# ------------------------------------------------------------------------------------------ other words
+# ------------------------------------------------------------------------------------------ other
+# words
 
 # Sentences as someone might write them anew, around parts that stay.
-SENTENCES = ["{}", "First {} and then more", "null ids ids of {}!", "Take (rather) {}, or 3 ids of yours.", "«{}»"]
+SENTENCES = [
+    "{}",
+    "First {} and then more",
+    "null ids ids of {}!",
+    "Take (rather) {}, or 3 ids of yours.",
+    "«{}»",
+]
 # (a part of a message, in Python, on the command line, in Spark)
 PARTS = [
     ('⟦+null_keys="drop"⟧', 'null_keys="drop"', "--null-keys drop", 'null_keys="drop"'),
     ("⟦+by=⟧", "by=", "--by", "by="),
-    ("⟦+user_col='customer id'⟧", "user_col='customer id'", "--user-col customer id", "user_col='customer id'"),
+    (
+        "⟦+user_col='customer id'⟧",
+        "user_col='customer id'",
+        "--user-col customer id",
+        "user_col='customer id'",
+    ),
     ("⟦judged_only=True⟧", "judged_only=True", "--judged-only", "judged_only=True"),
     ("⟦+score_col=False⟧", "score_col=False", "--score-col False", "score_col=False"),
     ("⟦k=0⟧", "k=0", "-k 0", "k=0"),
@@ -121,7 +146,12 @@ PARTS = [
     ("⟦unknown='x'⟧", "unknown='x'", "unknown='x'", "unknown='x'"),
     ("⟦rd.check(true, pred)⟧", "rd.check(true, pred)", "recdf check", "rd.check(true, pred)"),
     ("⟦with .astype(str)⟧", "with .astype(str)", "to text", 'with .cast("string")'),
-    ("⟦pred['a'].astype(str)⟧", "pred['a'].astype(str)", "pred['a'] as text", "pred['a'].cast(\"string\")"),
+    (
+        "⟦pred['a'].astype(str)⟧",
+        "pred['a'].astype(str)",
+        "pred['a'] as text",
+        "pred['a'].cast(\"string\")",
+    ),
     (
         "⟦both pred['a'].astype(str)⟧",
         "both with .astype(str) on pred['a']",
@@ -140,7 +170,9 @@ def files(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
-@pytest.mark.parametrize(("part", "python", "command", "spark"), PARTS, ids=[one[0] for one in PARTS])
+@pytest.mark.parametrize(
+    ("part", "python", "command", "spark"), PARTS, ids=[one[0] for one in PARTS]
+)
 def test_a_sentence_in_other_words_is_still_right_for_every_reader(
     sentence, part, python, command, spark, files, capsys, monkeypatch
 ):
@@ -172,11 +204,27 @@ def test_a_sentence_in_other_words_is_still_right_for_every_reader(
 # Cases whose message names an argument: what the command and Dask must say, besides Python.
 COMMANDS = [
     ([], {"true": NULL_USER}, "--null-keys drop"),
-    (["--duplicates", "raise"], {"pred": pd.concat([PRED, PRED[:1]]), "duplicates": "raise"}, "--duplicates drop"),
-    (["--score-col", "score"], {"pred": PRED.assign(score=[None, 1, 2]), "score_col": "score"}, "--nan-score last"),
+    (
+        ["--duplicates", "raise"],
+        {"pred": pd.concat([PRED, PRED[:1]]), "duplicates": "raise"},
+        "--duplicates drop",
+    ),
+    (
+        ["--score-col", "score"],
+        {"pred": PRED.assign(score=[None, 1, 2]), "score_col": "score"},
+        "--nan-score last",
+    ),
     ([], {"pred": PRED.rename(columns={"user_id": "userid"})}, "--user-col userid"),
-    (["--ties", "raise"], {"pred": PRED.assign(score=1), "ties": "raise", "score_col": None}, "--ties raise"),
-    (["--propensity-floor", "0.5"], {"propensity_floor": 0.5}, "--propensity-floor 0.5 needs --propensity-col"),
+    (
+        ["--ties", "raise"],
+        {"pred": PRED.assign(score=1), "ties": "raise", "score_col": None},
+        "--ties raise",
+    ),
+    (
+        ["--propensity-floor", "0.5"],
+        {"propensity_floor": 0.5},
+        "--propensity-floor 0.5 needs --propensity-col",
+    ),
     (["-m", "revenue"], {"metrics": "revenue"}, "needs --value-col"),
 ]
 
@@ -189,8 +237,15 @@ def test_command_and_dask_say_the_same_data(flags, call, words, files, capsys):
         frames[name].to_csv(f"{name}.csv", index=False)
     assert main([*files[:5], *(flags if "-m" in flags else ["-m", "ndcg", *flags])]) == 2
     assert words in capsys.readouterr().err
-    lazy = {name: dask.dataframe.from_pandas(frames[name], npartitions=1) for name in ("true", "pred")}
-    options = {"metrics": "ndcg", "score_col": "score", **{n: v for n, v in call.items() if v is not None}, **lazy}
+    lazy = {
+        name: dask.dataframe.from_pandas(frames[name], npartitions=1) for name in ("true", "pred")
+    }
+    options = {
+        "metrics": "ndcg",
+        "score_col": "score",
+        **{n: v for n, v in call.items() if v is not None},
+        **lazy,
+    }
     with dask.config.set(scheduler="synchronous"):
         told = raised(lambda: rd.dask.evaluate(**options, partitions=1))
     assert (type(told), told.advice) == (type(error), error.advice)
@@ -201,24 +256,43 @@ def test_command_and_dask_say_the_same_data(flags, call, words, files, capsys):
 
 
 def reads_of_messages(source):
-    """Lines that look into the text of an exception or warning: by `in`, methods of strings, or regular expressions."""
+    """Lines that look into the text of an exception or warning: by `in`, methods of strings, or
+    regular expressions."""
     found = []
     for handler in ast.walk(ast.parse(source)):
         if not (isinstance(handler, ast.ExceptHandler) and handler.name):
             continue
 
         def is_text(node, name=handler.name):
-            said = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str" and node.args
+            said = (
+                isinstance(node, ast.Call) and getattr(node.func, "id", "") == "str" and node.args
+            )
             if said and isinstance(node.args[0], ast.Name) and node.args[0].id == name:
                 return True
-            args = node.value if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) else None
-            return args is not None and args.attr == "args" and getattr(args.value, "id", "") == name
+            args = (
+                node.value
+                if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute)
+                else None
+            )
+            return (
+                args is not None and args.attr == "args" and getattr(args.value, "id", "") == name
+            )
 
         for node in ast.walk(handler):
-            compared = isinstance(node, ast.Compare) and any(map(is_text, [node.left, *node.comparators]))
+            compared = isinstance(node, ast.Compare) and any(
+                map(is_text, [node.left, *node.comparators])
+            )
             method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            searched = method and getattr(node.func.value, "id", "") == "re" and any(map(is_text, node.args))
-            asked = method and is_text(node.func.value) and node.func.attr not in ("split", "splitlines")
+            searched = (
+                method
+                and getattr(node.func.value, "id", "") == "re"
+                and any(map(is_text, node.args))
+            )
+            asked = (
+                method
+                and is_text(node.func.value)
+                and node.func.attr not in ("split", "splitlines")
+            )
             if compared or searched or asked:
                 found.append(node.lineno)
     return found
@@ -226,7 +300,9 @@ def reads_of_messages(source):
 
 def test_no_module_reads_a_message_back():
     sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
-    wrong = {str(path): lines for path, source in sources.items() if (lines := reads_of_messages(source))}
+    wrong = {
+        str(path): lines for path, source in sources.items() if (lines := reads_of_messages(source))
+    }
     assert not wrong
 
 
@@ -239,17 +315,28 @@ def test_a_planted_reading_is_found(line):
 
 
 def unmarked(source):
-    """Lines of messages that name a shared option without a mark, so that the command would not write its flag."""
+    """Lines of messages that name a shared option without a mark, so that the command would not
+    write its flag."""
     option = re.compile(rf"(?<![\w.+⟦{{])(?:{'|'.join(NAMES)})=")
     found = []
     for node in ast.walk(ast.parse(source)):
         name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-        if name == "warn_user" or (name.endswith("Error") and issubclass(getattr(rd, name, int), rd.RecdfError)):
+        if name == "warn_user" or (
+            name.endswith("Error") and issubclass(getattr(rd, name, int), rd.RecdfError)
+        ):
             texts = [str(one.value) for one in ast.walk(node) if isinstance(one, ast.Constant)]
-            found += [node.lineno for text in texts if option.search(re.sub(r"rd\.\w+\(.*", "", text))]
+            found += [
+                node.lineno for text in texts if option.search(re.sub(r"rd\.\w+\(.*", "", text))
+            ]
     return found
 
 
 def test_every_message_marks_the_options_that_it_names():
-    wrong = {str(path): lines for path in PACKAGE.rglob("*.py") if (lines := unmarked(path.read_text("utf-8")))}
-    assert not wrong, 'write ⟦+ties="row"⟧ for an argument to pass, and ⟦ties="row"⟧ for one that was passed'
+    wrong = {
+        str(path): lines
+        for path in PACKAGE.rglob("*.py")
+        if (lines := unmarked(path.read_text("utf-8")))
+    }
+    assert not wrong, (
+        'write ⟦+ties="row"⟧ for an argument to pass, and ⟦ties="row"⟧ for one that was passed'
+    )

@@ -1,4 +1,5 @@
-"""Ids of 64 bits without a sign beside those with one: exact in every result, or an error that names the column."""
+"""Ids of 64 bits without a sign beside those with one: exact in every result, or an error that
+names the column."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,9 @@ B = 2**60
 
 
 def frames(signed="int64", unsigned="uint64", last=B + 5):
-    true = pd.DataFrame({"user_id": pd.Series([B + 1, B + 3], dtype="int64").astype(signed), "item_id": [1, 1]})
+    true = pd.DataFrame(
+        {"user_id": pd.Series([B + 1, B + 3], dtype="int64").astype(signed), "item_id": [1, 1]}
+    )
     ids = pd.Series(np.array([B + 3, last], dtype="uint64")).astype(unsigned)
     return true, pd.DataFrame({"user_id": ids, "item_id": [1, 1]})
 
@@ -41,7 +44,10 @@ def test_files(tmp_path, buckets):
     call = (tmp_path / "true.parquet", tmp_path / "pred.parquet", "recall@1")
     with pytest.raises(rd.IdTypeError, match="holds uint64 and the other frame signed integers"):
         rd.evaluate_parquet(*call, users="all", buckets=buckets)
-    assert rd.evaluate_parquet(*call, buckets=buckets).per_user["user_id"].tolist() == [B + 1, B + 3]
+    assert rd.evaluate_parquet(*call, buckets=buckets).per_user["user_id"].tolist() == [
+        B + 1,
+        B + 3,
+    ]
 
 
 IDS = [B + i for i in range(1, 81, 2)]
@@ -52,7 +58,10 @@ def models(signed, unsigned):
     """A result of two models whose frames have users of both kinds."""
     true = pd.DataFrame({"user_id": USERS.astype(signed), "item_id": 1})
     items = np.random.default_rng(1).integers(1, 3, (2, len(IDS)))
-    parts = [pd.DataFrame({"user_id": USERS.astype(unsigned), "item_id": items[i], "model": "ab"[i]}) for i in (0, 1)]
+    parts = [
+        pd.DataFrame({"user_id": USERS.astype(unsigned), "item_id": items[i], "model": "ab"[i]})
+        for i in (0, 1)
+    ]
     return rd.evaluate(true, pd.concat(parts), "mrr@1", by="model")
 
 
@@ -70,7 +79,9 @@ def joined(result, other):
 
 # What is asked with users of the other kind, and the answer that users of one kind have.
 ASKED = {
-    "join_experiment": lambda result, other: joined(result, other)[["variant", "mrr@1"]].values.tolist(),
+    "join_experiment": lambda result, other: joined(result, other)[
+        ["variant", "mrr@1"]
+    ].values.tolist(),
     "experiment_health": lambda result, other: rd.experiment_health(
         model(result, "a"), of_users(other, variant=["c", "t"] * 20)
     )[["n_assigned", "n_with_metrics", "n_unassigned"]].values.tolist(),
@@ -78,7 +89,10 @@ ASKED = {
         joined(result, other), "mrr@1", control="c"
     )["diff"].tolist(),
     "compare_models": lambda result, other: rd.compare_models(
-        {"a": model(result, "a"), "b": model(result, "b").assign(user_id=USERS.astype(other).to_numpy())}
+        {
+            "a": model(result, "a"),
+            "b": model(result, "b").assign(user_id=USERS.astype(other).to_numpy()),
+        }
     )["diff"].tolist(),
     "leaderboard": lambda result, other: rd.leaderboard(
         result, segments=of_users(other, region=["n", "s"] * 20)
@@ -102,7 +116,9 @@ def test_tables_match_users_of_both_kinds(asked, unsigned):
 def test_rows_of_both_kinds_that_pandas_joins_to_floats_are_an_error():
     result = models("int64", "uint64")
     kinds = {"a": "int64", "b": "uint64"}
-    both = pd.concat([model(result, name).assign(model=name).astype({"user_id": kinds[name]}) for name in kinds])
+    both = pd.concat(
+        [model(result, name).assign(model=name).astype({"user_id": kinds[name]}) for name in kinds]
+    )
     for call in (rd.compare_models, lambda frame: rd.bootstrap_ci(frame, "mrr@1", by="model")):
         with pytest.raises(rd.IdTypeError, match="is float64 and 80 ids"):
             call(both)
@@ -112,8 +128,13 @@ def test_given_users():
     true, pred = frames()
     asked = [B + 3, B + 9, 2**63 + 7]
     for users in (asked, pd.DataFrame({"user_id": np.array(asked, "uint64")})):
-        assert rd.evaluate(true, pred, "recall@1", users=users).per_user["user_id"].tolist() == asked
-    assert rd.evaluate(true, pred, "recall@1", users=[-1, *asked]).per_user["user_id"].tolist() == [-1, *asked]
+        assert (
+            rd.evaluate(true, pred, "recall@1", users=users).per_user["user_id"].tolist() == asked
+        )
+    assert rd.evaluate(true, pred, "recall@1", users=[-1, *asked]).per_user["user_id"].tolist() == [
+        -1,
+        *asked,
+    ]
     with pytest.raises(rd.IdTypeError, match="is float64 and 1 ids"):
         rd.evaluate(true, pred, "recall@1", users=[float(B + 3)])
 
@@ -133,6 +154,9 @@ def test_items_and_log(kind):
     pred = pd.DataFrame({"user_id": [1, 1, 2], "item_id": ids[[0, 2, 1]].to_numpy()})
     log = pd.DataFrame({"user_id": [1, 2], "item_id": ids[:2].astype(kind)})
     items = pd.DataFrame({"item_id": ids.astype(kind)})
-    found = rd.evaluate(true, pred, ["coverage@2", "unseen@2", "mrr@2"], items=items, log=log).summary
-    # Three of four items are shown; one of the two items of user 1 and none of user 2 is new to the user.
+    found = rd.evaluate(
+        true, pred, ["coverage@2", "unseen@2", "mrr@2"], items=items, log=log
+    ).summary
+    # Three of four items are shown; one of the two items of user 1 and none of user 2 is new to the
+    # user.
     assert found["value"].tolist() == [0.75, 0.25, 1.0]

@@ -15,7 +15,8 @@ def run(metrics="ndcg@10", true=TRUE, pred=PRED, **options):
     return rd.evaluate(true, pred, metrics, **options)
 
 
-# ---------------------------------------------------------------------------------------------- what is no error
+# ----------------------------------------------------------------------------------------------
+# what is no error
 
 
 def test_empty_pred_scores_zero():
@@ -40,7 +41,10 @@ def test_empty_frames_of_any_dtype(columns):
 
 
 def test_k_beyond_every_list_counts_missing_ranks_as_misses():
-    assert run("precision@1000", relevance_col=False).per_user["precision@1000"].tolist() == [1 / 1000, 1 / 1000]
+    assert run("precision@1000", relevance_col=False).per_user["precision@1000"].tolist() == [
+        1 / 1000,
+        1 / 1000,
+    ]
 
 
 def test_null_keys_are_dropped_and_counted_when_asked():
@@ -54,14 +58,17 @@ def test_null_keys_are_dropped_and_counted_when_asked():
 
 def test_null_scores_are_last_or_dropped_and_counted_when_asked():
     pred = PRED.assign(score=[None, 0.1, 0.5])
-    assert run("mrr@3", pred=pred, nan_score="last", relevance_col=False).per_user["mrr@3"].tolist() == [0.5, 1.0]
+    assert run("mrr@3", pred=pred, nan_score="last", relevance_col=False).per_user[
+        "mrr@3"
+    ].tolist() == [0.5, 1.0]
     result = run("mrr@3", pred=pred, nan_score="drop", relevance_col=False)
     assert result.per_user["mrr@3"].tolist() == [0.0, 1.0]
     assert result.per_user["n_pred"].tolist() == [1, 1]
     assert result.spec["counts"] == {"pred_null_scores": 1}
 
 
-# ---------------------------------------------------------------------------------------------- warnings
+# ----------------------------------------------------------------------------------------------
+# warnings
 
 
 def caught(*args, **options):
@@ -72,14 +79,21 @@ def caught(*args, **options):
 
 
 def test_repeated_rows_give_one_warning_with_counts():
-    found = caught(["ndcg@3", "recall@3"], true=pd.concat([TRUE, TRUE[:1]]), pred=pd.concat([PRED, PRED, PRED[:1]]))
+    found = caught(
+        ["ndcg@3", "recall@3"],
+        true=pd.concat([TRUE, TRUE[:1]]),
+        pred=pd.concat([PRED, PRED, PRED[:1]]),
+    )
     assert [w.category for w in found] == [rd.DuplicateWarning]
     assert "1 of true and 4 of pred" in str(found[0].message)
     assert found[0].filename == __file__
 
 
 def test_repeated_recommendations_ask_for_by_where_it_is_not_given():
-    words, pred = "if pred holds several recommenders, pass the column of their names as by=", pd.concat([PRED, PRED])
+    words, pred = (
+        "if pred holds several recommenders, pass the column of their names as by=",
+        pd.concat([PRED, PRED]),
+    )
     for expected, options in (
         (True, {"pred": pred}),
         (False, {"pred": pred.assign(model="a"), "by": "model"}),

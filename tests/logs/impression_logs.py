@@ -10,7 +10,8 @@ START = pd.Timestamp("2026-09-01 10:00")
 
 
 def quietly(*args, **options):
-    """from_impressions without the warning that no event belongs to an impression, which small logs often get."""
+    """from_impressions without the warning that no event belongs to an impression, which small logs
+    often get."""
     with warnings.catch_warnings():
         for category in (rd.NoOverlapWarning, rd.DuplicateWarning):
             warnings.simplefilter("ignore", category)
@@ -33,5 +34,10 @@ def log_of(**columns):
 
 def bought(minutes, item="tea", user="ann", price=5.0):
     return pd.DataFrame(
-        {"user_id": [user], "item_id": [item], "time": [START + pd.Timedelta(minutes, "min")], "price": [price]}
+        {
+            "user_id": [user],
+            "item_id": [item],
+            "time": [START + pd.Timedelta(minutes, "min")],
+            "price": [price],
+        }
     )

@@ -10,7 +10,8 @@ START = pd.Timestamp("2026-09-01 10:00")
 
 
 def clean():
-    """100 users with one list of three items each, one every ten minutes, and their clicks 30 seconds later."""
+    """100 users with one list of three items each, one every ten minutes, and their clicks 30
+    seconds later."""
     user = np.repeat(np.arange(100), 3)
     log = pd.DataFrame(
         {
@@ -55,12 +56,17 @@ def changed(frame, rows, name, value):
 
 def bot(log):
     """User 0 is shown 1,500 items, one a list."""
-    more = pd.DataFrame({"user_id": 0, "session_id": np.arange(10, 1510), "item_id": 500, "position": 1})
+    more = pd.DataFrame(
+        {"user_id": 0, "session_id": np.arange(10, 1510), "item_id": 500, "position": 1}
+    )
     return pd.concat([log, more.assign(time=START, variant="B")], ignore_index=True)
 
 
 PLANTED = {
-    "a user who is a program": (lambda log, clicks: (bot(log), clicks), {"users with over 1,000 impressions": 1}),
+    "a user who is a program": (
+        lambda log, clicks: (bot(log), clicks),
+        {"users with over 1,000 impressions": 1},
+    ),
     "clicks of items not shown": (
         lambda log, clicks: (log, changed(clicks, [3, 5], "item_id", 900)),
         {"clicks without an impression": 2},
@@ -69,7 +75,10 @@ PLANTED = {
         lambda log, clicks: (log, shifted(clicks, [3, 5, 7], "-1min")),
         {"impressions after the clicks": 3},
     ),
-    "late clicks": (lambda log, clicks: (log, shifted(clicks, [3], "3h")), {"clicks after the window": 1}),
+    "late clicks": (
+        lambda log, clicks: (log, shifted(clicks, [3], "3h")),
+        {"clicks after the window": 1},
+    ),
     "clicks in another zone": (
         lambda log, clicks: (log, shifted(clicks, slice(None), "-2h")),
         {"impressions after the clicks": 100, "clocks in two zones": 100},
@@ -82,14 +91,26 @@ PLANTED = {
         lambda log, clicks: (changed(log, [299], "position", None), clicks),
         {"positions missing": 1},
     ),
-    "null users": (lambda log, clicks: (changed(log, [299], "user_id", None), clicks), {"null user_id in log": 1}),
+    "null users": (
+        lambda log, clicks: (changed(log, [299], "user_id", None), clicks),
+        {"null user_id in log": 1},
+    ),
     "positions from 0": (
         lambda log, clicks: (log.assign(position=log["position"] - 1), clicks),
         {"positions that do not start at 1": 1},
     ),
-    "holes": (lambda log, clicks: (changed(log, [2, 5], "position", 9), clicks), {"positions with holes": 2}),
-    "pages": (lambda log, clicks: (changed(log, [2], "position", 2), clicks), {"a position twice in a list": 1}),
-    "one item in two lists": (lambda log, clicks: (changed(log, [1, 4], "item_id", 900), clicks), {}),
+    "holes": (
+        lambda log, clicks: (changed(log, [2, 5], "position", 9), clicks),
+        {"positions with holes": 2},
+    ),
+    "pages": (
+        lambda log, clicks: (changed(log, [2], "position", 2), clicks),
+        {"a position twice in a list": 1},
+    ),
+    "one item in two lists": (
+        lambda log, clicks: (changed(log, [1, 4], "item_id", 900), clicks),
+        {},
+    ),
     "an item twice": (
         lambda log, clicks: (changed(log, [1, 2], "item_id", 900), clicks),
         {"items shown twice in a list": 1},
@@ -100,7 +121,10 @@ PLANTED = {
     ),
     "a broken hour": (
         lambda log, clicks: (
-            log[(log["time"] < START + pd.Timedelta("2h")) | (log["time"] >= START + pd.Timedelta("5h"))],
+            log[
+                (log["time"] < START + pd.Timedelta("2h"))
+                | (log["time"] >= START + pd.Timedelta("5h"))
+            ],
             clicks[:0],
         ),
         {"hours without a row": 3},
@@ -123,7 +147,10 @@ PLANTED = {
     ),
     "clicks by time in another list": (
         lambda log, clicks: (
-            pd.concat([log, log.iloc[:1].assign(session_id=2, time=START + pd.Timedelta("10s"))], ignore_index=True),
+            pd.concat(
+                [log, log.iloc[:1].assign(session_id=2, time=START + pd.Timedelta("10s"))],
+                ignore_index=True,
+            ),
             clicks.assign(session_id=1),
         ),
         {"clicks that name another list": 1},
@@ -154,7 +181,9 @@ def test_refunds():
     log, clicks = clean()
     purchases = clicks.assign(price=[-4.5, *[3.0] * 99])
     found = rd.check_log(log, purchases=purchases, value_col="price", time_col="time", window="1h")
-    assert found[["finding", "count", "examples"]].to_numpy().tolist() == [["prices below 0", 1, "-4.5"]]
+    assert found[["finding", "count", "examples"]].to_numpy().tolist() == [
+        ["prices below 0", 1, "-4.5"]
+    ]
     with pytest.raises(rd.OptionError, match="pass purchases="):
         rd.check_log(log, value_col="price", time_col="time")
 
@@ -176,13 +205,24 @@ def test_variants_between_lists():
         (0.25, {"n_actions": 5}, {"propensities that do not fit the actions": 300}),
         (0.25, {}, {"propensities that do not fit the actions": 300}),  # the log has nine items
         (1 / 9, {}, {}),
-        (np.where(np.arange(300) < 2, 0.0, 0.25), {"n_actions": 4}, {"propensities outside (0, 1]": 2}),
-        (np.tile([0.5, 0.5, 0.25], 100), {"n_actions": 2}, {"propensities that do not fit the actions": 300}),
+        (
+            np.where(np.arange(300) < 2, 0.0, 0.25),
+            {"n_actions": 4},
+            {"propensities outside (0, 1]": 2},
+        ),
+        (
+            np.tile([0.5, 0.5, 0.25], 100),
+            {"n_actions": 2},
+            {"propensities that do not fit the actions": 300},
+        ),
     ],
 )
 def test_propensities(propensity, options, expected):
     log, _ = clean()
-    assert findings(log.assign(propensity=propensity), propensity_col="propensity", **options) == expected
+    assert (
+        findings(log.assign(propensity=propensity), propensity_col="propensity", **options)
+        == expected
+    )
 
 
 def test_frames_that_cannot_be_compared_are_an_error():
@@ -205,7 +245,11 @@ def test_sessions_made_of_gaps_and_logs_without_times():
         ({"user_col": "who"}, rd.ColumnError, "log has no column 'who'"),
         ({"variant_col": "arm"}, rd.ColumnError, "log has no column 'arm'"),
         ({"time_col": None, "clicks": clean()[1]}, rd.OptionError, "need time_col="),
-        ({"time_col": "time", "window": "soon", "clicks": clean()[1]}, rd.OptionError, "no span of time"),
+        (
+            {"time_col": "time", "window": "soon", "clicks": clean()[1]},
+            rd.OptionError,
+            "no span of time",
+        ),
     ],
 )
 def test_bad_input(options, error, words):
@@ -221,8 +265,15 @@ def clicked(rng, rates, shown):
     """A log in which users click with their own rates, and its clicks."""
     user = np.repeat(np.arange(len(shown)), shown)
     at = START + pd.to_timedelta(7 * np.arange(len(user)), unit="s")
-    log = pd.DataFrame({"user_id": user, "session_id": np.arange(len(user)), "item_id": np.arange(len(user)) % 97,
-                        "position": 1, "time": at})  # fmt: skip
+    log = pd.DataFrame(
+        {
+            "user_id": user,
+            "session_id": np.arange(len(user)),
+            "item_id": np.arange(len(user)) % 97,
+            "position": 1,
+            "time": at,
+        }
+    )
     clicks = log.loc[rng.random(len(user)) < rates[user], ["user_id", "item_id", "time"]]
     return log, clicks.assign(time=clicks["time"] + pd.Timedelta("1s"))
 
@@ -263,18 +314,47 @@ def test_honest_users_who_differ_are_not_named(draw):
 def test_devices_refunds_and_named_lists_are_those_of_from_impressions():
     """What from_impressions is told, the check is told too, and finds the same events."""
     times = pd.to_datetime("2026-09-01 10:00") + pd.to_timedelta([0, 1, 2, 3], unit="h")
-    log = pd.DataFrame({
-        "user_id": ["phone", "phone", "tv", "desk"], "session_id": [1, 2, 1, 1],
-        "item_id": ["tea", "jam", "tea", "ham"], "position": [1, 1, 1, 1], "time": times,
-    })  # fmt: skip
+    log = pd.DataFrame(
+        {
+            "user_id": ["phone", "phone", "tv", "desk"],
+            "session_id": [1, 2, 1, 1],
+            "item_id": ["tea", "jam", "tea", "ham"],
+            "position": [1, 1, 1, 1],
+            "time": times,
+        }
+    )
     later = times[-1] + pd.Timedelta("1h")
-    bought = pd.DataFrame({"user_id": ["laptop", "desk", "phone"], "item_id": ["tea", "ham", "rye"], "time": later,
-                           "price": 5.0, "session_id": [9, 1, 2], "order": [1, 2, 3]})  # fmt: skip
-    back = pd.DataFrame({"user_id": ["desk", "desk"], "item_id": ["ham", "tea"], "time": later, "price": [7.0, 1.0],
-                         "order": [2, 2]})  # fmt: skip
-    persons = pd.DataFrame({"user_id": ["phone", "laptop", "tv", "tv"], "person_id": ["ann", "ann", "bob", "eve"]})
-    told = {"time_col": "time", "purchases": bought, "refunds": back, "order_col": "order", "value_col": "price",
-            "persons": persons, "person_col": "person_id"}  # fmt: skip
+    bought = pd.DataFrame(
+        {
+            "user_id": ["laptop", "desk", "phone"],
+            "item_id": ["tea", "ham", "rye"],
+            "time": later,
+            "price": 5.0,
+            "session_id": [9, 1, 2],
+            "order": [1, 2, 3],
+        }
+    )
+    back = pd.DataFrame(
+        {
+            "user_id": ["desk", "desk"],
+            "item_id": ["ham", "tea"],
+            "time": later,
+            "price": [7.0, 1.0],
+            "order": [2, 2],
+        }
+    )
+    persons = pd.DataFrame(
+        {"user_id": ["phone", "laptop", "tv", "tv"], "person_id": ["ann", "ann", "bob", "eve"]}
+    )
+    told = {
+        "time_col": "time",
+        "purchases": bought,
+        "refunds": back,
+        "order_col": "order",
+        "value_col": "price",
+        "persons": persons,
+        "person_col": "person_id",
+    }
     found = rd.logs.check_log(log, **told).set_index("finding")["count"]
     with pytest.warns(rd.errors.RecdfWarning):
         events = rd.from_impressions(log, **told)
@@ -286,12 +366,21 @@ def test_devices_refunds_and_named_lists_are_those_of_from_impressions():
     assert found["devices of several persons"] == counts["persons"]["shared_devices"] == 1
     # By device, the purchase on the laptop has no impression either.
     alone = {name: of for name, of in told.items() if "person" not in name}
-    assert rd.logs.check_log(log, **alone).set_index("finding")["count"]["purchases without an impression"] == 2
+    assert (
+        rd.logs.check_log(log, **alone).set_index("finding")["count"][
+            "purchases without an impression"
+        ]
+        == 2
+    )
     named = rd.logs.check_log(log, named_lists="all", **alone).set_index("finding")["count"]
     assert named["purchases that name an unknown list"] == 1
     with pytest.raises(rd.OptionError, match="named_lists"):
         rd.logs.check_log(log, named_lists="some", **alone)
-    for left_out, words in (("purchases", "pass purchases="), ("refunds", "pass refunds="), ("persons", "go together")):
+    for left_out, words in (
+        ("purchases", "pass purchases="),
+        ("refunds", "pass refunds="),
+        ("persons", "go together"),
+    ):
         less = {left_out: None} | ({"value_col": None} if left_out == "purchases" else {})
         with pytest.raises(rd.OptionError, match=words):
             rd.logs.check_log(log, **{**told, **less})

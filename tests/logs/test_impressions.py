@@ -11,13 +11,23 @@ from oracles import impressions as oracle
 SMALL = st.integers(0, 3)
 LOG = st.lists(
     st.fixed_dictionaries(
-        {"user": SMALL, "session": st.integers(0, 2), "item": SMALL, "time": st.integers(0, 12), "position": SMALL}
+        {
+            "user": SMALL,
+            "session": st.integers(0, 2),
+            "item": SMALL,
+            "time": st.integers(0, 12),
+            "position": SMALL,
+        }
     ),
     max_size=20,
 )
-CLICKS = st.lists(st.fixed_dictionaries({"user": SMALL, "item": SMALL, "time": st.integers(0, 12)}), max_size=8)
+CLICKS = st.lists(
+    st.fixed_dictionaries({"user": SMALL, "item": SMALL, "time": st.integers(0, 12)}), max_size=8
+)
 PURCHASES = st.lists(
-    st.fixed_dictionaries({"user": SMALL, "item": SMALL, "time": st.integers(0, 12), "price": st.integers(0, 9)}),
+    st.fixed_dictionaries(
+        {"user": SMALL, "item": SMALL, "time": st.integers(0, 12), "price": st.integers(0, 9)}
+    ),
     max_size=8,
 )
 NAMES = {"user": "user_id", "item": "item_id", "session": "session_id"}
@@ -112,13 +122,17 @@ def test_what_belongs_to_no_impression_stays_in_true(log, clicks, purchases, win
     mine_true, mine_pred = as_dicts(found)
     assert len(mine_true) == len(found.true)
     assert (mine_true, mine_pred) == (true, pred)
-    left = found.events[["kept_in_true", "shown_in_list", "without_list"]].sum(axis=1) + found.events["attributed"]
+    left = (
+        found.events[["kept_in_true", "shown_in_list", "without_list"]].sum(axis=1)
+        + found.events["attributed"]
+    )
     assert left.tolist() == [len(clicks), len(purchases)]
 
 
 @given(log=LOG, purchases=PURCHASES, seed=st.integers(0, 9))
 def test_the_order_of_rows_does_not_matter(log, purchases, seed):
-    """Where no two impressions of an item have the same time, and no two positions of a list are equal."""
+    """Where no two impressions of an item have the same time, and no two positions of a list are
+    equal."""
     log = [{**row, "time": i % 7 * 2, "position": i} for i, row in enumerate(log[:7])]
     log_frame, _, purchase_frame = frames(log, [], purchases)
     options = {"purchases": purchase_frame, "time_col": "time", "value_col": "price"}
@@ -130,5 +144,7 @@ def test_the_order_of_rows_does_not_matter(log, purchases, seed):
     for one, two in zip(expected, found, strict=True):
         keys = ["user_id", "session_id", "item_id"]
         pd.testing.assert_frame_equal(
-            one.sort_values(keys, ignore_index=True), two.sort_values(keys, ignore_index=True), check_flags=False
+            one.sort_values(keys, ignore_index=True),
+            two.sort_values(keys, ignore_index=True),
+            check_flags=False,
         )

@@ -7,7 +7,8 @@ from logs.impression_logs import START, bought, log_of, quietly
 
 import recdf as rd
 
-# ---------------------------------------------------------------------------------------------- rules by hand
+# ----------------------------------------------------------------------------------------------
+# rules by hand
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,9 @@ def test_relevance_is_that_of_the_deepest_event_and_value_is_what_was_paid():
     clicks = pd.concat([bought(1), bought(2), bought(1, "mug")])[["user_id", "item_id", "time"]]
     purchases = pd.concat([bought(3, price=4.0), bought(4, price=2.5)])
     log = log_of(price=[9.0, 8.0, 9.0, 9.0])
-    found = rd.from_impressions(log, time_col="time", clicks=clicks, purchases=purchases, value_col="price")
+    found = rd.from_impressions(
+        log, time_col="time", clicks=clicks, purchases=purchases, value_col="price"
+    )
     assert found.true["relevance"].tolist() == [3.0, 1.0, 0.0, 0.0]
     assert found.true["clicks"].tolist() == [2.0, 1.0, 0.0, 0.0]
     assert found.true["purchases"].tolist() == [2.0, 0.0, 0.0, 0.0]
@@ -56,7 +59,12 @@ def test_value_as_shown_counts_each_purchase_at_the_price_of_its_impression():
     log = log_of(price=[9.0, 8.0, 7.0, 9.0])
     purchases = pd.concat([bought(3), bought(70), bought(80)])
     true, pred = rd.from_impressions(
-        log, time_col="time", purchases=purchases, value_col="price", value="shown", attribution="last"
+        log,
+        time_col="time",
+        purchases=purchases,
+        value_col="price",
+        value="shown",
+        attribution="last",
     )
     assert true["price"].tolist() == pred["price"].tolist() == [9.0, 0.0, 14.0, 0.0]
 
@@ -87,31 +95,40 @@ def test_a_position_column_named_rank_is_kept_as_position():
 
 def test_without_positions_a_list_is_ranked_by_time():
     log = log_of(clicked=False, session_id=1, time=START + pd.to_timedelta([5, 3, 4, 0], unit="s"))
-    _, pred = rd.from_impressions(log, clicked_col="clicked", rank_col=None, time_col="time", repeats="each")
+    _, pred = rd.from_impressions(
+        log, clicked_col="clicked", rank_col=None, time_col="time", repeats="each"
+    )
     assert pred["rank"].tolist() == [3, 1, 2, 1]
     _, pred = rd.from_impressions(log, clicked_col="clicked", rank_col=None, repeats="each")
     assert pred["rank"].tolist() == [1, 2, 3, 1]
 
 
 @pytest.mark.parametrize(
-    ("repeats", "position", "clicks"), [("first", [3, 4, 1], [0, 3, 0]), ("last", [3, 2, 1], [0, 3, 0])]
+    ("repeats", "position", "clicks"),
+    [("first", [3, 4, 1], [0, 3, 0]), ("last", [3, 2, 1], [0, 3, 0])],
 )
 def test_an_item_shown_twice_in_a_list(repeats, position, clicks):
     """One impression stands for both, with the clicks of both; row 0 is shown after row 2."""
     log = log_of(
-        session_id=1, position=[2, 3, 4, 1], time=START + pd.to_timedelta([9, 0, 1, 0], unit="s"), n_clicks=[1, 0, 2, 0]
+        session_id=1,
+        position=[2, 3, 4, 1],
+        time=START + pd.to_timedelta([9, 0, 1, 0], unit="s"),
+        n_clicks=[1, 0, 2, 0],
     )
     found = rd.from_impressions(log, clicked_col="n_clicks", time_col="time", repeats=repeats)
     order = [1, 2, 3] if repeats == "first" else [0, 1, 3]
     assert found.pred["item_id"].tolist() == log["item_id"].take(order).tolist()
     assert dict(zip(found.pred["position"], found.true["clicks"], strict=True)) == dict(
-        zip(log["position"].take(order), [0, 3, 0] if repeats == "first" else [3, 0, 0], strict=True)
+        zip(
+            log["position"].take(order), [0, 3, 0] if repeats == "first" else [3, 0, 0], strict=True
+        )
     )
     assert found.spec["counts"]["repeated"] == 1
 
 
 def test_a_click_on_a_later_impression_of_the_same_item():
-    """Each impression stays, but `true` cannot say which of them was clicked; a warning counts such lists."""
+    """Each impression stays, but `true` cannot say which of them was clicked; a warning counts such
+    lists."""
     log = pd.DataFrame(
         {
             "user_id": ["ann"] * 3 + ["bob"] * 2,
@@ -133,13 +150,20 @@ def test_a_click_on_a_later_impression_of_the_same_item():
 
 
 def test_what_was_paid_for_a_later_impression_of_the_same_item_counts():
-    log = pd.DataFrame({
-        "user_id": "ann", "session_id": 1, "item_id": ["tea", "mug", "tea", "tea"], "position": [1, 2, 3, 4],
-        "time": [10, 10, 10, 20],
-    })  # fmt: skip
+    log = pd.DataFrame(
+        {
+            "user_id": "ann",
+            "session_id": 1,
+            "item_id": ["tea", "mug", "tea", "tea"],
+            "position": [1, 2, 3, 4],
+            "time": [10, 10, 10, 20],
+        }
+    )
     bought = pd.DataFrame({"user_id": "ann", "item_id": ["tea"], "time": [25], "price": [8.0]})
     with pytest.warns(rd.DuplicateWarning, match="later impression"):
-        lists = rd.from_impressions(log, time_col="time", purchases=bought, value_col="price", repeats="each")
+        lists = rd.from_impressions(
+            log, time_col="time", purchases=bought, value_col="price", repeats="each"
+        )
     assert lists.true["price"].tolist() == [0, 0, 0, 8]
     options = {"user_col": ["user_id", "session_id"], "value_col": "price", "duplicates": "keep"}
     found = rd.evaluate(*lists, ["revenue@9", "bought@9"], **options).per_user
@@ -149,8 +173,12 @@ def test_what_was_paid_for_a_later_impression_of_the_same_item_counts():
 def test_users_without_impressions_stay_apart_in_clicks_and_purchases():
     """With one list per user, each of them has a list of their own in `true`."""
     log = pd.DataFrame({"user_id": ["a"], "item_id": ["x"], "position": [1], "time": [0]})
-    clicks = pd.DataFrame({"user_id": ["u3", "u4", "u5", "a"], "item_id": ["y", "y", "y", "x"], "time": 5})
-    bought = pd.DataFrame({"user_id": ["u5", "u3", "u9", "a"], "item_id": ["y", "y", "y", "x"], "time": 6})
+    clicks = pd.DataFrame(
+        {"user_id": ["u3", "u4", "u5", "a"], "item_id": ["y", "y", "y", "x"], "time": 5}
+    )
+    bought = pd.DataFrame(
+        {"user_id": ["u5", "u3", "u9", "a"], "item_id": ["y", "y", "y", "x"], "time": 6}
+    )
     options = {"list_cols": (), "unattributed": "true", "time_col": "time"}
     true, _ = rd.from_impressions(log, clicks=clicks, purchases=bought, **options)
     found = true.set_index("user_id")[["clicks", "purchases"]].astype(int)
@@ -179,8 +207,12 @@ def test_a_gap_of_zero_separates_all_times():
 
 
 def test_events_that_name_no_list_leave_session_ids_integers():
-    log = pd.DataFrame({"user_id": ["a"], "session_id": [1], "item_id": ["x"], "position": [1], "time": [0]})
-    clicks = pd.DataFrame({"user_id": "a", "session_id": [None, 1.0], "item_id": ["y", "x"], "time": 5})
+    log = pd.DataFrame(
+        {"user_id": ["a"], "session_id": [1], "item_id": ["x"], "position": [1], "time": [0]}
+    )
+    clicks = pd.DataFrame(
+        {"user_id": "a", "session_id": [None, 1.0], "item_id": ["y", "x"], "time": 5}
+    )
     true, _ = rd.from_impressions(log, time_col="time", clicks=clicks, unattributed="true")
     assert true["session_id"].dtype == np.int64
     assert true[["session_id", "item_id"]].to_numpy().tolist() == [[1, "x"], [1, "y"]]
@@ -202,14 +234,21 @@ def test_the_options_evaluate_the_tables():
 def test_sessions_by_a_gap():
     log = log_of(clicked=[True, False, False, True]).drop(columns="session_id")
     for gap, expected in (("60min", [1, 1, 1, 1]), ("59min", [1, 1, 2, 1])):
-        true, pred = rd.from_impressions(log, clicked_col="clicked", time_col="time", session_gap=gap, repeats="each")
+        true, pred = rd.from_impressions(
+            log, clicked_col="clicked", time_col="time", session_gap=gap, repeats="each"
+        )
         assert pred["session_id"].tolist() == true["session_id"].tolist() == expected
 
 
 def test_sessions_by_a_gap_within_other_columns():
     log = log_of(clicked=False, variant=["A", "B", "B", "A"]).drop(columns="session_id")
     _, pred = rd.from_impressions(
-        log, clicked_col="clicked", time_col="time", session_gap="2h", list_cols="variant", repeats="each"
+        log,
+        clicked_col="clicked",
+        time_col="time",
+        session_gap="2h",
+        list_cols="variant",
+        repeats="each",
     )
     assert pred.columns[:4].tolist() == ["user_id", "variant", "session_id", "item_id"]
     assert pred["session_id"].tolist() == [1, 1, 1, 1]
@@ -229,13 +268,21 @@ def test_one_list_per_user():
         "item_id": ["tea", "mug", "tea", "tea"],
         "purchases": [1.0, 0.0, 0.0, 1.0],
     }
-    assert found.events.loc[0, ["kept_in_true", "shown_in_list", "without_list"]].tolist() == [1, 1, 0]
+    assert found.events.loc[0, ["kept_in_true", "shown_in_list", "without_list"]].tolist() == [
+        1,
+        1,
+        0,
+    ]
 
 
 def test_an_event_without_an_impression_stays_in_the_list_that_it_names():
-    events = pd.concat([bought(70, "pen"), bought(70, "pen", "eve"), bought(70, "pen"), bought(-9, "cup")])
+    events = pd.concat(
+        [bought(70, "pen"), bought(70, "pen", "eve"), bought(70, "pen"), bought(-9, "cup")]
+    )
     events["session_id"] = pd.array([1, 4, None, None], dtype="Int64")
-    found = quietly(log_of(), time_col="time", purchases=events, unattributed="true", clicks=bought(1))
+    found = quietly(
+        log_of(), time_col="time", purchases=events, unattributed="true", clicks=bought(1)
+    )
     added = found.true.iloc[4:]
     assert added[["user_id", "session_id", "item_id"]].to_numpy().tolist() == [
         ["ann", 1, "pen"],
@@ -253,5 +300,7 @@ def test_recall_keeps_its_meaning():
     recall = {}
     for rule in ("count", "true"):
         lists = rd.from_impressions(log_of(), unattributed=rule, **options)
-        recall[rule] = rd.evaluate(*lists, "recall@10", relevance_col="relevance").per_user["recall@10"][0]
+        recall[rule] = rd.evaluate(*lists, "recall@10", relevance_col="relevance").per_user[
+            "recall@10"
+        ][0]
     assert recall == {"count": 1.0, "true": 0.5}

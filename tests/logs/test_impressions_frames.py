@@ -10,7 +10,8 @@ from logs.impression_logs import bought, log_of
 
 import recdf as rd
 
-# ------------------------------------------------------------------------------------- times, ids and frames
+# ------------------------------------------------------------------------------------- times, ids
+# and frames
 
 
 TIMES = {
@@ -49,7 +50,9 @@ def test_times_as_plain_numbers(kind):
 def test_dates():
     log = log_of(time=pd.to_datetime(["2026-09-01"] * 4).date)
     purchases = bought(0).assign(time=pd.to_datetime(["2026-09-02"]).date)
-    true, _ = rd.from_impressions(log, time_col="time", purchases=purchases, window="1D", attribution="all")
+    true, _ = rd.from_impressions(
+        log, time_col="time", purchases=purchases, window="1D", attribution="all"
+    )
     assert true["purchases"].tolist() == [0.5, 0, 0.5, 0]
 
 
@@ -90,7 +93,9 @@ def test_an_index_is_never_read():
 
 def test_empty_frames():
     log, purchases = log_of(), bought(70)
-    true, pred = rd.from_impressions(log, time_col="time", purchases=purchases[:0], value_col="price")
+    true, pred = rd.from_impressions(
+        log, time_col="time", purchases=purchases[:0], value_col="price"
+    )
     assert (true["relevance"].sum(), true["price"].sum(), len(pred)) == (0, 0, 4)
     found = rd.from_impressions(log[:0], time_col="time", purchases=purchases, value_col="price")
     assert (len(found.true), len(found.pred), found.events["never_shown"].tolist()) == (0, 0, [1])
@@ -106,15 +111,20 @@ def test_rows_with_nulls_are_dropped_and_counted():
 
 
 def test_the_spec_is_json_and_travels_with_the_tables():
-    found = rd.from_impressions(log_of(), time_col="time", purchases=bought(70), window=pd.Timedelta("1h"))
+    found = rd.from_impressions(
+        log_of(), time_col="time", purchases=bought(70), window=pd.Timedelta("1h")
+    )
     assert json.loads(json.dumps(found.spec)) == found.spec
     assert found.spec["counts"]["purchases"]["attributed"] == 1
     assert found.spec["window"] == "0 days 01:00:00"
-    assert found.true.attrs["recdf_impressions"] == found.pred.attrs["recdf_impressions"] == found.spec
+    assert (
+        found.true.attrs["recdf_impressions"] == found.pred.attrs["recdf_impressions"] == found.spec
+    )
     assert "4 impressions in 3 lists" in repr(found)
 
 
-# --------------------------------------------------------------------------------------------------- bad input
+# ---------------------------------------------------------------------------------------------------
+# bad input
 
 
 CLICKED = {"clicked_col": "clicked"}
@@ -130,9 +140,24 @@ BAD = [
     ({}, {**CLICKED, "value_col": "price"}, rd.OptionError, "pass purchases="),
     ({}, {**CLICKED, "attribution": "middle"}, rd.OptionError, "attribution"),
     ({}, {**CLICKED, "relevance": {"seen": 1}}, rd.OptionError, "relevance has 'seen'"),
-    ({}, {**CLICKED, "relevance": {"clicked": -1}}, rd.OptionError, "expected a number of at least 0"),
-    ({}, {**CLICKED, "list_cols": "user_id"}, rd.OptionError, "'user_id' is named for two purposes"),
-    ({}, {**CLICKED, "session_gap": "30min", "time_col": "time"}, rd.OptionError, "session_gap makes one"),
+    (
+        {},
+        {**CLICKED, "relevance": {"clicked": -1}},
+        rd.OptionError,
+        "expected a number of at least 0",
+    ),
+    (
+        {},
+        {**CLICKED, "list_cols": "user_id"},
+        rd.OptionError,
+        "'user_id' is named for two purposes",
+    ),
+    (
+        {},
+        {**CLICKED, "session_gap": "30min", "time_col": "time"},
+        rd.OptionError,
+        "session_gap makes one",
+    ),
     ({"session_id": None}, CLICKED, rd.NullKeyError, "4 in log['session_id']"),
     ({"position": np.nan}, CLICKED, rd.DataError, "4 in log['position']"),
     ({"clicked": None}, CLICKED, rd.DataError, "where null means no click"),
@@ -150,9 +175,19 @@ BAD = [
     ({"clicked": 0.5}, {"clicked_col": "clicked"}, rd.DataError, "4 fractions"),
     ({}, {**BOUGHT, "window": "-1h"}, rd.OptionError, "not negative"),
     ({}, {**BOUGHT, "value_col": "cost"}, rd.ColumnError, "purchases has no column 'cost'"),
-    ({}, {**BOUGHT, "purchases": NAIVE.assign(price=None), "value_col": "price"}, rd.DataError, "null or infinite"),
+    (
+        {},
+        {**BOUGHT, "purchases": NAIVE.assign(price=None), "value_col": "price"},
+        rd.DataError,
+        "null or infinite",
+    ),
     ({}, {**BOUGHT, "purchases": {"ann": ["tea"]}}, TypeError, "purchases is a mapping"),
-    ({}, {**BOUGHT, "purchases": NAIVE.assign(item_id=None)}, rd.NullKeyError, "purchases has null ids"),
+    (
+        {},
+        {**BOUGHT, "purchases": NAIVE.assign(item_id=None)},
+        rd.NullKeyError,
+        "purchases has null ids",
+    ),
 ]
 
 
@@ -165,7 +200,8 @@ def test_bad_input(columns, options, error, words):
 
 
 @pytest.mark.parametrize(
-    ("drop", "words"), [("session_id", "pass list_cols=() for one list per user"), ("position", "pass rank_col=None")]
+    ("drop", "words"),
+    [("session_id", "pass list_cols=() for one list per user"), ("position", "pass rank_col=None")],
 )
 def test_a_missing_column_names_the_way_out(drop, words):
     with pytest.raises(rd.ColumnError) as found:
@@ -188,5 +224,7 @@ def test_times_of_mixed_zones_in_one_column():
 
 
 def test_events_none_of_which_belongs_to_an_impression_are_a_warning():
-    with pytest.warns(rd.NoOverlapWarning, match="none of the 1 purchases belongs to an impression .1 never_shown"):
+    with pytest.warns(
+        rd.NoOverlapWarning, match="none of the 1 purchases belongs to an impression .1 never_shown"
+    ):
         rd.from_impressions(log_of(), time_col="time", purchases=bought(70, "cup"))

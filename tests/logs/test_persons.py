@@ -1,4 +1,5 @@
-"""Devices that belong to one person: their events and their lists, and the assignment of an experiment."""
+"""Devices that belong to one person: their events and their lists, and the assignment of an
+experiment."""
 
 import json
 
@@ -23,7 +24,13 @@ def by_device(log):
     return [{**row, "session": 10 * row["user"] + row["session"]} for row in log]
 
 
-@given(log=LOG, clicks=CLICKS, purchases=PURCHASES, persons=PERSONS, attribution=st.sampled_from(["last", "all"]))
+@given(
+    log=LOG,
+    clicks=CLICKS,
+    purchases=PURCHASES,
+    persons=PERSONS,
+    attribution=st.sampled_from(["last", "all"]),
+)
 def test_equals_a_plain_loop(log, clicks, purchases, persons, attribution):
     def of_persons(rows):
         return [{**row, "user": oracle.person_of(row["user"], persons)} for row in rows]
@@ -36,7 +43,9 @@ def test_equals_a_plain_loop(log, clicks, purchases, persons, attribution):
         log_frame,
         clicks=click_frame,
         purchases=purchase_frame,
-        persons=mapping.assign(time=pd.Timestamp("2026-09-01") + pd.to_timedelta(mapping["time"], unit="min")),
+        persons=mapping.assign(
+            time=pd.Timestamp("2026-09-01") + pd.to_timedelta(mapping["time"], unit="min")
+        ),
         person_col="person_id",
         time_col="time",
         value_col="price",
@@ -46,7 +55,9 @@ def test_equals_a_plain_loop(log, clicks, purchases, persons, attribution):
     assert found.options["user_col"] == ["person_id", "user_id", "session_id"]
     numbers = ["relevance", "clicks", "purchases", "price"]
     rows = found.true[["person_id", "user_id", "session_id", "item_id"]].astype("int64")
-    keys = zip(rows["person_id"], 10 * rows["user_id"] + rows["session_id"], rows["item_id"], strict=True)
+    keys = zip(
+        rows["person_id"], 10 * rows["user_id"] + rows["session_id"], rows["item_id"], strict=True
+    )
     values = found.true[numbers].to_numpy().tolist()
     mine_true = dict(zip((tuple(map(int, key)) for key in keys), values, strict=True))
     assert mine_true.keys() == true.keys()
@@ -55,7 +66,9 @@ def test_equals_a_plain_loop(log, clicks, purchases, persons, attribution):
     assert len(found.pred) == len(pred)
     assert found.events["attributed"].tolist() == [counts["clicks"], counts["purchases"]]
     devices = {row["user"] for row in [*log, *clicks, *purchases]}
-    owners = {one: {person for device, person, _ in persons if device == one} for one, _, _ in persons}
+    owners = {
+        one: {person for device, person, _ in persons if device == one} for one, _, _ in persons
+    }
     assert found.spec["counts"]["persons"] == {
         "devices": len(devices),
         "unknown_devices": len(devices - set(owners)),
@@ -64,7 +77,8 @@ def test_equals_a_plain_loop(log, clicks, purchases, persons, attribution):
 
 
 def test_a_purchase_on_another_device():
-    """Bob's tea was shown to the same person as Ann's, in a list of its own although both are session 1."""
+    """Bob's tea was shown to the same person as Ann's, in a list of its own although both are
+    session 1."""
     options = {"time_col": "time", "purchases": bought(20, user="bob"), "value_col": "price"}
     log = log_of(time=log_of()["time"] + pd.to_timedelta([10, 0, 60, 0], unit="min"))
     alone = rd.from_impressions(log, **options)
@@ -82,16 +96,28 @@ def test_a_purchase_on_another_device():
 
 def test_one_list_per_person():
     found = rd.from_impressions(
-        log_of(clicked=True), clicked_col="clicked", list_cols=(), persons=DEVICES, person_col="person_id"
+        log_of(clicked=True),
+        clicked_col="clicked",
+        list_cols=(),
+        persons=DEVICES,
+        person_col="person_id",
     )
     assert found.options["user_col"] == ["person_id"]
-    assert found.true[["person_id", "item_id", "clicks"]].to_numpy().tolist() == [["p", "tea", 3], ["p", "mug", 1]]
+    assert found.true[["person_id", "item_id", "clicks"]].to_numpy().tolist() == [
+        ["p", "tea", 3],
+        ["p", "mug", 1],
+    ]
 
 
 def test_a_click_names_the_list_of_its_device():
     clicks = bought(90, user="bob").assign(session_id=1)
     found = rd.from_impressions(
-        log_of(), time_col="time", clicks=clicks, persons=DEVICES, person_col="person_id", window="1min"
+        log_of(),
+        time_col="time",
+        clicks=clicks,
+        persons=DEVICES,
+        person_col="person_id",
+        window="1min",
     )
     assert found.true["clicks"].tolist() == [0, 0, 0, 1]
     assert found.events["by_list"].tolist() == [1]
@@ -99,9 +125,14 @@ def test_a_click_names_the_list_of_its_device():
 
 def test_refunds_on_another_device():
     found = rd.from_impressions(
-        log_of(), time_col="time", purchases=bought(70), refunds=bought(80, user="bob"), value_col="price",
-        persons=DEVICES, person_col="person_id",
-    )  # fmt: skip
+        log_of(),
+        time_col="time",
+        purchases=bought(70),
+        refunds=bought(80, user="bob"),
+        value_col="price",
+        persons=DEVICES,
+        person_col="person_id",
+    )
     assert found.events["refunded"].tolist() == [1]
 
 
@@ -110,10 +141,17 @@ def test_unknown_devices_stay_themselves():
         log_of(clicked=True), clicked_col="clicked", persons=DEVICES[:1], person_col="person_id"
     )
     assert found.true["person_id"].tolist() == ["p", "p", "p", "bob"]
-    assert found.spec["counts"]["persons"] == {"devices": 2, "unknown_devices": 1, "shared_devices": 0}
+    assert found.spec["counts"]["persons"] == {
+        "devices": 2,
+        "unknown_devices": 1,
+        "shared_devices": 0,
+    }
     with pytest.warns(rd.NoOverlapWarning, match="none of the 2 devices is in persons"):
         rd.from_impressions(
-            log_of(clicked=True), clicked_col="clicked", persons=DEVICES.assign(user_id="x"), person_col="person_id"
+            log_of(clicked=True),
+            clicked_col="clicked",
+            persons=DEVICES.assign(user_id="x"),
+            person_col="person_id",
         )
 
 
@@ -130,8 +168,18 @@ def test_inputs_are_not_modified():
         ({}, {"person_col": None}, rd.OptionError, "persons= and person_col= go together"),
         ({}, {"persons": None}, rd.OptionError, "persons= and person_col= go together"),
         ({}, {"person_col": "who"}, rd.ColumnError, "persons has no column 'who'"),
-        ({}, {"persons": DEVICES.drop(columns="user_id")}, rd.ColumnError, "persons has no column 'user_id'"),
-        ({"person_id": 1}, {}, rd.OptionError, "log has a column 'person_id', which comes from persons="),
+        (
+            {},
+            {"persons": DEVICES.drop(columns="user_id")},
+            rd.ColumnError,
+            "persons has no column 'user_id'",
+        ),
+        (
+            {"person_id": 1},
+            {},
+            rd.OptionError,
+            "log has a column 'person_id', which comes from persons=",
+        ),
         ({"user_id": [1, 1, 2, 2]}, {}, rd.IdTypeError, "can never match"),
         (
             {"user_id": ["ann", "ann", "new", "bob"]},
@@ -149,7 +197,8 @@ def test_bad_input(columns, options, error, words):
         rd.from_impressions(log_of(clicked=True, **columns), clicked_col="clicked", **given)
 
 
-# ------------------------------------------------------------------------------------------- the assignment
+# ------------------------------------------------------------------------------------------- the
+# assignment
 
 
 ASSIGNED = st.lists(st.tuples(SMALL, st.sampled_from("AB"), st.integers(0, 3)), max_size=8)
@@ -162,20 +211,29 @@ def test_the_first_assignment_of_a_person_stands(assigned, persons, timed):
     for row in sorted(range(len(assigned)), key=lambda i: (assigned[i][2] if timed else 0, i)):
         expected.setdefault(oracle.person_of(assigned[row][0], persons), row)
     found = rd.logs.assign_persons(
-        pd.DataFrame(assigned, columns=["user_id", "variant", "day"]).astype({"user_id": "int64", "day": "int64"}),
-        pd.DataFrame([row[:2] for row in persons], columns=["user_id", "person_id"]).astype("int64"),
+        pd.DataFrame(assigned, columns=["user_id", "variant", "day"]).astype(
+            {"user_id": "int64", "day": "int64"}
+        ),
+        pd.DataFrame([row[:2] for row in persons], columns=["user_id", "person_id"]).astype(
+            "int64"
+        ),
         person_col="person_id",
         time_col="day" if timed else None,
     )
     rows = sorted((row, person) for person, row in expected.items())
     assert found["person_id"].tolist() == [person for _, person in rows]
     assert found["variant"].tolist() == [assigned[row][1] for row, _ in rows]
-    devices = [len({d for d, _, _ in assigned if oracle.person_of(d, persons) == person}) for _, person in rows]
+    devices = [
+        len({d for d, _, _ in assigned if oracle.person_of(d, persons) == person})
+        for _, person in rows
+    ]
     assert found["n_devices"].tolist() == devices
 
 
 def test_a_later_device_does_not_assign_a_person_again():
-    assignment = pd.DataFrame({"user_id": ["bob", "ann", "cat"], "variant": ["B", "A", "B"], "day": [5, 1, 2]})
+    assignment = pd.DataFrame(
+        {"user_id": ["bob", "ann", "cat"], "variant": ["B", "A", "B"], "day": [5, 1, 2]}
+    )
     found = rd.logs.assign_persons(assignment, DEVICES, person_col="person_id", time_col="day")
     assert found[["person_id", "variant", "day", "n_devices"]].to_numpy().tolist() == [
         ["p", "A", 1, 2],
@@ -185,14 +243,20 @@ def test_a_later_device_does_not_assign_a_person_again():
         rd.logs.assign_persons(assignment, DEVICES, person_col="person_id", time_col="when")
 
 
-# ------------------------------------------------------------------------------------------------- files
+# -------------------------------------------------------------------------------------------------
+# files
 
 
 def shop(folder):
-    """Two devices of each of forty persons, one of which is shown items while the other one buys, and others."""
+    """Two devices of each of forty persons, one of which is shown items while the other one buys,
+    and others."""
     n = 40
-    log = pd.concat([log_of(user_id=[f"d{i}"] * 3 + [f"e{i}"]) for i in range(n)], ignore_index=True)
-    purchases = pd.concat([bought(70, user=f"e{i}", price=1.0 + i) for i in range(n)], ignore_index=True)
+    log = pd.concat(
+        [log_of(user_id=[f"d{i}"] * 3 + [f"e{i}"]) for i in range(n)], ignore_index=True
+    )
+    purchases = pd.concat(
+        [bought(70, user=f"e{i}", price=1.0 + i) for i in range(n)], ignore_index=True
+    )
     i = np.arange(0, n, 2)
     persons = pd.concat(
         [
@@ -216,10 +280,18 @@ OPTIONS = {"time_col": "time", "value_col": "price", "person_col": "person_id"}
 def test_files_are_alike(tmp_path, limit):
     given = shop(tmp_path)
     expected = rd.from_impressions(given.pop("log"), **given, **OPTIONS)
-    assert expected.spec["counts"]["persons"] == {"devices": 80, "unknown_devices": 40, "shared_devices": 1}
-    assert expected.true.query("session_id == 2")["purchases"].sum() == 20  # of the other device of the same person
+    assert expected.spec["counts"]["persons"] == {
+        "devices": 80,
+        "unknown_devices": 40,
+        "shared_devices": 1,
+    }
+    assert (
+        expected.true.query("session_id == 2")["purchases"].sum() == 20
+    )  # of the other device of the same person
     paths = {f"{name}_path": tmp_path / f"{name}.parquet" for name in (*given, "log")}
-    spec = rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit=limit, **OPTIONS)
+    spec = rd.logs.impressions_parquet(
+        **paths, out=tmp_path / "lists", memory_limit=limit, **OPTIONS
+    )
     assert spec["counts"] == expected.spec["counts"]
     keys = ["person_id", "user_id", "session_id", "item_id"]
     for name, table in (("true", expected.true), ("pred", expected.pred)):
@@ -236,7 +308,9 @@ def test_files_are_alike(tmp_path, limit):
 def test_files_of_persons_without_their_column(tmp_path, options, words, limit):
     paths = {f"{name}_path": tmp_path / f"{name}.parquet" for name in shop(tmp_path)}
     with pytest.raises((rd.OptionError, rd.ColumnError), match=words):
-        rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit=limit, **OPTIONS | options)
+        rd.logs.impressions_parquet(
+            **paths, out=tmp_path / "lists", memory_limit=limit, **OPTIONS | options
+        )
     assert not (tmp_path / "lists").exists()
 
 
@@ -244,9 +318,23 @@ def test_files_of_persons_without_their_column(tmp_path, options, words, limit):
 def test_the_command(tmp_path, monkeypatch, capsys, ending):
     shop(tmp_path)
     monkeypatch.chdir(tmp_path)
-    files = [f"log.{ending}", "--purchases", f"purchases.{ending}", "--persons", f"persons.{ending}"]
+    files = [
+        f"log.{ending}",
+        "--purchases",
+        f"purchases.{ending}",
+        "--persons",
+        f"persons.{ending}",
+    ]
     code, out, err = run(
-        capsys, "impressions", *files, "--value-col", "price", "--person-col", "person_id", "--out", "lists"
+        capsys,
+        "impressions",
+        *files,
+        "--value-col",
+        "price",
+        "--person-col",
+        "person_id",
+        "--out",
+        "lists",
     )
     assert (code, err) == (0, "")
     assert "80 devices, 40 unknown devices, 1 shared devices" in out

@@ -14,7 +14,12 @@ from oracles import impressions as oracle
 
 import recdf as rd
 
-ROW = {"user": st.integers(0, 1), "item": st.integers(0, 1), "order": SMALL, "time": st.integers(0, 12)}
+ROW = {
+    "user": st.integers(0, 1),
+    "item": st.integers(0, 1),
+    "order": SMALL,
+    "time": st.integers(0, 12),
+}
 BOUGHT = st.lists(st.fixed_dictionaries({**ROW, "price": st.integers(0, 5)}), max_size=10)
 BACK = st.lists(st.fixed_dictionaries({**ROW, "price": st.integers(0, 7)}), max_size=10)
 COLUMNS = ["user", "item", "order", "time", "price"]
@@ -31,7 +36,9 @@ COLUMNS = ["user", "item", "order", "time", "price"]
 )
 def test_equals_a_plain_loop(log, purchases, refunds, amounts, orders, unattributed, value):
     if not orders:
-        purchases, refunds = ([{**row, "order": 0} for row in rows] for rows in (purchases, refunds))
+        purchases, refunds = (
+            [{**row, "order": 0} for row in rows] for rows in (purchases, refunds)
+        )
     left, found_rests = oracle.refunded(purchases, refunds, amounts)
     kept = [
         {**row, "price": rest if amounts else row["price"]}
@@ -82,31 +89,46 @@ def refund(minutes, price=5.0, **columns):
     ],
 )
 def test_by_hand(refunds, price, purchases, relevance):
-    """Ann was shown the tea a second time after 60 minutes, and bought it for 5 ten minutes later."""
+    """Ann was shown the tea a second time after 60 minutes, and bought it for 5 ten minutes
+    later."""
     found = rd.from_impressions(
-        log_of(), time_col="time", purchases=bought(70), refunds=pd.concat(refunds), value_col="price"
+        log_of(),
+        time_col="time",
+        purchases=bought(70),
+        refunds=pd.concat(refunds),
+        value_col="price",
     )
     row = found.true.iloc[2]
     assert (row["price"], row["purchases"], row["relevance"]) == (price, purchases, relevance)
     assert found.pred["price"].iloc[2] == price
     assert found.events[["events", "refunded"]].to_numpy().tolist() == [[1, 1 - purchases]]
     if price:
-        assert rd.evaluate(*found, "revenue@10", **found.options).per_user["revenue@10"].sum() == price
+        assert (
+            rd.evaluate(*found, "revenue@10", **found.options).per_user["revenue@10"].sum() == price
+        )
 
 
 def test_a_refund_belongs_to_the_last_purchase_before_it_and_then_to_the_one_before():
-    purchases = pd.concat([bought(70, price=5.0), bought(80, price=7.0), bought(100, price=2.0)], ignore_index=True)
+    purchases = pd.concat(
+        [bought(70, price=5.0), bought(80, price=7.0), bought(100, price=2.0)], ignore_index=True
+    )
     refunds = refund(90, 8.0)  # 7 of the second purchase and 1 of the first; the third one is later
-    found = rd.from_impressions(log_of(), time_col="time", purchases=purchases, refunds=refunds, value_col="price")
+    found = rd.from_impressions(
+        log_of(), time_col="time", purchases=purchases, refunds=refunds, value_col="price"
+    )
     assert (found.true["price"].sum(), found.true["purchases"].sum()) == (6.0, 2)
     assert found.events[["refunded", "refunded_in_part"]].to_numpy().tolist() == [[1, 1]]
     assert "refunds: 1 events, 1 matched, 0 without_purchase, 0 beyond_price" in repr(found)
 
 
 def test_an_order_names_the_purchase():
-    purchases = pd.concat([bought(70, price=5.0), bought(80, price=7.0)], ignore_index=True).assign(order=["a", "b"])
+    purchases = pd.concat([bought(70, price=5.0), bought(80, price=7.0)], ignore_index=True).assign(
+        order=["a", "b"]
+    )
     options = {"time_col": "time", "purchases": purchases, "value_col": "price"}
-    found = rd.from_impressions(log_of(), refunds=refund(90, 5.0, order="a"), order_col="order", **options)
+    found = rd.from_impressions(
+        log_of(), refunds=refund(90, 5.0, order="a"), order_col="order", **options
+    )
     assert found.true["price"].sum() == 7
     assert found.spec["order_col"] == "order"
     found = rd.from_impressions(log_of(), refunds=refund(90, 5.0, order="a"), **options)
@@ -114,10 +136,14 @@ def test_an_order_names_the_purchase():
     assert found.true["purchases"].sum() == 2
 
 
-@pytest.mark.parametrize("refunds", [refund(69), refund(80, item_id="mug"), refund(80, user_id="bob")])
+@pytest.mark.parametrize(
+    "refunds", [refund(69), refund(80, item_id="mug"), refund(80, user_id="bob")]
+)
 def test_refunds_without_a_purchase_are_a_warning(refunds):
     with pytest.warns(rd.NoOverlapWarning, match="1 of 1 refunds cancel nothing"):
-        found = rd.from_impressions(log_of(), time_col="time", purchases=bought(70), refunds=refunds, value_col="price")
+        found = rd.from_impressions(
+            log_of(), time_col="time", purchases=bought(70), refunds=refunds, value_col="price"
+        )
     assert found.true["price"].sum() == 5
     assert found.spec["counts"]["refunds"]["without_purchase"] == 1
 
@@ -126,7 +152,11 @@ def test_parts_of_a_price_add_up_to_the_whole():
     """0.1 + 0.2 is not 0.3 in floating-point numbers, but the purchase is refunded wholly."""
     refunds = pd.concat([refund(80, 0.1), refund(81, 0.2)])
     found = rd.from_impressions(
-        log_of(), time_col="time", purchases=bought(70, price=0.3), refunds=refunds, value_col="price"
+        log_of(),
+        time_col="time",
+        purchases=bought(70, price=0.3),
+        refunds=refunds,
+        value_col="price",
     )
     assert found.events[["refunded", "refunded_in_part"]].to_numpy().tolist() == [[1, 0]]
     assert found.spec["counts"]["refunds"]["beyond_price"] == 0
@@ -136,7 +166,12 @@ def test_at_the_price_shown_a_purchase_counts_unless_it_is_refunded_wholly():
     log = log_of(price=6.0)
     for amount, value in ((2.0, 6.0), (5.0, 0.0)):
         found = rd.from_impressions(
-            log, time_col="time", purchases=bought(70), refunds=refund(80, amount), value_col="price", value="shown"
+            log,
+            time_col="time",
+            purchases=bought(70),
+            refunds=refund(80, amount),
+            value_col="price",
+            value="shown",
         )
         assert found.true["price"].sum() == value
 
@@ -146,7 +181,11 @@ def test_many_refunds_of_one_user_and_item():
     log = log_of().iloc[:1]
     purchases = pd.concat([bought(1)] * n, ignore_index=True)
     found = rd.from_impressions(
-        log, time_col="time", purchases=purchases, refunds=pd.concat([refund(2)] * (n - 1)), value_col="price"
+        log,
+        time_col="time",
+        purchases=purchases,
+        refunds=pd.concat([refund(2)] * (n - 1)),
+        value_col="price",
     )
     assert found.true["price"].tolist() == [5.0]
 
@@ -155,9 +194,17 @@ def test_many_refunds_of_one_user_and_item():
     ("options", "error", "words"),
     [
         ({"purchases": None}, rd.OptionError, "refunds= cancel purchases; pass purchases="),
-        ({"refunds": None, "order_col": "order"}, rd.OptionError, "order_col='order' matches refunds"),
+        (
+            {"refunds": None, "order_col": "order"},
+            rd.OptionError,
+            "order_col='order' matches refunds",
+        ),
         ({"order_col": "order"}, rd.ColumnError, "purchases has no column 'order'"),
-        ({"refunds": refund(80).drop(columns="time")}, rd.ColumnError, "refunds has no column 'time'"),
+        (
+            {"refunds": refund(80).drop(columns="time")},
+            rd.ColumnError,
+            "refunds has no column 'time'",
+        ),
         ({"refunds": refund(80, -5.0)}, rd.DataError, "refunds.'price'. holds 1 values below 0"),
         ({"refunds": refund(80, np.nan)}, rd.DataError, "refunds.'price'. holds 1 null"),
         ({"refunds": refund(80, user_id=None)}, rd.NullKeyError, "1 in refunds.'user_id'."),
@@ -172,11 +219,17 @@ def test_bad_input(options, error, words):
 
 
 def shop(folder):
-    """Fifty users who buy twice, and a refund for every second one, one of them without a purchase."""
+    """Fifty users who buy twice, and a refund for every second one, one of them without a
+    purchase."""
     rng = np.random.default_rng(3)
-    log = pd.concat([log_of(user_id=[f"u{i}"] * 3 + [f"v{i}"]) for i in range(50)], ignore_index=True)
+    log = pd.concat(
+        [log_of(user_id=[f"u{i}"] * 3 + [f"v{i}"]) for i in range(50)], ignore_index=True
+    )
     purchases = [bought(70, user=f"u{i}", price=5.0 + i).assign(order=i) for i in range(50)]
-    refunds = [bought(90, user=f"u{i}", price=5.0 + i - i % 3).assign(order=i if i else 99) for i in range(0, 50, 2)]
+    refunds = [
+        bought(90, user=f"u{i}", price=5.0 + i - i % 3).assign(order=i if i else 99)
+        for i in range(0, 50, 2)
+    ]
     found = {"log": log, "purchases": pd.concat(purchases), "refunds": pd.concat(refunds)}
     for name, one in found.items():
         one.sample(frac=1, random_state=rng).to_parquet(folder / f"{name}.parquet", index=False)
@@ -189,13 +242,19 @@ def test_files_are_alike(tmp_path, limit):
     frames = shop(tmp_path)
     options = {"time_col": "time", "value_col": "price", "order_col": "order"}
     with pytest.warns(rd.NoOverlapWarning, match="1 of 25 refunds cancel nothing"):
-        expected = rd.from_impressions(frames["log"], **{k: v for k, v in frames.items() if k != "log"}, **options)
+        expected = rd.from_impressions(
+            frames["log"], **{k: v for k, v in frames.items() if k != "log"}, **options
+        )
     paths = {f"{name}_path": tmp_path / f"{name}.parquet" for name in frames}
     with pytest.warns(rd.NoOverlapWarning, match="1 of 25 refunds cancel nothing") as caught:
-        spec = rd.logs.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit=limit, **options)
+        spec = rd.logs.impressions_parquet(
+            **paths, out=tmp_path / "lists", memory_limit=limit, **options
+        )
     assert len(caught) == 1
     assert spec["counts"] == expected.spec["counts"]
-    assert spec["counts"]["purchases"]["refunded"] == 8  # of 24 refunds, those of users whose number is a multiple of 6
+    assert (
+        spec["counts"]["purchases"]["refunded"] == 8
+    )  # of 24 refunds, those of users whose number is a multiple of 6
     keys = ["user_id", "session_id", "item_id"]
     for name, table in (("true", expected.true), ("pred", expected.pred)):
         written = pd.read_parquet(tmp_path / f"lists/{name}.parquet")
@@ -207,8 +266,23 @@ def test_files_are_alike(tmp_path, limit):
 def test_the_command(tmp_path, monkeypatch, capsys, ending):
     shop(tmp_path)
     monkeypatch.chdir(tmp_path)
-    files = [f"log.{ending}", "--purchases", f"purchases.{ending}", "--refunds", f"refunds.{ending}"]
-    options = ["--value-col", "price", "--order-col", "order", "--named-lists", "all", "--out", "lists"]
+    files = [
+        f"log.{ending}",
+        "--purchases",
+        f"purchases.{ending}",
+        "--refunds",
+        f"refunds.{ending}",
+    ]
+    options = [
+        "--value-col",
+        "price",
+        "--order-col",
+        "order",
+        "--named-lists",
+        "all",
+        "--out",
+        "lists",
+    ]
     code, out, err = run(capsys, "impressions", *files, *options)
     assert code == 0
     assert "25 refunds: 24 matched, 1 without purchase, 0 beyond price" in out

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from oracles.impressions import ranks, sessions, standing
 
 from recdf.inputs.sorting import dense_codes, stable_order
-from recdf.logs.sessions import arrange_lists, rank_lists, repeated_rows, sessions_by_gap, standing_rows
+from recdf.logs.sessions import (
+    arrange_lists,
+    rank_lists,
+    repeated_rows,
+    sessions_by_gap,
+    standing_rows,
+)
 
 SMALL = st.integers(0, 4)
 ROWS = st.lists(st.tuples(SMALL, SMALL, SMALL, SMALL), max_size=30)
@@ -53,7 +59,9 @@ def test_ranks(rows):
 def test_ranks_of_some_rows(rows, keep):
     lists, position, time, _ = columns(rows)
     stays = np.array(keep[: len(rows)], bool)
-    expected = ranks([(row[0], row[1], row[2]) for row, stay in zip(rows, keep, strict=False) if stay])
+    expected = ranks(
+        [(row[0], row[1], row[2]) for row, stay in zip(rows, keep, strict=False) if stay]
+    )
     assert ranks_of(lists, position, time, stays) == expected
 
 
@@ -64,7 +72,9 @@ def test_ranks_of_lists_that_stand_together(rows):
     lists, position, time, _ = columns(rows)
     assert ranks_of(lists, position, time) == ranks([(row[0], row[1], row[2]) for row in rows])
     assert ranks_of(lists, None, time) == ranks([(row[0], 0, row[2]) for row in rows])
-    assert ranks_of(lists, np.arange(len(rows)), time) == ranks([(row[0], i, 0) for i, row in enumerate(rows)])
+    assert ranks_of(lists, np.arange(len(rows)), time) == ranks(
+        [(row[0], i, 0) for i, row in enumerate(rows)]
+    )
 
 
 @given(rows=ROWS, repeats=st.sampled_from(["first", "last"]))

@@ -29,7 +29,9 @@ def by_hand(moment, every, zone):
 
 
 @given(
-    moments=st.lists(st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2030, 1, 1)), min_size=1, max_size=10),
+    moments=st.lists(
+        st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2030, 1, 1)), min_size=1, max_size=10
+    ),
     every=st.sampled_from(["1h", "1D", "1W", "1M", "hour", "weekday"]),
     zone=st.sampled_from([BERLIN, "Asia/Kolkata", "America/New_York", "UTC"]),
 )
@@ -37,13 +39,21 @@ def test_equals_the_calendar_of_python(moments, every, zone):
     frame = pd.DataFrame({"time": pd.to_datetime(moments).tz_localize("UTC")})
     found = rd.time_slice(frame, "time", every, tz=zone, name="slice")
     assert found["slice"].tolist() == [by_hand(moment, every, zone) for moment in moments]
-    assert found["slice"].dt.tz is None if every.startswith("1") else found["slice"].dtype == "Int64"
+    assert (
+        found["slice"].dt.tz is None if every.startswith("1") else found["slice"].dtype == "Int64"
+    )
 
 
 def test_names_of_columns_and_a_frame_left_alone():
     frame = pd.DataFrame({"time": pd.to_datetime(["2026-09-03 13:45"])}, index=[5])
     copy = frame.copy()
-    for every, name in {"1D": "day", "1W": "week", "1M": "month", "1h": "hour_start", "hour": "hour"}.items():
+    for every, name in {
+        "1D": "day",
+        "1W": "week",
+        "1M": "month",
+        "1h": "hour_start",
+        "hour": "hour",
+    }.items():
         assert rd.time_slice(frame, "time", every).columns.tolist() == ["time", name]
     assert rd.time_slice(frame, "time", "day").index.tolist() == [5]
     pd.testing.assert_frame_equal(frame, copy)
@@ -53,11 +63,15 @@ def test_nulls_and_arrow():
     frame = pd.DataFrame({"time": pd.to_datetime(["2026-09-03 13:45", None])})
     assert rd.time_slice(frame, "time", "1D")["day"].isna().tolist() == [False, True]
     assert rd.time_slice(frame, "time", "hour")["hour"].tolist() == [13, pd.NA]
-    assert rd.time_slice(pa.Table.from_pandas(frame), "time", "1W")["week"][0] == pd.Timestamp("2026-08-31")
+    assert rd.time_slice(pa.Table.from_pandas(frame), "time", "1W")["week"][0] == pd.Timestamp(
+        "2026-08-31"
+    )
 
 
 def test_the_hour_that_comes_twice_is_one_slice():
-    frame = pd.DataFrame({"time": pd.to_datetime(["2026-10-25 00:30", "2026-10-25 01:30"]).tz_localize("UTC")})
+    frame = pd.DataFrame(
+        {"time": pd.to_datetime(["2026-10-25 00:30", "2026-10-25 01:30"]).tz_localize("UTC")}
+    )
     assert rd.time_slice(frame, "time", "1h", tz=BERLIN)["hour_start"].nunique() == 1
     assert rd.time_slice(frame, "time", "1h")["hour_start"].nunique() == 2
 
@@ -68,10 +82,20 @@ def test_the_hour_that_comes_twice_is_one_slice():
         ({"time": ["2026-09-03"]}, {}, rd.DataError, "pd.to_datetime(frame['time'])"),
         ({"time": [7]}, {}, rd.DataError, "expected times"),
         ({"time": pd.to_datetime(["2026-09-03"])}, {"tz": "UTC"}, rd.DataError, "has no time zone"),
-        ({"time": pd.to_datetime(["2026-09-03"], utc=True)}, {"tz": "Mars/Base"}, rd.OptionError, "is no time zone"),
+        (
+            {"time": pd.to_datetime(["2026-09-03"], utc=True)},
+            {"tz": "Mars/Base"},
+            rd.OptionError,
+            "is no time zone",
+        ),
         ({"time": pd.to_datetime(["2026-09-03"])}, {"every": "2X"}, rd.OptionError, "valid are"),
         ({"time": pd.to_datetime(["2026-09-03"]), "day": 1}, {}, rd.OptionError, "pass name="),
-        ({"when": pd.to_datetime(["2026-09-03"])}, {}, rd.ColumnError, "frame has no column 'time'"),
+        (
+            {"when": pd.to_datetime(["2026-09-03"])},
+            {},
+            rd.ColumnError,
+            "frame has no column 'time'",
+        ),
     ],
 )
 def test_bad_input(frame, options, error, words):

@@ -16,6 +16,10 @@ def frames():
     rng = np.random.default_rng(7)
     users = rng.permutation(N_LISTS)
     pred = [(user, item) for user in users for item in rng.choice(N_ITEMS, N_PRED, replace=False)]
-    true = [(user, item) for user in users[::-1] for item in rng.choice(N_ITEMS, rng.integers(1, 9), replace=False)]
+    true = [
+        (user, item)
+        for user in users[::-1]
+        for item in rng.choice(N_ITEMS, rng.integers(1, 9), replace=False)
+    ]
     true, pred = (pd.DataFrame(rows, columns=["user_id", "item_id"]) for rows in (true, pred))
     return true, pred.assign(score=np.tile(np.linspace(1, 0, N_PRED), N_LISTS))

@@ -28,12 +28,21 @@ def lists_of(made):
     found, slices = {}, 0
     for block in made.each(lambda block: block):
         slices += isinstance(block.row, slice)
-        rows = np.arange(block.row.start, block.row.stop) if isinstance(block.row, slice) else block.row
+        rows = (
+            np.arange(block.row.start, block.row.stop)
+            if isinstance(block.row, slice)
+            else block.row
+        )
         assert block.start[0] == 0
         assert block.start[-1] == len(rows)
         if block.columns:
-            assert [column.tolist() for column in block.columns] == [(rows * 3).tolist(), (rows / 2).tolist()]
-        for code, first, a, z in zip(block.code, block.first, block.start[:-1], block.start[1:], strict=True):
+            assert [column.tolist() for column in block.columns] == [
+                (rows * 3).tolist(),
+                (rows / 2).tolist(),
+            ]
+        for code, first, a, z in zip(
+            block.code, block.first, block.start[:-1], block.start[1:], strict=True
+        ):
             assert code not in found
             found[int(code)] = rows[a:z].tolist()
             assert first == rows[a]
@@ -75,7 +84,9 @@ def test_blocks_of_neighbouring_codes(small):
     assert monotone == [[code] for code in range(64)]
 
 
-@pytest.mark.parametrize("codes", [[], [0], [0, 0, 0], [3, 3, 1, 1, 1, 0], [5, -1, -1, 2, 2, 7, 0, 0, 0, 0, 0, 0, 9]])
+@pytest.mark.parametrize(
+    "codes", [[], [0], [0, 0, 0], [3, 3, 1, 1, 1, 0], [5, -1, -1, 2, 2, 7, 0, 0, 0, 0, 0, 0, 9]]
+)
 def test_lists_that_stand_together_are_blocks_as_they_are(codes, small):
     array = np.array(codes, dtype=np.int32)
     heads = np.flatnonzero(np.diff(array, prepend=-2))
@@ -99,7 +110,9 @@ def test_small_and_large_chunks_deal_alike(resized, dealt_rows):
 
 def test_runs_of_a_code_that_comes_back_are_dealt(small):
     codes = [1, 1, 2, 2, 1, 1]
-    found, slices = lists_of(list_blocks(Coded(np.array([1, 2, 1])), np.array([0, 2, 4]), 6, 3, values(6)))
+    found, slices = lists_of(
+        list_blocks(Coded(np.array([1, 2, 1])), np.array([0, 2, 4]), 6, 3, values(6))
+    )
     assert (found, slices) == (by_code(codes), 0)
 
 

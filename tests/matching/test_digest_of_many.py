@@ -33,4 +33,9 @@ def test_two_changed_signs_and_two_changed_places_change_the_digest():
 
 def test_the_width_and_the_library_do_not_change_the_digest():
     values = np.arange(N_ROWS)
-    assert digest(values) == digest(values, "int32") == digest(values, "Int64") == digest(values, "int64[pyarrow]")
+    assert (
+        digest(values)
+        == digest(values, "int32")
+        == digest(values, "Int64")
+        == digest(values, "int64[pyarrow]")
+    )

@@ -1,4 +1,5 @@
-"""`exclude=`: the rows of both frames with such a pair go out before lists are ranked, as if they were not given."""
+"""`exclude=`: the rows of both frames with such a pair go out before lists are ranked, as if they
+were not given."""
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,26 @@ from hypothesis import strategies as st
 
 import recdf as rd
 
-METRICS = ["ndcg", "recall", "precision", "mapr", "mrr", "hitrate", "first_rank", "err", "auc", "confusion@3"]
+METRICS = [
+    "ndcg",
+    "recall",
+    "precision",
+    "mapr",
+    "mrr",
+    "hitrate",
+    "first_rank",
+    "err",
+    "auc",
+    "confusion@3",
+]
 
 TRUE = pd.DataFrame({"user_id": [1, 1, 2, 2, 3], "item_id": [10, 11, 10, 12, 13]})
 PRED = pd.DataFrame(
-    {"user_id": [1, 1, 1, 2, 2, 2, 3, 3], "item_id": [20, 10, 11, 10, 30, 12, 40, 41], "rank": [1, 2, 3, 1, 2, 3, 1, 2]}
+    {
+        "user_id": [1, 1, 1, 2, 2, 2, 3, 3],
+        "item_id": [20, 10, 11, 10, 30, 12, 40, 41],
+        "rank": [1, 2, 3, 1, 2, 3, 1, 2],
+    }
 )
 SEEN = pd.DataFrame({"user_id": [1, 2, 2, 3, 3, 9], "item_id": [20, 10, 99, 40, 41, 10]})
 
@@ -25,12 +41,19 @@ def without(frame, seen, keys):
 
 
 def test_by_hand():
-    """User 1 is left with 10, 11; user 2 with 30, 12, and wants 12 alone; user 3 has no recommendation."""
+    """User 1 is left with 10, 11; user 2 with 30, 12, and wants 12 alone; user 3 has no
+    recommendation."""
     result = rd.evaluate(TRUE, PRED, ["recall", "mrr", "precision"], k=2, exclude=SEEN)
     expected = pd.DataFrame(
-        {"user_id": [1, 2, 3], "n_true": [2, 1, 1], "n_pred": [2, 2, 0], "recall@2": [1.0, 1.0, 0.0],
-         "mrr@2": [1.0, 0.5, 0.0], "precision@2": [1.0, 0.5, 0.0]}
-    )  # fmt: skip
+        {
+            "user_id": [1, 2, 3],
+            "n_true": [2, 1, 1],
+            "n_pred": [2, 2, 0],
+            "recall@2": [1.0, 1.0, 0.0],
+            "mrr@2": [1.0, 0.5, 0.0],
+            "precision@2": [1.0, 0.5, 0.0],
+        }
+    )
     pd.testing.assert_frame_equal(result.per_user, expected)
     assert result.spec["counts"] == {"exclude_rows": 6, "true_excluded": 1, "pred_excluded": 4}
     table = result.spec["side_tables"]["exclude"]
@@ -46,19 +69,29 @@ def test_metrics_and_mappings_take_it():
 
 
 def test_a_user_of_a_mapping_stays_without_truth_and_one_of_a_frame_goes():
-    true, pred, seen = {"ann": ["a"], "bob": ["b"]}, {"ann": ["a", "x"], "bob": ["b"]}, {"ann": ["a"]}
+    true, pred, seen = (
+        {"ann": ["a"], "bob": ["b"]},
+        {"ann": ["a", "x"], "bob": ["b"]},
+        {"ann": ["a"]},
+    )
     result = rd.evaluate(true, pred, "recall", k=1, exclude=seen)
     assert result.per_user["n_true"].tolist() == [0, 1]
     assert result.per_user["recall@1"].isna().tolist() == [True, False]
     frame = pd.DataFrame({"user_id": ["ann", "bob"], "item_id": ["a", "b"]})
-    assert rd.evaluate(frame, pred, "recall", k=1, exclude=seen).per_user["user_id"].tolist() == ["bob"]
+    assert rd.evaluate(frame, pred, "recall", k=1, exclude=seen).per_user["user_id"].tolist() == [
+        "bob"
+    ]
     kept = rd.evaluate(frame, pred, "recall", k=1, exclude=seen, users=["ann", "bob"])
     assert kept.per_user["n_true"].tolist() == [0, 1]
 
 
 def test_metrics_of_pred_alone():
-    result = rd.evaluate(None, PRED, "coverage", k=1, exclude=SEEN, items=[10, 11, 12, 30, 40, 50, 60, 70])
-    assert result.summary["value"].tolist() == [0.25]  # 10 of user 1 and 30 of user 2; the catalogue stays whole
+    result = rd.evaluate(
+        None, PRED, "coverage", k=1, exclude=SEEN, items=[10, 11, 12, 30, 40, 50, 60, 70]
+    )
+    assert result.summary["value"].tolist() == [
+        0.25
+    ]  # 10 of user 1 and 30 of user 2; the catalogue stays whole
     assert "true_excluded" in result.spec["counts"]
 
 
@@ -77,12 +110,17 @@ def frames(draw):
             }
         )
 
-    true, pred, seen = (rows(draw(st.integers(low, high))) for low, high in ((1, 25), (1, 50), (0, 20)))
+    true, pred, seen = (
+        rows(draw(st.integers(low, high))) for low, high in ((1, 25), (1, 50), (0, 20))
+    )
     true["relevance"] = rng.integers(0, 4, len(true)).astype(float)
     pred["score"] = rng.integers(0, 6, len(pred)).astype(float)
     pred["model"] = rng.choice(["a", "b"], len(pred))
     order = draw(st.sampled_from(["user_id", None]))
-    return tuple(one if order is None else one.sort_values(order, kind="stable") for one in (true, pred, seen))
+    return tuple(
+        one if order is None else one.sort_values(order, kind="stable")
+        for one in (true, pred, seen)
+    )
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -103,7 +141,8 @@ OPTIONS = st.fixed_dictionaries(
 @settings(max_examples=150, deadline=None)
 @given(frames(), OPTIONS, st.sampled_from([["user_id"], ["session"], ["user_id", "session"]]))
 def test_as_if_the_rows_were_not_given(data, options, keys):
-    """The result is that of the frames that plain Python filters. A recommender without rows stays in the result."""
+    """The result is that of the frames that plain Python filters. A recommender without rows stays
+    in the result."""
     true, pred, seen = data
     keys = [name for name in keys if name in options["user_col"]] or ["user_id"]
     if options["user_col"] == "user_id":
@@ -120,9 +159,14 @@ def test_as_if_the_rows_were_not_given(data, options, keys):
     if options["by"]:
         there = found["model"].isin(left[1]["model"])
         assert (found.loc[~there, "n_pred"] == 0).all()
-        order = ["model", *([options["user_col"]] if options["user_col"] == "user_id" else options["user_col"])]
+        order = [
+            "model",
+            *([options["user_col"]] if options["user_col"] == "user_id" else options["user_col"]),
+        ]
         found = found[there].sort_values(order, ignore_index=True)
-        pd.testing.assert_frame_equal(found, expected.per_user.sort_values(order, ignore_index=True), rtol=1e-12)
+        pd.testing.assert_frame_equal(
+            found, expected.per_user.sort_values(order, ignore_index=True), rtol=1e-12
+        )
     else:
         pd.testing.assert_frame_equal(result.per_user, expected.per_user, rtol=1e-12)
         pd.testing.assert_frame_equal(result.summary, expected.summary, rtol=1e-12)
@@ -133,24 +177,38 @@ def test_as_if_the_rows_were_not_given(data, options, keys):
 @pytest.mark.parametrize("kind", ["str", "category", "string", "int32", "Int64", "datetime64[ns]"])
 def test_ids_of_any_dtype(kind):
     def cast(frame, to):
-        return frame.assign(**{name: frame[name].map(make).astype(plain).astype(to) for name in ("user_id", "item_id")})
+        return frame.assign(
+            **{
+                name: frame[name].map(make).astype(plain).astype(to)
+                for name in ("user_id", "item_id")
+            }
+        )
 
     text = kind in ("str", "category", "string")
-    make, plain = ("i{}".format, "str") if text else (int, "datetime64[s]" if "date" in kind else "int64")
+    make, plain = (
+        ("i{}".format, "str") if text else (int, "datetime64[s]" if "date" in kind else "int64")
+    )
     expected = rd.evaluate(TRUE, PRED, "recall", k=2, exclude=SEEN)
-    result = rd.evaluate(cast(TRUE, plain), cast(PRED, plain), "recall", k=2, exclude=cast(SEEN, kind))
+    result = rd.evaluate(
+        cast(TRUE, plain), cast(PRED, plain), "recall", k=2, exclude=cast(SEEN, kind)
+    )
     assert result.per_user["recall@2"].tolist() == expected.per_user["recall@2"].tolist()
 
 
 @pytest.mark.parametrize("name", ["user_id", "item_id"])
 def test_ids_of_another_type_are_an_error(name):
     seen = SEEN.astype({name: "str"})
-    with pytest.raises(rd.IdTypeError, match=rf"true\['{name}'\] holds integer ids .* exclude\['{name}'\] string ids"):
+    with pytest.raises(
+        rd.IdTypeError,
+        match=rf"true\['{name}'\] holds integer ids .* exclude\['{name}'\] string ids",
+    ):
         rd.evaluate(TRUE, PRED, "recall", exclude=seen)
 
 
 def test_nulls_and_repeated_rows():
-    seen = pd.concat([SEEN.astype({"user_id": "Int64"}), SEEN.astype({"user_id": "Int64"})], ignore_index=True)
+    seen = pd.concat(
+        [SEEN.astype({"user_id": "Int64"}), SEEN.astype({"user_id": "Int64"})], ignore_index=True
+    )
     expected = rd.evaluate(TRUE, PRED, "recall", k=2, exclude=SEEN)
     repeated = rd.evaluate(TRUE, PRED, "recall", k=2, exclude=seen)
     pd.testing.assert_frame_equal(repeated.per_user, expected.per_user)
@@ -160,13 +218,24 @@ def test_nulls_and_repeated_rows():
     dropped = rd.evaluate(TRUE, PRED, "recall", k=2, exclude=seen, null_keys="drop")
     pd.testing.assert_frame_equal(dropped.per_user, expected.per_user)
     assert dropped.spec["counts"] == {
-        "exclude_null_keys": 1, "exclude_rows": 11, "true_excluded": 1, "pred_excluded": 4,
-    }  # fmt: skip
+        "exclude_null_keys": 1,
+        "exclude_rows": 11,
+        "true_excluded": 1,
+        "pred_excluded": 4,
+    }
 
 
 BAD = {
-    "no item column": (pd.DataFrame({"user_id": [1]}), rd.ColumnError, "exclude has no column 'item_id'"),
-    "no user column": (pd.DataFrame({"item_id": [1]}), rd.ColumnError, "exclude has no column 'user_id'"),
+    "no item column": (
+        pd.DataFrame({"user_id": [1]}),
+        rd.ColumnError,
+        "exclude has no column 'item_id'",
+    ),
+    "no user column": (
+        pd.DataFrame({"item_id": [1]}),
+        rd.ColumnError,
+        "exclude has no column 'user_id'",
+    ),
     "no frame": (5, TypeError, "exclude"),
 }
 
@@ -180,9 +249,18 @@ def test_bad_tables(seen, error, words):
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        ({"user_id": [70], "item_id": [10]}, r"exclude= has no user of true or pred.*exclude\['user_id'\]: 70"),
-        ({"user_id": [1], "item_id": [77]}, r"exclude= has no pair of true or pred.*exclude\['item_id'\]: 77"),
-        ({"user_id": [3], "item_id": [10]}, "exclude= has no pair of true or pred, so no row was left out"),
+        (
+            {"user_id": [70], "item_id": [10]},
+            r"exclude= has no user of true or pred.*exclude\['user_id'\]: 70",
+        ),
+        (
+            {"user_id": [1], "item_id": [77]},
+            r"exclude= has no pair of true or pred.*exclude\['item_id'\]: 77",
+        ),
+        (
+            {"user_id": [3], "item_id": [10]},
+            "exclude= has no pair of true or pred, so no row was left out",
+        ),
     ],
 )
 def test_an_exclusion_that_leaves_out_nothing_is_told(seen, words):
@@ -192,7 +270,9 @@ def test_an_exclusion_that_leaves_out_nothing_is_told(seen, words):
 
 
 def test_an_exclusion_of_all_truth_says_so():
-    with pytest.raises(rd.EmptyPopulationError, match=r"true has 0 rows.*without the rows that exclude= left out$"):
+    with pytest.raises(
+        rd.EmptyPopulationError, match=r"true has 0 rows.*without the rows that exclude= left out$"
+    ):
         rd.evaluate(TRUE, PRED, "recall", exclude=TRUE)
 
 
@@ -210,7 +290,9 @@ def test_inputs_stay_as_they_are():
 
 
 def test_columns_beside_the_ids_do_not_count():
-    plain, more = (rd.evaluate(TRUE, PRED, "recall", exclude=one) for one in (SEEN, SEEN.assign(time=1.5)))
+    plain, more = (
+        rd.evaluate(TRUE, PRED, "recall", exclude=one) for one in (SEEN, SEEN.assign(time=1.5))
+    )
     assert plain.spec == more.spec
 
 
@@ -229,30 +311,49 @@ def test_a_gate_sees_another_exclusion():
         checks = found.checks.set_index("check")["found"]
         assert checks["exclude="] == ("same" if pair[0] is pair[1] else "differs")
         assert found.verdict == "undecided" or pair[0] is pair[1]
-    assert "exclude=" not in rd.gate(result, result, {"recall@2": "-0.5"}, min_lists=1).checks["check"].tolist()
+    assert (
+        "exclude="
+        not in rd.gate(result, result, {"recall@2": "-0.5"}, min_lists=1).checks["check"].tolist()
+    )
 
 
 @pytest.mark.parametrize("n_items", [7, 600], ids=["small catalogue", "large catalogue"])
 @pytest.mark.parametrize(
-    ("together", "block_rows"), [(0, 500), (1, 2**19), (10, 500), (1000, 2**19)],
+    ("together", "block_rows"),
+    [(0, 500), (1, 2**19), (10, 500), (1000, 2**19)],
     ids=["no room for marks", "more rounds than marks", "rounds", "one round"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("order", ["sorted", "shuffled", "users in another order"])
 def test_marked_and_paired_rows_go_out_alike(resized, n_items, together, block_rows, order):
     rng = np.random.default_rng(n_items)
     frames = []
-    for users, n in ((300, 2000), (290, 4000), (320, 3000)):  # some users occur in one of the frames only
-        frame = pd.DataFrame({"user_id": rng.integers(0, users, n), "item_id": rng.integers(0, n_items, n)})
-        frames.append(frame if order == "shuffled" else frame.sort_values("user_id", ignore_index=True))
+    for users, n in (
+        (300, 2000),
+        (290, 4000),
+        (320, 3000),
+    ):  # some users occur in one of the frames only
+        frame = pd.DataFrame(
+            {"user_id": rng.integers(0, users, n), "item_id": rng.integers(0, n_items, n)}
+        )
+        frames.append(
+            frame if order == "shuffled" else frame.sort_values("user_id", ignore_index=True)
+        )
     true, pred, seen = frames
     if order == "users in another order":
         seen = seen.iloc[::-1]
     true, pred = true.drop_duplicates(), pred.drop_duplicates()
     left = [without(frame, seen, ["user_id"]) for frame in (true, pred)]
-    resized(marked_cells=together * n_items, rows_of_marks=0, list_block_rows=block_rows, group_rows=2 * block_rows)
+    resized(
+        marked_cells=together * n_items,
+        rows_of_marks=0,
+        list_block_rows=block_rows,
+        group_rows=2 * block_rows,
+    )
     found = rd.evaluate(true, pred, METRICS[:-1], k=3, exclude=seen)
     expected = rd.evaluate(*left, METRICS[:-1], k=3)
-    by_user = [result.per_user.sort_values("user_id", ignore_index=True) for result in (found, expected)]
+    by_user = [
+        result.per_user.sort_values("user_id", ignore_index=True) for result in (found, expected)
+    ]
     pd.testing.assert_frame_equal(*by_user)
     assert found.spec["counts"]["true_excluded"] == len(true) - len(left[0])
 
@@ -260,6 +361,10 @@ def test_marked_and_paired_rows_go_out_alike(resized, n_items, together, block_r
 def test_marks_of_one_list_do_not_stay_for_a_later_one(resized):
     """There are 255 different marks, and each list here takes one."""
     resized(marked_cells=3, rows_of_marks=0)
-    rows = pd.DataFrame({"user_id": np.repeat(np.arange(600), 3), "item_id": np.tile([1, 2, 3], 600)})
-    result = rd.evaluate(rows, rows, "recall", k=3, exclude=pd.DataFrame({"user_id": [0, 256], "item_id": [2, 3]}))
+    rows = pd.DataFrame(
+        {"user_id": np.repeat(np.arange(600), 3), "item_id": np.tile([1, 2, 3], 600)}
+    )
+    result = rd.evaluate(
+        rows, rows, "recall", k=3, exclude=pd.DataFrame({"user_id": [0, 256], "item_id": [2, 3]})
+    )
     assert result.spec["counts"] == {"exclude_rows": 2, "true_excluded": 2, "pred_excluded": 2}

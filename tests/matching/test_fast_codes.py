@@ -9,15 +9,20 @@ from matching.watched import ARROW_TYPES, STRINGS, Watch, assert_same, refuse, r
 from recdf.inputs import codes as coding
 from recdf.inputs import ids
 
-# ------------------------------------------------------------------------------------------------------- codes
+# -------------------------------------------------------------------------------------------------------
+# codes
 
 
 def test_small_ranges_of_integers_are_their_own_codes(frames, monkeypatch):
-    slow = result(*(frame * {"user_id": 10**12, "item_id": 10**13, "score": 1} for frame in scored(frames)))
+    slow = result(
+        *(frame * {"user_id": 10**12, "item_id": 10**13, "score": 1} for frame in scored(frames))
+    )
     refuse(monkeypatch, coding, "_encode_hashed")
     fast = result(*scored(frames))
     monkeypatch.undo()
-    pd.testing.assert_frame_equal(fast.per_user.drop(columns="user_id"), slow.per_user.drop(columns="user_id"))
+    pd.testing.assert_frame_equal(
+        fast.per_user.drop(columns="user_id"), slow.per_user.drop(columns="user_id")
+    )
 
 
 def scored(frames):
@@ -36,7 +41,9 @@ def test_integers_give_the_same_by_hashing(frames, monkeypatch):
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize(("step", "span", "direct"), [(8, 0, True), (9, 0, False), (9, 82, True), (9, 81, False)])
+@pytest.mark.parametrize(
+    ("step", "span", "direct"), [(8, 0, True), (9, 0, False), (9, 82, True), (9, 81, False)]
+)
 def test_direct_addressing_by_the_width_of_the_range(step, span, direct, resized):
     """At most DIRECT_SPAN numbers, or four times the rows."""
     resized(direct_span=span)
@@ -65,7 +72,9 @@ def test_runs_of_objects_give_the_same_as_rows_that_are_read_one_by_one(frames):
 
 def test_objects_that_compare_to_no_bool_are_read_one_by_one(frames):
     """Whether two ids are equal is itself null beside a null."""
-    texts = [frame.astype(STRINGS).astype({"user_id": object, "item_id": object}) for frame in frames]
+    texts = [
+        frame.astype(STRINGS).astype({"user_id": object, "item_id": object}) for frame in frames
+    ]
     with_nulls = [frame.copy() for frame in texts]
     for frame in with_nulls:
         frame.loc[[0, 7, 8], "user_id"] = pd.NA
@@ -97,7 +106,9 @@ def test_rows_of_chunks_of_strings(rows):
     chunks = pa.chunked_array([["a", "b"], [], ["c", None, "a"], ["d", "e"]], pa.large_string())
     whole = chunks.to_pylist()
     for array in (chunks, chunks[1:]):
-        taken = ids.IdColumn("a", "string", array).take(np.array([row for row in rows if row < len(array)], np.int64))
+        taken = ids.IdColumn("a", "string", array).take(
+            np.array([row for row in rows if row < len(array)], np.int64)
+        )
         shift = len(chunks) - len(array)
         assert taken.values.to_pylist() == [whole[row + shift] for row in rows if row < len(array)]
 
@@ -105,7 +116,9 @@ def test_rows_of_chunks_of_strings(rows):
 @pytest.mark.parametrize("most", [1000, 1])
 def test_codes_stay_in_the_chunks_of_a_column(most, resized):
     resized(kept_chunks=most, coded_rows=6)
-    chunks = pa.chunked_array([["a", "bb"], [], ["c", "a"], ["bb"], ["d", "a", "c"]], pa.large_string())
+    chunks = pa.chunked_array(
+        [["a", "bb"], [], ["c", "a"], ["bb"], ["d", "a", "c"]], pa.large_string()
+    )
     (column,) = coding.encode([ids.IdColumn("a", "string", chunks)]).columns
     assert (len(column.parts) > 2) == (most > 1)
     whole = [0, 1, 2, 0, 1, 3, 0, 2]
@@ -114,32 +127,49 @@ def test_codes_stay_in_the_chunks_of_a_column(most, resized):
     for a in range(9):
         for z in range(9):
             assert column[a:z].tolist() == whole[a:z]
-            assert column.mapped(np.array([9, 8, 7, 6], np.int32))[a:z].tolist() == [9 - x for x in whole[a:z]]
+            assert column.mapped(np.array([9, 8, 7, 6], np.int32))[a:z].tolist() == [
+                9 - x for x in whole[a:z]
+            ]
 
 
 @pytest.mark.parametrize(
     "dtype",
-    ["object", "str", "string[python]", "string[pyarrow]", "category", *map(pd.ArrowDtype, ARROW_TYPES)],
+    [
+        "object",
+        "str",
+        "string[python]",
+        "string[pyarrow]",
+        "category",
+        *map(pd.ArrowDtype, ARROW_TYPES),
+    ],
     ids=str,
 )
 def test_labels_keep_their_dtype_and_chunks(dtype, monkeypatch):
     column = pd.concat([pd.Series(["a", "b"]), pd.Series(["c", "a", None])]).astype(dtype)
     watch = Watch(monkeypatch, ids, "_take_chunks")
     for rows in (np.array([0, 1, 1, 4]), np.array([4, 0, 2]), np.array([], np.int64)):
-        pd.testing.assert_series_equal(ids.take_rows(column, rows), column.iloc[rows].reset_index(drop=True))
-    arrow = isinstance(column.dtype, pd.ArrowDtype) or getattr(column.dtype, "storage", "") == "pyarrow"
+        pd.testing.assert_series_equal(
+            ids.take_rows(column, rows), column.iloc[rows].reset_index(drop=True)
+        )
+    arrow = (
+        isinstance(column.dtype, pd.ArrowDtype) or getattr(column.dtype, "storage", "") == "pyarrow"
+    )
     assert len(watch.calls) == 3 * arrow
 
 
 @pytest.mark.parametrize("dtype", ["int64", "Int64", "int64[pyarrow]", "datetime64[ns, UTC]"])
 def test_labels_of_numbers_keep_their_dtype(dtype):
     column = pd.Series([7, 8, 9], dtype=dtype)
-    pd.testing.assert_series_equal(ids.take_rows(column, np.array([2, 0])), column.iloc[[2, 0]].reset_index(drop=True))
+    pd.testing.assert_series_equal(
+        ids.take_rows(column, np.array([2, 0])), column.iloc[[2, 0]].reset_index(drop=True)
+    )
 
 
 def test_chunks_of_strings_share_a_dictionary():
     """Arrow gives all chunks of one column one dictionary, which `encode` relies on."""
     chunks = pa.chunked_array([["a", "b"], ["c", None, "a"], [], ["d"]], pa.large_string())
     other = pa.chunked_array([["d", "c"]], chunks.type)
-    encoded = coding.encode([ids.IdColumn("a", "string", chunks), ids.IdColumn("b", "string", other)])
+    encoded = coding.encode(
+        [ids.IdColumn("a", "string", chunks), ids.IdColumn("b", "string", other)]
+    )
     assert [codes.tolist() for codes in encoded.codes] == [[0, 1, 2, -1, 0, 3], [3, 2]]

@@ -1,4 +1,5 @@
-"""Fast paths of hits and statistics: each is taken where it should be, and gives the numbers of the slow one."""
+"""Fast paths of hits and statistics: each is taken where it should be, and gives the numbers of the
+slow one."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from recdf.inputs.sorting import offsets, rank_within
 from recdf.matching import pairing, ranked
 from recdf.matching.pairing import pair_within
 
-# ------------------------------------------------------------------------------------------- hits and statistics
+# ------------------------------------------------------------------------------------------- hits
+# and statistics
 
 
 @pytest.mark.parametrize("cells", [1, 64, 2**18])
@@ -35,10 +37,13 @@ def test_runs_are_looked_for_only_where_an_item_stands_twice(frames, monkeypatch
 
 @pytest.mark.parametrize("n_items", [2**29 - 4, 2**29 - 3, 2**31 - 9])
 def test_pairs_are_found_where_four_bytes_no_longer_hold_their_keys(n_items, resized):
-    """Three bits for a place and its side leave 29 for the item; four columns end in numbers beyond all items."""
+    """Three bits for a place and its side leave 29 for the item; four columns end in numbers beyond
+    all items."""
     resized(row_cells=4)
     item = np.array([5, n_items - 1, 7], np.int32)
-    found = pair_within(item, np.array([0]), np.array([3]), item, np.array([1]), np.array([1]), n_items)
+    found = pair_within(
+        item, np.array([0]), np.array([3]), item, np.array([1]), np.array([1]), n_items
+    )
     assert [array.tolist() for array in vars(found).values()] == [[1], [1], [1], [], []]
 
 
@@ -53,12 +58,21 @@ def test_keys_of_pairs_of_four_and_of_eight_bytes_give_the_same(frames, change, 
 @pytest.mark.parametrize("n_pred", [3, (3, 5), 80])
 @pytest.mark.parametrize("cells", [1, 4, 512])
 def test_short_lists_that_share_a_row_give_the_same(n_pred, cells, resized):
-    """The last row has lists left over, which are empty, whether the lists have one length or several."""
+    """The last row has lists left over, which are empty, whether the lists have one length or
+    several."""
     rng = np.random.default_rng(4)
     length = np.full(50, n_pred) if isinstance(n_pred, int) else rng.integers(*n_pred, 50)
-    rows = [(user, item) for user in range(50) for item in rng.choice(N_ITEMS, length[user], replace=False)]
+    rows = [
+        (user, item)
+        for user in range(50)
+        for item in rng.choice(N_ITEMS, length[user], replace=False)
+    ]
     pred = pd.DataFrame(rows, columns=["user_id", "item_id"])
-    true = pred.groupby("user_id").tail(2).assign(item_id=lambda table: (table["item_id"] + table.index % 2) % N_ITEMS)
+    true = (
+        pred.groupby("user_id")
+        .tail(2)
+        .assign(item_id=lambda table: (table["item_id"] + table.index % 2) % N_ITEMS)
+    )
     true = true.drop_duplicates()
     fast = result(true, pred)
     assert fast.per_user["recall@20"].gt(0).any()
@@ -95,7 +109,8 @@ def test_only_lists_in_which_the_last_digits_matter_are_ordered_again(monkeypatc
 
 @pytest.mark.parametrize("ties", ["item_desc", "item_asc", "worst"])
 def test_ties_in_lists_too_long_for_one_integer(frames, ties, monkeypatch, resized):
-    """Where level, item and place together take more than an integer's bits, a slower sort gives the same."""
+    """Where level, item and place together take more than an integer's bits, a slower sort gives
+    the same."""
     true, pred = map(shuffled, frames)
     pred["score"] = pred["score"].round(1)
     fast = result(true, pred, ties=ties)
@@ -122,12 +137,17 @@ def test_squares_of_one_group_and_of_several(values, squares, terms, resized):
     others = [np.arange(1.0, len(values) + 1), np.full(len(values), np.nan)]
     for n_groups in (1, 2):
         found = value_moments.GroupMoments.of([column, *others], group, n_groups)
-        np.testing.assert_array_equal(found.squares[0], [squares, np.var(others[0]) * len(values), 0.0])
-        np.testing.assert_array_equal(found.n[0], [np.count_nonzero(~np.isnan(column)), len(values), 0])
+        np.testing.assert_array_equal(
+            found.squares[0], [squares, np.var(others[0]) * len(values), 0.0]
+        )
+        np.testing.assert_array_equal(
+            found.n[0], [np.count_nonzero(~np.isnan(column)), len(values), 0]
+        )
 
 
 def test_a_summary_of_one_group_equals_that_of_many(frames):
-    """One group is summed as it stands, several by their first rows; an undefined value leaves both."""
+    """One group is summed as it stands, several by their first rows; an undefined value leaves
+    both."""
     true, pred = frames
     barren = pd.concat([true, pd.DataFrame({"user_id": [-1], "item_id": [0]})]).assign(gain=1.0)
     barren.loc[barren["user_id"] == -1, "gain"] = 0.0
@@ -146,5 +166,7 @@ def test_groups_that_stand_apart_are_summarized_as_those_that_stand_together(fra
     apart, sorted_ = (rd.summarize(table, by="segment") for table in (per_user, together))
     order = ["segment", "metric", "k"]
     pd.testing.assert_frame_equal(
-        apart.sort_values(order, ignore_index=True), sorted_.sort_values(order, ignore_index=True), rtol=1e-12
+        apart.sort_values(order, ignore_index=True),
+        sorted_.sort_values(order, ignore_index=True),
+        rtol=1e-12,
     )

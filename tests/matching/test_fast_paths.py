@@ -1,4 +1,5 @@
-"""Fast paths of grouped and ranked input and of blocks: each is taken where it should be, with the same answer."""
+"""Fast paths of grouped and ranked input and of blocks: each is taken where it should be, with the
+same answer."""
 
 import importlib
 import sys
@@ -28,7 +29,8 @@ from recdf.inputs.sorting import rank_within
 from recdf.matching import blocks, ranked
 from recdf.matching import list_keys as keys
 
-# ------------------------------------------------------------------------------------- grouped and ranked input
+# ------------------------------------------------------------------------------------- grouped and
+# ranked input
 
 
 def test_grouped_input_is_not_grouped_again(frames, monkeypatch):
@@ -66,7 +68,13 @@ def test_run_heads_only_where_runs_are_long():
 def test_run_heads_part_by_part(rows, resized):
     users = np.array([4, 4, 4, 2, 2, 4, 4, 4, 4, 1, 1, 1, 1, 1, 1, 8])
     resized(key_rows=rows)
-    assert keys.key_run_heads([ids.read_ids(pd.Series(users), "user_id")]).tolist() == [0, 3, 5, 9, 15]
+    assert keys.key_run_heads([ids.read_ids(pd.Series(users), "user_id")]).tolist() == [
+        0,
+        3,
+        5,
+        9,
+        15,
+    ]
     texts = pd.Series(users).astype(str)
     assert keys.key_run_heads([ids.read_ids(texts, "user_id")]).tolist() == [0, 3, 5, 9, 15]
 
@@ -74,7 +82,12 @@ def test_run_heads_part_by_part(rows, resized):
 def test_run_heads_does_not_look_further_than_the_first_part_of_shuffled_rows(monkeypatch, resized):
     resized(key_rows=4)
     refuse(monkeypatch, keys, "each")
-    assert keys.key_run_heads([ids.read_ids(pd.Series([1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5]), "user_id")]) is None
+    assert (
+        keys.key_run_heads(
+            [ids.read_ids(pd.Series([1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5, 5]), "user_id")]
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("rows", [1, 3, 2**18])
@@ -84,7 +97,10 @@ def test_by_values_stand_in_order_of_first_appearance(frames, rows, resized):
     resized(key_rows=rows)
     for order in (slice(None), slice(None, None, -1)):
         both = pred.assign(model=model).iloc[order].reset_index(drop=True)
-        assert result(true, both, by="model").summary["model"].drop_duplicates().tolist() == ["b", "c", "a"][order]
+        assert (
+            result(true, both, by="model").summary["model"].drop_duplicates().tolist()
+            == ["b", "c", "a"][order]
+        )
 
 
 @pytest.mark.parametrize("n_codes", [10, 10**12])
@@ -95,7 +111,9 @@ def test_place_of_a_list(n_codes):
 
 def test_runs_of_a_user_that_come_back_are_put_together(frames, monkeypatch):
     true, pred = frames
-    halves = pd.concat([pred[pred.index % N_PRED < 6], pred[pred.index % N_PRED >= 6]], ignore_index=True)
+    halves = pd.concat(
+        [pred[pred.index % N_PRED < 6], pred[pred.index % N_PRED >= 6]], ignore_index=True
+    )
     fast = result(true, pred)
     watch = Watch(monkeypatch, blocks, "_dealt")
     assert_same(result(true, halves), fast)
@@ -130,10 +148,14 @@ def test_lists_out_of_rank_are_sorted(frames, monkeypatch):
 def test_rank_within_says_that_nothing_moves():
     assert rank_within(np.array([1.0, 1.0, np.nan, 0.0, 2.0]), np.array([0, 3, 5])) is None
     assert rank_within(np.array([2.0, 2.0, 1.0, 5.0]), np.array([0, 3, 4]), descending=True) is None
-    assert [found.tolist() for found in rank_within(np.array([1.0, 0.0]), np.array([0, 2]))] == [[1, 0], [0.0, 1.0]]
+    assert [found.tolist() for found in rank_within(np.array([1.0, 0.0]), np.array([0, 2]))] == [
+        [1, 0],
+        [0.0, 1.0],
+    ]
 
 
-# ------------------------------------------------------------------------------------------- where the time goes
+# ------------------------------------------------------------------------------------------- where
+# the time goes
 
 
 def test_the_benchmark_knows_the_steps(frames, monkeypatch):
@@ -142,30 +164,45 @@ def test_the_benchmark_knows_the_steps(frames, monkeypatch):
     steps = importlib.import_module("steps")
     before, clock = ranked.rank_true, steps.Clock()
     with steps.watched(clock):
-        importlib.import_module("recdf.evaluation.evaluate").evaluate(*map(shuffled, frames), "ndcg")
+        importlib.import_module("recdf.evaluation.evaluate").evaluate(
+            *map(shuffled, frames), "ndcg"
+        )
     assert ranked.rank_true is before
     assert set(clock.seconds) == set(steps.STEPS)
     assert all(seconds >= 0 for seconds in clock.seconds.values())
 
 
-# ---------------------------------------------------------------------------------------------------- blocks
+# ----------------------------------------------------------------------------------------------------
+# blocks
 
 
 @pytest.mark.parametrize("rows", [7, 40])
 def test_one_block_and_many_give_the_same(frames, rows):
     """With repeated rows, ties, and metrics that read the items of all places."""
     true, pred = frames
-    pred = pd.concat([pred, pred.sample(50, random_state=1)]).assign(score=lambda table: table["score"].round(1))
+    pred = pd.concat([pred, pred.sample(50, random_state=1)]).assign(
+        score=lambda table: table["score"].round(1)
+    )
     metrics = [*METRICS, "coverage", "gini"]
     for change in (lambda frame: frame, shuffled):
-        given = tuple(map(change, (true, pred.sort_values("user_id", kind="stable", ignore_index=True))))
-        for options in ({}, {"duplicates": "keep"}, {"judged_only": True}, {"ties": "worst"}, {"users": "pred"}):
+        given = tuple(
+            map(change, (true, pred.sort_values("user_id", kind="stable", ignore_index=True)))
+        )
+        for options in (
+            {},
+            {"duplicates": "keep"},
+            {"judged_only": True},
+            {"ties": "worst"},
+            {"users": "pred"},
+        ):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", rd.DuplicateWarning)
                 warnings.simplefilter("ignore", rd.JudgedWarning)
                 whole = rd.evaluate(*given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options)
                 with sized(Sizes(list_block_rows=rows, dealt_rows=rows)):
-                    parts = rd.evaluate(*given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options)
+                    parts = rd.evaluate(
+                        *given, metrics, k=[1, 5], items=np.arange(N_ITEMS), **options
+                    )
             pd.testing.assert_frame_equal(whole.per_user, parts.per_user, check_exact=True)
             pd.testing.assert_frame_equal(whole.summary, parts.summary, rtol=1e-12)
             assert whole.spec == parts.spec
@@ -189,6 +226,8 @@ def test_freed_memory_stays_for_the_next_call(frames, monkeypatch):
     assert len(watch.calls) == 1
     memory = importlib.import_module("recdf.inputs.threads")
     sizes = []
-    monkeypatch.setattr(memory.np, "empty", lambda size, dtype: sizes.append(size * np.dtype(dtype).itemsize))
+    monkeypatch.setattr(
+        memory.np, "empty", lambda size, dtype: sizes.append(size * np.dtype(dtype).itemsize)
+    )
     memory.keep_freed_memory()
     assert 2**24 < sizes[0] < 2**25

@@ -1,4 +1,5 @@
-"""What metrics share: sums over hits are made once for all metrics and cut-offs, and are those of each alone."""
+"""What metrics share: sums over hits are made once for all metrics and cut-offs, and are those of
+each alone."""
 
 import gc
 
@@ -12,15 +13,34 @@ from recdf.matching.hits import Hits
 from recdf.matching.lists import Lists, Matched
 from recdf.matching.match import match
 
-METRICS = ["hits", "mapr", "mapr(normalizer=k)", "mar", "mrr", "mrr(of=all)", "arhr", "ndcg", "ndcg(gain=exp2)", "dcg"]
+METRICS = [
+    "hits",
+    "mapr",
+    "mapr(normalizer=k)",
+    "mar",
+    "mrr",
+    "mrr(of=all)",
+    "arhr",
+    "ndcg",
+    "ndcg(gain=exp2)",
+    "dcg",
+]
 METRICS += ["ndcg(discount=jk)", "rbp", "err", "auc", "pauc", "pap", "first_rank"]
 
 
 @pytest.fixture
 def frames():
     rng = np.random.default_rng(11)
-    pred = [(user, item) for user in range(40) for item in rng.choice(60, rng.integers(1, 31), replace=False)]
-    true = [(user, item) for user in range(1, 41) for item in rng.choice(60, rng.integers(1, 31), replace=False)]
+    pred = [
+        (user, item)
+        for user in range(40)
+        for item in rng.choice(60, rng.integers(1, 31), replace=False)
+    ]
+    true = [
+        (user, item)
+        for user in range(1, 41)
+        for item in rng.choice(60, rng.integers(1, 31), replace=False)
+    ]
     return (pd.DataFrame(rows, columns=["user_id", "item_id"]) for rows in (true, pred))
 
 
@@ -35,7 +55,9 @@ def test_a_cut_off_has_the_same_values_beside_others_as_alone(frames, ks):
     for k in ks:
         for name in METRICS:
             alone = rd.evaluate(true, pred, name, k=k).per_user
-            pd.testing.assert_series_equal(together[f"{name}@{k}"], alone[f"{name}@{k}"], check_exact=True)
+            pd.testing.assert_series_equal(
+                together[f"{name}@{k}"], alone[f"{name}@{k}"], check_exact=True
+            )
 
 
 def test_a_sum_reads_each_hit_once(frames):
@@ -73,7 +95,11 @@ def test_kinds_of_gain_share_a_sum_only_where_all_gains_are_1(frames):
     assert (linear == binary).all()
     # One list of other gains, and all others go the long way to the same values.
     graded = true.assign(relevance=np.where(true["user_id"] == 1, 3.0, 1.0))
-    table = rd.evaluate(graded, pred, kinds, k=10, relevance_col="relevance").per_user.iloc[:, -3:].to_numpy()
+    table = (
+        rd.evaluate(graded, pred, kinds, k=10, relevance_col="relevance")
+        .per_user.iloc[:, -3:]
+        .to_numpy()
+    )
     assert (table[1:] == linear[1:, None]).all()
     np.testing.assert_allclose(table[0], linear[0] * np.array([3, 7, 1]), rtol=1e-14)
 

@@ -17,7 +17,12 @@ import recdf as rd
 
 def lists(text):
     """Frame of (user, item) rows from "u: a b, v: c"."""
-    rows = [(user, item) for part in text.split(", ") for user, items in [part.split(": ")] for item in items.split()]
+    rows = [
+        (user, item)
+        for part in text.split(", ")
+        for user, items in [part.split(": ")]
+        for item in items.split()
+    ]
     return pd.DataFrame(rows, columns=["user_id", "item_id"])
 
 
@@ -36,7 +41,10 @@ PRED = lists("x: a, v: z c, u: b a")
         (pd.Series(["x", "u"], index=[5, 5]), {"x": 0.0, "u": 1.0}),
         (pd.Index(["x", "u"]), {"x": 0.0, "u": 1.0}),
         (np.array(["x", "u"], dtype=object), {"x": 0.0, "u": 1.0}),
-        (pd.DataFrame({"other": [1, 2], "user_id": ["x", "u"]}, index=[1, 1]), {"x": 0.0, "u": 1.0}),
+        (
+            pd.DataFrame({"other": [1, 2], "user_id": ["x", "u"]}, index=[1, 1]),
+            {"x": 0.0, "u": 1.0},
+        ),
         (dict.fromkeys(["x", "u"]).keys(), {"x": 0.0, "u": 1.0}),
     ],
 )
@@ -44,7 +52,9 @@ def test_population(users, expected):
     result = rd.evaluate(TRUE, PRED, "mrr@5", users=users)
     assert dict(zip(result.per_user["user_id"], result.per_user["mrr@5"], strict=True)) == expected
     assert result.per_user["user_id"].tolist() == list(expected)
-    assert result.summary["value"].item() == pytest.approx(sum(expected.values()) / len(expected), abs=1e-15)
+    assert result.summary["value"].item() == pytest.approx(
+        sum(expected.values()) / len(expected), abs=1e-15
+    )
     assert result.summary["n"].item() == len(expected)
 
 
@@ -52,16 +62,32 @@ def test_population_per_value_of_by():
     pred = pd.concat([lists("u: b, v: c").assign(model="m"), lists("w: d, x: d").assign(model="n")])
     found = rd.evaluate(TRUE, pred, "hitrate@1", by="model").per_user
     assert list(zip(found["model"], found["user_id"], found["hitrate@1"], strict=True)) == [
-        ("m", "u", 1.0), ("m", "v", 1.0), ("m", "w", 0.0), ("n", "u", 0.0), ("n", "v", 0.0), ("n", "w", 1.0)
-    ]  # fmt: skip
+        ("m", "u", 1.0),
+        ("m", "v", 1.0),
+        ("m", "w", 0.0),
+        ("n", "u", 0.0),
+        ("n", "v", 0.0),
+        ("n", "w", 1.0),
+    ]
     found = rd.evaluate(TRUE, pred, "hitrate@1", by="model", users="pred").per_user
-    assert found[["model", "user_id"]].to_numpy().tolist() == [["m", "u"], ["m", "v"], ["n", "w"], ["n", "x"]]
+    assert found[["model", "user_id"]].to_numpy().tolist() == [
+        ["m", "u"],
+        ["m", "v"],
+        ["n", "w"],
+        ["n", "x"],
+    ]
     found = rd.evaluate(TRUE, pred, "hitrate@1", by="model", users="both").per_user
     assert found[["model", "user_id"]].to_numpy().tolist() == [["m", "u"], ["m", "v"], ["n", "w"]]
     found = rd.evaluate(TRUE, pred, "hitrate@1", by="model", users="all").per_user
     assert found[["model", "user_id"]].to_numpy().tolist() == [
-        ["m", "u"], ["m", "v"], ["m", "w"], ["n", "u"], ["n", "v"], ["n", "w"], ["n", "x"]
-    ]  # fmt: skip
+        ["m", "u"],
+        ["m", "v"],
+        ["m", "w"],
+        ["n", "u"],
+        ["n", "v"],
+        ["n", "w"],
+        ["n", "x"],
+    ]
 
 
 def test_a_user_with_judged_items_alone_is_of_the_population():
@@ -89,14 +115,24 @@ def test_counts_are_those_of_the_whole_list():
         ({"score": [1, 2]}, {}, {"by": "score", "column": "score"}),
         ({"rank": [2, 1]}, {}, {"by": "rank", "column": "rank"}),
         ({"rank": [2, 1], "score": [1, 2]}, {}, {"by": "rank", "column": "rank"}),
-        ({"rank": [1, 2], "score": [1, 2]}, {"score_col": "score"}, {"by": "score", "column": "score"}),
-        ({"place": [2, 1], "score": [2, 1]}, {"rank_col": "place"}, {"by": "rank", "column": "place"}),
+        (
+            {"rank": [1, 2], "score": [1, 2]},
+            {"score_col": "score"},
+            {"by": "score", "column": "score"},
+        ),
+        (
+            {"place": [2, 1], "score": [2, 1]},
+            {"rank_col": "place"},
+            {"by": "rank", "column": "place"},
+        ),
         ({"rank": [1, 2], "score": [1, 2]}, {"by": "rank"}, {"by": "score", "column": "score"}),
     ],
 )
 def test_the_order_of_pred_and_its_record(columns, options, expected):
     pred = lists("u: x a").assign(**columns)
-    result = quietly(rd.evaluate, lists("u: a"), pred, "mrr@5", **options)  # one by value has no item of true
+    result = quietly(
+        rd.evaluate, lists("u: a"), pred, "mrr@5", **options
+    )  # one by value has no item of true
     assert result.spec["order"] == expected
     assert result.per_user["mrr@5"].max() == (0.5 if expected["by"] == "row" else 1.0)
 
@@ -110,19 +146,35 @@ def test_ties(ties, expected):
     pred = pd.DataFrame({"user_id": 1, "item_id": [10, 2, 1, 9], "score": 0.5})
     true = pd.DataFrame({"user_id": [1], "item_id": [9]})
     for label in ("int64", "category"):
-        assert rd.mrr(true.astype({"item_id": label}), pred.astype({"item_id": label}), ties=ties) == expected
+        assert (
+            rd.mrr(true.astype({"item_id": label}), pred.astype({"item_id": label}), ties=ties)
+            == expected
+        )
 
 
 def test_ties_of_strings_go_by_code_point():
-    pred = pd.DataFrame({"user_id": 1, "item_id": ["é", "10", "9", "B", "b", "😀", "", "ﬀ"], "score": 0})
+    pred = pd.DataFrame(
+        {"user_id": 1, "item_id": ["é", "10", "9", "B", "b", "😀", "", "ﬀ"], "score": 0}
+    )
     true = pred[["user_id", "item_id"]]
-    order = ["😀", "ﬀ", "é", "b", "B", "9", "10", ""]  # U+1F600 is above U+FB00, though not in UTF-16
+    order = [
+        "😀",
+        "ﬀ",
+        "é",
+        "b",
+        "B",
+        "9",
+        "10",
+        "",
+    ]  # U+1F600 is above U+FB00, though not in UTF-16
     for rank, item in enumerate(order, start=1):
         assert rd.mrr(true[true["item_id"] == item], pred, k=8) == 1 / rank
 
 
 def test_ties_of_categories_ignore_their_order():
-    pred = pd.DataFrame({"user_id": 1, "item_id": pd.Categorical(["a", "b"], ["b", "a"], ordered=True), "score": 0})
+    pred = pd.DataFrame(
+        {"user_id": 1, "item_id": pd.Categorical(["a", "b"], ["b", "a"], ordered=True), "score": 0}
+    )
     assert rd.mrr(lists("1: b").astype({"user_id": int}), pred) == 1.0
 
 
@@ -148,24 +200,32 @@ def test_tied_ranks_are_ties():
 
 
 def test_equal_scores_of_two_lists_are_no_tie():
-    assert rd.mrr(TRUE, PRED.assign(score=[1, 2, 1, 2, 1]), ties="raise") == pytest.approx((1 + 0.5) / 3)
+    assert rd.mrr(TRUE, PRED.assign(score=[1, 2, 1, 2, 1]), ties="raise") == pytest.approx(
+        (1 + 0.5) / 3
+    )
 
 
 def test_repeated_rows():
     true = lists("u: a b a").assign(gain=[1.0, 2.0, 3.0])
     pred = lists("u: x a x a b").assign(score=[5, 4, 6, 3, 2])
     options = {"relevance_col": "gain", "k": 10}
-    assert quietly(rd.dcg, true, pred, discount="none", **options) == 5.0  # the larger gain of a, and b
+    assert (
+        quietly(rd.dcg, true, pred, discount="none", **options) == 5.0
+    )  # the larger gain of a, and b
     assert quietly(rd.mrr, true, pred, **options) == 0.5  # x at its best rank, then a
     assert rd.mrr(true, pred, duplicates="keep", **options) == 1 / 3
-    assert rd.dcg(true, pred, duplicates="keep", discount="none", **options) == 6.0  # each a matches one row
+    assert (
+        rd.dcg(true, pred, duplicates="keep", discount="none", **options) == 6.0
+    )  # each a matches one row
     assert rd.recall(true, pred, duplicates="keep", **options) == 1.0
 
 
 def test_condensed_lists_close_up_and_stay_in_the_population():
     true = lists("u: a b, v: c").assign(gain=[1.0, 0.0, 1.0])
     pred = lists("u: x b y a, v: z, w: z")
-    found = rd.evaluate(true, pred, ["mrr@5", "precision(divisor=shown)@5"], relevance_col="gain", judged_only=True)
+    found = rd.evaluate(
+        true, pred, ["mrr@5", "precision(divisor=shown)@5"], relevance_col="gain", judged_only=True
+    )
     assert found.per_user["mrr@5"].tolist() == [0.5, 0.0]
     assert found.per_user["n_pred"].tolist() == [2, 0]
     assert found.spec["counts"] == {"pred_unjudged": 3, "lists_judged_alike": 1}
@@ -175,9 +235,9 @@ def test_condensed_lists_close_up_and_stay_in_the_population():
 
 def test_min_relevance_keeps_what_is_at_the_bound():
     true = lists("u: a b c").assign(gain=[0.4, 0.5, 0.6])
-    assert rd.evaluate(true, lists("u: a b"), "hits@5", relevance_col="gain", min_relevance=0.5).per_user[
-        ["n_true", "hits@5"]
-    ].to_numpy().tolist() == [[2, 1]]
+    assert rd.evaluate(
+        true, lists("u: a b"), "hits@5", relevance_col="gain", min_relevance=0.5
+    ).per_user[["n_true", "hits@5"]].to_numpy().tolist() == [[2, 1]]
 
 
 def test_ids_beyond_2_to_53_stay_exact():
@@ -219,13 +279,21 @@ def test_any_column_names(names, composite):
         true[name], pred[name] = values, values
     pred[by], pred[number] = ["m", "m"], [0.5, 0.4]
     true, pred = (
-        pd.DataFrame(frame.values(), index=pd.Index(list(frame), tupleize_cols=False)).T.infer_objects()
+        pd.DataFrame(
+            frame.values(), index=pd.Index(list(frame), tupleize_cols=False)
+        ).T.infer_objects()
         for frame in (true, pred)
     )
     user_col = [user, other] if composite else [user]
     try:
         result = rd.evaluate(
-            true, pred, ["ndcg@1", "mrr@1"], user_col=user_col, item_col=item, by=[by], score_col=number
+            true,
+            pred,
+            ["ndcg@1", "mrr@1"],
+            user_col=user_col,
+            item_col=item,
+            by=[by],
+            score_col=number,
         )
     except rd.RecdfError:
         # Only where a name stands for two things.
@@ -236,7 +304,14 @@ def test_any_column_names(names, composite):
             or len({user, other, item, by, number}) < 5
         )
         return
-    assert list(result.per_user.columns) == [str(by), *map(str, user_col), "n_true", "n_pred", "ndcg@1", "mrr@1"]
+    assert list(result.per_user.columns) == [
+        str(by),
+        *map(str, user_col),
+        "n_true",
+        "n_pred",
+        "ndcg@1",
+        "mrr@1",
+    ]
     assert result.per_user["mrr@1"].tolist() == [1.0, 1.0]
     assert result.summary.columns[0] == str(by)
 
@@ -244,7 +319,10 @@ def test_any_column_names(names, composite):
 def test_a_recommender_that_shares_no_item_is_warned_of():
     pred = pd.DataFrame({"model": ["a", "b"], "user_id": ["u", "u"], "item_id": ["x", "ix"]})
     with pytest.warns(rd.NoOverlapWarning, match="1 of 2 by values .* 'b'"):
-        assert rd.evaluate(lists("u: x"), pred, "mrr@1", by="model").summary["value"].tolist() == [1.0, 0.0]
+        assert rd.evaluate(lists("u: x"), pred, "mrr@1", by="model").summary["value"].tolist() == [
+            1.0,
+            0.0,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -256,14 +334,18 @@ def test_a_recommender_that_shares_no_item_is_warned_of():
     ],
 )
 def test_no_possible_hit_is_warned_of(true, options, words):
-    frame = pd.DataFrame({"user_id": ["u"], "item_id": ["x"], "grade": [1.0]}).head(1 if true else 0)
+    frame = pd.DataFrame({"user_id": ["u"], "item_id": ["x"], "grade": [1.0]}).head(
+        1 if true else 0
+    )
     with pytest.warns(rd.NoOverlapWarning, match=words):
         rd.evaluate(frame, lists("u: x"), "precision@1", **options)
 
 
 def test_a_recommender_stays_when_all_its_rows_are_dropped():
     scores = [np.nan, 1, np.nan]
-    pred = pd.DataFrame({"model": list("bab"), "user_id": ["u"] * 3, "item_id": list("xxy"), "score": scores})
+    pred = pd.DataFrame(
+        {"model": list("bab"), "user_id": ["u"] * 3, "item_id": list("xxy"), "score": scores}
+    )
     found = quietly(rd.evaluate, lists("u: x"), pred, "mrr@1", by="model", nan_score="drop").summary
     assert found[["model", "value"]].to_numpy().tolist() == [["b", 0.0], ["a", 1.0]]
 
@@ -289,14 +371,20 @@ def test_a_by_value_whose_rows_are_dropped_may_have_been_the_only_fraction():
     frame = pd.DataFrame({"user_id": [1, 2, 3], "item_id": [1, 2, 3]})
     pred = frame.assign(alpha=[0.5, 1.0, 2.0], model=[None, "x", "y"])
     result = rd.evaluate(frame, pred, "recall@1", by=["alpha", "model"], null_keys="drop").summary
-    assert result[["alpha", "model", "value"]].to_numpy().tolist() == [[1.0, "x", 1 / 3], [2.0, "y", 1 / 3]]
+    assert result[["alpha", "model", "value"]].to_numpy().tolist() == [
+        [1.0, "x", 1 / 3],
+        [2.0, "y", 1 / 3],
+    ]
 
 
 @pytest.mark.parametrize(
     ("users", "words"),
     [
         ([1, True, 1, True], "mixes ids of several types: bool, int"),
-        ([1, decimal.Decimal(1), decimal.Decimal(1), decimal.Decimal(1)], "mixes ids of several types"),
+        (
+            [1, decimal.Decimal(1), decimal.Decimal(1), decimal.Decimal(1)],
+            "mixes ids of several types",
+        ),
         ([0.5, 0.5, 0.5, 1.5], "4 ids are not whole numbers"),
     ],
 )

@@ -1,4 +1,5 @@
-"""Frames that nobody would write: equal to the oracle, or refused, and never a value out of bounds."""
+"""Frames that nobody would write: equal to the oracle, or refused, and never a value out of
+bounds."""
 
 import contextlib
 import datetime as dt
@@ -16,15 +17,46 @@ from registry.seeded import assert_close, quietly, records
 
 import recdf as rd
 
-# ---------------------------------------------------------------------------- frames nobody would write
+# ---------------------------------------------------------------------------- frames nobody would
+# write
 
 METRICS = [
-    *("hitrate", "hits", "precision(divisor=shown)", "recall", "f1", "rprecision", "mapr", "mapr(normalizer=shown)"),
-    *("mar", "mrr", "mrr(of=all)", "arhr", "ndcg", "ndcg(gain=exp2,ideal=shown)", "ndcg(tied=averaged)", "err", "auc"),
-    *("pauc", "pap", "bpref", "first_rank", "money_precision", "money_recall", "revenue", "money_ndcg"),
+    *(
+        "hitrate",
+        "hits",
+        "precision(divisor=shown)",
+        "recall",
+        "f1",
+        "rprecision",
+        "mapr",
+        "mapr(normalizer=shown)",
+    ),
+    *(
+        "mar",
+        "mrr",
+        "mrr(of=all)",
+        "arhr",
+        "ndcg",
+        "ndcg(gain=exp2,ideal=shown)",
+        "ndcg(tied=averaged)",
+        "err",
+        "auc",
+    ),
+    *(
+        "pauc",
+        "pap",
+        "bpref",
+        "first_rank",
+        "money_precision",
+        "money_recall",
+        "revenue",
+        "money_ndcg",
+    ),
 ]
 LONE_SURROGATE = "\ud800"
-INT64 = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-(2**63), 2**63 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 0])
+INT64 = st.integers(-(2**63), 2**63 - 1) | st.sampled_from(
+    [-(2**63), 2**63 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 0]
+)
 ODD_TEXT = st.text(max_size=3) | st.sampled_from(["", " ", "\0", "nan", "None", "é", "e\u0301"])
 POOLS = st.one_of(
     *(
@@ -71,10 +103,14 @@ def odd_frames(draw):
 
 def cast(frame, name, pool, form):
     """The id column in another form that holds the same ids, where it can."""
-    if any(LONE_SURROGATE <= char <= "\udfff" for one in pool if isinstance(one, str) for char in one):
+    if any(
+        LONE_SURROGATE <= char <= "\udfff" for one in pool if isinstance(one, str) for char in one
+    ):
         return frame  # pandas makes neither string columns nor categories of them that work
     if form == "category":
-        return frame.assign(**{name: pd.Categorical(frame[name], categories=pd.Index(pool[::-1], dtype=object))})
+        return frame.assign(
+            **{name: pd.Categorical(frame[name], categories=pd.Index(pool[::-1], dtype=object))}
+        )
     if form == "inferred" and len(frame):
         return frame.assign(**{name: pd.Series(frame[name].tolist())})
     return frame
@@ -93,22 +129,49 @@ def cast(frame, name, pool, form):
 def test_odd_frames_equal_the_oracle(frames, forms, ties, users, duplicates, judged_only, order, k):
     true, pred, pools = frames
     expected = oracles.match_lists(
-        records(true), records(pred), k, order=order, users=users, relevance=True, ties=ties, duplicates=duplicates,
+        records(true),
+        records(pred),
+        k,
+        order=order,
+        users=users,
+        relevance=True,
+        ties=ties,
+        duplicates=duplicates,
         judged_only=judged_only,
-    )  # fmt: skip
+    )
     before = true.copy(deep=True), pred.copy(deep=True)
-    true = cast(cast(true, "user_id", pools["user_id"], forms[0]), "item_id", pools["item_id"], forms[1])
-    pred = cast(cast(pred, "user_id", pools["user_id"], forms[2]), "item_id", pools["item_id"], forms[3])
+    true = cast(
+        cast(true, "user_id", pools["user_id"], forms[0]), "item_id", pools["item_id"], forms[1]
+    )
+    pred = cast(
+        cast(pred, "user_id", pools["user_id"], forms[2]), "item_id", pools["item_id"], forms[3]
+    )
     options = {"ties": ties, "users": users, "duplicates": duplicates, "judged_only": judged_only}
     if order == "row":
         pred = pred.drop(columns="score")
     if not expected:
         with pytest.raises(rd.EmptyPopulationError):
-            quietly(rd.evaluate, true, pred, "mrr", relevance_col="relevance", nan_score="last", **options)
+            quietly(
+                rd.evaluate,
+                true,
+                pred,
+                "mrr",
+                relevance_col="relevance",
+                nan_score="last",
+                **options,
+            )
         return
     names = [name for name in METRICS if not (name.startswith("bpref") and duplicates == "keep")]
     result = quietly(
-        rd.evaluate, true, pred, names, k, relevance_col="relevance", value_col="value", nan_score="last", **options
+        rd.evaluate,
+        true,
+        pred,
+        names,
+        k,
+        relevance_col="relevance",
+        value_col="value",
+        nan_score="last",
+        **options,
     )
     assert result.per_user["user_id"].tolist() == list(expected)
     for name, column in zip(names, result.per_user.columns[3:], strict=True):
@@ -129,21 +192,44 @@ def metric_and_params(text):
 
 
 ANYTHING = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(max_size=3), st.binary(max_size=2),
-    st.just(pd.NA), st.just(pd.NaT), st.tuples(st.integers(0, 2)), st.lists(st.integers(0, 2), max_size=1), st.just({}),
-    st.dates(), st.datetimes(), st.just(np.int8(3)), st.just(np.float32(2)), st.just(np.str_("a")),
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=3),
+    st.binary(max_size=2),
+    st.just(pd.NA),
+    st.just(pd.NaT),
+    st.tuples(st.integers(0, 2)),
+    st.lists(st.integers(0, 2), max_size=1),
+    st.just({}),
+    st.dates(),
+    st.datetimes(),
+    st.just(np.int8(3)),
+    st.just(np.float32(2)),
+    st.just(np.str_("a")),
     st.just(np.datetime64("2026-01-01")),
-    st.just(decimal.Decimal("1.5")), st.just(uuid.UUID(int=1)), st.just(pd.Timestamp("2026-01-01", tz="UTC")),
-    st.just(pd.Timedelta(1, "D")), st.just(pd.Interval(0, 1)), st.just(frozenset()), st.just(object), st.just(1j),
-)  # fmt: skip
-LIKELY = st.sampled_from([1, 2, 3, "a", "b", "1", 1.0, 2.5, None, math.nan, True, dt.date(2026, 1, 1)])
+    st.just(decimal.Decimal("1.5")),
+    st.just(uuid.UUID(int=1)),
+    st.just(pd.Timestamp("2026-01-01", tz="UTC")),
+    st.just(pd.Timedelta(1, "D")),
+    st.just(pd.Interval(0, 1)),
+    st.just(frozenset()),
+    st.just(object),
+    st.just(1j),
+)
+LIKELY = st.sampled_from(
+    [1, 2, 3, "a", "b", "1", 1.0, 2.5, None, math.nan, True, dt.date(2026, 1, 1)]
+)
 
 
 @st.composite
 def columns(draw, n):
     values = draw(
         st.lists(
-            draw(st.sampled_from([ANYTHING, LIKELY, st.integers(0, 3), st.sampled_from("abc")])), min_size=n, max_size=n
+            draw(st.sampled_from([ANYTHING, LIKELY, st.integers(0, 3), st.sampled_from("abc")])),
+            min_size=n,
+            max_size=n,
         )
     )
     column = pd.Series(values, dtype=object)
@@ -164,7 +250,13 @@ def any_frames(draw):
 @settings(max_examples=2 * settings.default.max_examples)
 @given(any_frames(), st.booleans(), st.booleans(), st.booleans())
 @example(
-    (pd.DataFrame({"user_id": [1], "item_id": [1]}), pd.DataFrame({"user_id": [1], "item_id": [1]})), False, False, True
+    (
+        pd.DataFrame({"user_id": [1], "item_id": [1]}),
+        pd.DataFrame({"user_id": [1], "item_id": [1]}),
+    ),
+    False,
+    False,
+    True,
 )
 def test_anything_at_all_is_evaluated_within_bounds_or_refused(frames, graded, scored, lenient):
     true, pred = frames
@@ -173,7 +265,15 @@ def test_anything_at_all_is_evaluated_within_bounds_or_refused(frames, graded, s
         options["relevance_col"] = "relevance"
     if not scored:
         pred = pred[["user_id", "item_id"]]
-    names = ["hitrate@2", "precision@2", "recall@2", "ndcg@2", "mapr@2", "auc@2", "ndcg(gain=exp2)@2"]
+    names = [
+        "hitrate@2",
+        "precision@2",
+        "recall@2",
+        "ndcg@2",
+        "mapr@2",
+        "auc@2",
+        "ndcg(gain=exp2)@2",
+    ]
     try:
         result = quietly(rd.evaluate, true, pred, names, **options)
     except rd.RecdfError:

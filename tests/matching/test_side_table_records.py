@@ -39,13 +39,20 @@ def test_arguments_of_functions(function):
 def test_messages_and_docstrings(name):
     one = SIDE_TABLES[name]
     assert SIDES[name] == NEEDS[name] == f"⟦+{name}=⟧ ({one.about})"
-    assert (ARGUMENTS[name].hint, ARGUMENTS[name].kind, ARGUMENTS[name].meaning) == (one.hint, one.kind, one.meaning)
+    assert (ARGUMENTS[name].hint, ARGUMENTS[name].kind, ARGUMENTS[name].meaning) == (
+        one.hint,
+        one.kind,
+        one.meaning,
+    )
 
 
 def test_what_metrics_need_and_take_is_a_record():
     others = {"true", "pred", "value", "candidates", "propensity", "not_judged"}
     for metric in rd.METRICS.values():
-        assert {*metric.needs, *metric.arguments, *metric.optional, *metric.sides} <= {*NAMES, *others}
+        assert {*metric.needs, *metric.arguments, *metric.optional, *metric.sides} <= {
+            *NAMES,
+            *others,
+        }
         for name in metric.sides:
             assert name in inspect.signature(metric).parameters
 
@@ -61,7 +68,7 @@ def test_flags_of_the_command(command, name, capsys):
     assert SIDE_TABLES[name].flag in told
 
 
-PRICES = '''
+PRICES = """
     prices: Annotated[
         Any,
         SideTable(
@@ -76,7 +83,7 @@ PRICES = '''
     ]
 
 
-SIDE_TABLES: dict'''
+SIDE_TABLES: dict"""
 
 PLANTED = '''
 import contextlib, importlib.util, inspect, io
@@ -124,7 +131,8 @@ assert "--prices FILE" in told.getvalue()
 
 @pytest.mark.slow
 def test_a_new_side_table_is_one_record(tmp_path):
-    """A record is planted in a copy of the package: functions, files, an engine, messages and the command have it."""
+    """A record is planted in a copy of the package: functions, files, an engine, messages and the
+    command have it."""
     root = Path(rd.__path__[0])
     shutil.copytree(root, tmp_path / "recdf", ignore=shutil.ignore_patterns("__pycache__"))
     records = tmp_path / "recdf" / "matching" / "side_tables" / "records.py"
@@ -132,5 +140,7 @@ def test_a_new_side_table_is_one_record(tmp_path):
     assert text.count("\n\nSIDE_TABLES: dict") == 1
     records.write_text(text.replace("\n\nSIDE_TABLES: dict", PRICES), encoding="utf-8")
     where = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    ran = subprocess.run([sys.executable, "-c", PLANTED], cwd=tmp_path, env=where, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", PLANTED], cwd=tmp_path, env=where, capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stderr

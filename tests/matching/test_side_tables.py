@@ -1,4 +1,5 @@
-"""Side tables at the door, metrics within groups of items, and how metrics with side tables are called."""
+"""Side tables at the door, metrics within groups of items, and how metrics with side tables are
+called."""
 
 import inspect
 import pickle
@@ -21,7 +22,8 @@ LOG = pd.DataFrame({"user_id": [1, 2, 2], "item_id": ["a", "a", "c"]})
 ITEMS = pd.DataFrame({"item_id": list("abcdx"), "category": ["k", "l", "k", "l", None]})
 
 
-# ------------------------------------------------------------------------------------------------ the door
+# ------------------------------------------------------------------------------------------------
+# the door
 
 
 def test_ids_that_cannot_match_are_refused():
@@ -43,7 +45,9 @@ def test_ids_that_cannot_match_are_refused():
 
 
 def test_null_ids_are_refused_or_dropped():
-    holes = pd.DataFrame({"user_id": [1, 2, None], "item_id": ["a", None, "c"]}).astype({"user_id": "Int64"})
+    holes = pd.DataFrame({"user_id": [1, 2, None], "item_id": ["a", None, "c"]}).astype(
+        {"user_id": "Int64"}
+    )
     with pytest.raises(rd.NullKeyError, match="log has null ids: 1 in log"):
         rd.popularity(holes, PRED)
     result = rd.evaluate(TRUE, PRED, "popularity", log=holes, null_keys="drop")
@@ -57,7 +61,9 @@ def test_a_side_table_is_read_as_it_is_beside_others():
     alone = rd.evaluate(TRUE, PRED, "unexpectedness", base=base).per_user["unexpectedness@10"]
     features = pd.DataFrame({"f": [1, 2]}, index=["b", "a"])
     others = {"items": ITEMS, "log": LOG, "features": features, "popular": ["d"]}
-    beside = rd.evaluate(TRUE, PRED, "unexpectedness", base=base, **others).per_user["unexpectedness@10"]
+    beside = rd.evaluate(TRUE, PRED, "unexpectedness", base=base, **others).per_user[
+        "unexpectedness@10"
+    ]
     assert alone.to_list() == close([0.5, 0.5, np.nan])
     assert beside.to_list() == close(alone.to_list())
 
@@ -89,7 +95,9 @@ def test_arrow_tables():
 
 
 def test_an_index_is_never_read_but_that_of_features():
-    log = LOG.set_index(pd.Index(["c", "c", "c"], name="item_id"), drop=False).rename_axis("whatever")
+    log = LOG.set_index(pd.Index(["c", "c", "c"], name="item_id"), drop=False).rename_axis(
+        "whatever"
+    )
     assert rd.popularity(log, PRED) == rd.popularity(LOG, PRED)
     items = ITEMS.set_index(pd.Index([7] * 5))
     assert rd.evaluate(TRUE, PRED, "categories", items=items).summary.equals(
@@ -114,9 +122,18 @@ def test_ids_of_every_kind(kind):
         frame = frame.assign(item_id=pd.Series([of("abcdx".index(i)) for i in frame["item_id"]]))
         return frame.astype({"item_id": "category"}) if kind == "category" else frame
 
-    metrics = ["surprisal", "unseen", "coverage", "categories", "aplt(head=0.5)", "pop_rsp(head=0.5)"]
+    metrics = [
+        "surprisal",
+        "unseen",
+        "coverage",
+        "categories",
+        "aplt(head=0.5)",
+        "pop_rsp(head=0.5)",
+    ]
     plain = rd.evaluate(TRUE, PRED, metrics, k=2, log=LOG, items=ITEMS).summary
-    other = rd.evaluate(*map(labelled, (TRUE, PRED)), metrics, k=2, log=labelled(LOG), items=labelled(ITEMS)).summary
+    other = rd.evaluate(
+        *map(labelled, (TRUE, PRED)), metrics, k=2, log=labelled(LOG), items=labelled(ITEMS)
+    ).summary
     assert other["value"].tolist() == close(plain["value"].tolist())
 
 
@@ -127,13 +144,20 @@ def test_repeated_catalogue_rows_are_refused_where_they_have_two_answers():
         rd.categories(PRED, items=twice)
 
 
-# --------------------------------------------------------------------------------------------- the records
+# --------------------------------------------------------------------------------------------- the
+# records
 
 
 def test_signatures():
     surprisal = list(inspect.signature(rd.surprisal).parameters)
     assert surprisal[:6] == ["log", "pred", "k", "share_of", "normalize", "divisor"]
-    assert list(inspect.signature(rd.a_ndcg).parameters)[:5] == ["true", "pred", "aspects", "k", "alpha"]
+    assert list(inspect.signature(rd.a_ndcg).parameters)[:5] == [
+        "true",
+        "pred",
+        "aspects",
+        "k",
+        "alpha",
+    ]
     coverage = inspect.signature(rd.coverage).parameters
     assert list(coverage)[:3] == ["items", "pred", "k"]
     assert coverage["k"].default is None
@@ -149,7 +173,10 @@ def test_records_pickle_and_print():
         assert pickle.loads(pickle.dumps(metric)) is metric
     table = rd.metrics_table().set_index("metric")
     assert table.loc["surprisal", "needs"] == "log"
-    assert table.loc["a_ndcg", "parameters"] == "alpha=0.5, ideal=greedy, discount=log, p=0.5, aspect_col=None"
+    assert (
+        table.loc["a_ndcg", "parameters"]
+        == "alpha=0.5, ideal=greedy, discount=log, p=0.5, aspect_col=None"
+    )
     assert table.loc["ild", "aliases"] == "diversity"
 
 
@@ -159,9 +186,13 @@ def test_arguments_bind_as_in_python():
         rd.surprisal(LOG)
     with pytest.raises(TypeError, match=r"got multiple values for argument 'k'"):
         rd.surprisal(LOG, PRED, 2, k=2)
-    with pytest.raises(TypeError, match=r"takes 3 positional arguments \(log, pred, k\) but 4 were given"):
+    with pytest.raises(
+        TypeError, match=r"takes 3 positional arguments \(log, pred, k\) but 4 were given"
+    ):
         rd.surprisal(LOG, PRED, 2, "users")
-    with pytest.raises(rd.OptionError, match=r"surprisal has no option 'bse'; did you mean 'users'\?"):
+    with pytest.raises(
+        rd.OptionError, match=r"surprisal has no option 'bse'; did you mean 'users'\?"
+    ):
         rd.surprisal(LOG, PRED, bse="users")
     with pytest.raises(rd.OptionError, match="recall has no option 'log'"):
         rd.recall(TRUE, PRED, log=LOG)
@@ -195,17 +226,32 @@ def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
     monkeypatch.setattr(logs.LogCodes.pairs, "func", counted_pairs)
     monkeypatch.setattr(similarities, "_mean_similarity", counted_similarity)
     metrics = ["popularity", "surprisal", "unseen", "arp_ratio", "calibration", "ild", "ils"]
-    quietly(rd.evaluate, TRUE, PRED, metrics, k=[1, 2, 3], log=LOG, items=ITEMS, features="category")
+    quietly(
+        rd.evaluate, TRUE, PRED, metrics, k=[1, 2, 3], log=LOG, items=ITEMS, features="category"
+    )
     assert calls == {"pairs": 1, "similarity": 3}
 
 
-# ------------------------------------------------------------------------------------ within groups of items
+# ------------------------------------------------------------------------------------ within groups
+# of items
 
-METRICS = ["recall", "precision", "ndcg", "mapr", "mrr", "hits", "first_rank", "ild(similarity=hamming)", "coverage"]
+METRICS = [
+    "recall",
+    "precision",
+    "ndcg",
+    "mapr",
+    "mrr",
+    "hits",
+    "first_rank",
+    "ild(similarity=hamming)",
+    "coverage",
+]
 
 
 def grouped_items():
-    return pd.DataFrame({"item_id": range(14), "category": np.array([10, 20, 30])[np.arange(14) % 3], "other": 1})
+    return pd.DataFrame(
+        {"item_id": range(14), "category": np.array([10, 20, 30])[np.arange(14) % 3], "other": 1}
+    )
 
 
 @pytest.mark.parametrize("users", ["true", "pred", "both", "all"])
@@ -217,8 +263,19 @@ def test_within_a_group_is_with_the_truth_of_the_group(users, by):
         pred = pred[pred["model"] == "a"].drop(columns="model")
     items = grouped_items()
     options = {"k": [1, 5], "users": users, "by": by, "relevance_col": "relevance"}
-    whole = quietly(rd.evaluate, true, pred, METRICS, items=items, features="other", **options).summary
-    found = quietly(rd.evaluate, true, pred, METRICS, items=items, features="other", item_by="category", **options)
+    whole = quietly(
+        rd.evaluate, true, pred, METRICS, items=items, features="other", **options
+    ).summary
+    found = quietly(
+        rd.evaluate,
+        true,
+        pred,
+        METRICS,
+        items=items,
+        features="other",
+        item_by="category",
+        **options,
+    )
     summary = found.summary
     keys = [] if by is None else [by]
     assert list(summary.columns) == [*keys, "category", *whole.columns[len(keys) :]]
@@ -228,23 +285,33 @@ def test_within_a_group_is_with_the_truth_of_the_group(users, by):
     for category, part in summary.dropna(subset="category").groupby("category"):
         inside = true[true["item_id"].isin(items.loc[items["category"] == category, "item_id"])]
         alone = quietly(rd.evaluate, inside, pred, METRICS[:-2], **options).summary
-        pd.testing.assert_frame_equal(part.drop(columns="category").reset_index(drop=True), alone, rtol=1e-12)
+        pd.testing.assert_frame_equal(
+            part.drop(columns="category").reset_index(drop=True), alone, rtol=1e-12
+        )
     assert found.spec["item_by"] == "category"
     assert found.spec["counts"]["true_without_category"] == 0
 
 
 def test_money_within_a_group():
     true, pred = TRUE.assign(price=[1.0, 2, 4, 8]), PRED.assign(price=[1.0, 2, 4, 8])
-    found = rd.evaluate(true, pred, "revenue", k=2, items=ITEMS, item_by="category", value_col="price").summary
+    found = rd.evaluate(
+        true, pred, "revenue", k=2, items=ITEMS, item_by="category", value_col="price"
+    ).summary
     assert found["category"].tolist()[1:] == ["k", "l"]
     assert found["value"].tolist() == close([(1 + 4) / 3, (1 + 4) / 2, 0.0])
 
 
 def test_items_of_several_groups_count_in_each():
     items = ITEMS.assign(category=["k|l", "l", "k", "l", None])
-    found = rd.evaluate(TRUE, PRED, "hits", k=2, items=items, item_by="category", users="all").summary
-    assert found.loc[found["category"] == "l", "value"].tolist() == close([1 / 3])  # a alone, of three lists
-    assert found.loc[found["category"] == "k", "value"].tolist() == close([2 / 2])  # a and c; user 3 has none in true
+    found = rd.evaluate(
+        TRUE, PRED, "hits", k=2, items=items, item_by="category", users="all"
+    ).summary
+    assert found.loc[found["category"] == "l", "value"].tolist() == close(
+        [1 / 3]
+    )  # a alone, of three lists
+    assert found.loc[found["category"] == "k", "value"].tolist() == close(
+        [2 / 2]
+    )  # a and c; user 3 has none in true
 
 
 def test_bad_groups_are_refused():
@@ -252,7 +319,9 @@ def test_bad_groups_are_refused():
         rd.evaluate(TRUE, PRED, "recall", item_by="category")
     with pytest.raises(rd.ColumnError, match="items has no column 'categry'"):
         rd.evaluate(TRUE, PRED, "recall", items=ITEMS, item_by="categry")
-    with pytest.raises(rd.ColumnError, match="item_by='value' is also a column of by or of the summary"):
+    with pytest.raises(
+        rd.ColumnError, match="item_by='value' is also a column of by or of the summary"
+    ):
         rd.evaluate(TRUE, PRED, "recall", items=ITEMS.assign(value=1), item_by="value")
     with pytest.raises(rd.ColumnError, match="item_by='m' is also a column of by"):
         rd.evaluate(TRUE, PRED.assign(m=1), "recall", items=ITEMS.assign(m=1), by="m", item_by="m")

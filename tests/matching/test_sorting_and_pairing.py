@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recdf.inputs.sizes import Sizes, sized
-from recdf.inputs.sorting import alike, at, offsets, order_of_codes, rank_within, sort_within, spans, windows
+from recdf.inputs.sorting import (
+    alike,
+    at,
+    offsets,
+    order_of_codes,
+    rank_within,
+    sort_within,
+    spans,
+    windows,
+)
 from recdf.matching.pairing import pair_within
 
 
@@ -37,10 +46,25 @@ def test_stable_order(n):
 NUMBERS = {
     # The last two differ from 0.1 and 1 by digits that places are put over.
     np.float64: st.sampled_from(
-        [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, 0.1, 0.1 + 2e-17, 1 - 2**-53]
+        [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            np.inf,
+            -np.inf,
+            np.nan,
+            -np.nan,
+            5e-324,
+            0.1,
+            0.1 + 2e-17,
+            1 - 2**-53,
+        ]
     ),
-    np.int64: st.sampled_from([0, 1, -1, 2**63 - 1, 2**63 - 2, -(2**63), 2**53 + 1]) | st.integers(-2, 2),
-    np.uint64: st.sampled_from([0, 1, 2**64 - 1, 2**64 - 2, 2**63]) | st.integers(2**63 - 2, 2**63 + 2),
+    np.int64: st.sampled_from([0, 1, -1, 2**63 - 1, 2**63 - 2, -(2**63), 2**53 + 1])
+    | st.integers(-2, 2),
+    np.uint64: st.sampled_from([0, 1, 2**64 - 1, 2**64 - 2, 2**63])
+    | st.integers(2**63 - 2, 2**63 + 2),
 }
 
 
@@ -48,7 +72,10 @@ def slow_order(numbers, descending):
     """Positions, NaN last, equal ones as they stand."""
     return sorted(
         range(len(numbers)),
-        key=lambda i: (np.isnan(numbers[i]), 0 if np.isnan(numbers[i]) else -numbers[i] if descending else numbers[i]),
+        key=lambda i: (
+            np.isnan(numbers[i]),
+            0 if np.isnan(numbers[i]) else -numbers[i] if descending else numbers[i],
+        ),
     )
 
 
@@ -58,11 +85,17 @@ def test_rank_within(data, dtype, descending, even):
     length = st.just(data.draw(st.integers(0, 4))) if even else st.integers(0, 20)
     narrow = data.draw(st.booleans()) and dtype != np.float64
     numbers = st.integers(3, 9) if narrow else NUMBERS[dtype]
-    lists = data.draw(st.lists(length.flatmap(lambda n: st.lists(numbers, min_size=n, max_size=n)), max_size=8))
+    lists = data.draw(
+        st.lists(length.flatmap(lambda n: st.lists(numbers, min_size=n, max_size=n)), max_size=8)
+    )
     key = np.array([x for one in lists for x in one], dtype=dtype)
     start = offsets(np.array([len(one) for one in lists], dtype=np.int64))
     key.flags.writeable = False
-    expected = [int(a) + i for a, one in zip(start, lists, strict=False) for i in slow_order(one, descending)]
+    expected = [
+        int(a) + i
+        for a, one in zip(start, lists, strict=False)
+        for i in slow_order(one, descending)
+    ]
     found = rank_within(key, start, descending)
     if found is None:
         assert expected == list(range(len(key)))
@@ -92,7 +125,8 @@ def test_windows():
 
 
 def slow_pairs(lists, wanted):
-    """Repeats, their firsts, and pairs of the j-th of equal items with the j-th that is wanted, by their numbers."""
+    """Repeats, their firsts, and pairs of the j-th of equal items with the j-th that is wanted, by
+    their numbers."""
     repeat, first, pairs, row, query = [], [], set(), 0, 0
     for items, looked_for in zip(lists, wanted, strict=True):
         seen, asked = {}, {}
@@ -105,7 +139,9 @@ def slow_pairs(lists, wanted):
         for item in looked_for:
             asked.setdefault(item, []).append(query)
             query += 1
-        pairs |= {pair for item in seen for pair in zip(seen[item], asked.get(item, []), strict=False)}
+        pairs |= {
+            pair for item in seen for pair in zip(seen[item], asked.get(item, []), strict=False)
+        }
     return repeat, first, pairs
 
 
@@ -133,17 +169,26 @@ def assert_pairs(lists, wanted, n_items=2**31, order=None):
     list_of = np.repeat(np.arange(len(lists)), arrays[2])
     assert (
         found.n.tolist()
-        == np.bincount(list_of[np.array([row for row, _ in pairs], np.int64)], minlength=len(lists)).tolist()
+        == np.bincount(
+            list_of[np.array([row for row, _ in pairs], np.int64)], minlength=len(lists)
+        ).tolist()
     )
     assert set(zip(number[place], wanted_number[query], strict=True)) == pairs
 
 
 # The largest codes stand next to the numbers beyond the end of a list.
-ITEMS = st.integers(0, 6) | st.integers(0, 40).map(lambda i: i * 1024) | st.integers(2**31 - 9, 2**31 - 1)
+ITEMS = (
+    st.integers(0, 6)
+    | st.integers(0, 40).map(lambda i: i * 1024)
+    | st.integers(2**31 - 9, 2**31 - 1)
+)
 
 
 @settings(max_examples=2 * settings.default.max_examples)
-@given(st.lists(st.tuples(st.lists(ITEMS, max_size=12), st.lists(ITEMS, max_size=8)), max_size=8), st.randoms())
+@given(
+    st.lists(st.tuples(st.lists(ITEMS, max_size=12), st.lists(ITEMS, max_size=8)), max_size=8),
+    st.randoms(),
+)
 def test_pair_within(both, random):
     lists, wanted = [one for one, _ in both], [two for _, two in both]
     assert_pairs(lists, wanted)
@@ -153,7 +198,8 @@ def test_pair_within(both, random):
 @pytest.mark.parametrize("cells", [1, 16, 2**18])
 @pytest.mark.parametrize("top", [5, 10**6, 2**24 - 30, 2**24, 2**31])
 def test_pair_within_by_codes_of_any_size(cells, top, resized):
-    """In one matrix and in many, in 32 bits and in 64: the last codes below `n_items` are no end of a list."""
+    """In one matrix and in many, in 32 bits and in 64: the last codes below `n_items` are no end of
+    a list."""
     resized(matrix_cells=cells)
     rng = np.random.default_rng(top % 1009)
     lists = [(top - 1 - rng.integers(0, 40, rng.integers(0, 70)) % top).tolist() for _ in range(40)]
@@ -162,7 +208,14 @@ def test_pair_within_by_codes_of_any_size(cells, top, resized):
 
 
 def test_pair_within_leaves_its_input_alone():
-    arrays = [int32([3, 3, 1]), np.array([0]), np.array([3]), int32([3, 2]), np.array([0]), np.array([2])]
+    arrays = [
+        int32([3, 3, 1]),
+        np.array([0]),
+        np.array([3]),
+        int32([3, 2]),
+        np.array([0]),
+        np.array([2]),
+    ]
     for array in arrays:
         array.flags.writeable = False
     found = pair_within(*arrays, 4)
@@ -176,9 +229,15 @@ def test_pair_within_nothing():
     assert_pairs([[1]], [[]])
 
 
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5)), max_size=30), st.sampled_from([1, 40, 2**18]))
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5)), max_size=30),
+    st.sampled_from([1, 40, 2**18]),
+)
 def test_alike(lengths, cells):
-    one, two = (np.array(length, dtype=np.int64) for length in ([a for a, _ in lengths], [b for _, b in lengths]))
+    one, two = (
+        np.array(length, dtype=np.int64)
+        for length in ([a for a, _ in lengths], [b for _, b in lengths])
+    )
     with sized(Sizes(matrix_cells=cells)):
         groups = [group.tolist() for group in alike(one, two)]
     assert sorted(i for group in groups for i in group) == list(range(len(lengths)))

@@ -102,13 +102,20 @@ def test_a_match_is_closed_when_a_metric_raises(work, monkeypatch):
         (lambda: rd.position_table(TRUE, PRED), 1),
         (lambda: rd.exposure_table(PRED), 1),
         (lambda: rd.check(TRUE, PRED, log=TRUE), 2),
-        (lambda: rd.compare_conventions(TRUE, PRED, metrics=["ndcg"], conventions=["trec_eval", "ranx"]), 1),
+        (
+            lambda: rd.compare_conventions(
+                TRUE, PRED, metrics=["ndcg"], conventions=["trec_eval", "ranx"]
+            ),
+            1,
+        ),
     ],
 )
 def test_every_match_is_closed(work, matches, monkeypatch):
     made, closed = [], []
     real = calling.match
-    monkeypatch.setattr(calling, "match", lambda *given, **more: made.append(real(*given, **more)) or made[-1])
+    monkeypatch.setattr(
+        calling, "match", lambda *given, **more: made.append(real(*given, **more)) or made[-1]
+    )
     monkeypatch.setattr(Matched, "close", lambda self: closed.append(self))
     work()
     assert len(made) >= matches

@@ -1,4 +1,5 @@
-"""Diversity by hand: golden cases, identities, and every form that features, categories and aspects come in."""
+"""Diversity by hand: golden cases, identities, and every form that features, categories and aspects
+come in."""
 
 import json
 import math
@@ -14,7 +15,9 @@ import recdf as rd
 # Examples are small, so that side tables lack much of them.
 pytestmark = pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 
-CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text(encoding="utf-8"))
+CASES = json.loads(
+    (Path(__file__).parents[1] / "golden" / "cases.json").read_text(encoding="utf-8")
+)
 COURSE = CASES["course_diversity"]
 KEEP = {"duplicates": "keep", "undefined": "zero"}
 
@@ -23,7 +26,8 @@ def integers(mapping):
     return {int(user): items for user, items in mapping.items()}
 
 
-# ------------------------------------------------------------------------------------------- golden cases
+# ------------------------------------------------------------------------------------------- golden
+# cases
 
 
 @pytest.mark.parametrize("form", ["mapping", "frame", "series", "columns"])
@@ -50,8 +54,12 @@ def test_course_coverage_and_serendipity():
     with pytest.warns(rd.DuplicateWarning):
         assert rd.coverage(list(COURSE["features"]), COURSE["pred"]) == expected["coverage"]
     side = {"log": COURSE["history"], "features": COURSE["features"], "popular": COURSE["popular"]}
-    found = rd.serendipity.per_user(None, COURSE["pred"], 5, relevant=False, threshold=0.7, **side, **KEEP)
-    assert found.iloc[:, 1].tolist() == close(expected["serendipity per user (relevant=False, threshold=0.7)"])
+    found = rd.serendipity.per_user(
+        None, COURSE["pred"], 5, relevant=False, threshold=0.7, **side, **KEEP
+    )
+    assert found.iloc[:, 1].tolist() == close(
+        expected["serendipity per user (relevant=False, threshold=0.7)"]
+    )
     assert found.iloc[:, 1].mean() == close(expected["serendipity"])
 
 
@@ -59,17 +67,27 @@ def test_a_ndcg_on_mappings():
     case = CASES["frames"]["a_ndcg"]
     true, pred, aspects = (integers(case[name]) for name in ("true", "pred", "aspects"))
     with pytest.warns(rd.DuplicateWarning):
-        assert rd.a_ndcg(true, pred, aspects, case["k"], case["alpha"], ideal=case["ideal"]) == close(case["value"])
+        assert rd.a_ndcg(
+            true, pred, aspects, case["k"], case["alpha"], ideal=case["ideal"]
+        ) == close(case["value"])
     frame = pd.DataFrame(
-        [(user, number, item) for user, sets in aspects.items() for number, items in enumerate(sets) for item in items],
+        [
+            (user, number, item)
+            for user, sets in aspects.items()
+            for number, items in enumerate(sets)
+            for item in items
+        ],
         columns=["user_id", "aspect", "item_id"],
     )
     with pytest.warns(rd.DuplicateWarning):
-        found = rd.a_ndcg(rd.from_dict(true), rd.from_dict(pred), frame, case["k"], case["alpha"], ideal="even")
+        found = rd.a_ndcg(
+            rd.from_dict(true), rd.from_dict(pred), frame, case["k"], case["alpha"], ideal="even"
+        )
     assert found == close(case["value"])
 
 
-# ---------------------------------------------------------------------------------------------- identities
+# ----------------------------------------------------------------------------------------------
+# identities
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "jaccard", "hamming"])
@@ -128,7 +146,9 @@ def test_calibration_equals_scipy():
     p, q = np.array([1, 2, 1]) / 4, np.array([2, 1, 0]) / 3
     log, pred = {1: [0, 2, 3, 5]}, {1: [0, 1, 2]}
     smoothed = 0.9 * q + 0.1 * p
-    assert rd.calibration(log, pred, 5, items=items, smoothing=0.1) == close(stats.entropy(p, smoothed))
+    assert rd.calibration(log, pred, 5, items=items, smoothing=0.1) == close(
+        stats.entropy(p, smoothed)
+    )
     js = distance.jensenshannon(p, q) ** 2
     assert rd.calibration(log, pred, 5, items=items, divergence="js") == close(js)
     assert rd.calibration(log, log, 5, items=items) == close(0.0)
@@ -137,14 +157,17 @@ def test_calibration_equals_scipy():
 def test_calibration_of_a_user_without_past_is_counted():
     items = pd.DataFrame({"item_id": [1, 2], "category": ["a", None]})
     pred = {1: [1], 2: [1], 3: [2]}
-    result = rd.evaluate(None, pred, "calibration", k=1, items=items, log={1: [1], 3: [1]}, users="pred")
+    result = rd.evaluate(
+        None, pred, "calibration", k=1, items=items, log={1: [1], 3: [1]}, users="pred"
+    )
     assert result.per_user["calibration@1"].tolist() == close([0.0, math.nan, math.nan])
     assert result.summary["n_undefined"].tolist() == [2]
     counts = result.spec["counts"]
     assert (counts["lists_without_log"], counts["pred_without_category"]) == (1, 1)
 
 
-# ---------------------------------------------------------------------------- forms of features and categories
+# ---------------------------------------------------------------------------- forms of features and
+# categories
 
 
 ITEMS = pd.DataFrame(
@@ -170,7 +193,16 @@ PAIR_MEAN = 1 / math.sqrt(2) / 3
 
 @pytest.mark.parametrize(
     "features",
-    [["x", "y", "z"], "vector", "array", "genre", "sets", "category", "objects", ["flag", "nullable", "z"]],
+    [
+        ["x", "y", "z"],
+        "vector",
+        "array",
+        "genre",
+        "sets",
+        "category",
+        "objects",
+        ["flag", "nullable", "z"],
+    ],
     ids=str,
 )
 def test_all_forms_of_features_are_one(features):
@@ -231,13 +263,19 @@ def test_parquet_vectors(tmp_path):
 
 def test_another_separator():
     items = ITEMS.assign(genre=["x, y", "y", "z"])
-    assert rd.ils({"u": ["a", "b", "c"]}, items=items, features="genre", separator=",") == close(PAIR_MEAN)
+    assert rd.ils({"u": ["a", "b", "c"]}, items=items, features="genre", separator=",") == close(
+        PAIR_MEAN
+    )
     assert rd.ils({"u": ["a", "b", "c"]}, items=items, features="genre") == 0.0
 
 
 def test_plain_categories_are_one_position_for_hamming():
-    items = pd.DataFrame({"item_id": ["a", "b"], "brand": ["p", "q"], "colour": ["red", "red"], "size": [1, 2]})
-    found = rd.ils({"u": ["a", "b"]}, items=items, features=["brand", "colour", "size"], similarity="hamming")
+    items = pd.DataFrame(
+        {"item_id": ["a", "b"], "brand": ["p", "q"], "colour": ["red", "red"], "size": [1, 2]}
+    )
+    found = rd.ils(
+        {"u": ["a", "b"]}, items=items, features=["brand", "colour", "size"], similarity="hamming"
+    )
     assert found == close(1 / 3)
 
 
@@ -290,8 +328,14 @@ def test_blocks_do_not_matter(resized):
 
     def values():
         side = {"features": features, "log": log, "items": items}
-        metrics = [*(f"ild(similarity={s})" for s in ("cosine", "jaccard", "hamming")), "categories", "calibration"]
-        metrics += [f"serendipity(relevant=False,similarity={s})" for s in ("cosine", "jaccard", "hamming")]
+        metrics = [
+            *(f"ild(similarity={s})" for s in ("cosine", "jaccard", "hamming")),
+            "categories",
+            "calibration",
+        ]
+        metrics += [
+            f"serendipity(relevant=False,similarity={s})" for s in ("cosine", "jaccard", "hamming")
+        ]
         return rd.evaluate(None, pred, metrics, k=[3, 20], users=range(60), **side).per_user
 
     whole = values()
@@ -300,16 +344,20 @@ def test_blocks_do_not_matter(resized):
 
 
 @pytest.mark.parametrize(
-    ("divisor", "expected"), [("k", [2 / 4, 1 / 4, 0.0]), ("shown", [2 / 3, 1.0, math.nan]), ("catalogue", [1, 0.5, 0])]
+    ("divisor", "expected"),
+    [("k", [2 / 4, 1 / 4, 0.0]), ("shown", [2 / 3, 1.0, math.nan]), ("catalogue", [1, 0.5, 0])],
 )
 def test_categories(divisor, expected):
     items = pd.DataFrame({"item_id": [1, 2, 3], "topic": ["a", "b", "a"]})
     pred = {1: [1, 2, 3], 2: [3], 3: []}
-    found = rd.categories.per_user(pred, 4, items=items, category_col="topic", divisor=divisor, users=[1, 2, 3])
+    found = rd.categories.per_user(
+        pred, 4, items=items, category_col="topic", divisor=divisor, users=[1, 2, 3]
+    )
     assert found.iloc[:, 1].tolist() == close(expected)
 
 
-# -------------------------------------------------------------------------------------------------- aspects
+# --------------------------------------------------------------------------------------------------
+# aspects
 
 
 def test_greedy_ideal_by_hand():
@@ -344,7 +392,10 @@ def test_aspect_columns():
 
 def test_users_without_aspects_are_undefined():
     result = rd.evaluate(
-        {1: ["a"], 2: ["a"]}, {1: ["a"], 2: ["a"]}, ["a_ndcg", "subtopic_recall"], aspects={1: [["a"]]}
+        {1: ["a"], 2: ["a"]},
+        {1: ["a"], 2: ["a"]},
+        ["a_ndcg", "subtopic_recall"],
+        aspects={1: [["a"]]},
     )
     assert result.per_user["a_ndcg@10"].tolist() == close([1.0, math.nan])
     assert result.per_user["subtopic_recall@10"].tolist() == close([1.0, math.nan])
@@ -354,7 +405,9 @@ def test_category_entropy_by_rank_and_smoothed():
     items = pd.DataFrame({"item_id": list("abc"), "category": ["x", "y|z", None]})
     q = [1, 0.25, 0.25]  # of a at rank 1, of b at rank 2
     expected = -sum(one / 1.5 * math.log2(one / 1.5) for one in q)
-    assert rd.category_entropy({1: ["a", "b"]}, items=items, discount="geometric", p=0.5) == close(expected)
+    assert rd.category_entropy({1: ["a", "b"]}, items=items, discount="geometric", p=0.5) == close(
+        expected
+    )
     q = [1.5, 0.5, 0.5]
     expected = -sum(one / 2.5 * math.log2(one / 2.5) for one in q)
     assert rd.category_entropy({1: ["a"]}, items=items, smoothing=0.5) == close(expected)

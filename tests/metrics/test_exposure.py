@@ -1,4 +1,5 @@
-"""Exposure by hand: identities, the catalogue, populations, and how exposure metrics stand in the tables."""
+"""Exposure by hand: identities, the catalogue, populations, and how exposure metrics stand in the
+tables."""
 
 import math
 
@@ -45,7 +46,9 @@ def test_gini():
     even = {1: [1, 2], 2: [3, 4]}
     assert rd.gini([1, 2, 3, 4], even) == 0.0
     assert rd.gini([1, 2, 3, 4], {1: [1], 2: [1]}) == close(3 / 4)  # all on one of n: 1 − 1/n
-    with pytest.warns(rd.NoOverlapWarning, match=r"items= has no item of true or pred.*pred.*1, 2; items.*7, 8"):
+    with pytest.warns(
+        rd.NoOverlapWarning, match=r"items= has no item of true or pred.*pred.*1, 2; items.*7, 8"
+    ):
         assert math.isnan(rd.gini([7, 8], even))
 
 
@@ -88,9 +91,12 @@ def test_populations():
     true, pred = {1: ["a"], 2: ["b"], 3: ["c"]}, {1: ["a"], 4: ["d"]}
     assert rd.user_coverage(true, pred, 1) == close(1 / 3)
     assert rd.user_coverage(true, pred, 1, users="all") == close(2 / 4)
-    # Called alone, a metric of pred takes the lists of pred; evaluate has one rule for all of its metrics.
+    # Called alone, a metric of pred takes the lists of pred; evaluate has one rule for all of its
+    # metrics.
     assert rd.coverage(list("abcd"), pred) == 0.5
-    assert rd.evaluate(true, pred, "coverage", items=list("abcd")).summary["value"].tolist() == [0.25]
+    assert rd.evaluate(true, pred, "coverage", items=list("abcd")).summary["value"].tolist() == [
+        0.25
+    ]
 
 
 def test_rows_of_the_summary():
@@ -104,7 +110,14 @@ def test_rows_of_the_summary():
     ]
     assert summary["metric"].tolist() == ["seen", "recall", "recall", "ginis", "ginis"] * 2
     assert summary["k"].tolist() == [1, 1, 2, 1, 2] * 2
-    assert list(result.per_user.columns) == ["model", "user_id", "n_true", "n_pred", "recall@1", "recall@2"]
+    assert list(result.per_user.columns) == [
+        "model",
+        "user_id",
+        "n_true",
+        "n_pred",
+        "recall@1",
+        "recall@2",
+    ]
     exposed = summary[summary["metric"].isin(["seen", "ginis"])]
     assert exposed[["std", "se", "ci_low", "ci_high"]].isna().all(axis=None)
     assert exposed["n"].tolist() == [2] * 6
@@ -116,9 +129,9 @@ def test_rows_of_the_summary():
 @pytest.mark.filterwarnings("ignore::recdf.NoOverlapWarning")
 def test_undefined():
     pred = {1: [1]}
-    assert rd.evaluate(None, pred, "gini", items=[2], users="pred").summary[["n", "n_undefined"]].values.tolist() == [
-        [0, 1]
-    ]
+    assert rd.evaluate(None, pred, "gini", items=[2], users="pred").summary[
+        ["n", "n_undefined"]
+    ].values.tolist() == [[0, 1]]
     assert rd.gini([2], pred, undefined="zero") == 1.0  # the worst value, since smaller is better
     with pytest.raises(rd.UndefinedMetricError, match="gini has no value"):
         rd.gini([2], pred, undefined="raise")
@@ -164,7 +177,9 @@ def test_gini_of_discounted_exposure_by_hand():
 
 def test_number_of_items_and_entropy_in_other_units():
     pred = {1: [1, 2], 2: [2, 5]}
-    result = rd.evaluate(None, pred, ["coverage(normalize=False)", "coverage"], k=2, items=[1, 2, 3, 4], users="pred")
+    result = rd.evaluate(
+        None, pred, ["coverage(normalize=False)", "coverage"], k=2, items=[1, 2, 3, 4], users="pred"
+    )
     assert result.summary["value"].tolist() == [2.0, 0.5]
     even = {user: [user] for user in range(8)}
     assert rd.entropy(even, log_base="e") == close(math.log(8))
@@ -179,7 +194,14 @@ def test_number_of_items_and_entropy_in_other_units():
 
 
 def test_discounted_exposure_of_files(tmp_path):
-    pred = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": list("abac"), "rank": [1, 2, 1, 1], "model": list("xyxy")})
+    pred = pd.DataFrame(
+        {
+            "user_id": [1, 1, 2, 3],
+            "item_id": list("abac"),
+            "rank": [1, 2, 1, 1],
+            "model": list("xyxy"),
+        }
+    )
     pred.to_parquet(tmp_path / "pred.parquet")
     pred[["user_id", "item_id"]].head(3).to_parquet(tmp_path / "true.parquet")
     paths = tmp_path / "true.parquet", tmp_path / "pred.parquet"

@@ -22,9 +22,14 @@ def test_exposure_share():
     second = 1 / math.log2(3)
     own, partner = 1 + 1 + second, second + 1
     found = rd.exposure_share(PRED, 2, items=ITEMS)
-    assert found == {"own": close(own / (own + partner)), "partner": close(partner / (own + partner))}
+    assert found == {
+        "own": close(own / (own + partner)),
+        "partner": close(partner / (own + partner)),
+    }
     assert sum(found.values()) == close(1.0)
-    assert rd.exposure_share(PRED, 2, items=ITEMS, discount="none") == close({"own": 3 / 5, "partner": 2 / 5})
+    assert rd.exposure_share(PRED, 2, items=ITEMS, discount="none") == close(
+        {"own": 3 / 5, "partner": 2 / 5}
+    )
     result = rd.evaluate(None, PRED, "exposure_share", k=2, items=ITEMS, users="pred")
     assert result.summary["metric"].tolist() == ["exposure_share[own]", "exposure_share[partner]"]
     assert result.spec["counts"]["pred_without_group"] == 1
@@ -50,20 +55,27 @@ def test_equal_chances_are_fair():
     pred = {1: ["a", "c"], 2: ["x", "y"]}
     assert rd.pop_reo(true, pred, 2, log={9: ["x"]}, items=ITEMS, group_col="group") == 0.0
     # own: 2 of 4 relevant shown, partner: none.
-    assert rd.pop_reo(true, {1: ["a"], 2: ["a"]}, 2, log={9: ["x"]}, items=ITEMS, group_col="group") == close(1.0)
+    assert rd.pop_reo(
+        true, {1: ["a"], 2: ["a"]}, 2, log={9: ["x"]}, items=ITEMS, group_col="group"
+    ) == close(1.0)
     with pytest.warns(rd.NoOverlapWarning):
-        assert math.isnan(rd.pop_reo(true, {1: ["x"]}, 2, log={9: ["x"]}, items=ITEMS, group_col="group"))
+        assert math.isnan(
+            rd.pop_reo(true, {1: ["x"]}, 2, log={9: ["x"]}, items=ITEMS, group_col="group")
+        )
 
 
 def test_pop_rsp_by_hand():
     log = pd.DataFrame({"user_id": [1, 2, 3, 4, 4], "item_id": ["a", "a", "a", "a", "b"]})
     pred = {1: ["b"], 4: ["a"], 9: ["a"]}
-    # a, the head: had by 1 and 4, so one pair, shown once. b, the tail: had by 4, so two pairs, shown once.
+    # a, the head: had by 1 and 4, so one pair, shown once. b, the tail: had by 4, so two pairs,
+    # shown once.
     mean, half = (1 + 1 / 2) / 2, (1 - 1 / 2) / 2
     assert rd.pop_rsp(log, pred, 1) == close(half / mean)
     # Items nobody has had are of the tail as soon as the catalogue knows them.
     p_tail = 1 / (2 + 3)
-    assert rd.pop_rsp(log, pred, 1, items=list("abz")) == close(((1 - p_tail) / 2) / ((1 + p_tail) / 2))
+    assert rd.pop_rsp(log, pred, 1, items=list("abz")) == close(
+        ((1 - p_tail) / 2) / ((1 + p_tail) / 2)
+    )
 
 
 def test_arp_ratio():
@@ -73,7 +85,10 @@ def test_arp_ratio():
 
 
 def test_user_gap():
-    true, pred = {u: ["a"] for u in range(6)}, {0: ["a"], 1: ["a"], 2: ["x", "a"], 3: ["x", "a"], 4: ["x"], 5: ["a"]}
+    true, pred = (
+        {u: ["a"] for u in range(6)},
+        {0: ["a"], 1: ["a"], 2: ["x", "a"], 3: ["x", "a"], 4: ["x"], 5: ["a"]},
+    )
     result = rd.evaluate(true, pred, ["mrr", "hitrate"], k=2)
     segments = pd.DataFrame({"user_id": range(6), "segment": list("nnooll")})
     joined = result.per_user.merge(segments, on="user_id", validate="many_to_one")
@@ -116,11 +131,17 @@ LOG = pd.DataFrame({"user_id": [1, 1, 2, 3, 3, 4], "item_id": list("abcccd")})
 def test_bias_disparity_by_hand():
     found = rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=USERS)
     # New users: shown a, c, c (and d, of no group); had a, b, c. Old: shown b, a; had c.
-    expected = {"new:own": (1 / 3) / (2 / 3) - 1, "new:partner": (2 / 3) / (1 / 3) - 1, "old:partner": -1.0}
+    expected = {
+        "new:own": (1 / 3) / (2 / 3) - 1,
+        "new:partner": (2 / 3) / (1 / 3) - 1,
+        "old:partner": -1.0,
+    }
     assert math.isnan(found.pop("old:own"))  # shown what they never had
     assert found == close(expected)
     lists = rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=USERS, of="lists")
-    assert lists == close({"new:own": 1 / 2, "new:partner": 2.0, "old:own": 3 / 2, "old:partner": 0.0})
+    assert lists == close(
+        {"new:own": 1 / 2, "new:partner": 2.0, "old:own": 3 / 2, "old:partner": 0.0}
+    )
     of_log = rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=USERS, of="log")
     assert of_log == close({"new:own": 1.0, "new:partner": 1.0, "old:own": 0.0, "old:partner": 3.0})
 
@@ -150,7 +171,9 @@ def test_bias_disparity_equals_the_oracle(seed):
         lists = oracles.match_lists(records(true), records(part), 3, **listed)
         for name, of in zip(NAMES, ("both", "lists", "log"), strict=True):
             rows = result[(result["model"] == model) & result["metric"].str.startswith(name)]
-            found = dict(zip(rows["metric"].str.partition("[")[2].str[:-1], rows["value"], strict=True))
+            found = dict(
+                zip(rows["metric"].str.partition("[")[2].str[:-1], rows["value"], strict=True)
+            )
             assert found == close(oracles.ORACLES["bias_disparity"](lists, of=of))
 
 
@@ -166,7 +189,9 @@ def test_bias_disparity_adds_up_over_files(tmp_path):
 
 
 def test_what_bias_disparity_needs_is_named():
-    with pytest.raises(rd.OptionError, match=r"needs users= \(a frame of users with the column 'group'\)"):
+    with pytest.raises(
+        rd.OptionError, match=r"needs users= \(a frame of users with the column 'group'\)"
+    ):
         rd.bias_disparity(LOG, PRED, 2, items=ITEMS)
     with pytest.raises(rd.ColumnError, match="age"):
         rd.bias_disparity(LOG, PRED, 2, items=ITEMS, users=USERS, user_group_col="age")

@@ -1,4 +1,5 @@
-"""What is judged, prices, filled pages and repeated items: numbers worked by hand, and what is refused."""
+"""What is judged, prices, filled pages and repeated items: numbers worked by hand, and what is
+refused."""
 
 import numpy as np
 import pandas as pd
@@ -13,11 +14,19 @@ PRED = {"u": ["a", "x", "y", "z"]}
 
 
 @pytest.mark.parametrize(
-    ("of", "counts"), [("judged", [1, 2, 2]), ("unjudged", [0, 0, 2]), ("nonrelevant", [0, 1, 1]), ("shown", [1, 2, 4])]
+    ("of", "counts"),
+    [
+        ("judged", [1, 2, 2]),
+        ("unjudged", [0, 0, 2]),
+        ("nonrelevant", [0, 1, 1]),
+        ("shown", [1, 2, 4]),
+    ],
 )
 def test_judged(of, counts):
     for k, count, shown in zip((1, 2, 6), counts, (1, 2, 4), strict=True):
-        found = [rd.judged(TRUE, PRED, k, of=of, divisor=divisor) for divisor in ("shown", "k", "none")]
+        found = [
+            rd.judged(TRUE, PRED, k, of=of, divisor=divisor) for divisor in ("shown", "k", "none")
+        ]
         assert found == close([count / shown, count / k, count])
 
 
@@ -53,10 +62,14 @@ def test_utility_of_a_user_without_a_list():
     assert found.set_index("user_id").iloc[:, 0][4] == close(-0.75)
 
 
-@pytest.mark.parametrize(("rounding", "expected"), [("up", 0.7273), ("trec9", 0.7273), ("nearest", 0.8182)])
+@pytest.mark.parametrize(
+    ("rounding", "expected"), [("up", 0.7273), ("trec9", 0.7273), ("nearest", 0.8182)]
+)
 def test_eleven_points(rounding, expected):
     true = table("true")
-    found = rd.iprecision.per_user(true[true["relevance"] >= 0], table("pred"), at="11pt", rounding=rounding)
+    found = rd.iprecision.per_user(
+        true[true["relevance"] >= 0], table("pred"), at="11pt", rounding=rounding
+    )
     assert found.set_index("user_id").iloc[:, 0][2] == pytest.approx(expected, abs=5e-5)
 
 
@@ -70,7 +83,8 @@ def test_interpolated_precision():
 
 
 def test_inferred_average_precision():
-    """Above the hit at rank 4 the pool has one hit, one judged miss and one item that nobody judged."""
+    """Above the hit at rank 4 the pool has one hit, one judged miss and one item that nobody
+    judged."""
     eps = 1e-5
     true = {"u": {"a": 1, "b": 1, "x": 0, "y": -1}}
     expected = (1 + 1 / 4 + 3 / 4 * (3 / 3) * (1 + eps) / (2 + 2 * eps)) / 2
@@ -82,7 +96,11 @@ def test_inferred_average_precision():
 def test_repeated_rows_count_before_they_are_dropped():
     pred = pd.DataFrame({"user_id": list("uuuuv"), "item_id": list("abbca")})
     with pytest.warns(rd.DuplicateWarning):
-        found = [rd.unrepeated.per_user(pred, k=k, deep=True).iloc[:, 1].tolist() for k in (2, 3, 9)]
+        found = [
+            rd.unrepeated.per_user(pred, k=k, deep=True).iloc[:, 1].tolist() for k in (2, 3, 9)
+        ]
     assert [value for row in found for value in row] == close([1, 1, 2 / 3, 1, 3 / 4, 1])
     with pytest.warns(rd.DuplicateWarning):
-        assert rd.evaluate(None, pred, ["unrepeated", "sufficient"], 4).summary["value"].tolist() == [0.5, 0.0]
+        assert rd.evaluate(None, pred, ["unrepeated", "sufficient"], 4).summary[
+            "value"
+        ].tolist() == [0.5, 0.0]

@@ -1,4 +1,5 @@
-"""A metric is a record: its signature, help, pickle and table; metrics of users work as built-in ones do."""
+"""A metric is a record: its signature, help, pickle and table; metrics of users work as built-in
+ones do."""
 
 import copy
 import dataclasses
@@ -21,7 +22,8 @@ PRED = {"u": ["a", "x", "b"], "v": ["x", "c"]}
 BUILT_IN = list(rd.METRICS.values())
 
 
-# ---------------------------------------------------------------------------------------------- built-in
+# ----------------------------------------------------------------------------------------------
+# built-in
 
 
 @pytest.mark.parametrize("metric", BUILT_IN, ids=lambda m: m.name)
@@ -126,10 +128,13 @@ def test_strings_and_keywords_are_two_ways_to_say_the_same():
         ("mrr(of='all')@2", rd.mrr, {"of": "all"}),
     ]
     for text, metric, params in cases:
-        assert rd.evaluate(TRUE, PRED, text).summary["value"].item() == metric(TRUE, PRED, 2, **params)
+        assert rd.evaluate(TRUE, PRED, text).summary["value"].item() == metric(
+            TRUE, PRED, 2, **params
+        )
 
 
-# ------------------------------------------------------------------------------------- metrics of users
+# ------------------------------------------------------------------------------------- metrics of
+# users
 
 
 @pytest.fixture
@@ -164,11 +169,21 @@ def my_last_rr():
 def test_a_metric_of_a_user_works_like_a_built_in_one(my_last_rr):
     assert rd.METRICS["my_last_rr"] is my_last_rr
     assert my_last_rr(TRUE, PRED, 3) == pytest.approx((1 / 3 + 1 / 2) / 2)
-    assert my_last_rr.per_user(TRUE, PRED, 3)["my_last_rr@3"].tolist() == pytest.approx([1 / 3, 1 / 2])
-    result = rd.evaluate(TRUE, PRED, ["my_last_rr", "lrr(of=none)", my_last_rr.name + "(shift=1)@2"], 3)
-    assert list(result.per_user.columns[3:]) == ["my_last_rr@3", "lrr(of=none)@3", "my_last_rr(shift=1)@2"]
+    assert my_last_rr.per_user(TRUE, PRED, 3)["my_last_rr@3"].tolist() == pytest.approx(
+        [1 / 3, 1 / 2]
+    )
+    result = rd.evaluate(
+        TRUE, PRED, ["my_last_rr", "lrr(of=none)", my_last_rr.name + "(shift=1)@2"], 3
+    )
+    assert list(result.per_user.columns[3:]) == [
+        "my_last_rr@3",
+        "lrr(of=none)@3",
+        "my_last_rr(shift=1)@2",
+    ]
     assert result.summary["value"].tolist() == pytest.approx([5 / 12, 0, (1 / 2 + 1 / 3) / 2])
-    assert rd.evaluate(TRUE, PRED, {"mine": my_last_rr}, 3).per_user["mine"].tolist() == pytest.approx([1 / 3, 1 / 2])
+    assert rd.evaluate(TRUE, PRED, {"mine": my_last_rr}, 3).per_user[
+        "mine"
+    ].tolist() == pytest.approx([1 / 3, 1 / 2])
     assert rd.metrics_table().set_index("metric").loc["my_last_rr", "formula"].startswith("1 / max")
     assert my_last_rr.doc.startswith("Reciprocal rank of the last hit")
     assert "help(rd.evaluate)" in my_last_rr.__doc__
@@ -230,7 +245,12 @@ def test_parameters_must_be_named_and_have_defaults(registry):
 
 
 @pytest.mark.parametrize(
-    "wrong", [lambda lists: 1.0, lambda lists: np.zeros(len(lists) + 1), lambda lists: np.zeros((len(lists), 1))]
+    "wrong",
+    [
+        lambda lists: 1.0,
+        lambda lists: np.zeros(len(lists) + 1),
+        lambda lists: np.zeros((len(lists), 1)),
+    ],
 )
 def test_a_kernel_returns_one_value_per_list(wrong, registry):
     wrong.__name__ = "wrong"
@@ -266,7 +286,9 @@ def test_values_within_a_rounding_of_the_bounds_are_put_on_them(registry):
     def wrong(lists):
         return np.array([1.5, -0.5])
 
-    with pytest.raises(rd.DataError, match=r"wrong is 1\.5 for the list .* in 2 of 2 values"):  # no mistake is hidden
+    with pytest.raises(
+        rd.DataError, match=r"wrong is 1\.5 for the list .* in 2 of 2 values"
+    ):  # no mistake is hidden
         wrong.per_user(TRUE, PRED)
 
 
@@ -277,7 +299,9 @@ def test_lists_have_what_their_page_promises():
         seen["lists"] = lists
         return np.zeros(len(lists))
 
-    true = pd.DataFrame({"user_id": [1, 1, 2, 3], "item_id": [10, 11, 10, 10], "gain": [2.0, 0.0, 1.0, 1.0]})
+    true = pd.DataFrame(
+        {"user_id": [1, 1, 2, 3], "item_id": [10, 11, 10, 10], "gain": [2.0, 0.0, 1.0, 1.0]}
+    )
     pred = pd.DataFrame({"user_id": [2, 1, 1, 1], "item_id": [12, 12, 11, 10]})
     try:
         rd.metric(look)(true, pred, 2, relevance_col="gain")
@@ -290,9 +314,17 @@ def test_lists_have_what_their_page_promises():
     assert lists.n_shown.tolist() == [2, 1, 0]
     assert lists.n_hits.tolist() == [0, 0, 0]
     assert lists.n_judged.tolist() == [2, 1, 1]
-    assert (lists.judged.list.tolist(), lists.judged.rank.tolist(), lists.judged.gain.tolist()) == ([0], [2], [0.0])
+    assert (lists.judged.list.tolist(), lists.judged.rank.tolist(), lists.judged.gain.tolist()) == (
+        [0],
+        [2],
+        [0.0],
+    )
     whole = lists.whole
-    assert (whole.hits.list.tolist(), whole.hits.rank.tolist(), whole.hits.gain.tolist()) == ([0], [3], [2.0])
+    assert (whole.hits.list.tolist(), whole.hits.rank.tolist(), whole.hits.gain.tolist()) == (
+        [0],
+        [3],
+        [2.0],
+    )
     assert whole.hits.number.tolist() == [1]
 
 
@@ -303,5 +335,7 @@ def test_zero_by_zero_in_a_metric_of_ones_own_is_undefined_without_a_warning():
         return lists.n_hits / lists.n_shown
 
     found = rd.evaluate({"a": [1], "b": [2]}, {"a": [1, 3]}, [my_share_of_shown], k=2)
-    assert found.per_user["my_share_of_shown@2"].tolist() == pytest.approx([0.5, np.nan], nan_ok=True)
+    assert found.per_user["my_share_of_shown@2"].tolist() == pytest.approx(
+        [0.5, np.nan], nan_ok=True
+    )
     assert found.summary["n_undefined"].tolist() == [1]

@@ -13,7 +13,9 @@ import recdf as rd
 # Examples are small, so that side tables lack much of them.
 pytestmark = pytest.mark.filterwarnings("ignore::recdf.UnknownWarning")
 
-CASES = json.loads((Path(__file__).parents[1] / "golden" / "cases.json").read_text(encoding="utf-8"))["frames"]
+CASES = json.loads(
+    (Path(__file__).parents[1] / "golden" / "cases.json").read_text(encoding="utf-8")
+)["frames"]
 LOG = pd.DataFrame({"user_id": [1, 1, 2, 3, 3, 3], "item_id": [*list("ab"), "a", *list("acc")]})
 
 
@@ -21,7 +23,10 @@ LOG = pd.DataFrame({"user_id": [1, 1, 2, 3, 3, 3], "item_id": [*list("ab"), "a",
 @pytest.mark.parametrize("form", ["frames", "mappings"])
 def test_worked_cases(name, form):
     case = CASES[name]
-    log, pred = pd.DataFrame(case["log"]), {int(user): items for user, items in case["pred"].items()}
+    log, pred = (
+        pd.DataFrame(case["log"]),
+        {int(user): items for user, items in case["pred"].items()},
+    )
     if form == "frames":
         pred = rd.from_dict(pred)
     else:
@@ -49,10 +54,14 @@ def test_surprisal_of_a_log_of_one_user_has_no_scale():
 
 def test_what_the_log_does_not_know_is_counted():
     pred = {1: ["a", "new"], 2: ["newer"], 7: ["a"]}
-    result = rd.evaluate(None, pred, ["popularity", "unseen", "arp_ratio", "surprisal"], log=LOG, users="pred")
+    result = rd.evaluate(
+        None, pred, ["popularity", "unseen", "arp_ratio", "surprisal"], log=LOG, users="pred"
+    )
     assert result.spec["counts"] == {"pred_not_in_log": 2, "lists_without_log": 1}
     assert result.per_user["unseen@10"].tolist() == close([1 / 2, 1.0, 1.0])
-    assert result.per_user["arp_ratio@10"].tolist() == close([(1 / 2) / ((1 + 1 / 3) / 2), 0.0, math.nan])
+    assert result.per_user["arp_ratio@10"].tolist() == close(
+        [(1 / 2) / ((1 + 1 / 3) / 2), 0.0, math.nan]
+    )
     assert result.summary.set_index("metric")["n_undefined"].to_dict() == {
         "popularity": 0,
         "unseen": 0,
@@ -93,7 +102,9 @@ def test_serendipity_without_the_most_popular():
     side = {"log": log, "features": features, "relevant": False}
     pred = {1: ["c", "d", "e"]}
     # c has two interactions; of the others, which have one, the smaller id goes first.
-    assert [rd.serendipity(None, pred, top=top, **side) for top in (None, 1, 2, 3)] == close([1, 2 / 3, 1 / 3, 0.0])
+    assert [rd.serendipity(None, pred, top=top, **side) for top in (None, 1, 2, 3)] == close(
+        [1, 2 / 3, 1 / 3, 0.0]
+    )
 
 
 def test_unexpectedness():
@@ -101,7 +112,9 @@ def test_unexpectedness():
     pred = {1: ["c", "x", "a"], 2: ["z"], 3: ["q"]}
     found = rd.unexpectedness.per_user(base, pred, 2).iloc[:, 1]
     assert found.tolist() == close([1 / 2, 0.0, 1.0])  # the baseline's first two are b and c
-    assert rd.unexpectedness.per_user(base, pred, 2, divisor="k").iloc[:, 1].tolist() == close([0.5, 0.5, 1.0])
+    assert rd.unexpectedness.per_user(base, pred, 2, divisor="k").iloc[:, 1].tolist() == close(
+        [0.5, 0.5, 1.0]
+    )
     assert rd.unexpectedness(pred, pred) == 0.0
 
 
@@ -138,7 +151,9 @@ def test_bad_parameters_are_refused():
     with pytest.raises(rd.OptionError, match="normalize='yes'; expected True or False"):
         rd.surprisal(LOG, {1: ["a"]}, normalize="yes")
     for top in (-1, 2.5, "all", True):
-        with pytest.raises(rd.OptionError, match=r"top=.*expected an integer of at least 0 or None"):
+        with pytest.raises(
+            rd.OptionError, match=r"top=.*expected an integer of at least 0 or None"
+        ):
             rd.serendipity(None, {1: ["a"]}, top=top, **side)
     with pytest.raises(rd.OptionError, match="judged_only=True needs true="):
         rd.unseen(LOG, {1: ["a"]}, judged_only=True)
@@ -159,7 +174,13 @@ def test_popularity_as_a_count_or_a_rank():
 
 def test_a_tail_of_some_items():
     pred = {9: ["a", "b", "c", "d", "x"]}
-    for tail, expected in [(0.5, ["c", "d"]), (0.3, ["c"]), (0.001, ["c"]), (0.75, ["c", "d", "b"]), (1, ["c", "d"])]:
+    for tail, expected in [
+        (0.5, ["c", "d"]),
+        (0.3, ["c"]),
+        (0.001, ["c"]),
+        (0.75, ["c", "d", "b"]),
+        (1, ["c", "d"]),
+    ]:
         assert rd.aclt(COUNTED, pred, tail=tail) == len(expected)
         assert rd.aplt(COUNTED, {9: expected}, tail=tail) == 1.0
     assert rd.aplt(COUNTED, pred, tail=2) == close(3 / 5)

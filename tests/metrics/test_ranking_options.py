@@ -1,4 +1,5 @@
-"""Metrics of ranking, their options and those of intents by hand; what excludes what; directions and bounds."""
+"""Metrics of ranking, their options and those of intents by hand; what excludes what; directions
+and bounds."""
 
 import math
 
@@ -35,7 +36,8 @@ TIED = {"u": {"b": 2.0, "x": 2.0, "a": 1.0, "y": 1.0, "v": 0.0}}
         ("relevant_rank(of=last)@10", 3),
         ("relevant_rank(of=mean)@10", (1 * 1 + 3 * 3) / 4),
         ("dcg(of=ideal)@2", 3 + 1 / math.log2(3)),
-        # At b: 1 of 3; at a: 2.5 of the whole ideal; c is missing and counts as the end of the list.
+        # At b: 1 of 3; at a: 2.5 of the whole ideal; c is missing and counts as the end of the
+        # list.
         (
             "ndcg(average=hits)@1",
             (1 / 3 + 2 * 2.5 / (3 + 1 / math.log2(3) + 1 / 2)) / 3,
@@ -89,10 +91,17 @@ def test_lists_without_recommendations_or_without_relevant_items():
     true = pd.DataFrame({"user_id": ["u", "v"], "item_id": ["a", "a"], "relevance": [1, 0]})
     pred = pd.DataFrame({"user_id": ["v"], "item_id": ["a"]})
     metrics = [
-        "precision(divisor=achievable_shown)", "f1(divisor=shown)", "f1(divisor=shown,combine=product)",
-        "f1(divisor=shown,beta=0)", "arhr(normalizer=achievable_shown)", "arhr(normalizer=achievable)",
-        "ndcg(average=hits)", "ndcg(average=levels)", "normalized_gain", "pair_accuracy(within=judged)",
-    ]  # fmt: skip
+        "precision(divisor=achievable_shown)",
+        "f1(divisor=shown)",
+        "f1(divisor=shown,combine=product)",
+        "f1(divisor=shown,beta=0)",
+        "arhr(normalizer=achievable_shown)",
+        "arhr(normalizer=achievable)",
+        "ndcg(average=hits)",
+        "ndcg(average=levels)",
+        "normalized_gain",
+        "pair_accuracy(within=judged)",
+    ]
     table = rd.evaluate(true, pred, metrics).per_user.set_index("user_id").iloc[:, 2:]
     assert table.loc["u"].drop("pair_accuracy(within=judged)@10").eq(0).all()
     assert table.loc["v"].isna().all()
@@ -119,7 +128,8 @@ def test_parameters_that_exclude_each_other(metric, words):
 
 
 @pytest.mark.parametrize(
-    "metric", ["mapr(tied=worst)", "mapr(transform=log_odds)", "mrr(tied=worst)", "ndcg(average=hits)"]
+    "metric",
+    ["mapr(tied=worst)", "mapr(transform=log_odds)", "mrr(tied=worst)", "ndcg(average=hits)"],
 )
 def test_what_has_no_form_with_propensities(metric):
     true = pd.DataFrame({"user_id": ["u"], "item_id": ["a"], "propensity": [0.5]})
@@ -141,7 +151,8 @@ def test_the_tied_metrics_of_scores_without_ties_are_those_of_ranks():
         )
 
 
-# ------------------------------------------------------------------------------------------------ by parameters
+# ------------------------------------------------------------------------------------------------
+# by parameters
 
 
 def test_direction_and_bounds_follow_the_parameters():
@@ -152,30 +163,42 @@ def test_direction_and_bounds_follow_the_parameters():
     assert direction_of("intent_aware(metric=first_rank)@10")[:2] == ("smaller", (1.0, None))
     assert direction_of("intent_aware(metric=no_such_metric)@10").better == "larger"
     result = rd.evaluate(
-        {"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["x", "b"]}, "intent_aware(metric=first_rank)@2",
+        {"u": ["a"], "v": ["b"]},
+        {"u": ["a"], "v": ["x", "b"]},
+        "intent_aware(metric=first_rank)@2",
         aspects={"u": [["a"]], "v": [["b"]]},
-    )  # fmt: skip
+    )
     assert definitions(result.spec)["better"].tolist() == ["smaller"]
 
 
 def test_log_odds_may_be_below_0_and_undefined_lists_count_0():
-    true = pd.DataFrame({"user_id": ["u", "u", "v"], "item_id": ["a", "b", "a"], "relevance": [1, 1, 0]})
+    true = pd.DataFrame(
+        {"user_id": ["u", "u", "v"], "item_id": ["a", "b", "a"], "relevance": [1, 1, 0]}
+    )
     pred = pd.DataFrame({"user_id": ["u"], "item_id": ["x"]})
     with pytest.warns(rd.NoOverlapWarning):
         found = rd.mapr.per_user(true, pred, transform="log_odds", undefined="zero")
     assert found.iloc[:, -1].tolist() == close([math.log(1 / 3), 0.0])
 
 
-# ---------------------------------------------------------------------------------------------------- intents
+# ----------------------------------------------------------------------------------------------------
+# intents
 
 WANTED = {"u": ["a", "b", "c"], "v": ["a"], "w": ["d"]}
 SHOWN = {"u": ["c", "x", "a"], "v": ["x", "a"], "w": ["d"]}
-NEEDS = pd.DataFrame({"aspect": ["news", "news", "sport", "sport"], "item_id": ["a", "b", "b", "c"]})
+NEEDS = pd.DataFrame(
+    {"aspect": ["news", "news", "sport", "sport"], "item_id": ["a", "b", "b", "c"]}
+)
 
 
 def test_intents_by_hand():
     # u: news {a, b} has recall 1/2 and sport {b, c} 1/2; v: only news; w has no aspect.
-    table = rd.evaluate(WANTED, SHOWN, ["intent_aware(metric=recall)@3", "intent_aware(metric=mrr)@3"], aspects=NEEDS)
+    table = rd.evaluate(
+        WANTED,
+        SHOWN,
+        ["intent_aware(metric=recall)@3", "intent_aware(metric=mrr)@3"],
+        aspects=NEEDS,
+    )
     found = table.per_user.set_index("user_id").iloc[:, 2:]
     assert found.loc["u"].tolist() == close([1 / 2, (1 / 3 + 1) / 2])
     assert found.loc["v"].tolist() == close([1, 1 / 2])
@@ -196,13 +219,19 @@ def test_weights_of_intents():
 def test_weights_follow_the_aspect_column_and_its_name():
     needs = NEEDS.rename(columns={"aspect": "need"})
     weights = pd.DataFrame({"need": ["news", "sport"], "weight": [1.0, 0.0]})
-    assert rd.intent_aware(WANTED, SHOWN, needs, k=3, metric="mrr", weights=weights) == close((1 / 3 + 1 / 2) / 2)
+    assert rd.intent_aware(WANTED, SHOWN, needs, k=3, metric="mrr", weights=weights) == close(
+        (1 / 3 + 1 / 2) / 2
+    )
 
 
 @pytest.mark.parametrize(
     ("rows", "error", "words"),
     [
-        ({"aspect": ["news", "news"], "weight": [1, 2]}, rd.DataError, "one row per list and aspect"),
+        (
+            {"aspect": ["news", "news"], "weight": [1, 2]},
+            rd.DataError,
+            "one row per list and aspect",
+        ),
         ({"aspect": ["news", "sport"], "weight": [1, -2]}, rd.DataError, "at least 0"),
         ({"aspect": ["news", "sport"], "weight": [1, math.nan]}, rd.DataError, "at least 0"),
         ({"aspect": ["news"]}, rd.ColumnError, "weight"),
@@ -241,25 +270,41 @@ def test_the_largest_gain_is_that_of_true():
 
 def test_intents_of_several_recommenders_in_files(tmp_path):
     rng = np.random.default_rng(5)
-    true = pd.DataFrame({"user_id": rng.integers(0, 40, 300), "item_id": rng.integers(0, 30, 300)}).drop_duplicates()
+    true = pd.DataFrame(
+        {"user_id": rng.integers(0, 40, 300), "item_id": rng.integers(0, 30, 300)}
+    ).drop_duplicates()
     true["relevance"] = rng.integers(0, 4, len(true))
-    pred = pd.DataFrame({"user_id": rng.integers(0, 45, 600), "item_id": rng.integers(0, 30, 600)}).drop_duplicates()
+    pred = pd.DataFrame(
+        {"user_id": rng.integers(0, 45, 600), "item_id": rng.integers(0, 30, 600)}
+    ).drop_duplicates()
     pred["model"], pred["score"] = rng.choice(["a", "b"], len(pred)), rng.integers(0, 6, len(pred))
     aspects = pd.DataFrame({"aspect": rng.integers(0, 5, 60), "item_id": rng.integers(0, 30, 60)})
     true.to_parquet(tmp_path / "true.parquet")
     pred.to_parquet(tmp_path / "pred.parquet")
-    metrics = [f"intent_aware(metric={one})" for one in ("mapr(tied=worst)", "err", "bpref", "auc", "ndcg", "pauc")]
+    metrics = [
+        f"intent_aware(metric={one})"
+        for one in ("mapr(tied=worst)", "err", "bpref", "auc", "ndcg", "pauc")
+    ]
     options = {"k": [2, 9], "by": "model", "aspects": aspects}
     whole = rd.evaluate(true, pred, metrics, **options)
-    files = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", metrics, buckets=4, **options)
+    files = rd.evaluate_parquet(
+        tmp_path / "true.parquet", tmp_path / "pred.parquet", metrics, buckets=4, **options
+    )
     pd.testing.assert_frame_equal(files.summary, whole.summary, rtol=1e-12)
-    both = [one.per_user.sort_values(["model", "user_id"], ignore_index=True) for one in (files, whole)]
+    both = [
+        one.per_user.sort_values(["model", "user_id"], ignore_index=True) for one in (files, whole)
+    ]
     pd.testing.assert_frame_equal(*both, rtol=1e-12)
 
 
 def test_the_greedy_ideal_takes_the_largest_id_of_equal_ones():
-    """ndeval does so too: z comes first, after which each other item adds 1.5, although a and m would add 2 each."""
+    """ndeval does so too: z comes first, after which each other item adds 1.5, although a and m
+    would add 2 each."""
     aspects = {"u": [["a"], ["a", "z"], ["z", "m"], ["m"]]}
     best = 2 + 1.5 / math.log2(3)
-    assert rd.a_ndcg({"u": ["a", "m", "z"]}, {"u": ["a", "m"]}, aspects, k=2) == close((2 + 2 / math.log2(3)) / best)
-    assert rd.a_ndcg({"u": ["a", "m", "z"]}, {"u": ["z", "a"]}, aspects, k=2, discount="reciprocal") == close(1)
+    assert rd.a_ndcg({"u": ["a", "m", "z"]}, {"u": ["a", "m"]}, aspects, k=2) == close(
+        (2 + 2 / math.log2(3)) / best
+    )
+    assert rd.a_ndcg(
+        {"u": ["a", "m", "z"]}, {"u": ["z", "a"]}, aspects, k=2, discount="reciprocal"
+    ) == close(1)

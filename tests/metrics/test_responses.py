@@ -1,4 +1,5 @@
-"""Responses by the columns of clicks and purchases, in frames and in files, and the ratios that they make."""
+"""Responses by the columns of clicks and purchases, in frames and in files, and the ratios that
+they make."""
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,20 @@ TRUE = pd.DataFrame(
 PRED = pd.DataFrame({"user_id": [1, 1, 1, 2, 2], "item_id": ["c", "b", "a", "b", "a"]})
 METRICS = ["shown", "clicked", "bought", "ctr", "conversion", "conversion(per=clicked)"]
 EXPECTED = {
-    2: {"shown": [2, 2], "clicked": [0, 0.5], "bought": [1, 0], "ctr": [0, 0.25], "conversion": [0.5, 0]},
-    3: {"shown": [3, 2], "clicked": [1, 0.5], "bought": [1, 0], "ctr": [1 / 3, 0.25], "conversion": [1 / 3, 0]},
+    2: {
+        "shown": [2, 2],
+        "clicked": [0, 0.5],
+        "bought": [1, 0],
+        "ctr": [0, 0.25],
+        "conversion": [0.5, 0],
+    },
+    3: {
+        "shown": [3, 2],
+        "clicked": [1, 0.5],
+        "bought": [1, 0],
+        "ctr": [1 / 3, 0.25],
+        "conversion": [1 / 3, 0],
+    },
 }
 
 
@@ -28,14 +41,18 @@ def test_by_hand(k):
     found = rd.evaluate(TRUE, PRED, METRICS, k=k).per_user
     for name, values in EXPECTED[k].items():
         assert found[f"{name}@{k}"].tolist() == pytest.approx(values), name
-    assert found[f"conversion(per=clicked)@{k}"].tolist() == pytest.approx([np.nan if k == 2 else 1, 0], nan_ok=True)
+    assert found[f"conversion(per=clicked)@{k}"].tolist() == pytest.approx(
+        [np.nan if k == 2 else 1, 0], nan_ok=True
+    )
 
 
 @pytest.mark.parametrize("buckets", [1, 3])
 def test_files_give_the_same(tmp_path, buckets):
     TRUE.to_parquet(tmp_path / "true.parquet")
     PRED.to_parquet(tmp_path / "pred.parquet")
-    found = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", METRICS, k=3, buckets=buckets)
+    found = rd.evaluate_parquet(
+        tmp_path / "true.parquet", tmp_path / "pred.parquet", METRICS, k=3, buckets=buckets
+    )
     pd.testing.assert_frame_equal(found.per_user, rd.evaluate(TRUE, PRED, METRICS, k=3).per_user)
 
 
@@ -51,7 +68,9 @@ def test_within_groups_of_items():
     assert summary.set_index("group").loc[["x", "y"], "value"].tolist() == [0.5, 0.25]
 
 
-@pytest.mark.parametrize(("value", "words"), [(-1.0, "negative numbers"), (np.nan, "null or infinite")])
+@pytest.mark.parametrize(
+    ("value", "words"), [(-1.0, "negative numbers"), (np.nan, "null or infinite")]
+)
 def test_numbers_that_are_no_counts(value, words):
     with pytest.raises(rd.DataError, match=words):
         rd.evaluate(TRUE.assign(clicks=value), PRED, "ctr@3")

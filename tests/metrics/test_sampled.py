@@ -13,9 +13,13 @@ import recdf as rd
 def metric_at(metric, rank, k, n_items):
     within = k is None or rank <= k
     return {
-        "recall": float(within), "hitrate": float(within), "ndcg": within / math.log2(rank + 1),
-        "mrr": within / rank, "map": within / rank, "auc": (n_items - rank) / (n_items - 1),
-    }[metric]  # fmt: skip
+        "recall": float(within),
+        "hitrate": float(within),
+        "ndcg": within / math.log2(rank + 1),
+        "mrr": within / rank,
+        "map": within / rank,
+        "auc": (n_items - rank) / (n_items - 1),
+    }[metric]
 
 
 def expected(values, rank, n_items, n_sampled):
@@ -70,14 +74,18 @@ def test_no_negatives_are_left_out():
 def test_auc_is_unbiased_as_it_is():
     values = rd.sampled_values("auc", n_items=500, n_sampled=20)
     for rank in (1, 7, 250, 500):
-        assert expected(values, rank, 500, 20) == pytest.approx(metric_at("auc", rank, None, 500), abs=1e-12)
+        assert expected(values, rank, 500, 20) == pytest.approx(
+            metric_at("auc", rank, None, 500), abs=1e-12
+        )
 
 
 def test_every_sampled_rank_is_a_rank_when_all_items_are_sampled_often():
     # With γ near 0 and few items the correction is nearly unbiased.
     values = rd.sampled_values("ndcg", n_items=12, n_sampled=11, k=5, gamma=1e-12)
     for rank in range(1, 13):
-        assert expected(values, rank, 12, 11) == pytest.approx(metric_at("ndcg", rank, 5, 12), abs=1e-4)
+        assert expected(values, rank, 12, 11) == pytest.approx(
+            metric_at("ndcg", rank, 5, 12), abs=1e-4
+        )
 
 
 @pytest.mark.filterwarnings("ignore::recdf.FewNegativesWarning")
@@ -85,20 +93,27 @@ def test_every_sampled_rank_is_a_rank_when_all_items_are_sampled_often():
 def test_correction_is_nearer_than_the_raw_sampled_metric(metric):
     rng = np.random.default_rng(0)
     n_items, n_sampled, k = 2000, 100, 10
-    ranks = np.ceil(n_items ** rng.uniform(0, 1, 20_000)).astype(int)  # many at the top, as of a good model
+    ranks = np.ceil(n_items ** rng.uniform(0, 1, 20_000)).astype(
+        int
+    )  # many at the top, as of a good model
     sampled = 1 + rng.binomial(n_sampled, (ranks - 1) / (n_items - 1))
     truth = np.mean([metric_at(metric, rank, k, n_items) for rank in ranks])
     raw = np.mean([metric_at(metric, rank, k, n_items) for rank in sampled])
-    corrected = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k, gamma=0.01)[sampled - 1].mean()
+    corrected = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k, gamma=0.01)[
+        sampled - 1
+    ].mean()
     assert abs(corrected - truth) < abs(raw - truth) / 3
 
 
-STRONG = stats.norm(3.5, 1)  # scores of relevant items; those of the other items are standard normal
+STRONG = stats.norm(
+    3.5, 1
+)  # scores of relevant items; those of the other items are standard normal
 
 
 @pytest.mark.parametrize("n_sampled", [20, 200])
 def test_how_low_the_values_of_a_strong_model_are(n_sampled):
-    """k·m/n below 1 warns and is less than half; from 1 on recall is near, and ndcg and mrr are still too low."""
+    """k·m/n below 1 warns and is less than half; from 1 on recall is near, and ndcg and mrr are
+    still too low."""
     rng = np.random.default_rng(0)
     n_items, k = 2000, 10
     ranks = 1 + rng.binomial(n_items - 1, stats.norm.sf(STRONG.rvs(5000, random_state=rng) - 0.5))
@@ -106,7 +121,9 @@ def test_how_low_the_values_of_a_strong_model_are(n_sampled):
     shares = {}
     for metric in ("recall", "ndcg", "mrr"):
         if n_sampled == 20:
-            with pytest.warns(rd.FewNegativesWarning, match="0.1 of the first 10 items .* at least 200 negatives"):
+            with pytest.warns(
+                rd.FewNegativesWarning, match="0.1 of the first 10 items .* at least 200 negatives"
+            ):
                 values = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k)
         else:
             values = rd.sampled_values(metric, n_items=n_items, n_sampled=n_sampled, k=k)
@@ -124,7 +141,9 @@ def test_without_a_cut_off_the_first_ten_ranks_count():
     for metric in ("ndcg", "mrr", "map"):
         with pytest.warns(rd.FewNegativesWarning, match="of the first 10 items"):
             rd.sampled_values(metric, n_items=200, n_sampled=19, k=None)
-    assert rd.sampled_values("recall", n_items=200, n_sampled=19, k=None) == pytest.approx(np.ones(20), abs=0.05)
+    assert rd.sampled_values("recall", n_items=200, n_sampled=19, k=None) == pytest.approx(
+        np.ones(20), abs=0.05
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ def test_rank_biased_overlap_by_hand():
 
 
 def test_empty_lists_of_two():
-    found = rd.evaluate(None, PRED, ["rbo", "overlap", "least_promoted"], 3, base=BASE, users=["n", "w", "o"])
+    found = rd.evaluate(
+        None, PRED, ["rbo", "overlap", "least_promoted"], 3, base=BASE, users=["n", "w", "o"]
+    )
     # n has no baseline, w has only one, and o has neither.
     expected = [[0, 0, math.nan], [0, math.nan, math.nan], [math.nan, math.nan, math.nan]]
     assert_close(found.per_user.iloc[:, 3:], expected)
@@ -33,7 +35,9 @@ def test_empty_lists_of_two():
 
 def test_a_list_and_itself():
     same = {"base": PRED, "users": "pred"}
-    found = rd.evaluate(None, PRED, ["rbo", "overlap", "least_promoted", "overlap(divisor=union)"], 1, **same)
+    found = rd.evaluate(
+        None, PRED, ["rbo", "overlap", "least_promoted", "overlap(divisor=union)"], 1, **same
+    )
     assert_close(found.summary["value"], [1, 1, 0, 1])
     # A list that is shorter than k has the same items at k, but not k of them.
     assert rd.rbo(None, {"u": ["a"]}, 2, base={"u": ["a"]}, p=0.5) == close((1 + 0.5 / 2) / 1.5)
@@ -60,7 +64,10 @@ def test_compatibility_by_hand():
 def test_compatibility_ignores_k_and_weighs_users():
     true = pd.DataFrame({"user_id": ["u", "v"], "item_id": ["a", "a"], "weight": [3.0, 1.0]})
     pred = {"u": ["a"], "v": ["x"]}
-    values = {k: rd.rbo(true, pred, k, against="ideal", normalize=True, weight_col="weight") for k in (1, 50)}
+    values = {
+        k: rd.rbo(true, pred, k, against="ideal", normalize=True, weight_col="weight")
+        for k in (1, 50)
+    }
     assert values == {1: 0.75, 50: 0.75}
 
 
@@ -73,7 +80,9 @@ def test_a_deep_cut_off_costs_nothing_and_changes_nothing():
 
 def test_what_does_not_go_together_is_refused():
     true, pred = {"u": ["a"]}, {"u": ["a"]}
-    with pytest.raises(rd.OptionError, match=r'normalize=True is about the ideal list; pass against="ideal"'):
+    with pytest.raises(
+        rd.OptionError, match=r'normalize=True is about the ideal list; pass against="ideal"'
+    ):
         rd.rbo(true, pred, base=pred, normalize=True)
     with pytest.raises(rd.OptionError, match=r"unshown='first' is about the ideal list"):
         rd.rbo(true, pred, base=pred, unshown="first")
@@ -96,8 +105,12 @@ def test_rerankings_by_hand():
 
 
 def test_by_and_files_give_what_a_call_each_gives(tmp_path):
-    true = pd.DataFrame({"user_id": [1, 2, 3] * 4, "item_id": range(12), "relevance": [1.0, 2.0] * 6})
-    pred = pd.concat([true.assign(model=m, score=true["item_id"] * s % 7) for m, s in (("x", 3), ("y", 5))])
+    true = pd.DataFrame(
+        {"user_id": [1, 2, 3] * 4, "item_id": range(12), "relevance": [1.0, 2.0] * 6}
+    )
+    pred = pd.concat(
+        [true.assign(model=m, score=true["item_id"] * s % 7) for m, s in (("x", 3), ("y", 5))]
+    )
     pred = pred[["model", "user_id", "item_id", "score"]]
     base = true[["user_id", "item_id"]].assign(score=true["item_id"] * 2 % 5)
     names = ["rbo@2", "rbo(against=ideal)@2", "overlap@2", "least_promoted@2"]

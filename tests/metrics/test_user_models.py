@@ -32,24 +32,39 @@ TRUE, PRED = {"u": {"a": 2, "b": 1, "x": 0}}, {"u": ["a", "x", "y", "b"]}
         # V = 1, 4/9, 4/16, 4/25 for T = 1.
         (
             {"model": "insq", "depth": 4},
-            ((1 + 2 / 25) / (1 + 4 / 9 + 4 / 16 + 4 / 25), 1 + 2 / 25 - 1.5 * 4 / 36, 1 + 4 / 9 + 4 / 16 + 4 / 25,
-             0.25 / (1 + 4 / 9 + 4 / 16 + 4 / 25)),
+            (
+                (1 + 2 / 25) / (1 + 4 / 9 + 4 / 16 + 4 / 25),
+                1 + 2 / 25 - 1.5 * 4 / 36,
+                1 + 4 / 9 + 4 / 16 + 4 / 25,
+                0.25 / (1 + 4 / 9 + 4 / 16 + 4 / 25),
+            ),
         ),
         # c = 1 after rank 1, so that V = 1, (1/2)², (1/2)²(2/3)², (1/2)²(2/3)²(3/4)².
-        ({"model": "inst", "depth": 3}, (1 / (1 + 1 / 4 + 1 / 9), 1 - 1 / 16, 1 + 1 / 4 + 1 / 9, None)),
+        (
+            {"model": "inst", "depth": 3},
+            (1 / (1 + 1 / 4 + 1 / 9), 1 - 1 / 16, 1 + 1 / 4 + 1 / 9, None),
+        ),
         # Half of the users are left after two items.
-        ({"model": "tbg", "halflife": 2.0, "depth": 3}, (1 / (1 + 2**-0.5 + 0.5), None, None, 0.5 / (1.5 + 2**-0.5))),
+        (
+            {"model": "tbg", "halflife": 2.0, "depth": 3},
+            (1 / (1 + 2**-0.5 + 0.5), None, None, 0.5 / (1.5 + 2**-0.5)),
+        ),
         # W ∝ 3/3, 2/3, 1/3, and nobody sees rank 4.
         ({"model": "umeasure", "length": 3.0}, (1 / 2, None, None, 1 / 6)),
         # 1/log2 of 2, 3, 4, 5.
         (
             {"model": "weights"},
-            ((1 + 0.5 / np.log2(5)) / (1 + 1 / np.log2(3) + 0.5 + 1 / np.log2(5)), None, None, None),
+            (
+                (1 + 0.5 / np.log2(5)) / (1 + 1 / np.log2(3) + 0.5 + 1 / np.log2(5)),
+                None,
+                None,
+                None,
+            ),
         ),
         ({"model": "weights", "weights": "none"}, (1.5 / 4, None, None, 1 / 4)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_by_hand(params, measures):
     for measure, expected in zip(("utility", "total", "items", "residual"), measures, strict=True):
         if expected is not None:
@@ -60,18 +75,26 @@ def test_by_hand(params, measures):
 @pytest.mark.parametrize(("depth", "expected"), [(100, 0.4450), (1000, 0.4389), (10_000, 0.4383)])
 def test_depth_is_part_of_the_number(depth, expected):
     true = table("true")
-    found = rd.user_model.per_user(true, table("pred"), model="insq", depth=depth).set_index("user_id").iloc[:, 0]
+    found = (
+        rd.user_model.per_user(true, table("pred"), model="insq", depth=depth)
+        .set_index("user_id")
+        .iloc[:, 0]
+    )
     assert found[10] == pytest.approx(expected, abs=5e-5)
 
 
 def test_without_relevant_or_without_recommended_items():
     """Nothing relevant: no utility, but a residual. No list: utility 0, and everything unknown."""
-    true = pd.DataFrame({"user_id": ["u", "v", "v"], "item_id": ["x", "a", "b"], "relevance": [0, 1, 1]})
+    true = pd.DataFrame(
+        {"user_id": ["u", "v", "v"], "item_id": ["x", "a", "b"], "relevance": [0, 1, 1]}
+    )
     for model in rd.user_model.choices("model"):
         with case(model):
             found = rd.user_model.per_user(true, {"u": ["x", "y"]}, 2, model=model).iloc[:, 1]
             assert found.tolist() == close([np.nan, 0.0])
-            found = rd.user_model.per_user(true, {"u": ["x", "y"]}, 2, model=model, measure="residual").iloc[:, 1]
+            found = rd.user_model.per_user(
+                true, {"u": ["x", "y"]}, 2, model=model, measure="residual"
+            ).iloc[:, 1]
             assert found[0] > 0
             assert found[1] == close(1.0)
 
@@ -86,10 +109,16 @@ def test_costs_of_items(model, measure, depth):
     params = {"model": model, "measure": measure, "depth": depth, "halflife": 4.0, "length": 11.5}
     found = rd.user_model.per_user(true, pred, cost_col="minutes", items=items, **params).iloc[:, 1]
     world = oracles.World(items={row["item_id"]: row for row in records(items)})
-    lists = oracles.match_lists(records(true), records(pred), 10, order="score", relevance=True, world=world)
-    expected = [oracles.ORACLES["user_model"](one, cost_col="minutes", **params) for one in lists.values()]
+    lists = oracles.match_lists(
+        records(true), records(pred), 10, order="score", relevance=True, world=world
+    )
+    expected = [
+        oracles.ORACLES["user_model"](one, cost_col="minutes", **params) for one in lists.values()
+    ]
     assert_close(found, expected)
-    same = rd.user_model.per_user(true, pred, cost_col="one", items=items.assign(one=1), **params).iloc[:, 1]
+    same = rd.user_model.per_user(
+        true, pred, cost_col="one", items=items.assign(one=1), **params
+    ).iloc[:, 1]
     assert_close(same, rd.user_model.per_user(true, pred, **params).iloc[:, 1])
 
 
@@ -100,13 +129,21 @@ def test_weights_by_a_function():
 
 def test_k_counts_only_where_users_stop_there():
     models = [model for model in rd.user_model.choices("model") if model not in ("weights",)]
-    table = rd.evaluate(TRUE, PRED, [f"user_model(model={model},T=3)" for model in models], [2, 3]).per_user
+    table = rd.evaluate(
+        TRUE, PRED, [f"user_model(model={model},T=3)" for model in models], [2, 3]
+    ).per_user
     differ = {
         model
         for model in models
-        if table[f"user_model(model={model},T=3)@2"][0] != table[f"user_model(model={model},T=3)@3"][0]
+        if table[f"user_model(model={model},T=3)@2"][0]
+        != table[f"user_model(model={model},T=3)@3"][0]
     }
-    assert differ == {"precision", "sdcg", "bpm", "set"}  # the first hit satisfies for certain in nerr
+    assert differ == {
+        "precision",
+        "sdcg",
+        "bpm",
+        "set",
+    }  # the first hit satisfies for certain in nerr
 
 
 def test_whole_gains_reach_a_whole_number_exactly():
@@ -165,4 +202,6 @@ def test_bounds_are_those_of_the_measure():
     assert rd.user_model(TRUE, PRED, measure="items") > 1
     assert rd.user_model(TRUE, PRED, measure="total", model="precision", k=4, max_gain=2) > 1
     stated = rd.METRICS["user_model"].stated
-    assert [stated(f"user_model(measure={one})")[0][1] for one in ("utility", "total", "items")] == [1.0, None, None]
+    assert [
+        stated(f"user_model(measure={one})")[0][1] for one in ("utility", "total", "items")
+    ] == [1.0, None, None]

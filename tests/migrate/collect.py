@@ -1,10 +1,12 @@
-"""Run the pages of docs/migrate with the libraries that this Python has, and keep what the libraries say.
+"""Run the pages of docs/migrate with the libraries that this Python has, and keep what the
+libraries say.
 
     PYTHONPATH=. PYTHON_WITH_THE_LIBRARY tests/migrate/collect.py LIBRARY ...
 
-Runs all blocks of the page, and both calls of each row of its table, and writes `tests/golden/migrate/<library>.json`:
-the versions, a digest of what was asked, and the library's number for each of its calls. `benchmarks/peers.py install`
-makes an environment for each library but obp, which pip installs on a new Python with `--ignore-requires-python`.
+Runs all blocks of the page, and both calls of each row of its table, and writes
+`tests/golden/migrate/<library>.json`: the versions, a digest of what was asked, and the library's
+number for each of its calls. `benchmarks/peers.py install` makes an environment for each library
+but obp, which pip installs on a new Python with `--ignore-requires-python`.
 """
 
 import json
@@ -35,13 +37,17 @@ def collect(name):
                 continue
             if not pages.as_stated(apart, note):
                 wrong = wrong or "a row is not what it says"
-                print(f"{name}: {theirs} = {answers[theirs]} | {ours}: {apart} apart; note: {note!r}")
+                print(
+                    f"{name}: {theirs} = {answers[theirs]} | {ours}: {apart} apart; note: {note!r}"
+                )
                 print("   ", pages.number(eval(ours, names)))
             if note == "":
                 largest, equal = max(largest, apart), equal + 1
     versions = {one: version(one) for one in (*pages.DISTRIBUTIONS[name], "numpy", "pandas")}
     versions["python"] = platform.python_version()
-    print(f"{name} {versions}: {len(answers)} calls, {equal} equal, largest difference {largest:.1e}")
+    print(
+        f"{name} {versions}: {len(answers)} calls, {equal} equal, largest difference {largest:.1e}"
+    )
     if wrong:
         return False
     kept = {"versions": versions, "digest": pages.digest(name), "answers": answers}

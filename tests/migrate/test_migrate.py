@@ -1,4 +1,5 @@
-"""The pages of docs/migrate say what the other libraries say: against stored numbers, and live where they are there."""
+"""The pages of docs/migrate say what the other libraries say: against stored numbers, and live
+where they are there."""
 
 import json
 import re
@@ -25,7 +26,9 @@ def test_each_library_has_a_page_and_numbers():
         assert kept["digest"] == pages.digest(name), f"run tests/migrate/collect.py {name}"
         assert set(kept["answers"]) == {theirs for theirs, *_ in pages.rows(name)}
         for library in pages.DISTRIBUTIONS[name]:
-            assert kept["versions"][library] in pages.text_of(name), f"say on the page with which {library} it ran"
+            assert kept["versions"][library] in pages.text_of(name), (
+                f"say on the page with which {library} it ran"
+            )
 
 
 @pytest.mark.filterwarnings("ignore::recdf.RecdfWarning")
@@ -55,11 +58,19 @@ def test_a_page_runs_with_its_library(name):
 @pytest.mark.parametrize("name", pages.DISTRIBUTIONS)
 def test_a_page_says_what_is_not_here(name):
     headings = re.findall(r"^## (.+)$", pages.text_of(name), flags=re.M)
-    assert headings == ["Your data", "The same numbers", "Calls", "What differs, and why", "What recdf does not have"]
+    assert headings == [
+        "Your data",
+        "The same numbers",
+        "Calls",
+        "What differs, and why",
+        "What recdf does not have",
+    ]
     assert name in rd.CONVENTIONS or name in ("ir_measures", "obp")
 
 
 def test_the_first_page_counts_the_calls_of_each():
     text = (pages.ROOT / "docs" / "migrate.md").read_text(encoding="utf-8")
-    said = {name: int(calls) for name, calls in re.findall(r"\(migrate/(\w+)\.md\) \| (\d+) \|", text)}
+    said = {
+        name: int(calls) for name, calls in re.findall(r"\(migrate/(\w+)\.md\) \| (\d+) \|", text)
+    }
     assert said == {name: len(pages.rows(name)) for name in pages.DISTRIBUTIONS}

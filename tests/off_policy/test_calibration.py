@@ -1,6 +1,8 @@
-"""Coverage on simulated logs whose truth is known: a short version of benchmarks/off_policy_calibration.py.
+"""Coverage on simulated logs whose truth is known: a short version of
+benchmarks/off_policy_calibration.py.
 
-400 runs know a coverage of 95 % to about 1.1 %, so the bounds here are wider than those of the long run on the page.
+400 runs know a coverage of 95 % to about 1.1 %, so the bounds here are wider than those of the long
+run on the page.
 """
 
 import numpy as np
@@ -16,7 +18,8 @@ RATE = np.array([0.1, 0.2, 0.3, 0.5])
 
 
 def draw(n, seed, users=None, target=TARGET, scale=1.0):
-    """Stacked logs of all runs; with `users`, each user has a taste and the target policy is the same for all."""
+    """Stacked logs of all runs; with `users`, each user has a taste and the target policy is the
+    same for all."""
     rng = np.random.default_rng(seed)
     n_users = users or n
     user = np.arange(RUNS * n) % n_users + np.repeat(np.arange(RUNS), n) * n_users
@@ -28,7 +31,11 @@ def draw(n, seed, users=None, target=TARGET, scale=1.0):
 
 
 def coverage(table, truth):
-    return ((table["ci_low"] <= truth) & (truth <= table["ci_high"])).groupby(table["estimator"]).mean()
+    return (
+        ((table["ci_low"] <= truth) & (truth <= table["ci_high"]))
+        .groupby(table["estimator"])
+        .mean()
+    )
 
 
 TRUTH = float(TARGET @ RATE)
@@ -66,7 +73,9 @@ def test_bounded_intervals_hold_where_rewards_are_few():
     log = log[log["run"] < 200]
     options = {"by": "run", "cluster": None}
     delta = rd.ope_estimate(log, **options)
-    bounded = rd.ope_estimate(log, interval="bounded", reward_range=(0, 1), weight_range=(0, 4), **options)
+    bounded = rd.ope_estimate(
+        log, interval="bounded", reward_range=(0, 1), weight_range=(0, 4), **options
+    )
     assert (coverage(delta, scale * TRUTH) < 0.93).all()
     assert (coverage(bounded, scale * TRUTH) >= 0.95).all()
     for table in (delta, bounded):

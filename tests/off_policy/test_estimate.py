@@ -36,11 +36,13 @@ def one(log, estimator="ips", **options):
     return table.iloc[0]
 
 
-# ------------------------------------------------------------------------------------------ exact cases
+# ------------------------------------------------------------------------------------------ exact
+# cases
 
 
 def test_the_exact_case():
-    # The log holds every action in the share in which it was drawn, so the estimate is the expectation: 1/4 + 3/4 + 5.
+    # The log holds every action in the share in which it was drawn, so the estimate is the
+    # expectation: 1/4 + 3/4 + 5.
     table = rd.ope_estimate(EXACT, cluster=None)
     assert table["value"].tolist() == [6.0, 6.0]
     assert table["logging_value"].tolist() == [3.75, 3.75]
@@ -57,7 +59,9 @@ def test_the_exact_case():
     assert counts.to_numpy().tolist() == [[4, 4, 4, 4, 0]] * 2
     # ψ = w·r − 6: −5.5, −5.5, −3, 14 for ips; w·(r − 6): −2.5, −2.5, −3, 8 for snips.
     squares = [5.5**2 * 2 + 9 + 196, 2.5**2 * 2 + 9 + 64]
-    assert table["se"].tolist() == pytest.approx([math.sqrt(4 / 3 * s) / 4 for s in squares], abs=1e-12)
+    assert table["se"].tolist() == pytest.approx(
+        [math.sqrt(4 / 3 * s) / 4 for s in squares], abs=1e-12
+    )
     half = 1.959963984540054 * table["se"]
     assert table["ci_low"].tolist() == pytest.approx((6 - half).tolist(), abs=1e-12)
     assert table["ci_high"].tolist() == pytest.approx((6 + half).tolist(), abs=1e-12)
@@ -76,15 +80,23 @@ def test_the_target_is_the_logging_policy():
 
 def test_without_a_model_dr_is_ips():
     log = bandit_log().assign(q_logged=0.0, q_target=0.0)
-    plain, model = (rd.ope_estimate(log, estimators=names, **Q) for names in (["ips", "snips"], ["dr", "sndr"]))
+    plain, model = (
+        rd.ope_estimate(log, estimators=names, **Q) for names in (["ips", "snips"], ["dr", "sndr"])
+    )
     pd.testing.assert_frame_equal(plain.drop(columns="estimator"), model.drop(columns="estimator"))
 
 
 def test_switch_without_any_weight_is_dm_and_with_all_is_dr():
     log = bandit_log()
-    assert one(log, "switch_dr", clip=1e-12, **Q)["value"] == pytest.approx(one(log, "dm", **Q)["value"], abs=1e-12)
-    assert one(log, "switch_dr", clip=1e9, **Q)["value"] == pytest.approx(one(log, "dr", **Q)["value"], abs=1e-12)
-    assert one(log, "dros", clip=1e13, **Q)["value"] == pytest.approx(one(log, "dr", **Q)["value"], rel=1e-10)
+    assert one(log, "switch_dr", clip=1e-12, **Q)["value"] == pytest.approx(
+        one(log, "dm", **Q)["value"], abs=1e-12
+    )
+    assert one(log, "switch_dr", clip=1e9, **Q)["value"] == pytest.approx(
+        one(log, "dr", **Q)["value"], abs=1e-12
+    )
+    assert one(log, "dros", clip=1e13, **Q)["value"] == pytest.approx(
+        one(log, "dr", **Q)["value"], rel=1e-10
+    )
 
 
 def test_a_clip_above_all_weights_changes_nothing():
@@ -106,7 +118,8 @@ def test_what_clipping_takes_away():
     assert abs(table["value"][0] - 6) <= 10 * table["clipped_mass"][0]
 
 
-# -------------------------------------------------------------------------------------- against plain loops
+# -------------------------------------------------------------------------------------- against
+# plain loops
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -117,7 +130,9 @@ def test_rows_against_loops(seed, kept, cluster):
     units = units_of(log if kept else log.drop(columns="kept"))
     clusters = log["user_id"].tolist() if cluster else list(range(len(log)))
     options = {"cluster": cluster, "weight_col": kept, **Q}
-    asked = [(name, None) for name in ALL] + [(name, clip) for name in CLIPPED for clip in (0.7, 3.0)]
+    asked = [(name, None) for name in ALL] + [
+        (name, clip) for name in CLIPPED for clip in (0.7, 3.0)
+    ]
     for name, clip in asked:
         row = one(log, name, clip=clip, **options)
 
@@ -128,7 +143,10 @@ def test_rows_against_loops(seed, kept, cluster):
             return estimate(units, multiplicity=multiplicity) - logging_value(units, multiplicity)
 
         assert row["value"] == pytest.approx(estimate(units), rel=1e-12)
-        assert row["se"] == pytest.approx(standard_error(estimate, units, clusters), rel=1e-7), (name, clip)
+        assert row["se"] == pytest.approx(standard_error(estimate, units, clusters), rel=1e-7), (
+            name,
+            clip,
+        )
         assert row["lift"] == pytest.approx(lift(units), rel=1e-10)
         assert row["lift_se"] == pytest.approx(standard_error(lift, units, clusters), rel=1e-7)
 
@@ -140,10 +158,12 @@ def test_slates_against_loops(ragged, kept, interaction):
     log = slate_log(ragged=ragged)
     units = units_of(log if kept else log.drop(columns="kept"), "slate")
     options = {
-        "slate_col": "slate", "interaction": interaction, "weight_col": kept,
+        "slate_col": "slate",
+        "interaction": interaction,
+        "weight_col": kept,
         "propensity_kind": "item" if interaction == "independent" else "conditional",
         "ragged": "as_logged" if ragged else "raise",
-    }  # fmt: skip
+    }
     for name, clip, cluster in itertools.product(["ips", "snips"], [None, 1.5], [None, "user_id"]):
         clusters = [unit[0]["user_id"] if cluster else i for i, unit in enumerate(units)]
         row = one(log.sample(frac=1, random_state=1), name, clip=clip, cluster=cluster, **options)
@@ -177,7 +197,9 @@ def test_prefix_and_slate_propensities_are_products_of_conditional_ones():
 def test_one_call_takes_estimators_of_two_interactions():
     log = slate_log()
     names = ["rips", "snsips", "sips"]
-    together = rd.ope_estimate(log, estimators=names, slate_col="slate", propensity_kind="conditional")
+    together = rd.ope_estimate(
+        log, estimators=names, slate_col="slate", propensity_kind="conditional"
+    )
     assert together["estimator"].tolist() == ["rips", "snsips", "sips"]
     alone = [
         rd.ope_estimate(log, estimators=name, slate_col="slate", propensity_kind="conditional")
@@ -186,7 +208,8 @@ def test_one_call_takes_estimators_of_two_interactions():
     pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 
 
-# ------------------------------------------------------------------------------- what must not change a number
+# ------------------------------------------------------------------------------- what must not
+# change a number
 
 
 @pytest.mark.parametrize("interval", ["delta", "bootstrap"])
@@ -205,7 +228,11 @@ def test_row_order(interval, cluster):
 def test_pieces(piece, log):
     options = {"clip": [None, 2]}
     if "slate" in log:
-        options |= {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional"}
+        options |= {
+            "slate_col": "slate",
+            "interaction": "cascade",
+            "propensity_kind": "conditional",
+        }
     else:
         options |= {"estimators": [*ALL[:2], "dr", "sndr"], **Q}
     for cluster in (None, "user_id"):
@@ -220,7 +247,9 @@ def test_index_and_inputs_are_left_alone():
     before = log.copy(deep=True)
     first = rd.ope_estimate(log)
     pd.testing.assert_frame_equal(log, before)
-    pd.testing.assert_frame_equal(first, rd.ope_estimate(log.set_index(log["item_id"].to_numpy() * 0)))
+    pd.testing.assert_frame_equal(
+        first, rd.ope_estimate(log.set_index(log["item_id"].to_numpy() * 0))
+    )
 
 
 def strings(log):
@@ -233,7 +262,9 @@ FORMS = {
     "arrow": lambda log: log.convert_dtypes(dtype_backend="pyarrow"),
     "strings": strings,
     "categories": lambda log: log.assign(user_id=strings(log)["user_id"].astype("category")),
-    "dates": lambda log: log.assign(user_id=pd.Timestamp("2026-01-01") + pd.to_timedelta(log["user_id"], unit="D")),
+    "dates": lambda log: log.assign(
+        user_id=pd.Timestamp("2026-01-01") + pd.to_timedelta(log["user_id"], unit="D")
+    ),
     "objects": lambda log: log.astype(object),
     "pyarrow table": lambda log: pa.Table.from_pandas(log),
     "polars": lambda log: pl.DataFrame(log.to_dict("list")),
@@ -257,22 +288,35 @@ def test_float32_is_read_as_it_is():
 
 def test_every_by_value_is_estimated_alone():
     cells = enumerate(itertools.product("ba", [2, 1]))
-    log = pd.concat([bandit_log(40, seed=i).assign(model=model, week=week) for i, (model, week) in cells])
+    log = pd.concat(
+        [bandit_log(40, seed=i).assign(model=model, week=week) for i, (model, week) in cells]
+    )
     table = rd.ope_estimate(log, by=["model", "week"], clip=[None, 2.0])
     assert list(table.columns[:4]) == ["model", "week", "estimator", "clip"]
-    assert table[["model", "week"]].drop_duplicates().to_numpy().tolist() == [["a", 1], ["a", 2], ["b", 1], ["b", 2]]
+    assert table[["model", "week"]].drop_duplicates().to_numpy().tolist() == [
+        ["a", 1],
+        ["a", 2],
+        ["b", 1],
+        ["b", 2],
+    ]
     for (model, week), own in table.groupby(["model", "week"]):
         part = log[(log["model"] == model) & (log["week"] == week)]
         alone = rd.ope_estimate(part, clip=[None, 2.0])
-        pd.testing.assert_frame_equal(own.drop(columns=["model", "week"]).reset_index(drop=True), alone, rtol=1e-12)
+        pd.testing.assert_frame_equal(
+            own.drop(columns=["model", "week"]).reset_index(drop=True), alone, rtol=1e-12
+        )
 
 
 def test_users_of_small_groups_do_not_cost_a_table_of_all_users():
-    log = bandit_log(400).assign(user_id=np.arange(400) * 1000, segment=np.repeat(np.arange(40), 10))
+    log = bandit_log(400).assign(
+        user_id=np.arange(400) * 1000, segment=np.repeat(np.arange(40), 10)
+    )
     table = rd.ope_estimate(log, by="segment", estimators="snips")
     assert (table["n_clusters"] == 10).all()
     alone = rd.ope_estimate(log[log["segment"] == 7], estimators="snips")
-    pd.testing.assert_frame_equal(table[table["segment"] == 7].drop(columns="segment").reset_index(drop=True), alone)
+    pd.testing.assert_frame_equal(
+        table[table["segment"] == 7].drop(columns="segment").reset_index(drop=True), alone
+    )
 
 
 @given(
@@ -298,7 +342,8 @@ def test_any_log_against_loops(rows):
         assert table.loc[name, "se"] >= 0 if varies else np.isnan(table.loc[name, "se"])
 
 
-# ------------------------------------------------------------------------------------------ the table
+# ------------------------------------------------------------------------------------------ the
+# table
 
 
 def test_the_table_is_tidy_and_goes_to_parquet(tmp_path):

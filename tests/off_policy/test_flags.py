@@ -1,4 +1,5 @@
-"""Each flag where it must stand, one step away where it must not, and the word of trust that follows."""
+"""Each flag where it must stand, one step away where it must not, and the word of trust that
+follows."""
 
 import math
 
@@ -20,7 +21,9 @@ def even_log(n, rewards=None, users=None, weight=1.0):
     reward = np.zeros(n)
     reward[: 2 * rewards : 2] = 1
     user = np.arange(n) if users is None else np.arange(n) % users
-    return pd.DataFrame({"user_id": user, "reward": reward, "propensity": 0.5, "target_propensity": 0.5 * weight})
+    return pd.DataFrame(
+        {"user_id": user, "reward": reward, "propensity": 0.5, "target_propensity": 0.5 * weight}
+    )
 
 
 def flags_of(log, estimator="ips", **options):
@@ -36,7 +39,8 @@ def test_few_rewards(rewards, flagged):
 
 @pytest.mark.parametrize(("n_heavy", "flagged"), [(0, False), (10, False), (30, True)])
 def test_rewards_that_heavy_rows_happen_not_to_have(n_heavy, flagged):
-    # Weights are 0.75 where there are rewards, and 12.5 in a few rows without one, of which the rewards say nothing.
+    # Weights are 0.75 where there are rewards, and 12.5 in a few rows without one, of which the
+    # rewards say nothing.
     heavy = np.arange(2000) >= 2000 - n_heavy
     log = even_log(2000, 400).assign(target_propensity=0.75, propensity=np.where(heavy, 0.06, 1.0))
     row = rd.ope_estimate(log, estimators="snips").iloc[0]
@@ -53,10 +57,13 @@ def test_rewards_to_expect_of_amounts_and_of_negatives_that_were_sampled_down():
     amounts = even_log(1000).assign(reward=np.arange(1000.0))
     found = rd.ope_diagnostics(amounts).iloc[0]
     assert found["ess_reward_expected"] == pytest.approx(499_500**2 / 332_833_500)
-    # 500 slates of two rows, each of them with one reward: 250 first rows and 250 second ones have it.
+    # 500 slates of two rows, each of them with one reward: 250 first rows and 250 second ones have
+    # it.
     slates = even_log(1000).assign(slate=np.arange(1000) // 2, position=np.arange(1000) % 2 + 1)
     slates["reward"] = (slates["slate"] % 2 == slates["position"] - 1).astype(float)
-    found = rd.ope_diagnostics(slates, slate_col="slate", interaction="independent", cluster="slate").iloc[0]
+    found = rd.ope_diagnostics(
+        slates, slate_col="slate", interaction="independent", cluster="slate"
+    ).iloc[0]
     assert (found["ess_reward"], found["ess_reward_expected"]) == pytest.approx((500, 500))
     # 200 rewards are kept, and of the rows without one every fifth: as many rewards as there were.
     kept = even_log(1000, 200).assign(kept=lambda log: np.where(log["reward"] > 0, 1.0, 5.0))
@@ -131,7 +138,9 @@ def test_rows_of_users_that_are_taken_for_independent():
     assert rd.ope_diagnostics(log, cluster=None)["flags"][0] == "same_policy, unclustered"
     # A log that is stacked by model repeats its users, but not within a model.
     stacked = pd.concat([even_log(2000).assign(model=model) for model in "ab"])
-    assert rd.ope_estimate(stacked, by="model", cluster=None)["flags"].tolist() == ["same_policy"] * 4
+    assert (
+        rd.ope_estimate(stacked, by="model", cluster=None)["flags"].tolist() == ["same_policy"] * 4
+    )
     # The value does not depend on clusters, but its interval does.
     word = "do not use the interval: users have several rows"
     assert rd.ope_estimate(log, cluster=None)["trust"].tolist() == [word, word]
@@ -142,7 +151,10 @@ def test_concentrated():
     rng = np.random.default_rng(0)
     log = even_log(2000).assign(reward=rng.integers(0, 2, 2000), user_id=np.arange(2000) % 100)
     assert "concentrated" not in flags_of(log)
-    heavy = log.assign(user_id=np.where(np.arange(2000) % 2, 0, log["user_id"]), reward=lambda log: log["user_id"] == 0)
+    heavy = log.assign(
+        user_id=np.where(np.arange(2000) % 2, 0, log["user_id"]),
+        reward=lambda log: log["user_id"] == 0,
+    )
     row = rd.ope_estimate(heavy, estimators="ips").iloc[0]
     assert "concentrated" in row["flags"]
     psi = (heavy["reward"] - heavy["reward"].mean()).groupby(heavy["user_id"]).sum()
@@ -173,7 +185,12 @@ def test_a_reward_model_alone_is_never_trusted():
         (["few_rewards", "low_ess"], 0.1, "delta", "do not use: few rewards"),
         (["low_ess", "dominated"], 0.1, "bootstrap", "do not use: few effective rows"),
         (["unsupported"], 0.1, "delta", "do not use: unsupported actions, or wrong propensities"),
-        (["unsupported", "mean_weight"], 0.1, "delta", "do not use: unsupported actions, or wrong propensities"),
+        (
+            ["unsupported", "mean_weight"],
+            0.1,
+            "delta",
+            "do not use: unsupported actions, or wrong propensities",
+        ),
         (["same_policy"], 0.1, "delta", "ok"),
         (["few_rewards", "low_ess"], 0.1, "bounded", "use the interval only: few rewards"),
         (["few_rewards", "unsupported"], 0.1, "bounded", "do not use: few rewards"),
@@ -191,7 +208,9 @@ def test_every_flag_has_a_meaning_and_stands_on_the_docstring():
 
 def test_flags_without_a_finding_are_empty():
     # The logging policy decides by a coin, and the target policy by another one.
-    other = even_log(2000).assign(target_propensity=lambda log: np.where(np.arange(2000) % 4 < 2, 0.4, 0.6))
+    other = even_log(2000).assign(
+        target_propensity=lambda log: np.where(np.arange(2000) % 4 < 2, 0.4, 0.6)
+    )
     row = rd.ope_estimate(other, estimators="snips").iloc[0]
     assert row["flags"] == ""
     assert row["trust"] == "ok"
@@ -201,11 +220,18 @@ RATES = np.array([0.1, 0.2, 0.3, 0.4])
 
 
 def model_log(n=4000, seed=0):
-    """Four items, shown by one policy and asked for by another; the model knows the reward of each item."""
+    """Four items, shown by one policy and asked for by another; the model knows the reward of each
+    item."""
     logged, target = np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.3, 0.3, 0.2, 0.2])
     rng = np.random.default_rng(seed)
     item = rng.choice(4, n, p=logged)
-    log = pd.DataFrame({"user_id": np.arange(n) // 2, "item_id": item, "reward": (rng.random(n) < RATES[item]) * 1.0})
+    log = pd.DataFrame(
+        {
+            "user_id": np.arange(n) // 2,
+            "item_id": item,
+            "reward": (rng.random(n) < RATES[item]) * 1.0,
+        }
+    )
     log = log.assign(propensity=logged[item], target_propensity=target[item])
     return log.assign(q_logged=RATES[item], q_target=float(target @ RATES))
 
@@ -215,7 +241,10 @@ def model_log(n=4000, seed=0):
     [
         ({}, False),
         ({"q_logged": 0.3, "q_target": 0.3}, False),  # a bad model of the right policy
-        ({"q_target": 0.2}, True),  # the logging policy's mean, 0.1·0.4 + 0.2·0.3 + 0.3·0.2 + 0.4·0.1
+        (
+            {"q_target": 0.2},
+            True,
+        ),  # the logging policy's mean, 0.1·0.4 + 0.2·0.3 + 0.3·0.2 + 0.4·0.1
         ({"q_target": 0.115}, True),  # candidates whose probabilities sum to a half
         ({"q_logged": "q_target", "q_target": "q_logged"}, True),  # swapped
         ({"q_logged": 5.0, "q_target": 0.1}, True),
@@ -223,14 +252,25 @@ def model_log(n=4000, seed=0):
 )
 def test_model_mismatch(change, flagged):
     log = model_log()
-    log = log.assign(**{name: log[value] if isinstance(value, str) else value for name, value in change.items()})
-    options = {"estimators": ["ips", "dm", "dr", "sndr"], "q_logged": "q_logged", "q_target": "q_target"}
+    log = log.assign(
+        **{name: log[value] if isinstance(value, str) else value for name, value in change.items()}
+    )
+    options = {
+        "estimators": ["ips", "dm", "dr", "sndr"],
+        "q_logged": "q_logged",
+        "q_target": "q_target",
+    }
     table = rd.ope_estimate(log, **options).set_index("estimator")
     found = table["flags"].str.contains("model_mismatch")
     assert found.to_dict() == {"ips": False, "dm": flagged, "dr": flagged, "sndr": flagged}
     word = "do not use: reward model does not fit the target policy"
     assert (table.loc[["dr", "sndr"], "trust"] == word).tolist() == [flagged, flagged]
-    both = pd.concat([log.assign(model="a"), log.assign(model="b", q_target=0.23, q_logged=model_log()["q_logged"])])
+    both = pd.concat(
+        [
+            log.assign(model="a"),
+            log.assign(model="b", q_target=0.23, q_logged=model_log()["q_logged"]),
+        ]
+    )
     compared = rd.ope_compare(both, **options | {"estimators": "dr"})
     assert ("model_mismatch" in compared["flags"][0]) is flagged
 
@@ -240,7 +280,10 @@ def test_model_mismatch(change, flagged):
 def test_size_of_a_model_mismatch(cluster, kept):
     log = model_log(60).assign(kept=lambda log: 1.0 + np.arange(60) % 3)
     plan = Plan(
-        sample_weight=kept, q_logged="q_logged", q_target="q_target", cluster=() if cluster is None else (cluster,)
+        sample_weight=kept,
+        q_logged="q_logged",
+        q_target="q_target",
+        cluster=() if cluster is None else (cluster,),
     )
     log["q_target"] = np.linspace(0.1, 0.3, 60)
     s = log["kept"] if kept else np.ones(60)

@@ -1,4 +1,5 @@
-"""Numbers of other programs and closed forms: tests/golden/ope.json and ope_older.json (obp, vw-estimators, hand)."""
+"""Numbers of other programs and closed forms: tests/golden/ope.json and ope_older.json (obp,
+vw-estimators, hand)."""
 
 import json
 from pathlib import Path
@@ -39,9 +40,15 @@ def by_estimator(table):
 @pytest.mark.parametrize("case", CASES)
 def test_values_of_obp(case):
     make, golden, cluster = CASES[case]
-    table = by_estimator(rd.ope_estimate(make(), estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=cluster, **Q))
+    table = by_estimator(
+        rd.ope_estimate(
+            make(), estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=cluster, **Q
+        )
+    )
     for name in table.index:
-        assert table.loc[name, "value"] == pytest.approx(golden["obp"][name]["value"], **CLOSE), name
+        assert table.loc[name, "value"] == pytest.approx(golden["obp"][name]["value"], **CLOSE), (
+            name
+        )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -65,7 +72,12 @@ def test_closed_forms(case, clustered):
     closed = golden["closed_form"]
     which = "se_cluster" if clustered else "se_rows"
     table = by_estimator(
-        rd.ope_estimate(make(), estimators=["ips", "snips", "dr", "sndr"], cluster=cluster if clustered else None, **Q)
+        rd.ope_estimate(
+            make(),
+            estimators=["ips", "snips", "dr", "sndr"],
+            cluster=cluster if clustered else None,
+            **Q,
+        )
     )
     for name in table.index:
         assert table.loc[name, "value"] == pytest.approx(closed[name]["value"], **CLOSE)
@@ -73,7 +85,14 @@ def test_closed_forms(case, clustered):
     snips = table.loc["snips"]
     assert snips["lift"] == pytest.approx(closed["snips_lift"]["value"], **CLOSE)
     assert snips["lift_se"] == pytest.approx(closed["snips_lift"][which], **CLOSE)
-    for name in ("ess", "weight_mean", "weight_max", "max_weight_share", "logging_value", "ess_reward"):
+    for name in (
+        "ess",
+        "weight_mean",
+        "weight_max",
+        "max_weight_share",
+        "logging_value",
+        "ess_reward",
+    ):
         assert snips[name] == pytest.approx(closed[name], **CLOSE), name
 
 
@@ -107,24 +126,43 @@ def test_bounded_interval_of_vw_estimators(case):
 
 @pytest.mark.parametrize("name", ["men", "women", "all"])
 def test_every_campaign_of_open_bandit_has_too_few_rewards(name):
-    table = rd.ope_estimate(campaign(name), estimators=["ips", "snips", "dr", "sndr"], cluster=None, **Q)
+    table = rd.ope_estimate(
+        campaign(name), estimators=["ips", "snips", "dr", "sndr"], cluster=None, **Q
+    )
     assert table["flags"].str.contains("few_rewards").all()
     assert (table["trust"] == "do not use: few rewards").all()
 
 
-SLATE_KINDS = {"marginal": "item", "conditional": "conditional", "cascade": "prefix", "slate": "slate"}
+SLATE_KINDS = {
+    "marginal": "item",
+    "conditional": "conditional",
+    "cascade": "prefix",
+    "slate": "slate",
+}
 SLATES = [
-    ("iips", "marginal"), ("sniips", "marginal"),
-    ("rips", "conditional"), ("snrips", "conditional"), ("rips", "cascade"), ("snrips", "cascade"),
-    ("sips", "conditional"), ("snsips", "conditional"), ("sips", "cascade"), ("snsips", "cascade"),
-    ("sips", "slate"), ("snsips", "slate"),
-]  # fmt: skip
+    ("iips", "marginal"),
+    ("sniips", "marginal"),
+    ("rips", "conditional"),
+    ("snrips", "conditional"),
+    ("rips", "cascade"),
+    ("snrips", "cascade"),
+    ("sips", "conditional"),
+    ("snsips", "conditional"),
+    ("sips", "cascade"),
+    ("snsips", "cascade"),
+    ("sips", "slate"),
+    ("snsips", "slate"),
+]
 
 
 @pytest.mark.parametrize(("name", "kind"), SLATES)
 def test_slates(name, kind):
     log = pd.read_csv(GOLDEN / "ope_slate.csv")
-    options = {"propensity_col": f"p_{kind}", "target_col": f"e_{kind}", "propensity_kind": SLATE_KINDS[kind]}
+    options = {
+        "propensity_col": f"p_{kind}",
+        "target_col": f"e_{kind}",
+        "propensity_kind": SLATE_KINDS[kind],
+    }
     row = rd.ope_estimate(log, estimators=name, slate_col="slate", cluster=None, **options).iloc[0]
     closed = OPE["slate"]["closed_form"][name]
     assert row["value"] == pytest.approx(OPE["slate"]["obp"][name], **CLOSE)
@@ -141,25 +179,42 @@ def test_slates(name, kind):
 
 def test_the_older_log():
     log, golden = pd.read_csv(GOLDEN / "ope_log.csv"), OLD["ope_log"]
-    plain = by_estimator(rd.ope_estimate(log, estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=None, **Q))
+    plain = by_estimator(
+        rd.ope_estimate(log, estimators=["ips", "snips", "dm", "dr", "sndr"], cluster=None, **Q)
+    )
     for name in plain.index:
         assert plain.loc[name, "value"] == pytest.approx(golden[name], **CLOSE)
     assert plain.loc["ips", ["ess", "weight_max", "weight_mean"]].tolist() == pytest.approx(
         [golden["ess"], golden["w_max"], golden["w_mean"]], **CLOSE
     )
-    clipped = rd.ope_estimate(log, estimators=["ips", "dr", "switch_dr", "dros"], clip=[1, 3], cluster=None, **Q)
+    clipped = rd.ope_estimate(
+        log, estimators=["ips", "dr", "switch_dr", "dros"], clip=[1, 3], cluster=None, **Q
+    )
     for row in clipped.itertuples():
-        key = {"ips": "ips_clip", "dr": "dr_clip", "switch_dr": "switch_dr", "dros": "dros"}[row.estimator]
+        key = {"ips": "ips_clip", "dr": "dr_clip", "switch_dr": "switch_dr", "dros": "dros"}[
+            row.estimator
+        ]
         assert row.value == pytest.approx(golden[f"{key}{row.clip:.0f}"], **CLOSE)
 
 
 def test_the_older_slates():
     log, golden = pd.read_csv(GOLDEN / "slate_log.csv"), OLD["slate_log"]
     marginal = {"propensity_col": "marg_propensity", "target_col": "marg_target"}
-    conditional = {"propensity_col": "cond_propensity", "target_col": "cond_target", "propensity_kind": "conditional"}
-    for names, options in ((["iips", "sniips"], marginal), (["rips", "snrips", "sips", "snsips"], conditional)):
-        table = by_estimator(rd.ope_estimate(log, estimators=names, slate_col="slate_id", **options))
+    conditional = {
+        "propensity_col": "cond_propensity",
+        "target_col": "cond_target",
+        "propensity_kind": "conditional",
+    }
+    for names, options in (
+        (["iips", "sniips"], marginal),
+        (["rips", "snrips", "sips", "snsips"], conditional),
+    ):
+        table = by_estimator(
+            rd.ope_estimate(log, estimators=names, slate_col="slate_id", **options)
+        )
         for name in names:
             assert table.loc[name, "value"] == pytest.approx(golden[name], **CLOSE)
-        assert table["logging_value"].tolist() == pytest.approx([golden["on_policy"]] * len(names), **CLOSE)
+        assert table["logging_value"].tolist() == pytest.approx(
+            [golden["on_policy"]] * len(names), **CLOSE
+        )
     assert np.isfinite(table["se"]).all()

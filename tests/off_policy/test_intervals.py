@@ -28,21 +28,33 @@ def test_delta_is_normal(confidence):
     assert (table["confidence"] == confidence).all()
 
 
-# ------------------------------------------------------------------------------------------ bootstrap
+# ------------------------------------------------------------------------------------------
+# bootstrap
 
 
 def counts_of(n_clusters, n_resamples, seed):
-    """The Poisson counts of every replicate and cluster: sums of the columns of an identity matrix."""
+    """The Poisson counts of every replicate and cluster: sums of the columns of an identity
+    matrix."""
     return poisson_sums(list(np.eye(n_clusters)), n_resamples, seed)
 
 
-ASKED = [("ips", None), ("snips", None), ("dr", None), ("sndr", 2.0), ("switch_dr", 2.0), ("dros", 2.0), ("dm", None)]
+ASKED = [
+    ("ips", None),
+    ("snips", None),
+    ("dr", None),
+    ("sndr", 2.0),
+    ("switch_dr", 2.0),
+    ("dros", 2.0),
+    ("dm", None),
+]
 
 
 @pytest.mark.parametrize(("name", "clip"), ASKED)
 def test_bootstrap_replicates_are_estimates_of_resampled_users(name, clip):
     log = bandit_log(n=25, users=6)
-    row = rd.ope_estimate(log, estimators=name, clip=clip, interval="bootstrap", n_resamples=60, seed=4, **Q).iloc[0]
+    row = rd.ope_estimate(
+        log, estimators=name, clip=clip, interval="bootstrap", n_resamples=60, seed=4, **Q
+    ).iloc[0]
     units = units_of(log.drop(columns="kept"))
     users = sorted(set(log["user_id"]))
     values, lifts = [], []
@@ -54,14 +66,21 @@ def test_bootstrap_replicates_are_estimates_of_resampled_users(name, clip):
     expected = [np.std(values, ddof=1), *np.quantile(values, [0.025, 0.975])]
     assert row[["se", "ci_low", "ci_high"]].tolist() == pytest.approx(expected, rel=1e-10)
     expected = [np.std(lifts, ddof=1), *np.quantile(lifts, [0.025, 0.975])]
-    assert row[["lift_se", "lift_ci_low", "lift_ci_high"]].tolist() == pytest.approx(expected, rel=1e-10)
+    assert row[["lift_se", "lift_ci_low", "lift_ci_high"]].tolist() == pytest.approx(
+        expected, rel=1e-10
+    )
     assert row["value"] == pytest.approx(value(units, name, clip), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ips", "snips"])
 def test_bootstrap_of_ragged_slates(name):
     log = slate_log(units=12, users=5, ragged=True)
-    options = {"slate_col": "slate", "interaction": "cascade", "propensity_kind": "conditional", "ragged": "as_logged"}
+    options = {
+        "slate_col": "slate",
+        "interaction": "cascade",
+        "propensity_kind": "conditional",
+        "ragged": "as_logged",
+    }
     options |= {"interval": "bootstrap", "n_resamples": 40, "seed": 1}
     row = rd.ope_estimate(log, estimators=name, **options).iloc[0]
     units = units_of(log.drop(columns="kept"), "slate")
@@ -73,7 +92,9 @@ def test_bootstrap_of_ragged_slates(name):
             values.append(value(units, name, None, "cascade", times))
         except ZeroDivisionError:  # a position that was not drawn
             continue
-    assert row[["ci_low", "ci_high"]].tolist() == pytest.approx(np.quantile(values, [0.025, 0.975]).tolist(), rel=1e-10)
+    assert row[["ci_low", "ci_high"]].tolist() == pytest.approx(
+        np.quantile(values, [0.025, 0.975]).tolist(), rel=1e-10
+    )
 
 
 def test_bootstrap_agrees_with_delta_on_a_large_log():
@@ -86,7 +107,8 @@ def test_bootstrap_agrees_with_delta_on_a_large_log():
     np.testing.assert_allclose(bootstrap["lift_se"], delta["lift_se"], rtol=0.1)
 
 
-# -------------------------------------------------------------------------------------------- bounded
+# --------------------------------------------------------------------------------------------
+# bounded
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 10, 600, 2000, 2001, 10_000, 10_000_000])
@@ -96,7 +118,8 @@ def test_student_quantile(df, p):
 
 
 def bounded_by_search(weight, term, weights, unseen_term, confidence):
-    """The interval by maximising over the reweightings themselves, for the atoms that were seen and one unseen."""
+    """The interval by maximising over the reweightings themselves, for the atoms that were seen and
+    one unseen."""
     n = len(weight)
     quantile = stats.f.isf(1 - confidence, 1, n)
 
@@ -122,7 +145,9 @@ def bounded_by_search(weight, term, weights, unseen_term, confidence):
                 {"type": "ineq", "fun": lambda q: budget - np.mean((q - 1) ** 2)},
             ]
             options = {"maxiter": 500, "ftol": 1e-14}
-            got = optimize.minimize(objective, np.ones(n + 1), method="SLSQP", constraints=constraints, options=options)
+            got = optimize.minimize(
+                objective, np.ones(n + 1), method="SLSQP", constraints=constraints, options=options
+            )
             if got.success:
                 found.append(got.fun)
         ends.append(sign * min(found))
@@ -135,7 +160,12 @@ def test_bounded_interval_is_the_extreme_reweighting():
     log = log.assign(target_propensity=(log["propensity"] * rng.uniform(0, 2, 25)).clip(upper=1))
     weight = (log["target_propensity"] / log["propensity"]).to_numpy()
     reward = log["reward"].to_numpy()
-    options = {"interval": "bounded", "reward_range": (-1, 2), "weight_range": (0, 4), "cluster": None}
+    options = {
+        "interval": "bounded",
+        "reward_range": (-1, 2),
+        "weight_range": (0, 4),
+        "cluster": None,
+    }
     row = rd.ope_estimate(log, estimators="ips", **options).iloc[0]
 
     def unseen_gain(w, sign):
@@ -162,11 +192,16 @@ def test_bounded_intervals_lie_in_the_rewards_and_know_clusters():
         assert ((table["ci_low"] <= table["value"]) & (table["value"] <= table["ci_high"])).all()
         assert (table["lift_ci_low"].abs() <= 3).all()
         # The value's word says that the interval alone may be used.
-        assert (table["trust"].str.startswith("use the interval only") | table["flags"].str.contains("cluster")).all()
+        assert (
+            table["trust"].str.startswith("use the interval only")
+            | table["flags"].str.contains("cluster")
+        ).all()
     assert not np.allclose(rows["ci_high"], users["ci_high"])
     # Users of one row each are rows.
     alone = rd.ope_estimate(log.assign(user_id=np.arange(len(log))), **options)
-    pd.testing.assert_frame_equal(alone.drop(columns=["flags", "trust"]), rows.drop(columns=["flags", "trust"]))
+    pd.testing.assert_frame_equal(
+        alone.drop(columns=["flags", "trust"]), rows.drop(columns=["flags", "trust"])
+    )
 
 
 def test_bounded_interval_of_wider_rewards_is_wider():

@@ -1,4 +1,5 @@
-"""A log whose rewards do not vary, such as one of clicked rows only, tells nothing; a log with other rows does."""
+"""A log whose rewards do not vary, such as one of clicked rows only, tells nothing; a log with
+other rows does."""
 
 import re
 
@@ -18,7 +19,9 @@ def clicks(n=4000, seed=0):
     rng = np.random.default_rng(seed)
     item = rng.random(n) < 0.4
     log = pd.DataFrame({"user_id": np.arange(n), "reward": (rng.random(n) < 0.3) * 1.0})
-    return log.assign(propensity=np.where(item, 0.4, 0.6), target_propensity=np.where(item, 0.6, 0.4))
+    return log.assign(
+        propensity=np.where(item, 0.4, 0.6), target_propensity=np.where(item, 0.6, 0.4)
+    )
 
 
 @pytest.mark.parametrize("options", [{}, {"interval": "bootstrap"}, BOUNDS, {"cluster": None}])
@@ -27,7 +30,9 @@ def test_clicked_rows_only(options, value):
     log = clicks()
     whole = rd.ope_estimate(log, **options)
     assert whole["trust"].tolist() == ["ok", "ok"]
-    table = rd.ope_estimate(log[log["reward"] > 0].assign(reward=lambda rows: np.resize(value, len(rows))), **options)
+    table = rd.ope_estimate(
+        log[log["reward"] > 0].assign(reward=lambda rows: np.resize(value, len(rows))), **options
+    )
     assert table["flags"].str.startswith("no_variation").all()
     assert table["trust"].tolist() == ["do not use: rewards do not vary"] * 2
     assert table[LIMITS].isna().all(axis=None)
@@ -44,7 +49,9 @@ def test_no_reward_at_all_has_a_bounded_interval_alone():
 
 
 def test_one_group_and_one_target():
-    log = clicks().assign(country=lambda log: np.where(log["reward"] * (log["user_id"] % 3 == 0) > 0, "x", "y"))
+    log = clicks().assign(
+        country=lambda log: np.where(log["reward"] * (log["user_id"] % 3 == 0) > 0, "x", "y")
+    )
     table = rd.ope_estimate(log, by="country", estimators="snips").set_index("country")
     assert table.loc["x", "trust"] == "do not use: rewards do not vary"
     assert table.loc["y", "trust"] == "ok"

@@ -16,7 +16,12 @@ def logged(n=4000, seed=0, positions=2):
     share = np.array([0.5, 0.3, 0.15, 0.05])
     item = rng.choice(4, n, p=share)
     return pd.DataFrame(
-        {"position": rng.integers(1, positions + 1, n), "item_id": item, "propensity": share[item], "reward": 1.0}
+        {
+            "position": rng.integers(1, positions + 1, n),
+            "item_id": item,
+            "propensity": share[item],
+            "reward": 1.0,
+        }
     )
 
 
@@ -99,6 +104,12 @@ def test_popularity():
     assert found["item_id"].tolist() == ["a", "b", "c"]
     assert found["n"].tolist() == [1, 9, 4]
     assert found["propensity"].tolist() == pytest.approx([(1 / 9) ** 1.25, 1, (4 / 9) ** 1.25])
-    assert rd.popularity_propensity(log, floor=0.5)["propensity"].tolist() == pytest.approx([0.5, 1, 0.5])
-    assert rd.popularity_propensity(log, gamma=1)["propensity"].tolist() == pytest.approx([1 / 9, 1, 4 / 9])
-    assert rd.popularity_propensity(log, gamma=0)["propensity"].tolist() == pytest.approx([1 / 3, 1, 2 / 3])
+    assert rd.popularity_propensity(log, floor=0.5)["propensity"].tolist() == pytest.approx(
+        [0.5, 1, 0.5]
+    )
+    assert rd.popularity_propensity(log, gamma=1)["propensity"].tolist() == pytest.approx(
+        [1 / 9, 1, 4 / 9]
+    )
+    assert rd.popularity_propensity(log, gamma=0)["propensity"].tolist() == pytest.approx(
+        [1 / 3, 1, 2 / 3]
+    )

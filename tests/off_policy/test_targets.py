@@ -1,4 +1,5 @@
-"""target_from_recs, reward_table, ope_diagnostics and ope_compare, against plain loops and hand calculation."""
+"""target_from_recs, reward_table, ope_diagnostics and ope_compare, against plain loops and hand
+calculation."""
 
 import math
 
@@ -32,7 +33,8 @@ def targets(pred=PRED, log=LOG, **options):
     return rd.target_from_recs(log, pred, **options)["target_propensity"].tolist()
 
 
-# ------------------------------------------------------------------------------------- target_from_recs
+# -------------------------------------------------------------------------------------
+# target_from_recs
 
 
 def test_membership():
@@ -96,7 +98,8 @@ def test_replay_by_hand():
     assert found["n_matched"].tolist() == [3, 3]
 
 
-# ----------------------------------------------------------------------------------------- reward_table
+# -----------------------------------------------------------------------------------------
+# reward_table
 
 
 def smoothed(log, rows, item, position, prior):
@@ -111,7 +114,11 @@ def test_reward_table_against_loops(folds):
     rng = np.random.default_rng(0)
     log = bandit_log(40)[["user_id", "item_id", "reward"]].assign(position=rng.integers(1, 3, 40))
     candidates = pd.DataFrame(
-        {"position": np.repeat([1, 2], 4), "item_id": [0, 1, 2, 9] * 2, "target_propensity": [0.4, 0.3, 0.2, 0.1] * 2}
+        {
+            "position": np.repeat([1, 2], 4),
+            "item_id": [0, 1, 2, 9] * 2,
+            "target_propensity": [0.4, 0.3, 0.2, 0.1] * 2,
+        }
     )
     found = rd.reward_table(log, candidates=candidates, prior=4, folds=folds)
     users = sorted(set(log["user_id"]))
@@ -122,19 +129,26 @@ def test_reward_table_against_loops(folds):
         logged = smoothed(log, rows, log.loc[i, "item_id"], position, 4)
         shares = candidates[candidates["position"] == position]
         expected = sum(
-            row.target_propensity * smoothed(log, rows, row.item_id, position, 4) for row in shares.itertuples()
+            row.target_propensity * smoothed(log, rows, row.item_id, position, 4)
+            for row in shares.itertuples()
         )
         assert found.loc[i, "q_logged"] == pytest.approx(logged, rel=1e-12)
         assert found.loc[i, "q_target"] == pytest.approx(expected, rel=1e-12)
     assert found["target_mass"].tolist() == pytest.approx([1.0] * 40)
     assert list(found.columns) == [*log.columns, "q_logged", "q_target", "target_mass"]
-    shuffled = rd.reward_table(log.sample(frac=1, random_state=0), candidates=candidates, prior=4, folds=folds)
+    shuffled = rd.reward_table(
+        log.sample(frac=1, random_state=0), candidates=candidates, prior=4, folds=folds
+    )
     assert sorted(shuffled["q_target"]) == pytest.approx(sorted(found["q_target"]), rel=1e-12)
 
 
 def test_personal_candidates_take_the_position_of_the_row():
     candidates = pd.DataFrame(
-        {"user_id": [1, 1, 2, 3], "item_id": ["a", "b", "c", "a"], "target_propensity": [0.5, 0.5, 1, 0.25]}
+        {
+            "user_id": [1, 1, 2, 3],
+            "item_id": ["a", "b", "c", "a"],
+            "target_propensity": [0.5, 0.5, 1, 0.25],
+        }
     )
     with pytest.warns(rd.RecdfWarning, match="in 1 of 5 rows"):
         found = rd.reward_table(LOG, candidates=candidates, prior=0, folds=1)
@@ -145,9 +159,14 @@ def test_personal_candidates_take_the_position_of_the_row():
 
 
 def test_the_golden_model_of_open_bandit():
-    # Its q: (clicks + 50·rate)/(n + 50) per item and position of another log, so the same formula on that log's counts.
+    # Its q: (clicks + 50·rate)/(n + 50) per item and position of another log, so the same formula
+    # on that log's counts.
     log = pd.DataFrame(
-        {"item_id": [1] * 10 + [2] * 30, "position": 1, "reward": [1] * 2 + [0] * 8 + [1] * 3 + [0] * 27}
+        {
+            "item_id": [1] * 10 + [2] * 30,
+            "position": 1,
+            "reward": [1] * 2 + [0] * 8 + [1] * 3 + [0] * 27,
+        }
     )
     uniform = pd.DataFrame({"item_id": [1, 2], "target_propensity": 0.5})
     found = rd.reward_table(log, candidates=uniform, folds=1, fold_by=None)
@@ -157,7 +176,8 @@ def test_the_golden_model_of_open_bandit():
     assert found["q_target"].tolist() == pytest.approx([sum(q) / 2] * 40)
 
 
-# -------------------------------------------------------------------------------------- ope_diagnostics
+# --------------------------------------------------------------------------------------
+# ope_diagnostics
 
 
 def test_diagnostics_by_hand():
@@ -191,7 +211,9 @@ def test_diagnostics_by_hand():
 def test_diagnostics_by_group_and_of_slates():
     log = slate_log()
     options = {"slate_col": "slate", "interaction": "standard", "propensity_kind": "conditional"}
-    table = rd.ope_diagnostics(pd.concat([log.assign(week=2), log.assign(week=1)]), by="week", **options)
+    table = rd.ope_diagnostics(
+        pd.concat([log.assign(week=2), log.assign(week=1)]), by="week", **options
+    )
     assert table["week"].tolist() == [1, 2]
     alone = rd.ope_diagnostics(log, **options)
     pd.testing.assert_frame_equal(table[table["week"] == 1].drop(columns="week"), alone)
@@ -199,7 +221,8 @@ def test_diagnostics_by_group_and_of_slates():
     assert alone["ess"][0] == pytest.approx(ratio.sum() ** 2 / (ratio**2).sum())
 
 
-# ------------------------------------------------------------------------------------------ ope_compare
+# ------------------------------------------------------------------------------------------
+# ope_compare
 
 
 def stacked(models=("x", "y"), make=bandit_log):
@@ -208,7 +231,9 @@ def stacked(models=("x", "y"), make=bandit_log):
     parts = []
     for model in models:
         share = rng.uniform(0, 1, len(log))
-        parts.append(log.assign(model=model, target_propensity=share, q_target=rng.uniform(0, 3, len(log))))
+        parts.append(
+            log.assign(model=model, target_propensity=share, q_target=rng.uniform(0, 3, len(log)))
+        )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -216,12 +241,16 @@ def stacked(models=("x", "y"), make=bandit_log):
 @pytest.mark.parametrize("cluster", ["user_id", "row"])
 def test_differences_against_loops(name, cluster):
     log = stacked(make=lambda: bandit_log().assign(row=np.arange(40) * 7)).drop(columns="kept")
-    found = rd.ope_compare(log, estimators=name, cluster=cluster, q_logged="q_logged", q_target="q_target").iloc[0]
+    found = rd.ope_compare(
+        log, estimators=name, cluster=cluster, q_logged="q_logged", q_target="q_target"
+    ).iloc[0]
     x, y = (units_of(log[log["model"] == model]) for model in "xy")
     both = [[one, other] for (one,), (other,) in zip(x, y, strict=True)]
 
     def difference(pairs, multiplicity=None):
-        own = [value([[pair[i]] for pair in pairs], name, multiplicity=multiplicity) for i in (0, 1)]
+        own = [
+            value([[pair[i]] for pair in pairs], name, multiplicity=multiplicity) for i in (0, 1)
+        ]
         return own[1] - own[0]
 
     assert found["diff"] == pytest.approx(difference(both), rel=1e-10)
@@ -247,7 +276,11 @@ def test_all_pairs_or_one_baseline():
     log = stacked(("b", "a", "c"))
     pairs = rd.ope_compare(log, estimators="ips")[["baseline", "model"]].to_numpy().tolist()
     assert pairs == [["a", "b"], ["a", "c"], ["b", "c"]]
-    pairs = rd.ope_compare(log, estimators="ips", baseline="c")[["baseline", "model"]].to_numpy().tolist()
+    pairs = (
+        rd.ope_compare(log, estimators="ips", baseline="c")[["baseline", "model"]]
+        .to_numpy()
+        .tolist()
+    )
     assert pairs == [["c", "a"], ["c", "b"]]
 
 
@@ -260,7 +293,9 @@ def test_comparison_of_slates_and_row_order():
         again = rd.ope_compare(both.sample(frac=1, random_state=1), cluster=cluster, **options)
         pd.testing.assert_frame_equal(first, again, rtol=1e-12)
     separate = rd.ope_estimate(both, by="model", **options)
-    assert first["value"].tolist() == pytest.approx(separate.loc[separate["model"] == "b", "value"].tolist())
+    assert first["value"].tolist() == pytest.approx(
+        separate.loc[separate["model"] == "b", "value"].tolist()
+    )
 
 
 def test_flags_of_either_target_stand_on_the_difference():

@@ -1,8 +1,10 @@
-"""Slow, obvious oracles: every metric once more in plain lists, dicts and loops, written from the definitions alone.
+"""Slow, obvious oracles: every metric once more in plain lists, dicts and loops, written from the
+definitions alone.
 
-They share nothing with the package, so that a test which finds both equal says something. To add a metric, write one
-function under `@oracle` in the module of its family: of one list (`OneList`, which knows its user and the world of side
-tables around it), or with `@oracle(of_all=True)` of all lists (`AllLists`) for a metric of exposure.
+They share nothing with the package, so that a test which finds both equal says something. To add a
+metric, write one function under `@oracle` in the module of its family: of one list (`OneList`,
+which knows its user and the world of side tables around it), or with `@oracle(of_all=True)` of all
+lists (`AllLists`) for a metric of exposure.
 """
 
 import importlib
@@ -30,7 +32,8 @@ __all__ = [
 
 
 def evaluate(true, pred, metric, k=10, *, params=None, undefined="nan", users="true", **options):
-    """{user: value of the metric} over the population, in its order; a dict of counts per user for confusion.
+    """{user: value of the metric} over the population, in its order; a dict of counts per user for
+    confusion.
 
     `true` and `pred` are lists of row dicts in frame order; the options are those of `match_lists`.
     """

@@ -22,7 +22,8 @@ def category_mix(items, world):
 
 @oracle
 def categories(one, *, divisor="k"):
-    """Distinct categories recommended over k, the items recommended, or the categories there are."""
+    """Distinct categories recommended over k, the items recommended, or the categories there
+    are."""
     found = len({c for i in items_of(one) for c in one.world.items.get(i, {}).get("category", [])})
     all_of_them = len({c for row in one.world.items.values() for c in row["category"]})
     return ratio(found, {"k": one.k, "shown": one.m, "catalogue": all_of_them}[divisor])
@@ -30,7 +31,8 @@ def categories(one, *, divisor="k"):
 
 @oracle
 def category_entropy(one, *, discount="none", p=0.85, smoothing=0.0):
-    """Bits of the mix of categories recommended, weighted by rank and smoothed over all categories."""
+    """Bits of the mix of categories recommended, weighted by rank and smoothed over all
+    categories."""
     mass = {c: smoothing for row in one.world.items.values() for c in row["category"]}
     some = False
     for rank, item in enumerate(items_of(one), start=1):

@@ -11,7 +11,9 @@ from oracles.registry import oracle
 
 
 @oracle
-def serendipity(one, *, of="threshold", threshold=0.7, relevant=True, top=None, similarity="cosine"):
+def serendipity(
+    one, *, of="threshold", threshold=0.7, relevant=True, top=None, similarity="cosine"
+):
     """Share of the recommended that is relevant and unexpected, or how unexpected it is."""
     if of == "rank":
         return rank_gained(one, relevant)
@@ -26,7 +28,8 @@ def serendipity(one, *, of="threshold", threshold=0.7, relevant=True, top=None, 
         [
             (s.hit or not relevant)
             and s.item not in one.history
-            and max(sim(one.world.features[s.item], v, similarity) for v in past) < threshold - 1e-12
+            and max(sim(one.world.features[s.item], v, similarity) for v in past)
+            < threshold - 1e-12
             and s.item not in popular
             for s in known
         ]
@@ -59,7 +62,9 @@ def unlike_past(one, relevant, similarity):
 
     return average(
         [
-            (s.hit or not relevant) * (s.item not in one.history) * (1 - average([alike(s.item, i) for i in past]))
+            (s.hit or not relevant)
+            * (s.item not in one.history)
+            * (1 - average([alike(s.item, i) for i in past]))
             for s in known
         ]
     )

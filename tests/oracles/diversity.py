@@ -28,7 +28,9 @@ def sim(a, b, kind):
 def ils(one, *, similarity="cosine"):
     """Mean similarity of two recommended items with features."""
     vectors = [one.world.features[i] for i in items_of(one) if i in one.world.features]
-    return average([sim(vectors[i], vectors[j], similarity) for j in range(len(vectors)) for i in range(j)])
+    return average(
+        [sim(vectors[i], vectors[j], similarity) for j in range(len(vectors)) for i in range(j)]
+    )
 
 
 @oracle
@@ -39,7 +41,9 @@ def ild(one, *, similarity="cosine"):
 
 def disc(rank, discount, p):
     """disc(rank) of α-DCG."""
-    return {"log": 1 / math.log2(rank + 1), "reciprocal": 1 / rank, "geometric": p ** (rank - 1)}[discount]
+    return {"log": 1 / math.log2(rank + 1), "reciprocal": 1 / rank, "geometric": p ** (rank - 1)}[
+        discount
+    ]
 
 
 def alpha_dcg(items, relevant, aspects, alpha, discount, p):
@@ -57,14 +61,20 @@ def alpha_dcg(items, relevant, aspects, alpha, discount, p):
 
 @oracle
 def a_ndcg(one, *, alpha=0.5, ideal="greedy", discount="log", p=0.5):
-    """α-DCG over that of the greedy ideal, the even one of rs_metrics, or one with all aspects at every rank."""
+    """α-DCG over that of the greedy ideal, the even one of rs_metrics, or one with all aspects at
+    every rank."""
     aspects, relevant = one.world.aspects.get(one.user, []), {t.item for t in one.relevant}
-    found = alpha_dcg([s.item if s.hit else None for s in one.first_k], relevant, aspects, alpha, discount, p)
+    found = alpha_dcg(
+        [s.item if s.hit else None for s in one.first_k], relevant, aspects, alpha, discount, p
+    )
     if ideal in ("aspects", "none"):
         n_aspects = sum(bool(relevant & a) for a in aspects)
         if not n_aspects:
             return NAN
-        best = sum(disc(i, discount, p) * (1 - alpha) ** (i - 1) for i in range(1, one.k + 1)) * n_aspects
+        best = (
+            sum(disc(i, discount, p) * (1 - alpha) ** (i - 1) for i in range(1, one.k + 1))
+            * n_aspects
+        )
         return found / best if ideal == "aspects" else found
     if ideal == "greedy":
         left = sorted(i for i in relevant if any(i in a for a in aspects))
@@ -72,7 +82,10 @@ def a_ndcg(one, *, alpha=0.5, ideal="greedy", discount="log", p=0.5):
             return NAN
         order, seen = [], Counter()
         while left and len(order) < one.k:
-            gains = [sum((1 - alpha) ** seen[a] for a, s in enumerate(aspects) if item in s) for item in left]
+            gains = [
+                sum((1 - alpha) ** seen[a] for a, s in enumerate(aspects) if item in s)
+                for item in left
+            ]
             best = left.pop(max(range(len(left)), key=lambda j: (gains[j], j)))
             order.append(best)
             seen.update(a for a, s in enumerate(aspects) if best in s)
@@ -96,9 +109,14 @@ def intent_aware(one, *, metric="precision"):
     for aspect in one.world.aspects.get(one.user, []):
         if any(t.item in aspect for t in one.relevant):
             judged = [replace(t, gain=t.gain if t.item in aspect else 0.0) for t in one.judged]
-            ranked = [replace(s, true=next((t for t in judged if t.item == s.item), None)) for s in one.ranked]
+            ranked = [
+                replace(s, true=next((t for t in judged if t.item == s.item), None))
+                for s in one.ranked
+            ]
             judged.sort(key=lambda t: -t.gain)
-            values.append(float(ORACLES[name](replace(one, judged=judged, ranked=ranked), **params)))
+            values.append(
+                float(ORACLES[name](replace(one, judged=judged, ranked=ranked), **params))
+            )
     return average(values)
 
 

@@ -15,7 +15,11 @@ def exposure(lists):
 
 def at_rank(discount, p, rank):
     """Weight of a rank."""
-    return choose("discount", discount, {"none": 1.0, "log": 1 / math.log2(rank + 1), "geometric": p ** (rank - 1)})
+    return choose(
+        "discount",
+        discount,
+        {"none": 1.0, "log": 1 / math.log2(rank + 1), "geometric": p ** (rank - 1)},
+    )
 
 
 @oracle(of_all=True)
@@ -52,7 +56,11 @@ def entropy(lists, *, normalize=False, log_base=2, divisor=None):
     value = sum(-n / total * math.log2(n / total) for n in count.values())
     if normalize:
         return ratio(value, math.log2(len({*count, *lists.world.items})))
-    return value / math.log2(math.e if log_base == "e" else log_base) / (len(count) if divisor == "items" else 1)
+    return (
+        value
+        / math.log2(math.e if log_base == "e" else log_base)
+        / (len(count) if divisor == "items" else 1)
+    )
 
 
 @oracle(of_all=True)

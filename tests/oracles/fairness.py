@@ -34,7 +34,11 @@ def exposure_ratio(lists, *, discount="log", relative_to="relevance"):
     """{group: share of the exposure / share of the relevant items or of the catalogue}."""
     share = exposure_share(lists, discount=discount)
     if relative_to == "relevance":
-        due = Counter(lists.world.items.get(t.item, {}).get("group") for one in lists.values() for t in one.relevant)
+        due = Counter(
+            lists.world.items.get(t.item, {}).get("group")
+            for one in lists.values()
+            for t in one.relevant
+        )
     else:
         due = Counter(row["group"] for row in lists.world.items.values())
     total = sum(n for group, n in due.items() if group is not None)
@@ -68,7 +72,8 @@ def pop_reo(lists, *, group_col=None, head=0.8):
 
 @oracle(of_all=True)
 def pop_rsp(lists, *, group_col=None, head=0.8):
-    """Spread over groups of recommendations / candidate pairs; candidates are not in the user's history."""
+    """Spread over groups of recommendations / candidate pairs; candidates are not in the user's
+    history."""
     group = grouping(lists.world, group_col, head)
     recommended, pairs = Counter(), Counter()
     for one in lists.values():
@@ -95,7 +100,9 @@ def item_gap(lists, *, stat="mad", gain="linear"):
     for one in lists.values():
         for s in one.first_k:
             times[s.item] += 1
-            gained[s.item] += choose("gain", gain, {"linear": s.gain, "exp2": 2**s.gain - 1, "binary": float(s.hit)})
+            gained[s.item] += choose(
+                "gain", gain, {"linear": s.gain, "exp2": 2**s.gain - 1, "binary": float(s.hit)}
+            )
     of_group = defaultdict(list)
     for item, n in times.items():
         group = lists.world.items.get(item, {}).get("group")
@@ -114,7 +121,9 @@ def bias_disparity(lists, *, of="both"):
     groups = {row["group"] for row in lists.world.items.values() if row["group"] is not None}
 
     def shares(items):
-        own = [group for i in items if (group := lists.world.items.get(i, {}).get("group")) is not None]
+        own = [
+            group for i in items if (group := lists.world.items.get(i, {}).get("group")) is not None
+        ]
         return {c: ratio(own.count(c), len(own)) for c in groups}
 
     catalogue, found = shares(lists.world.items), {}

@@ -1,4 +1,5 @@
-"""Attribution, sessions and lists by plain loops over rows: slow, obvious, and never imported by the package."""
+"""Attribution, sessions and lists by plain loops over rows: slow, obvious, and never imported by
+the package."""
 
 from collections import defaultdict
 
@@ -6,17 +7,25 @@ from collections import defaultdict
 def attributed(impressions, events, window, rule, skew=0, lists=(), named=()):
     """For each event, a dict of impression row -> share; an empty dict if it belongs to none.
 
-    `impressions` and `events` are lists of (user, item, time). `lists` are those of the impressions, and `named` those
-    that the events name, or None.
+    `impressions` and `events` are lists of (user, item, time). `lists` are those of the
+    impressions, and `named` those that the events name, or None.
     """
     result, limits = [], (window, skew)
     for number, (user, item, time) in enumerate(events):
-        mine = [(shown, row) for row, (who, what, shown) in enumerate(impressions) if (who, what) == (user, item)]
+        mine = [
+            (shown, row)
+            for row, (who, what, shown) in enumerate(impressions)
+            if (who, what) == (user, item)
+        ]
         window, skew = limits
         if named and named[number] is not None:
             mine = [(shown, row) for shown, row in mine if lists[row] == named[number]]
             window, skew = None, 10**9
-        before = [(shown, row) for shown, row in mine if shown <= time and (window is None or time - shown <= window)]
+        before = [
+            (shown, row)
+            for shown, row in mine
+            if shown <= time and (window is None or time - shown <= window)
+        ]
         if not before and not any(shown <= time for shown, _ in mine):
             soon = sorted((shown, row) for shown, row in mine if time < shown <= time + skew)
             before = [one for one in soon if one[0] == soon[0][0]] if skew > 0 else []
@@ -61,7 +70,8 @@ def ranks(rows):
 
 
 def standing(rows, repeats):
-    """For each row of (list, item, time, position), the row that stands for its item in its list."""
+    """For each row of (list, item, time, position), the row that stands for its item in its
+    list."""
     by_pair = defaultdict(list)
     for row, (key, item, time, position) in enumerate(rows):
         by_pair[key, item].append((time, position, row))
@@ -74,19 +84,34 @@ def standing(rows, repeats):
 GAINS = {"shown": 0.0, "clicked": 1.0, "bought": 3.0}
 
 
-def tables(log, clicks, purchases, *, window=None, attribution="last", repeats="first", unattributed="count", skew=0,
-           named_lists=()):  # fmt: skip
+def tables(
+    log,
+    clicks,
+    purchases,
+    *,
+    window=None,
+    attribution="last",
+    repeats="first",
+    unattributed="count",
+    skew=0,
+    named_lists=(),
+):
     """`true` and `pred` of a log by loops over dicts, and the counts of what became of the events.
 
-    `named_lists` are the kinds of events that belong to the list of the key "session", which may be None.
+    `named_lists` are the kinds of events that belong to the list of the key "session", which may be
+    None.
 
-    Rows of the log have user, session, item, time, position; events user, item, time and, of purchases, price.
-    `true` is a dict (user, session, item) -> [relevance, clicks, purchases, value]; `pred` is a dict of the same keys
-    -> (rank, position). With repeats="each" the keys have the row of the log too.
+    Rows of the log have user, session, item, time, position; events user, item, time and, of
+    purchases, price. `true` is a dict (user, session, item) -> [relevance, clicks, purchases,
+    value]; `pred` is a dict of the same keys -> (rank, position). With repeats="each" the keys have
+    the row of the log too.
     """
     lists = [(row["user"], row["session"]) for row in log]
     impressions = [(row["user"], row["item"], row["time"]) for row in log]
-    stands = standing([(lists[i], row["item"], row["time"], row["position"]) for i, row in enumerate(log)], repeats)
+    stands = standing(
+        [(lists[i], row["item"], row["time"], row["position"]) for i, row in enumerate(log)],
+        repeats,
+    )
 
     def key(row):
         return (*lists[row], log[row]["item"], *([row] if repeats == "each" else []))
@@ -94,7 +119,9 @@ def tables(log, clicks, purchases, *, window=None, attribution="last", repeats="
     true = {key(row): [0.0, 0.0, 0.0, 0.0] for row in sorted(set(stands))}
     counts, left = {}, []
     for name, events in (("clicks", clicks), ("purchases", purchases)):
-        named = [(e["user"], e["session"]) if e.get("session") is not None else None for e in events]
+        named = [
+            (e["user"], e["session"]) if e.get("session") is not None else None for e in events
+        ]
         named = named if name in named_lists else [None] * len(events)
         moments = [(e["user"], e["item"], e["time"]) for e in events]
         found = attributed(impressions, moments, window, attribution, skew, lists, named)
@@ -119,7 +146,9 @@ def tables(log, clicks, purchases, *, window=None, attribution="last", repeats="
                 continue
             begun = [(start, one) for one, start in begin.items() if start <= event["time"]]
             # Lists that begin together: the last one by its label, or the first one by its label.
-            chosen = max(begun)[1] if begun else min((start, one) for one, start in begin.items())[1]
+            chosen = (
+                max(begun)[1] if begun else min((start, one) for one, start in begin.items())[1]
+            )
             if not any(lists[row] == chosen and log[row]["item"] == event["item"] for row in mine):
                 _respond(more.setdefault((*chosen, event["item"]), [0.0] * 4), name, event, 1.0)
         true |= more
@@ -137,13 +166,15 @@ def _respond(entry, name, event, share):
 
 
 def person_of(device, persons):
-    """The person of a device: of the first row that names it, by time and then by row; else the device itself."""
+    """The person of a device: of the first row that names it, by time and then by row; else the
+    device itself."""
     mine = [(time, row, person) for row, (one, person, time) in enumerate(persons) if one == device]
     return min(mine)[2] if mine else device
 
 
 def refunded(purchases, refunds, amounts=True):
-    """What is left of each purchase, and for each refund what it found (None: nothing) and what of it is left.
+    """What is left of each purchase, and for each refund what it found (None: nothing) and what of
+    it is left.
 
     Rows have user, item, order, time and price. Without amounts, all prices are 1.
     """

@@ -1,4 +1,5 @@
-"""Interleaving as the papers write it down: every mixed list of two short lists with its exact probability."""
+"""Interleaving as the papers write it down: every mixed list of two short lists with its exact
+probability."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -12,7 +13,8 @@ def top(own, shown):
 
 
 def team_draft(a, b, k):
-    """Radlinski et al. 2008, Algorithm 2; items of a shared prefix have no team. {(item, team), ...: probability}"""
+    """Radlinski et al. 2008, Algorithm 2; items of a shared prefix have no team. {(item, team),
+    ...: probability}"""
     found = defaultdict(Fraction)
 
     def grow(shown, ahead, shared, chance):
@@ -58,7 +60,8 @@ def rank_in(own, item):
 
 
 def optimized(a, b, k):
-    """Lists with their probabilities, where at each rank one chance of a makes the expected credit 0 (None: none does).
+    """Lists with their probabilities, where at each rank one chance of a makes the expected credit
+    0 (None: none does).
 
     Credit: rank in a minus rank in b (Radlinski & Craswell 2013, linear rank difference).
     """
@@ -66,10 +69,16 @@ def optimized(a, b, k):
     for _ in range(k):
         both = {one: (top(a, one), top(b, one)) for one in lists}
         expected = [
-            sum((lists[one] * (rank_in(a, pair[side]) - rank_in(b, pair[side])) for one, pair in both.items()
-                 if None not in pair), Fraction(0))
+            sum(
+                (
+                    lists[one] * (rank_in(a, pair[side]) - rank_in(b, pair[side]))
+                    for one, pair in both.items()
+                    if None not in pair
+                ),
+                Fraction(0),
+            )
             for side in (0, 1)
-        ]  # fmt: skip
+        ]
         low, high = expected
         settled = low <= 0 <= high
         chance = HALF if low == high or not settled else high / (high - low)

@@ -29,7 +29,8 @@ class World:
 
 @dataclass
 class TrueItem:
-    """One row of `true`: gain is 0 when the row is judged but not relevant; value is the value as bought.
+    """One row of `true`: gain is 0 when the row is judged but not relevant; value is the value as
+    bought.
 
     propensity is the probability that the row was observed.
     """
@@ -42,7 +43,8 @@ class TrueItem:
 
 @dataclass
 class PredItem:
-    """One recommended item in rank order; true is the row of `true` that it matches, None when there is none.
+    """One recommended item in rank order; true is the row of `true` that it matches, None when
+    there is none.
 
     place orders items as their scores (or ranks) do, smaller first, and is equal for equal scores.
     """
@@ -71,7 +73,8 @@ class PredItem:
 
 @dataclass
 class OneList:
-    """One recommendation list after ranking and matching, with the rows of `true` that belong to it."""
+    """One recommendation list after ranking and matching, with the rows of `true` that belong to
+    it."""
 
     k: int
     ranked: list  # every PredItem, best first
@@ -151,8 +154,12 @@ def match_lists(
     largest_gain = max((gain_of(row, relevance, min_relevance) for row in true), default=0.0)
     lists = {}
     for user in population(true_rows, pred_rows, users):
-        judged = judged_rows(true_rows.get(user, []), relevance, min_relevance, duplicates, prices, negative)
-        rows = ranked_rows(pred_rows.get(user, []), judged, order, ties, nan_score, prices, negative)
+        judged = judged_rows(
+            true_rows.get(user, []), relevance, min_relevance, duplicates, prices, negative
+        )
+        rows = ranked_rows(
+            pred_rows.get(user, []), judged, order, ties, nan_score, prices, negative
+        )
         if judged_only:
             judged_items = {t.item for t in judged if t.gain >= 0}
             rows = [s for s in rows if s.item in judged_items]
@@ -233,7 +240,9 @@ def judged_rows(rows, relevance, min_relevance, duplicates, prices, negative):
 def ranked_rows(rows, judged, order, ties, nan_score, prices, negative):
     """Recommended rows of one user, best first, repeated ones too."""
     listed = [
-        PredItem(row["item_id"], place_of(row, position, order), value=value_of(row, prices, negative))
+        PredItem(
+            row["item_id"], place_of(row, position, order), value=value_of(row, prices, negative)
+        )
         for position, row in enumerate(rows)
         if not (order != "row" and nan_score == "drop" and is_null(row[order]))
     ]
@@ -250,7 +259,8 @@ def is_null(number):
 
 
 def place_of(row, position, order):
-    """What orders a recommended row: descending score, ascending rank or position; nulls last and equal."""
+    """What orders a recommended row: descending score, ascending rank or position; nulls last and
+    equal."""
     if order == "row":
         return (0, position)
     if is_null(row[order]):
@@ -284,7 +294,8 @@ def first_of_each_item(rows):
 
 
 def attach_true(ranked, judged):
-    """The j-th occurrence of an item in the list matches its j-th row of `true`, best gain first."""
+    """The j-th occurrence of an item in the list matches its j-th row of `true`, best gain
+    first."""
     left = defaultdict(list)
     for t in judged:
         left[t.item].append(t)

@@ -35,7 +35,8 @@ def revenue(one):
 
 @oracle
 def money_ndcg(one):
-    """Σ v_i h_i / log2(i + 1) over the same sum for the best min(k, n) values, all values as bought."""
+    """Σ v_i h_i / log2(i + 1) over the same sum for the best min(k, n) values, all values as
+    bought."""
     # As recommended, a hit could be worth more than in the ideal list and push the value above 1.
     total_value(one.relevant)
     found = sum(s.true.value / math.log2(i + 1) for i, s in ranks(one) if s.hit)

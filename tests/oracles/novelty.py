@@ -19,7 +19,9 @@ def had(item, world, share_of):
 def popularity(one, *, share_of="users", unit="share"):
     """Mean p(i) of the recommended, or mean count or rank share."""
     if unit == "share":
-        return average([n / total for n, total in (had(i, one.world, share_of) for i in items_of(one))])
+        return average(
+            [n / total for n, total in (had(i, one.world, share_of) for i in items_of(one))]
+        )
     count = {item: had(item, one.world, share_of)[0] for _, item in one.world.log}
     if unit == "count":
         return average([float(count.get(i, 0)) for i in items_of(one)])
@@ -111,7 +113,9 @@ def aclt(one, *, head=0.8, tail=None):
     count = Counter(item for _, item in one.world.log)
     if tail >= 1:
         return float(sum(1 <= count[i] <= tail for i in items_of(one)))
-    rarest = sorted(count, key=lambda i: (count[i], i))[: max(1, math.floor(tail * len(count) + 1e-9))]
+    rarest = sorted(count, key=lambda i: (count[i], i))[
+        : max(1, math.floor(tail * len(count) + 1e-9))
+    ]
     return float(sum(i in rarest for i in items_of(one)))
 
 

@@ -27,7 +27,8 @@ def possible(one, kind):
 
 
 def recall(one, *, divisor="relevant"):
-    """Σ v of the hits / Σ v of the relevant items (Yang et al. 2018; recpack's inverse propensity scores)."""
+    """Σ v of the hits / Σ v of the relevant items (Yang et al. 2018; recpack's inverse propensity
+    scores)."""
     return ratio(sum(x for _, x in hit_v(one)), possible(one, divisor))
 
 
@@ -57,9 +58,15 @@ def mrr(one, *, of="first"):
 
 def ndcg(one, *, gain="linear", discount="log", log_base=2):
     """Σ gain · v · disc(i) / the same sum over the best products."""
-    found = sum(transform(s.gain, gain) * v(s.true) * weight(i, discount, log_base) for i, s in ranks(one) if s.hit)
+    found = sum(
+        transform(s.gain, gain) * v(s.true) * weight(i, discount, log_base)
+        for i, s in ranks(one)
+        if s.hit
+    )
     best = sorted((transform(t.gain, gain) * v(t) for t in one.relevant), reverse=True)[: one.k]
-    return ratio(found, math.fsum(x * weight(i, discount, log_base) for i, x in enumerate(best, start=1)))
+    return ratio(
+        found, math.fsum(x * weight(i, discount, log_base) for i, x in enumerate(best, start=1))
+    )
 
 
 OBSERVED = {"recall": recall, "precision": precision, "mapr": mapr, "mrr": mrr, "ndcg": ndcg}

@@ -1,6 +1,8 @@
-"""Off-policy estimators as plain loops over the rows of a log, and standard errors by numerical derivatives.
+"""Off-policy estimators as plain loops over the rows of a log, and standard errors by numerical
+derivatives.
 
-Slow and obvious. A log is a list of dicts; a unit is a list of rows in the order of their positions.
+Slow and obvious. A log is a list of dicts; a unit is a list of rows in the order of their
+positions.
 """
 
 import math
@@ -17,7 +19,8 @@ def weight_after_clip(name, w, clip):
 
 
 def row_weights(unit, interaction):
-    """Weight of every row of a unit. The probabilities are conditional ones for cascade and standard."""
+    """Weight of every row of a unit. The probabilities are conditional ones for cascade and
+    standard."""
     ratios = [row["target_propensity"] / row["propensity"] for row in unit]
     if interaction in (None, "independent"):
         return ratios
@@ -45,14 +48,19 @@ def value(units, name, clip=None, interaction=None, multiplicity=None):
     total = 0.0
     for t, k, w, row in rows:
         g = weight_after_clip(name, w, clip) / mean_weight.get(k, 1.0)
-        total += t * ((row["q_target"] if model else 0.0) + g * (row["reward"] - (row["q_logged"] if model else 0.0)))
+        total += t * (
+            (row["q_target"] if model else 0.0)
+            + g * (row["reward"] - (row["q_logged"] if model else 0.0))
+        )
     return total / n
 
 
 def logging_value(units, multiplicity=None):
     multiplicity = multiplicity or [1.0] * len(units)
     times = [m * unit[0].get("kept", 1.0) for m, unit in zip(multiplicity, units, strict=True)]
-    return sum(t * row["reward"] for t, unit in zip(times, units, strict=True) for row in unit) / sum(times)
+    return sum(
+        t * row["reward"] for t, unit in zip(times, units, strict=True) for row in unit
+    ) / sum(times)
 
 
 def standard_error(function, units, clusters):
@@ -62,7 +70,9 @@ def standard_error(function, units, clusters):
     for name in names:
         ends = []
         for sign in (1, -1):
-            ends.append(function(units, multiplicity=[1 + sign * step * (c == name) for c in clusters]))
+            ends.append(
+                function(units, multiplicity=[1 + sign * step * (c == name) for c in clusters])
+            )
         total += ((ends[0] - ends[1]) / (2 * step)) ** 2
     return math.sqrt(len(names) / (len(names) - 1) * total)
 

@@ -39,7 +39,8 @@ def pooled_brier(lists):
 
 @oracle(of_all=True)
 def pooled_auc(lists):
-    """Share of all pairs of a relevant and another item that are in the right order; ties count half."""
+    """Share of all pairs of a relevant and another item that are in the right order; ties count
+    half."""
     good = [s for y, s in all_rated(lists) if y > 0]
     bad = [s for y, s in all_rated(lists) if not y > 0]
     return ratio(sum((g > b) + (g == b) / 2 for g in good for b in bad), len(good) * len(bad))

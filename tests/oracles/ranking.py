@@ -24,7 +24,8 @@ def normalized(total, one, normalizer):
     if normalizer == "k":
         return total / one.k
     if normalizer == "shown":
-        # LensKit: a list that is empty has average precision 0, one without relevant items has none.
+        # LensKit: a list that is empty has average precision 0, one without relevant items has
+        # none.
         if one.n == 0:
             return NAN
         return total / min(one.n, one.m) if one.m else 0.0
@@ -37,8 +38,13 @@ def worst_rank(one, s):
 
 
 def hit_ranks(one, tied):
-    """Ranks of the hits, those of equal scores by order or all the worst; ranks beyond k are left out."""
-    found = [worst_rank(one, s) if tied == "worst" else i for i, s in enumerate(one.ranked, start=1) if s.hit]
+    """Ranks of the hits, those of equal scores by order or all the worst; ranks beyond k are left
+    out."""
+    found = [
+        worst_rank(one, s) if tied == "worst" else i
+        for i, s in enumerate(one.ranked, start=1)
+        if s.hit
+    ]
     return [i for i in found if i <= one.k]
 
 
@@ -57,7 +63,9 @@ def mapr(one, *, normalizer="relevant", transform="none", tied="ranked"):
 @oracle
 def mar(one, *, normalizer="hits"):
     """(1/d) Σ h_i · R@i with R@i = hits in 1..i / n."""
-    return normalized(sum(hits_up_to(one, i) / one.n for i, s in ranks(one) if s.hit), one, normalizer)
+    return normalized(
+        sum(hits_up_to(one, i) / one.n for i, s in ranks(one) if s.hit), one, normalizer
+    )
 
 
 @oracle
@@ -73,7 +81,8 @@ def mrr(one, *, of="first", tied="ranked"):
 
 @oracle
 def arhr(one, *, normalizer="none"):
-    """Σ h_i / i, over the same of a list that begins with hits alone: min(n, k) of them, or min(n, m)."""
+    """Σ h_i / i, over the same of a list that begins with hits alone: min(n, k) of them, or min(n,
+    m)."""
     total = sum(1 / i for i, s in ranks(one) if s.hit)
     if normalizer == "none":
         return total
@@ -111,7 +120,9 @@ def weight(rank, discount, log_base):
 
 def discounted_sum(gains, gain, discount, log_base):
     """Σ gain(g_i) · disc(i) over gains in rank order."""
-    return sum(transform(g, gain) * weight(i, discount, log_base) for i, g in enumerate(gains, start=1))
+    return sum(
+        transform(g, gain) * weight(i, discount, log_base) for i, g in enumerate(gains, start=1)
+    )
 
 
 def mean_weight(one, s, discount, log_base):
@@ -122,7 +133,8 @@ def mean_weight(one, s, discount, log_base):
 
 @oracle
 def dcg(one, *, gain="linear", discount="log", log_base=2, tied="ranked", of="list"):
-    """Σ gain(g_i) · disc(i) over the first k; "averaged": over the whole list, each item with its ties' mean weight.
+    """Σ gain(g_i) · disc(i) over the first k; "averaged": over the whole list, each item with its
+    ties' mean weight.
 
     Of the ideal list, it is the sum over the best min(k, n) relevant items.
     """
@@ -131,16 +143,27 @@ def dcg(one, *, gain="linear", discount="log", log_base=2, tied="ranked", of="li
     if tied == "ranked":
         return discounted_sum([s.gain for s in one.first_k], gain, discount, log_base)
     if tied == "averaged":
-        return sum(transform(s.gain, gain) * mean_weight(one, s, discount, log_base) for s in one.ranked)
+        return sum(
+            transform(s.gain, gain) * mean_weight(one, s, discount, log_base) for s in one.ranked
+        )
     raise ValueError(f"unknown tied {tied!r}")
 
 
 @oracle
-def ndcg(one, *, gain="linear", discount="log", log_base=2, ideal="relevant", tied="ranked", average="none"):
+def ndcg(
+    one,
+    *,
+    gain="linear",
+    discount="log",
+    log_base=2,
+    ideal="relevant",
+    tied="ranked",
+    average="none",
+):
     """DCG / IDCG of the best min(k, n) gains, of k gains of 1 ("k"), or of the gains re-sorted.
 
-    Of the first k items ("shown") or of the best k of the whole list ("listed"). Averages are over ranks of the whole
-    list.
+    Of the first k items ("shown") or of the best k of the whole list ("listed"). Averages are over
+    ranks of the whole list.
     """
     if average != "none":
         return mean_ndcg(one, gain, discount, log_base, average)
@@ -170,7 +193,8 @@ def best_gains(one):
 
 
 def mean_ndcg(one, gain, discount, log_base, average):
-    """Mean of DCG/IDCG at the hits and for each item that is not shown at the end, or where the ideal gain falls."""
+    """Mean of DCG/IDCG at the hits and for each item that is not shown at the end, or where the
+    ideal gain falls."""
     if one.n == 0:
         return NAN
     best = best_gains(one)
@@ -204,7 +228,8 @@ def normalized_gain(one, *, gain="linear"):
 
 @oracle
 def rbp(one, *, p=0.8, gain="linear", normalize="endless"):
-    """Σ g_i p^(i−1) times 1 − p, or over the sum for the ranks that relevant items can fill; gains in [0, 1]."""
+    """Σ g_i p^(i−1) times 1 − p, or over the sum for the ranks that relevant items can fill; gains
+    in [0, 1]."""
     if any(transform(t.gain, gain) > 1 for t in one.judged):
         raise ValueError("gains must lie in [0, 1]")
     total = sum(transform(s.gain, gain) * p ** (i - 1) for i, s in ranks(one))
@@ -230,7 +255,8 @@ def err(one, *, max_gain=None):
 
 
 def share_in_order(positives, negatives, equal=0.5):
-    """Share of (positive, negative) pairs with the positive placed first; equal places count in part."""
+    """Share of (positive, negative) pairs with the positive placed first; equal places count in
+    part."""
     points = 0.0
     for p in positives:
         for q in negatives:
@@ -239,7 +265,8 @@ def share_in_order(positives, negatives, equal=0.5):
 
 
 def partial_auc(positives, negatives, equal, upto):
-    """Area under the ROC curve up to a false-positive rate, by its corners, scaled as McClish (1989) does."""
+    """Area under the ROC curve up to a false-positive rate, by its corners, scaled as McClish
+    (1989) does."""
     corners = [(0.0, 0.0)]
     for place in sorted({*positives, *negatives}):
         x = sum(q <= place for q in negatives) / len(negatives)
@@ -256,10 +283,11 @@ def partial_auc(positives, negatives, equal, upto):
 
 @oracle
 def auc(one, *, within="shown", tied="half", one_class="undefined", max_fpr=None):
-    """Share of (hit, miss) pairs of the first k in the right order; "catalogue": all other items come last.
+    """Share of (hit, miss) pairs of the first k in the right order; "catalogue": all other items
+    come last.
 
-    Ties count half, nothing ("wrong", "worst"), or are in rank order ("ranked"). Hits alone are 1 and misses alone 0
-    with one_class="share". With max_fpr only the curve up to that rate counts.
+    Ties count half, nothing ("wrong", "worst"), or are in rank order ("ranked"). Hits alone are 1
+    and misses alone 0 with one_class="share". With max_fpr only the curve up to that rate counts.
     """
     equal = 0.0 if tied in ("wrong", "worst") else 0.5
     places = [(0, i) if tied == "ranked" else s.place for i, s in ranks(one)]
@@ -269,7 +297,11 @@ def auc(one, *, within="shown", tied="half", one_class="undefined", max_fpr=None
     elif within == "catalogue":
         if one.catalogue is None:
             raise ValueError("needs items=")
-        known = [(place, s) for place, s in zip(places, one.first_k, strict=True) if s.item in one.catalogue]
+        known = [
+            (place, s)
+            for place, s in zip(places, one.first_k, strict=True)
+            if s.item in one.catalogue
+        ]
         positives = [place for place, s in known if s.hit]
         negatives = [place for place, s in known if not s.hit]
         bottom = (2, 0)  # below every score and every null score
@@ -346,7 +378,8 @@ def first_rank(one):
 
 
 def right_and_possible(one, within, gain, tied):
-    """Points for pairs whose better item stands higher, and the number of pairs of unequal gains."""
+    """Points for pairs whose better item stands higher, and the number of pairs of unequal
+    gains."""
     bottom = (2, 0)
     if within == "shown":
         items = [(s.place, transform(s.gain, gain)) for s in one.first_k]
@@ -358,7 +391,9 @@ def right_and_possible(one, within, gain, tied):
         for place_b, b in items:
             if a > b:
                 possible += 1
-                equal = {"half": 0.5, "wrong": 0.0, "right": 1.0}[tied] if place_a != bottom else 0.0
+                equal = (
+                    {"half": 0.5, "wrong": 0.0, "right": 1.0}[tied] if place_a != bottom else 0.0
+                )
                 points += 1.0 if place_a < place_b else equal if place_a == place_b else 0.0
     return points, possible
 
@@ -388,5 +423,6 @@ def pooled_percentile_rank(one, *, unshown="middle"):
 
 @oracle
 def percentile_rank(one, *, unshown="middle"):
-    """Mean of (rank − 1)/N over the relevant items; those not shown stand in the middle of the rest, or last."""
+    """Mean of (rank − 1)/N over the relevant items; those not shown stand in the middle of the
+    rest, or last."""
     return ratio(*pooled_percentile_rank(one, unshown=unshown))

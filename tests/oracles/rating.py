@@ -8,9 +8,14 @@ from oracles.registry import oracle
 
 
 def rated(one):
-    """(label, score) of the recommended items (all of them, whatever k) that are rated and scored."""
+    """(label, score) of the recommended items (all of them, whatever k) that are rated and
+    scored."""
     pairs = [(one.user, s.item) for s in one.ranked if s.true is not None]
-    found = [(one.world.ratings[p], one.world.scores[p]) for p in pairs if one.world.scores[p] is not None]
+    found = [
+        (one.world.ratings[p], one.world.scores[p])
+        for p in pairs
+        if one.world.scores[p] is not None
+    ]
     return [(y, s) for y, s in found if not math.isnan(s)]
 
 
@@ -27,7 +32,9 @@ def explained(pairs, offset):
     if len({y for y, _ in pairs}) < 2:
         return NAN
     middle = statistics.mean(y for y, _ in pairs)
-    return 1 - sum((s - y - offset) ** 2 for y, s in pairs) / sum((y - middle) ** 2 for y, _ in pairs)
+    return 1 - sum((s - y - offset) ** 2 for y, s in pairs) / sum(
+        (y - middle) ** 2 for y, _ in pairs
+    )
 
 
 def mean_error(pairs):

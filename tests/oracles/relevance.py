@@ -20,7 +20,12 @@ def hits(one):
 
 def divisor_of_precision(one, divisor):
     """d: k, m ("shown"), min(k, n) ("achievable") or min(m, n) ("achievable_shown")."""
-    found = {"k": one.k, "shown": one.m, "achievable": min(one.k, one.n), "achievable_shown": min(one.m, one.n)}
+    found = {
+        "k": one.k,
+        "shown": one.m,
+        "achievable": min(one.k, one.n),
+        "achievable_shown": min(one.m, one.n),
+    }
     return choose("divisor", divisor, found)
 
 
@@ -41,12 +46,15 @@ def pooled_precision(one, *, divisor="k"):
 @oracle
 def recall(one, *, divisor="relevant"):
     """Hits / n, or / min(k, n) ("achievable"); undefined when n = 0."""
-    return ratio(one.hits, choose("divisor", divisor, {"relevant": one.n, "achievable": min(one.k, one.n)}))
+    return ratio(
+        one.hits, choose("divisor", divisor, {"relevant": one.n, "achievable": min(one.k, one.n)})
+    )
 
 
 @oracle
 def f1(one, *, beta=1, divisor="k", combine="harmonic"):
-    """(1 + β²) P R / (β² P + R) with P = hits / k (or m) and R = hits / n; 0 when both are 0, undefined for n = 0.
+    """(1 + β²) P R / (β² P + R) with P = hits / k (or m) and R = hits / n; 0 when both are 0,
+    undefined for n = 0.
 
     With combine="product" it is P R. Without recommendations it is 0.
     """
@@ -64,7 +72,8 @@ def f1(one, *, beta=1, divisor="k", combine="harmonic"):
 
 @oracle
 def rprecision(one, *, multiple=1, at_most=None):
-    """Hits among the first c = ⌊multiple · n + 0.9⌋ ranks / c, of which those beyond at_most are no hits."""
+    """Hits among the first c = ⌊multiple · n + 0.9⌋ ranks / c, of which those beyond at_most are no
+    hits."""
     c = math.floor(multiple * one.n + 0.9)
     return ratio(sum(s.hit for s in one.ranked[:c][:at_most]), c)
 

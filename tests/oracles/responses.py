@@ -1,4 +1,5 @@
-"""Oracles of the family of responses, for a `true` without columns of clicks and purchases: a hit is a response."""
+"""Oracles of the family of responses, for a `true` without columns of clicks and purchases: a hit
+is a response."""
 
 from oracles.numbers import ratio
 from oracles.registry import oracle

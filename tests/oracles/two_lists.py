@@ -25,7 +25,9 @@ def rbo(one, *, p=0.9, against="base", normalize=False, unshown="last"):
     shown = [s.item for s in one.ranked]
     place = {item: i for i, item in enumerate(shown)}
     elsewhere = len(shown) if unshown == "last" else -1
-    ideal = [t.item for t in sorted(one.relevant, key=lambda t: (-t.gain, place.get(t.item, elsewhere)))]
+    ideal = [
+        t.item for t in sorted(one.relevant, key=lambda t: (-t.gain, place.get(t.item, elsewhere)))
+    ]
     if not ideal:
         return NAN
     depth = max(len(shown), len(ideal))

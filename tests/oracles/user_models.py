@@ -33,9 +33,12 @@ def chance(model, i, share, so_far, one, p, T, beta):
 
 
 def seen_at(model, shares, costs, one, p, T, beta, halflife, length, weights):
-    """V of every rank, or numbers in proportion to W for models without chances; and of the rank after them."""
+    """V of every rank, or numbers in proportion to W for models without chances; and of the rank
+    after them."""
     if model == "weights":
-        return [weight(i, weights, 2) if i <= one.m else 0.0 for i in range(1, len(shares) + 1)] + [0.0]
+        return [weight(i, weights, 2) if i <= one.m else 0.0 for i in range(1, len(shares) + 1)] + [
+            0.0
+        ]
     if model in ("tbg", "umeasure"):
         times = [sum(costs[:i]) for i in range(len(shares) + 1)]
         return [2 ** (-t / halflife) if model == "tbg" else max(0.0, 1 - t / length) for t in times]
@@ -53,16 +56,31 @@ def mean_gain(seen, shares):
 
 @oracle
 def user_model(
-    one, *, model="rbp", measure="utility", p=None, rate=0.25, T=1.0, beta=0.5, halflife=224.0, length=1000.0,
-    weights="log", gain="linear", max_gain=None, depth=1000, cost_col=None,
-):  # fmt: skip
+    one,
+    *,
+    model="rbp",
+    measure="utility",
+    p=None,
+    rate=0.25,
+    T=1.0,
+    beta=0.5,
+    halflife=224.0,
+    length=1000.0,
+    weights="log",
+    gain="linear",
+    max_gain=None,
+    depth=1000,
+    cost_col=None,
+):
     """Walk down the ranks 1 to depth; after the list all gains are 0 and all costs 1."""
     p = 1 / (1 + rate) if model == "npv" else p or (0.9 if model == "nerr10" else 0.8)
     top = max_gain or one.largest_gain or 1.0
     items = one.ranked[:depth]
     behind = [0.0] * (depth - len(items))
     shares = [(float(s.hit) if gain == "binary" else s.gain / top) for s in items] + behind
-    costs = [1.0 if cost_col is None else one.world.items[s.item][cost_col] for s in items] + [1.0] * len(behind)
+    costs = [1.0 if cost_col is None else one.world.items[s.item][cost_col] for s in items] + [
+        1.0
+    ] * len(behind)
     own = (costs, one, p, T, beta, halflife, length, weights)
     seen = seen_at(model, shares, *own)
     if measure == "items":

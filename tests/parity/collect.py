@@ -54,7 +54,9 @@ def by_position(group: dict[str, Any]) -> dict[str, Any]:
     if "error" in group:
         return group
     users = sorted({user for values in group["per_user"].values() for user in values})
-    per_user = {name: [values.get(user) for user in users] for name, values in group["per_user"].items()}
+    per_user = {
+        name: [values.get(user) for user in users] for name, values in group["per_user"].items()
+    }
     return {"users": users, "per_user": per_user, "mean": group["mean"]}
 
 
@@ -72,7 +74,8 @@ def golden(answer: dict[str, Any], frames: dict[str, parity.ParityFrame]) -> dic
 
 
 def same(one: Any, two: Any) -> bool:
-    """Whether two answers are equal but for the last digits, which differ by run where a library adds in parallel."""
+    """Whether two answers are equal but for the last digits, which differ by run where a library
+    adds in parallel."""
     if isinstance(one, dict) and isinstance(two, dict):
         return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
     if isinstance(one, list) and isinstance(two, list):
@@ -83,9 +86,12 @@ def same(one: Any, two: Any) -> bool:
 
 
 def write(name: str, content: dict[str, Any]) -> None:
-    """One metric a line, so that a difference can be read; a file that says the same stays as it is."""
+    """One metric a line, so that a difference can be read; a file that says the same stays as it
+    is."""
     path = GOLDEN / f"{name}.json"
-    if path.exists() and same(json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(content))):
+    if path.exists() and same(
+        json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(content))
+    ):
         return
     text = json.dumps(content, separators=(",", ":"))
     for key in ('"per_user":{', '"mean":{', '"frames":{', '"digests":{', '"],'):
@@ -94,12 +100,19 @@ def write(name: str, content: dict[str, Any]) -> None:
     path.write_text(text.replace('],"', '],\n"') + "\n")
 
 
-# Libraries that see labelled candidates, or whose ids are positions, are measured on frames that have nothing else.
+# Libraries that see labelled candidates, or whose ids are positions, are measured on frames that
+# have nothing else.
 FRAMES_OF = {
-    "implicit": ["plain", "holes", "whole"], "cornac": ["plain", "holes", "whole"], "recbole": ["plain", "whole"],
-    "torchmetrics": ["whole"], "fuxictr": ["whole"], "lightfm": ["plain", "holes", "whole"],
-    "recmetrics": ["plain", "holes", "whole"], "evidently": ["whole"], "tf_ranking": ["whole"],
-}  # fmt: skip
+    "implicit": ["plain", "holes", "whole"],
+    "cornac": ["plain", "holes", "whole"],
+    "recbole": ["plain", "whole"],
+    "torchmetrics": ["whole"],
+    "fuxictr": ["whole"],
+    "lightfm": ["plain", "holes", "whole"],
+    "recmetrics": ["plain", "holes", "whole"],
+    "evidently": ["whole"],
+    "tf_ranking": ["whole"],
+}
 
 
 def collect(names: list[str]) -> None:
@@ -110,12 +123,20 @@ def collect(names: list[str]) -> None:
         tables, small = write_tables(frames, Path(folder)), write_tables(five_users, Path(folder))
         for name in names:
             own = FRAMES_OF.get(name, [frame for frame in frames if frame != "whole"])
-            write(name, golden(peers.measure(name, {frame: tables[frame] for frame in own}, parity.K), frames))
+            write(
+                name,
+                golden(
+                    peers.measure(name, {frame: tables[frame] for frame in own}, parity.K), frames
+                ),
+            )
             if name in FRAMES_OF:
                 continue
             answer = peers.measure(name, small, [10])
             accuracy = answer["answer"]["section9"]["accuracy"]
-            section9[name] = {"versions": answer["versions"], "mean": accuracy.get("mean", accuracy)}
+            section9[name] = {
+                "versions": answer["versions"],
+                "mean": accuracy.get("mean", accuracy),
+            }
             print(f"{name}: {(GOLDEN / f'{name}.json').stat().st_size // 1000} kB", flush=True)
     write("section9", section9)
 

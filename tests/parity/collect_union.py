@@ -1,9 +1,11 @@
-"""Run the libraries that this Python has on the frames of golden/union, and keep what they say beside them.
+"""Run the libraries that this Python has on the frames of golden/union, and keep what they say
+beside them.
 
     PYTHON_WITH_THE_LIBRARIES tests/parity/collect_union.py
 
-Writes `tests/golden/union/live.json`: convention -> metric -> value, of rows with ratings and probabilities, and of the
-ten first items of the users that have as many. A library that is not installed keeps its numbers.
+Writes `tests/golden/union/live.json`: convention -> metric -> value, of rows with ratings and
+probabilities, and of the ten first items of the users that have as many. A library that is not
+installed keeps its numbers.
 """
 
 import json
@@ -19,7 +21,10 @@ UNION = Path(__file__).resolve().parents[1] / "golden" / "union"
 def surprise_numbers(rows):
     from surprise import Prediction, accuracy
 
-    found = [Prediction(row.user_id, row.item_id, row.rating, row.prediction, {}) for row in rows.itertuples()]
+    found = [
+        Prediction(row.user_id, row.item_id, row.rating, row.prediction, {})
+        for row in rows.itertuples()
+    ]
     names = {"pooled_mae": accuracy.mae, "pooled_mse": accuracy.mse, "pooled_rmse": accuracy.rmse}
     return {name: function(found, verbose=False) for name, function in names.items()}
 
@@ -28,14 +33,20 @@ def cornac_numbers(rows):
     from cornac.metrics import MAE, MSE, RMSE
 
     names = {"pooled_mae": MAE, "pooled_mse": MSE, "pooled_rmse": RMSE}
-    given = {"gt_ratings": rows["rating"].to_numpy(float), "pd_ratings": rows["prediction"].to_numpy()}
+    given = {
+        "gt_ratings": rows["rating"].to_numpy(float),
+        "pd_ratings": rows["prediction"].to_numpy(),
+    }
     return {name: metric().compute(**given) for name, metric in names.items()}
 
 
 def sklearn_numbers(rows):
     from sklearn import metrics
 
-    names = {"pooled_mae": metrics.mean_absolute_error, "pooled_rmse": metrics.root_mean_squared_error}
+    names = {
+        "pooled_mae": metrics.mean_absolute_error,
+        "pooled_rmse": metrics.root_mean_squared_error,
+    }
     return {name: function(rows["rating"], rows["prediction"]) for name, function in names.items()}
 
 
@@ -48,14 +59,19 @@ def recmetrics_numbers(rows):
     items = pd.read_csv(UNION / "items.csv")
     features = items.set_index("item_id")[["x", "y", "z"]]
     return {
-        "pooled_mse": metrics.mse(*given), "pooled_rmse": metrics.rmse(*given),
+        "pooled_mse": metrics.mse(*given),
+        "pooled_rmse": metrics.rmse(*given),
         "coverage@10": metrics.prediction_coverage(shown, list(items["item_id"])) / 100,
-        "personalization@10": metrics.personalization(shown), "ils@10": metrics.intra_list_similarity(shown, features),
-    }  # fmt: skip
+        "personalization@10": metrics.personalization(shown),
+        "ils@10": metrics.intra_list_similarity(shown, features),
+    }
 
 
 def recbole_numbers(rows):
-    for name, kind in {"float": float, "bool": bool}.items():  # its metrics read names that numpy has dropped
+    for name, kind in {
+        "float": float,
+        "bool": bool,
+    }.items():  # its metrics read names that numpy has dropped
         setattr(np, name, kind)
     from recbole.evaluator import metrics
 
@@ -68,11 +84,14 @@ def recbole_numbers(rows):
     log = Counter(codes[item] for item in pd.read_csv(UNION / "log.csv")["item_id"])
     popular = metrics.AveragePopularity(config)
     return {
-        "pooled_mae": metrics.MAE(config).metric_info(*given), "pooled_rmse": metrics.RMSE(config).metric_info(*given),
-        "pooled_log_loss": metrics.LogLoss(config).metric_info(clicks["probability"], clicks["label"]),
+        "pooled_mae": metrics.MAE(config).metric_info(*given),
+        "pooled_rmse": metrics.RMSE(config).metric_info(*given),
+        "pooled_log_loss": metrics.LogLoss(config).metric_info(
+            clicks["probability"], clicks["label"]
+        ),
         "coverage@10": metrics.ItemCoverage(config).get_coverage(matrix, len(codes)),
         "popularity@10": popular.metric_info(popular.get_pop(matrix, log)).mean(axis=0)[9],
-    }  # fmt: skip
+    }
 
 
 def _ten():
@@ -85,13 +104,21 @@ def _ten():
 def main():
     rows, path = pd.read_csv(UNION / "ratings.csv"), UNION / "live.json"
     found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for function in (surprise_numbers, cornac_numbers, sklearn_numbers, recmetrics_numbers, recbole_numbers):
+    for function in (
+        surprise_numbers,
+        cornac_numbers,
+        sklearn_numbers,
+        recmetrics_numbers,
+        recbole_numbers,
+    ):
         try:
             numbers = function(rows)
         except ImportError as error:
             print(function.__name__, error)
             continue
-        found[function.__name__.removesuffix("_numbers")] = {name: float(value) for name, value in numbers.items()}
+        found[function.__name__.removesuffix("_numbers")] = {
+            name: float(value) for name, value in numbers.items()
+        }
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -1,4 +1,5 @@
-"""Compare every convention of `recdf` with the golden numbers of its library, and write the page that says so.
+"""Compare every convention of `recdf` with the golden numbers of its library, and write the page
+that says so.
 
     python tests/parity/dialects.py        # writes docs/conventions.md
 
@@ -39,7 +40,9 @@ WHOLE_LIST = 10_000
 # Conventions whose metrics are compared with the numbers of golden/union alone, or read.
 UNION_ONLY = ("elliot", "surprise", "ndeval", "cwl_eval")
 # convention -> golden file
-LIKE = {name: name for name in rd.CONVENTIONS if name not in UNION_ONLY} | {"trec_eval": "pytrec_eval"}
+LIKE = {name: name for name in rd.CONVENTIONS if name not in UNION_ONLY} | {
+    "trec_eval": "pytrec_eval"
+}
 
 # The library's further parameters, as a metric string beside its convention.
 VARIANTS = {
@@ -59,15 +62,21 @@ VARIANTS = {
     ("recmetrics", "mapr[mark]"): "mapr",
 }
 
-# Names of libraries in golden/union, and what a row of it is called there that proves a metric of a convention.
+# Names of libraries in golden/union, and what a row of it is called there that proves a metric of a
+# convention.
 UNION_NAMES = {
     "pytrec_eval-terrier": "trec_eval",
-    "RecTools": "rectools", "cwl-eval": "cwl_eval", "pyndeval": "ndeval", "scikit-surprise": "surprise",
+    "RecTools": "rectools",
+    "cwl-eval": "cwl_eval",
+    "pyndeval": "ndeval",
+    "scikit-surprise": "surprise",
     "scikit-learn": "sklearn",
-}  # fmt: skip
+}
 STORED_AS = {
-    ("recbole", "auc"), ("surprise", "pair_accuracy"), ("ranx", "rbp"),
-}  # fmt: skip
+    ("recbole", "auc"),
+    ("surprise", "pair_accuracy"),
+    ("ranx", "rbp"),
+}
 
 LIVE = json.loads((UNION / "live.json").read_text(encoding="utf-8"))
 # Metrics whose definition was read in the code of the library, which was not run.
@@ -81,7 +90,8 @@ READ = {
     "recpack": "coverage",
     "cornac": "mrr",
     "recbole": "pooled_auc",
-    "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt aclt epc efd "
+    "elliot": "hitrate precision recall f1 mrr ndcg coverage user_coverage entropy popularity aplt "
+    "aclt epc efd "
     "pop_reo pop_rsp gini item_gap subtopic_recall pooled_mae pooled_mse pooled_rmse",
     "fuxictr": "pooled_log_loss pooled_auc",
     "recmetrics": "surprisal",
@@ -90,10 +100,19 @@ READ = {
 
 # What names_elsewhere.toml calls a library -> its convention.
 LIBRARIES = {
-    "RecTools": "rectools", "RePlay": "replay", "LensKit": "lenskit", "scikit-learn": "sklearn", "RecBole": "recbole",
-    "Cornac": "cornac", "TorchMetrics": "torchmetrics", "TF-Ranking": "tf_ranking", "LightFM": "lightfm",
-    "Surprise": "surprise", "FuxiCTR": "fuxictr", **{name: name for name in rd.CONVENTIONS},
-}  # fmt: skip
+    "RecTools": "rectools",
+    "RePlay": "replay",
+    "LensKit": "lenskit",
+    "scikit-learn": "sklearn",
+    "RecBole": "recbole",
+    "Cornac": "cornac",
+    "TorchMetrics": "torchmetrics",
+    "TF-Ranking": "tf_ranking",
+    "LightFM": "lightfm",
+    "Surprise": "surprise",
+    "FuxiCTR": "fuxictr",
+    **{name: name for name in rd.CONVENTIONS},
+}
 # Measures that are a metric with parameters which their convention does not set.
 BY_PARAMETER = [
     ("trec_eval", "dcg", "dcg(of=ideal)"),
@@ -122,13 +141,19 @@ EXPECTED_DIFFERENCES = {
     ("recpack", "*", "ties"): ("values", UNSTABLE),
     ("recpack", "*", "ties_short"): ("values", UNSTABLE),
     ("recpack", "*", "ties_strings"): ("values", UNSTABLE),
-    ("ranx", "bpref", "*"): ("values", "no value for a list without judged items that are not relevant"),
+    ("ranx", "bpref", "*"): (
+        "values",
+        "no value for a list without judged items that are not relevant",
+    ),
     ("recommenders", "rprecision", "*"): ("mean", "its mean leaves out users without a hit"),
     ("implicit", "auc", "plain"): ("mean", "a list shorter than k is filled with misses"),
     ("implicit", "auc", "holes"): ("mean", "a list shorter than k is filled with misses"),
     ("cornac", "mapr", "plain"): ("mean", "its lists hold every item, so that each has a hit"),
     ("cornac", "mapr", "holes"): ("mean", "its lists hold every item, so that each has a hit"),
-    ("evidently", "f1", "whole"): ("mean", "it is the mean of no list, but the F of mean precision and mean recall"),
+    ("evidently", "f1", "whole"): (
+        "mean",
+        "it is the mean of no list, but the F of mean precision and mean recall",
+    ),
 }
 
 
@@ -157,7 +182,9 @@ def compare(convention: str) -> dict[tuple[str, str], str]:
         keys = {*group.get("per_user", {}), *group.get("mean", {})}
         texts = {key: metric_string(convention, key.partition("@")[0]) for key in sorted(keys)}
         asked = {
-            key: f"{text}@{key.partition('@')[2] or WHOLE_LIST}" for key, text in texts.items() if text is not None
+            key: f"{text}@{key.partition('@')[2] or WHOLE_LIST}"
+            for key, text in texts.items()
+            if text is not None
         }
         frame = frames[frame_name]
         true = frame.true if golden["judged"] else frame.relevant
@@ -167,7 +194,9 @@ def compare(convention: str) -> dict[tuple[str, str], str]:
             name = key.partition("@")[0]
             found = _one(result, group, key, tolerance)
             worst = ("equal", "mean", "values", "error")
-            outcome[name, frame_name] = max(outcome.get((name, frame_name), "equal"), found, key=worst.index)
+            outcome[name, frame_name] = max(
+                outcome.get((name, frame_name), "equal"), found, key=worst.index
+            )
     return outcome
 
 
@@ -177,10 +206,18 @@ def _evaluate(
     """Values per user and mean of each metric that does not refuse the frame."""
     relevance = "relevance" if "relevance" in true.columns else None
     try:
-        whole = [text for text in asked.values() if text.partition("(")[0].partition("@")[0] in CATALOGUE]
+        whole = [
+            text for text in asked.values() if text.partition("(")[0].partition("@")[0] in CATALOGUE
+        ]
         last = max(true["item_id"].max(), pred["item_id"].max()) if whole else None
-        items = pd.DataFrame({"item_id": range(last + 1)}) if convention in ALL_ITEMS and whole else None
-        result = rd.evaluate(true, pred, asked, like=convention, relevance_col=relevance, items=items)
+        items = (
+            pd.DataFrame({"item_id": range(last + 1)})
+            if convention in ALL_ITEMS and whole
+            else None
+        )
+        result = rd.evaluate(
+            true, pred, asked, like=convention, relevance_col=relevance, items=items
+        )
     except rd.DataError:
         if len(asked) == 1:
             return {}
@@ -188,19 +225,25 @@ def _evaluate(
         return {key: value for part in parts for key, value in part.items()}
     users = result.per_user["user_id"].astype(str)
     means = result.summary["value"].tolist()
-    lists = [result.per_user.get(key, result.per_user["n_pred"] * math.nan) for key in asked]  # none of a pooled one
+    lists = [
+        result.per_user.get(key, result.per_user["n_pred"] * math.nan) for key in asked
+    ]  # none of a pooled one
     per_user = [dict(zip(users, values, strict=True)) for values in lists]
     return dict(zip(asked, zip(per_user, means, strict=True), strict=True))
 
 
-def _one(result: dict[str, tuple[dict[str, float], float]], group: dict, key: str, tolerance: float) -> str:
+def _one(
+    result: dict[str, tuple[dict[str, float], float]], group: dict, key: str, tolerance: float
+) -> str:
     if key not in result:
         return "error"
     mine, mean = result[key]
     if key in group["per_user"]:
         theirs = dict(zip(group["users"], group["per_user"][key], strict=True))
         there = {user: value for user, value in theirs.items() if value is not None}
-        if any(not _equal(mine.get(user, math.nan), value, tolerance) for user, value in there.items()):
+        if any(
+            not _equal(mine.get(user, math.nan), value, tolerance) for user, value in there.items()
+        ):
             return "values"
     own = group["mean"].get(key)
     return "equal" if own is None or _equal(mean, own, tolerance) else "mean"
@@ -213,23 +256,36 @@ def _equal(one: float, two: float, tolerance: float = TOLERANCE) -> bool:
 def page() -> str:
     """The table library × metric, from the comparison itself."""
     outcomes = {name: compare(name) if name in LIKE else {} for name in rd.CONVENTIONS}
-    metrics = [name for name in rd.METRICS if any(name in record.metrics for record in rd.CONVENTIONS.values())]
+    metrics = [
+        name
+        for name in rd.METRICS
+        if any(name in record.metrics for record in rd.CONVENTIONS.values())
+    ]
     lines = [
         "# Conventions",
         "",
-        'Libraries mean different things by one name. `like="rectools"`, in any call, computes what RecTools computes:',
-        "it sets the order of equal scores, the population and the parameters of metrics as that library has them.",
-        "`rd.diagnostics.compare_conventions(true, pred)` computes your metrics by every convention, and says",
-        "which rule makes a number differ. [Extend](extend.md#a-convention-of-your-own) says how to write a convention",
-        "of your own. [From another library](migrate.md) has the calls of nine libraries beside those of recdf.",
+        'Libraries mean different things by one name. `like="rectools"`, in any call, computes '
+        "what RecTools computes:",
+        "it sets the order of equal scores, the population and the parameters of metrics as that "
+        "library has them.",
+        "`rd.diagnostics.compare_conventions(true, pred)` computes your metrics by every "
+        "convention, and says",
+        "which rule makes a number differ. [Extend](extend.md#a-convention-of-your-own) says how "
+        "to write a convention",
+        "of your own. [From another library](migrate.md) has the calls of nine libraries beside "
+        "those of recdf.",
         "",
-        "What each library computes is compared with `recdf` and `like=` on generated frames (plain, holes, ties,",
-        "graded, lists without relevant items, string ids, labelled candidates; k = 1, 5, 10, 20, 50), per user where",
+        "What each library computes is compared with `recdf` and `like=` on generated frames "
+        "(plain, holes, ties,",
+        "graded, lists without relevant items, string ids, labelled candidates; k = 1, 5, 10, 20, "
+        "50), per user where",
         "the library tells, to 1e-9, and to 1e-6 where it computes in 32 bits.",
         "This page is written by `python tests/parity/dialects.py` and checked by the tests.",
         "",
-        '"stored": equal to numbers of the library that stand in `tests/golden`, at one or two k. "read": its code',
-        'says so, and it was not run. "other": the library has another metric by that name, which the',
+        '"stored": equal to numbers of the library that stand in `tests/golden`, at one or two k. '
+        '"read": its code',
+        'says so, and it was not run. "other": the library has another metric by that name, which '
+        "the",
         'rules below tell. "–": it has none.',
         "",
         "| metric | " + " | ".join(outcomes) + " |",
@@ -240,10 +296,19 @@ def page() -> str:
         cells = (_cell(name, metric, found, notes) for name, found in outcomes.items())
         lines.append(f"| `{metric}` | {' | '.join(cells)} |")
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, start=1)), ""]
-    lines += ["## Rules", "", "| `like=` | compared with | rules | cannot be reproduced |", "|---|---|---|---|"]
+    lines += [
+        "## Rules",
+        "",
+        "| `like=` | compared with | rules | cannot be reproduced |",
+        "|---|---|---|---|",
+    ]
     for record in rd.CONVENTIONS.values():
-        differs = " ".join(f"{key}: {text}" if key != "*" else text for key, text in record.differs.items())
-        lines.append(f"| `{record.name}` | {record.library} | {record.rules} | {differs or 'nothing'} |")
+        differs = " ".join(
+            f"{key}: {text}" if key != "*" else text for key, text in record.differs.items()
+        )
+        lines.append(
+            f"| `{record.name}` | {record.library} | {record.rules} | {differs or 'nothing'} |"
+        )
     lines += [
         "",
         "## The further parameters of each library",
@@ -251,7 +316,10 @@ def page() -> str:
         "| library | its metric | in `recdf` |",
         "|---|---|---|",
     ]
-    lines += [f'| {name} | `{theirs}` | `{ours}` with `like="{name}"` |' for (name, theirs), ours in VARIANTS.items()]
+    lines += [
+        f'| {name} | `{theirs}` | `{ours}` with `like="{name}"` |'
+        for (name, theirs), ours in VARIANTS.items()
+    ]
     lines += ["", "## The same five users by every convention, at k = 10", "", _section9(), ""]
     here = Path(__file__).parent
     parts = ("average_precision.md", "measures.md", "ir_measures.md", "wrong_numbers.md")
@@ -260,19 +328,27 @@ def page() -> str:
 
 
 def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes: list[str]) -> str:
-    own = {theirs for (like, theirs), ours in VARIANTS.items() if like == convention and ours == metric}
+    own = {
+        theirs for (like, theirs), ours in VARIANTS.items() if like == convention and ours == metric
+    }
     frames = {frame: what for (name, frame), what in found.items() if name in {metric, *own}}
     if not frames:
         if metric in rd.CONVENTIONS[convention].metrics:
             return how_known(convention, metric)
         return "[other](#rules)" if metric in rd.CONVENTIONS[convention].differs else "–"
-    reasons = [expected(convention, metric, frame) for frame, what in frames.items() if what != "equal"]
+    reasons = [
+        expected(convention, metric, frame) for frame, what in frames.items() if what != "equal"
+    ]
     if not reasons:
         return "equal"
     numbers = []
     for what, why in dict.fromkeys(reasons):
         note = f"{convention}: {why}" + (
-            "; per user equal" if what == "mean" else "; equal without ties" if "scores" in why else ""
+            "; per user equal"
+            if what == "mean"
+            else "; equal without ties"
+            if "scores" in why
+            else ""
         )
         if note not in notes:
             notes.append(note)
@@ -284,8 +360,13 @@ def _cell(convention: str, metric: str, found: dict[tuple[str, str], str], notes
 def how_known(convention: str, metric: str) -> str:
     """How a metric that no generated frame compares is known to be that of the library."""
     with (UNION / "expected.csv").open(newline="") as file:
-        union = {(like, name.partition("@")[0]) for like, numbers in LIVE.items() for name in numbers}
-        union |= {(UNION_NAMES.get(row["library"], row["library"]), row["metric"]) for row in csv.DictReader(file)}
+        union = {
+            (like, name.partition("@")[0]) for like, numbers in LIVE.items() for name in numbers
+        }
+        union |= {
+            (UNION_NAMES.get(row["library"], row["library"]), row["metric"])
+            for row in csv.DictReader(file)
+        }
     stored = (convention, metric) in {(one[0], one[2]) for one in BEYOND} | union | STORED_AS
     read = metric in READ.get(convention, "").split()
     assert stored != read, f"{convention} {metric}: say how it is known"

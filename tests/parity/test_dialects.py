@@ -1,4 +1,5 @@
-"""Each convention gives the golden numbers of its library, but for differences that are known and asserted."""
+"""Each convention gives the golden numbers of its library, but for differences that are known and
+asserted."""
 
 from __future__ import annotations
 
@@ -42,14 +43,18 @@ def test_convention_is_its_library(convention: str) -> None:
 def test_a_stated_difference_is_one(key: tuple[str, str, str]) -> None:
     convention, metric, frame = key
     outcome = dialects.compare(convention)
-    found = {what for (name, at), what in outcome.items() if frame in ("*", at) and metric in ("*", name)}
+    found = {
+        what for (name, at), what in outcome.items() if frame in ("*", at) and metric in ("*", name)
+    }
     assert dialects.EXPECTED_DIFFERENCES[key][0] in found
 
 
 def test_every_metric_that_a_library_has_is_known() -> None:
     """No cell of the page is empty, and nothing is said to be read that is not in a convention."""
     page = dialects.page()
-    rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")][: len(rd.METRICS)]
+    rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")][
+        : len(rd.METRICS)
+    ]
     assert all(cell.strip("| ") for row in rows if len(row) > len(rd.CONVENTIONS) for cell in row)
     for convention, names in dialects.READ.items():
         assert set(names.split()) <= set(rd.CONVENTIONS[convention].metrics), convention
@@ -73,7 +78,9 @@ def test_measures_by_other_names_are_metric_strings() -> None:
     for written in re.findall(r"`([^`]+)`", " ".join(cells)):
         metric = re.match(r"\w+", written)[0]
         if metric in rd.METRICS:
-            assert rd.metrics.strings.parse(written.replace("@inf", "@1000000"), 10, rd.Options()), written
+            assert rd.metrics.strings.parse(
+                written.replace("@inf", "@1000000"), 10, rd.Options()
+            ), written
         else:
             assert re.match(r"rd\.|n_|n$|undefined=|per_user", written), written
 
@@ -99,7 +106,11 @@ def test_five_users_as_each_library_itself_says() -> None:
                 continue
             if metric in ELSEWHERE or f"{metric}@10" not in means or convention == "trec_eval":
                 continue  # pytrec_eval's mean leaves out the user without recommendations
-            mine = rd.evaluate(frame.true, frame.pred, f"{metric}@10", like=convention).summary["value"].iloc[0]
+            mine = (
+                rd.evaluate(frame.true, frame.pred, f"{metric}@10", like=convention)
+                .summary["value"]
+                .iloc[0]
+            )
             theirs = means[f"{metric}@10"]
             if theirs == theirs:
                 assert mine == pytest.approx(theirs, abs=1e-9), (convention, metric)
@@ -108,13 +119,28 @@ def test_five_users_as_each_library_itself_says() -> None:
 @pytest.mark.parametrize("frame", ["holes", "gaps", "judged"])
 def test_means_of_trec_eval_over_the_users_that_it_reports(frame: str) -> None:
     """pytrec_eval means over the users of both frames, lists without relevant items included."""
-    group = json.loads((dialects.GOLDEN / "pytrec_eval.json").read_text(encoding="utf-8"))["frames"][frame]["accuracy"]
+    group = json.loads((dialects.GOLDEN / "pytrec_eval.json").read_text(encoding="utf-8"))[
+        "frames"
+    ][frame]["accuracy"]
     tables = parity.parity_frames()[frame]
-    metrics = ["hitrate@5", "precision@5", "recall@5", "mapr@5", "ndcg@5", "rprecision", "bpref@10000"]
+    metrics = [
+        "hitrate@5",
+        "precision@5",
+        "recall@5",
+        "mapr@5",
+        "ndcg@5",
+        "rprecision",
+        "bpref@10000",
+    ]
     result = rd.evaluate(tables.true, tables.pred, metrics, like="trec_eval", users="both")
-    # Lists without a relevant item are undefined for all but hitrate and precision: they count as 0, and are told.
-    relevant = tables.true[tables.true["relevance"] > 0] if "relevance" in tables.true else tables.true
-    without = len(set(tables.true["user_id"]) & set(tables.pred["user_id"]) - set(relevant["user_id"]))
+    # Lists without a relevant item are undefined for all but hitrate and precision: they count as
+    # 0, and are told.
+    relevant = (
+        tables.true[tables.true["relevance"] > 0] if "relevance" in tables.true else tables.true
+    )
+    without = len(
+        set(tables.true["user_id"]) & set(tables.pred["user_id"]) - set(relevant["user_id"])
+    )
     assert result.summary["n_undefined"].tolist() == [0, 0, *[without] * (len(metrics) - 2)]
     assert result.summary["n"].eq(len(group["users"])).all()
     for metric, value in zip(metrics, result.summary["value"], strict=True):
@@ -122,7 +148,8 @@ def test_means_of_trec_eval_over_the_users_that_it_reports(frame: str) -> None:
 
 
 def test_lists_without_relevant_items_count_for_trec_eval_and_ranx() -> None:
-    """Two topics, one without relevant items: both programs say .5, where a mean that skips the second says 1."""
+    """Two topics, one without relevant items: both programs say .5, where a mean that skips the
+    second says 1."""
     true = pd.DataFrame({"user_id": [1, 2], "item_id": ["a", "a"], "relevance": [1, 0]})
     pred = pd.DataFrame({"user_id": [1, 2], "item_id": ["a", "a"], "score": [1.0, 1.0]})
     for like in ("trec_eval", "ranx"):
@@ -131,7 +158,9 @@ def test_lists_without_relevant_items_count_for_trec_eval_and_ranx() -> None:
 
 
 def test_lenskit_has_no_average_precision_of_an_empty_list() -> None:
-    group = json.loads((dialects.GOLDEN / "lenskit.json").read_text(encoding="utf-8"))["frames"]["holes"]["accuracy"]
+    group = json.loads((dialects.GOLDEN / "lenskit.json").read_text(encoding="utf-8"))["frames"][
+        "holes"
+    ]["accuracy"]
     theirs = dict(zip(group["users"], group["per_user"]["mapr[empty list]@5"], strict=True))
     empty = {user for user, value in theirs.items() if value is not None}
     assert empty
@@ -147,22 +176,32 @@ def test_explicit_options_win_and_the_spec_says_what_was_computed() -> None:
     assert result.per_user["user_id"].tolist() == ["u", "v"]
     assert result.spec["options"]["like"] == "lenskit"
     assert result.spec["options"]["users"] == "true"
-    assert result.spec["metrics"]["precision@2"]["definition"] == "precision(divisor=shown,pooled=False)@2"
+    assert (
+        result.spec["metrics"]["precision@2"]["definition"]
+        == "precision(divisor=shown,pooled=False)@2"
+    )
     assert "discount=jk" in result.spec["metrics"]["ndcg@2"]["definition"]
     assert rd.precision(true, pred, k=2, like="lenskit") == 0.5
     assert rd.precision(true, pred, k=2, like="lenskit", divisor="k", users="true") == 0.25
 
 
 def test_own_record_and_unknown_name() -> None:
-    ours = rd.Convention("ours", options={"undefined": "zero"}, metrics={"recall": {"divisor": "achievable"}})
+    ours = rd.Convention(
+        "ours", options={"undefined": "zero"}, metrics={"recall": {"divisor": "achievable"}}
+    )
     assert rd.recall({"u": ["a", "b"]}, {"u": ["a"]}, k=1, like=ours) == 1.0
     with pytest.raises(ValueError, match=r"like='rectool'; valid are .*; did you mean 'rectools'"):
         rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1", like="rectool")
     with pytest.raises(ValueError, match=r"no option 'usrs'; did you mean 'users'"):
-        rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1", like=rd.Convention("bad", options={"usrs": "pred"}))
+        rd.evaluate(
+            {"u": ["a"]}, {"u": ["a"]}, "mrr@1", like=rd.Convention("bad", options={"usrs": "pred"})
+        )
     with pytest.raises(ValueError, match="recall parameter divisor='all'"):
         rd.evaluate(
-            {"u": ["a"]}, {"u": ["a"]}, "recall@1", like=rd.Convention("bad", metrics={"recall": {"divisor": "all"}})
+            {"u": ["a"]},
+            {"u": ["a"]},
+            "recall@1",
+            like=rd.Convention("bad", metrics={"recall": {"divisor": "all"}}),
         )
     table = rd.conventions_table()
     assert set(table["convention"]) == set(rd.CONVENTIONS)
@@ -182,7 +221,9 @@ def test_compare_conventions_tells_the_rule() -> None:
 
 
 def test_compare_conventions_of_graded_data() -> None:
-    true = pd.DataFrame({"user_id": list("uuuvw"), "item_id": list("abcab"), "relevance": [3, 1, 2, 1, 2]})
+    true = pd.DataFrame(
+        {"user_id": list("uuuvw"), "item_id": list("abcab"), "relevance": [3, 1, 2, 1, 2]}
+    )
     pred = pd.DataFrame({"user_id": list("uuuv"), "item_id": list("bcaa"), "score": [3.0, 2, 1, 1]})
     table = rd.compare_conventions(true, pred, ["ndcg", "rbp"], 2, relevance_col="relevance")
     table = table.set_index(["metric", "convention"])
@@ -213,7 +254,10 @@ def test_a_rule_that_refuses_the_data_alone_is_skipped() -> None:
 
 
 def test_metrics_are_the_third_argument_as_in_evaluate():
-    true, pred = pd.DataFrame({"user_id": [1], "item_id": ["a"]}), pd.DataFrame({"user_id": [1], "item_id": ["a"]})
+    true, pred = (
+        pd.DataFrame({"user_id": [1], "item_id": ["a"]}),
+        pd.DataFrame({"user_id": [1], "item_id": ["a"]}),
+    )
     table = rd.diagnostics.compare_conventions(true, pred, ["precision", rd.recall], 5)
     assert table["metric"].unique().tolist() == ["precision", "recall"]
     assert set(table["k"]) == {5}
@@ -224,28 +268,40 @@ def test_metrics_are_the_third_argument_as_in_evaluate():
 def test_k_as_the_third_argument_warns_and_works():
     true, pred = {1: ["a", "b"]}, {1: ["a", "x", "b"]}
     new = rd.compare_conventions(true, pred, ["recall"], 2)
-    with pytest.warns(rd.DeprecatedWarning, match=r"third argument is now metrics, .*; pass k=2") as seen:
+    with pytest.warns(
+        rd.DeprecatedWarning, match=r"third argument is now metrics, .*; pass k=2"
+    ) as seen:
         old = rd.compare_conventions(true, pred, 2, metrics=["recall"])
     assert [one.filename for one in seen] == [__file__]
     pd.testing.assert_frame_equal(old, new)
     with pytest.warns(rd.DeprecatedWarning):
-        assert len(rd.compare_conventions(true, pred, np.int64(2))) == len(rd.compare_conventions(true, pred))
+        assert len(rd.compare_conventions(true, pred, np.int64(2))) == len(
+            rd.compare_conventions(true, pred)
+        )
 
 
 def test_compare_conventions_takes_side_tables_and_metrics_of_all_lists() -> None:
     frame = parity.parity_frames()["plain"]
-    items = pd.DataFrame({"item_id": range(1 + max(frame.true["item_id"].max(), frame.pred["item_id"].max()))})
+    items = pd.DataFrame(
+        {"item_id": range(1 + max(frame.true["item_id"].max(), frame.pred["item_id"].max()))}
+    )
     metrics = ["precision", "auc", "coverage", "surprisal"]
-    table = rd.compare_conventions(frame.true, frame.pred, metrics, 10, items=items, log=frame.side["log"])
+    table = rd.compare_conventions(
+        frame.true, frame.pred, metrics, 10, items=items, log=frame.side["log"]
+    )
     found = table.set_index(["metric", "convention"])
     golden = json.loads((dialects.GOLDEN / "implicit.json").read_text(encoding="utf-8"))
     golden = golden["frames"]["plain"]["accuracy"]["mean"]
     for metric in ("precision", "auc"):
-        assert found.loc[(metric, "implicit"), "value"] == pytest.approx(golden[f"{metric}@10"], abs=1e-9)
+        assert found.loc[(metric, "implicit"), "value"] == pytest.approx(
+            golden[f"{metric}@10"], abs=1e-9
+        )
     assert found.loc[("precision", "implicit"), "rule"].startswith("divisor=achievable")
     assert found["value"].notna().all()
     for metric in metrics:
-        assert set(found.loc[metric].index) == {one.name for one in rd.CONVENTIONS.values() if metric in one.metrics}
+        assert set(found.loc[metric].index) == {
+            one.name for one in rd.CONVENTIONS.values() if metric in one.metrics
+        }
     without = rd.compare_conventions(frame.true, frame.pred, "coverage", 10)
     assert without["value"].isna().all()
     assert without["rule"].str.contains("items").all()

@@ -1,4 +1,5 @@
-"""The golden numbers of other libraries for what lists look like, against recdf on the same frames."""
+"""The golden numbers of other libraries for what lists look like, against recdf on the same
+frames."""
 
 import json
 from pathlib import Path
@@ -35,7 +36,9 @@ def call(name, frame, k, given, what="__call__"):
     [(*case[:4], name) for case in CASES for name in case[4]],
 )
 def test_agrees(library, theirs, ours, given, name, k):
-    answer = json.loads((GOLDEN / f"{library}.json").read_text(encoding="utf-8"))["frames"][name]["beyond"]
+    answer = json.loads((GOLDEN / f"{library}.json").read_text(encoding="utf-8"))["frames"][name][
+        "beyond"
+    ]
     key, frame = f"{theirs}@{k}", FRAMES[name]
     if key not in answer["mean"] and key not in answer["per_user"]:
         assert (library, k) == ("ir_measures", 50)  # ndeval knows no deeper cut-off than 20
@@ -48,8 +51,8 @@ def test_agrees(library, theirs, ours, given, name, k):
     pairs = [
         (found[str(user)], value)
         for user, value in zip(answer["users"], answer["per_user"][key], strict=True)
-        # Lists of one item or none have no pair: undefined here, 0 or 1 elsewhere, and RePlay gives 1 to a user
-        # without recommendations.
+        # Lists of one item or none have no pair: undefined here, 0 or 1 elsewhere, and RePlay gives
+        # 1 to a user without recommendations.
         if value is not None and str(user) in found and not np.isnan(found[str(user)])
     ]
     assert len(pairs) > 20 or (k == 1 and ours in ("ild", "ils"))
@@ -59,12 +62,17 @@ def test_agrees(library, theirs, ours, given, name, k):
 @pytest.mark.parametrize("name", ["plain", "holes"])
 @pytest.mark.parametrize("k", parity.K)
 def test_rectools_hamming_counts_positions(name, k):
-    """RecTools' Hamming distance is a number of positions, ours a share of them; a list of one item is 0 there."""
-    answer = json.loads((GOLDEN / "rectools.json").read_text(encoding="utf-8"))["frames"][name]["beyond"]
+    """RecTools' Hamming distance is a number of positions, ours a share of them; a list of one item
+    is 0 there."""
+    answer = json.loads((GOLDEN / "rectools.json").read_text(encoding="utf-8"))["frames"][name][
+        "beyond"
+    ]
     frame = FRAMES[name]
     given = {"features": "features", "similarity": "hamming", "undefined": "zero"}
     table = call("ild", frame, k, given, "per_user").set_index("user_id")
-    theirs = pd.Series(answer["per_user"][f"ild[hamming]@{k}"], index=map(int, answer["users"]), dtype=float).dropna()
+    theirs = pd.Series(
+        answer["per_user"][f"ild[hamming]@{k}"], index=map(int, answer["users"]), dtype=float
+    ).dropna()
     ours = 5 * table.iloc[:, 0].reindex(theirs.index).fillna(0)
     np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
@@ -72,14 +80,27 @@ def test_rectools_hamming_counts_positions(name, k):
 @pytest.mark.parametrize("name", ["plain", "holes"])
 def test_lenskit_entropy_has_a_pseudocount(name):
     """LensKit adds 1e-5 or so to each count, which ours does not."""
-    answer = json.loads((GOLDEN / "lenskit.json").read_text(encoding="utf-8"))["frames"][name]["beyond"]
-    table = call("category_entropy", FRAMES[name], 10, {"items": "items"}, "per_user").set_index("user_id").iloc[:, 0]
-    theirs = pd.Series(answer["per_user"]["category_entropy@10"], index=map(int, answer["users"]), dtype=float)
+    answer = json.loads((GOLDEN / "lenskit.json").read_text(encoding="utf-8"))["frames"][name][
+        "beyond"
+    ]
+    table = (
+        call("category_entropy", FRAMES[name], 10, {"items": "items"}, "per_user")
+        .set_index("user_id")
+        .iloc[:, 0]
+    )
+    theirs = pd.Series(
+        answer["per_user"]["category_entropy@10"], index=map(int, answer["users"]), dtype=float
+    )
     np.testing.assert_allclose(table.reindex(theirs.dropna().index), theirs.dropna(), atol=2e-4)
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case[2] in rd.CONVENTIONS.get(case[0], rd.Convention("none")).metrics]
+    "case",
+    [
+        case
+        for case in CASES
+        if case[2] in rd.CONVENTIONS.get(case[0], rd.Convention("none")).metrics
+    ],
 )
 def test_the_convention_has_the_parameters(case):
     library, _, ours, given, _ = case
@@ -87,4 +108,6 @@ def test_the_convention_has_the_parameters(case):
     assert rd.CONVENTIONS[library].metrics[ours] == params
     side = {name: value for name, value in given.items() if name not in params}
     explicit = call(ours, FRAMES["plain"], 10, given)
-    assert call(ours, FRAMES["plain"], 10, {**side, "like": library}) == pytest.approx(explicit, rel=1e-12)
+    assert call(ours, FRAMES["plain"], 10, {**side, "like": library}) == pytest.approx(
+        explicit, rel=1e-12
+    )

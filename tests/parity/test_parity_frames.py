@@ -1,4 +1,5 @@
-"""The generated frames are the ones that the golden numbers were measured on, and have what they are named for."""
+"""The generated frames are the ones that the golden numbers were measured on, and have what they
+are named for."""
 
 import json
 from pathlib import Path
@@ -41,5 +42,7 @@ def test_holes_has_every_kind_of_hole():
 
 @pytest.mark.parametrize("name", ["ties", "ties_short", "ties_strings"])
 def test_most_lists_have_ties(name):
-    tied = FRAMES[name].pred.groupby("user_id")["score"].agg(lambda scores: scores.duplicated().any())
+    tied = (
+        FRAMES[name].pred.groupby("user_id")["score"].agg(lambda scores: scores.duplicated().any())
+    )
     assert tied.mean() > 0.9

@@ -1,4 +1,5 @@
-"""Conventions against the numbers of their libraries for the frames of golden/union, computed with `like=`."""
+"""Conventions against the numbers of their libraries for the frames of golden/union, computed with
+`like=`."""
 
 import csv
 import json
@@ -36,13 +37,20 @@ def test_rated_rows_and_full_lists(like, name):
     assert found == pytest.approx(LIVE[like][name], abs=1e-9)
 
 
-# A stored number proves a convention where it was computed with the parameters that the convention sets. These rows
-# name a parameter that the library has no default for, or of which every value is right.
+# A stored number proves a convention where it was computed with the parameters that the convention
+# sets. These rows name a parameter that the library has no default for, or of which every value is
+# right.
 FREE = {
-    "rbp": {"p"}, "utility": {"b", "c"}, "iprecision": {"at"}, "overlap": {"base_k"},
-    "user_model": {"model", "measure", "p", "max_gain", "beta", "T"}, "rbp_residual": {"p"},
-    "aplt": {"tail"}, "intent_aware": {"metric"}, "bias_disparity": {"of"},
-}  # fmt: skip
+    "rbp": {"p"},
+    "utility": {"b", "c"},
+    "iprecision": {"at"},
+    "overlap": {"base_k"},
+    "user_model": {"model", "measure", "p", "max_gain", "beta", "T"},
+    "rbp_residual": {"p"},
+    "aplt": {"tail"},
+    "intent_aware": {"metric"},
+    "bias_disparity": {"of"},
+}
 
 
 def parameters_of(like, metric):
@@ -55,13 +63,21 @@ def union_rows():
         for row in csv.DictReader(file):
             like = dialects.UNION_NAMES.get(row["library"], row["library"])
             params, trap = parsed(row["params"])
-            if like in rd.CONVENTIONS and row["metric"] in rd.CONVENTIONS[like].metrics and not trap:
+            if (
+                like in rd.CONVENTIONS
+                and row["metric"] in rd.CONVENTIONS[like].metrics
+                and not trap
+            ):
                 yield like, row["metric"], tuple(sorted(params.items(), key=str))
 
 
 def compared(like):
     """Metrics that generated frames compare."""
-    return {name.partition("[")[0] for name, _ in dialects.compare(like)} if like in dialects.LIKE else set()
+    return (
+        {name.partition("[")[0] for name, _ in dialects.compare(like)}
+        if like in dialects.LIKE
+        else set()
+    )
 
 
 STORED = sorted({(like, metric) for like, metric, _ in union_rows()})
@@ -74,7 +90,16 @@ def test_a_stored_number_has_the_parameters_of_the_convention(like, metric):
         return
     ours, free = parameters_of(like, metric), FREE.get(metric, set())
     rows = [dict(params) for one, name, params in union_rows() if (one, name) == (like, metric)]
-    rows = [{"log_base" if name == "base" else name: value for name, value in row.items()} for row in rows]
-    named = [{**rd.METRICS[metric].defaults, **{n: v for n, v in row.items() if n in ours}} for row in rows]
-    differ = [{n for n in ours if n not in free and ours[n] != row[n] and str(ours[n]) != str(row[n])} for row in named]
+    rows = [
+        {"log_base" if name == "base" else name: value for name, value in row.items()}
+        for row in rows
+    ]
+    named = [
+        {**rd.METRICS[metric].defaults, **{n: v for n, v in row.items() if n in ours}}
+        for row in rows
+    ]
+    differ = [
+        {n for n in ours if n not in free and ours[n] != row[n] and str(ours[n]) != str(row[n])}
+        for row in named
+    ]
     assert set() in differ, differ

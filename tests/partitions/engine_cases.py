@@ -1,6 +1,7 @@
 """Cases that every engine must answer as `rd.evaluate` does: frames, options, errors and warnings.
 
-Expected values come from `rd.evaluate` on the same rows in memory, which other tests compare with slow oracles.
+Expected values come from `rd.evaluate` on the same rows in memory, which other tests compare with
+slow oracles.
 """
 
 import datetime
@@ -18,12 +19,17 @@ LISTS = ["ndcg", "recall", "mapr(normalizer=achievable)", "mrr", "hitrate@1"]
 
 
 def frames(seed=0, users=USERS, **columns):
-    """`true` with relevances and `pred` of two models, each of which lacks some users; further columns of `pred`."""
+    """`true` with relevances and `pred` of two models, each of which lacks some users; further
+    columns of `pred`."""
     rng = np.random.default_rng(seed)
-    true = pd.DataFrame({"user_id": rng.integers(0, users, 90), "item_id": rng.integers(0, ITEMS, 90)})
+    true = pd.DataFrame(
+        {"user_id": rng.integers(0, users, 90), "item_id": rng.integers(0, ITEMS, 90)}
+    )
     true = true.drop_duplicates(ignore_index=True)
     true["relevance"] = rng.integers(0, 3, len(true)).astype(float)
-    pred = pd.DataFrame({"user_id": rng.integers(3, users + 5, 260), "item_id": rng.integers(0, ITEMS, 260)})
+    pred = pd.DataFrame(
+        {"user_id": rng.integers(3, users + 5, 260), "item_id": rng.integers(0, ITEMS, 260)}
+    )
     pred.insert(0, "model", rng.choice(["svd", "als"], len(pred)))
     pred = pred.drop_duplicates(ignore_index=True)
     pred["score"] = rng.normal(size=len(pred))
@@ -33,14 +39,27 @@ def frames(seed=0, users=USERS, **columns):
 def side_tables(seed=1):
     rng = np.random.default_rng(seed)
     return {
-        "items": pd.DataFrame({"item_id": range(ITEMS), "category": list("abc") * 4, "price": range(1, ITEMS + 1)}),
-        "log": pd.DataFrame({"user_id": rng.integers(0, USERS, 60), "item_id": rng.integers(0, ITEMS, 60)}),
+        "items": pd.DataFrame(
+            {"item_id": range(ITEMS), "category": list("abc") * 4, "price": range(1, ITEMS + 1)}
+        ),
+        "log": pd.DataFrame(
+            {"user_id": rng.integers(0, USERS, 60), "item_id": rng.integers(0, ITEMS, 60)}
+        ),
     }
 
 
 def case_side_tables_exposure_and_groups():
     true, pred = frames()
-    metrics = [*LISTS, "unseen", "category_entropy", "ild@3", "hhi", "coverage", "personalization", "pop_rsp"]
+    metrics = [
+        *LISTS,
+        "unseen",
+        "category_entropy",
+        "ild@3",
+        "hhi",
+        "coverage",
+        "personalization",
+        "pop_rsp",
+    ]
     options = {"by": "model", "features": "category", "item_by": "category", **side_tables()}
     return true, pred, metrics, options
 
@@ -48,11 +67,31 @@ def case_side_tables_exposure_and_groups():
 def case_pooled_values_and_intents():
     true, pred = frames(33)
     true["weight"] = true["user_id"] % 3 + 0.5
-    aspects = pd.DataFrame({"item_id": [*range(ITEMS), *range(5)], "aspect": [*"xyz" * 4, *"wwwww"]})
-    pooled = ["precision(pooled=True)", "pair_accuracy(pooled=True)", "percentile_rank(pooled=True)"]
-    intents = ["intent_aware(metric=err)", "intent_aware(metric=mapr(tied=worst))", "a_ndcg(discount=reciprocal)"]
-    options = {"by": "model", "weight_col": "weight", "aspects": aspects, "items": side_tables()["items"]}
-    return true, pred, [*pooled, *intents, "ndcg(average=levels)", "pair_accuracy", "percentile_rank"], options
+    aspects = pd.DataFrame(
+        {"item_id": [*range(ITEMS), *range(5)], "aspect": [*"xyz" * 4, *"wwwww"]}
+    )
+    pooled = [
+        "precision(pooled=True)",
+        "pair_accuracy(pooled=True)",
+        "percentile_rank(pooled=True)",
+    ]
+    intents = [
+        "intent_aware(metric=err)",
+        "intent_aware(metric=mapr(tied=worst))",
+        "a_ndcg(discount=reciprocal)",
+    ]
+    options = {
+        "by": "model",
+        "weight_col": "weight",
+        "aspects": aspects,
+        "items": side_tables()["items"],
+    }
+    return (
+        true,
+        pred,
+        [*pooled, *intents, "ndcg(average=levels)", "pair_accuracy", "percentile_rank"],
+        options,
+    )
 
 
 def case_the_largest_gain_of_all():
@@ -64,15 +103,31 @@ def case_the_largest_gain_of_all():
 def case_items_that_nobody_judged():
     true, pred = frames(14)
     true["relevance"] = true["relevance"].where(true.index % 4 > 0).where(true.index % 5 > 0, -1.0)
-    metrics = ["judged", "infap", "bpref", "rbp_residual", "user_model(model=inst)", "user_model(measure=residual)"]
+    metrics = [
+        "judged",
+        "infap",
+        "bpref",
+        "rbp_residual",
+        "user_model(model=inst)",
+        "user_model(measure=residual)",
+    ]
     again = pd.concat([pred, pred.sample(40, random_state=3)], ignore_index=True)
-    return true, again, [*LISTS, *metrics, "utility", "unrepeated", "sufficient", "iprecision"], {"by": "model"}
+    return (
+        true,
+        again,
+        [*LISTS, *metrics, "utility", "unrepeated", "sufficient", "iprecision"],
+        {"by": "model"},
+    )
 
 
 def case_seen_items_are_left_out():
     true, pred = frames(12)
-    seen = pd.concat([true.sample(20, random_state=1), pred.sample(60, random_state=2)])[["user_id", "item_id"]]
-    top = true.loc[true["relevance"] == 2, ["user_id", "item_id"]]  # the largest gain is that of what is left
+    seen = pd.concat([true.sample(20, random_state=1), pred.sample(60, random_state=2)])[
+        ["user_id", "item_id"]
+    ]
+    top = true.loc[
+        true["relevance"] == 2, ["user_id", "item_id"]
+    ]  # the largest gain is that of what is left
     seen = pd.concat([seen, top, pd.DataFrame({"user_id": [900, None], "item_id": [1, 2]})])
     options = {"exclude": seen.astype("Int64"), "null_keys": "drop", **side_tables()}
     return true, pred, [*LISTS, "err", "hhi", "coverage"], {"by": "model", **options}
@@ -114,23 +169,42 @@ def case_money_and_carried_columns():
     true, pred = frames(7)
     pred["shelf"] = np.where(pred["user_id"] % 2 == 0, "top", "side")
     pred["position"] = pred["item_id"]
-    options = {"value_col": "price", "items": side_tables()["items"], "by": "model", "users": "pred"}
-    return true, pred, ["revenue", "ndcg"], {**options, "carry": {"shelf": "constant", "position": "min"}}
+    options = {
+        "value_col": "price",
+        "items": side_tables()["items"],
+        "by": "model",
+        "users": "pred",
+    }
+    return (
+        true,
+        pred,
+        ["revenue", "ndcg"],
+        {**options, "carry": {"shelf": "constant", "position": "min"}},
+    )
 
 
 def case_keys_of_decimals_and_of_instants():
     true, pred = frames(8)
     day = datetime.datetime(2026, 1, 1)
     for frame in (true, pred):
-        frame["day"] = (day + pd.to_timedelta(frame["user_id"] % 2, unit="D")).astype("datetime64[us]")
-        frame["user_id"] = [decimal.Decimal(user) + decimal.Decimal("0.25") for user in frame["user_id"]]
+        frame["day"] = (day + pd.to_timedelta(frame["user_id"] % 2, unit="D")).astype(
+            "datetime64[us]"
+        )
+        frame["user_id"] = [
+            decimal.Decimal(user) + decimal.Decimal("0.25") for user in frame["user_id"]
+        ]
     return true, pred, LISTS, {"user_col": ["user_id", "day"], "by": "model", "users": "pred"}
 
 
 def case_weights_and_propensities():
     true, pred = frames(29)
     true["weight"], true["seen"] = true["user_id"] % 4 + 0.5, 1 / (1 + true["item_id"])
-    options = {"by": "model", "weight_col": "weight", "propensity_col": "seen", "propensity_floor": 0.1}
+    options = {
+        "by": "model",
+        "weight_col": "weight",
+        "propensity_col": "seen",
+        "propensity_floor": 0.1,
+    }
     return true, pred, ["recall", "ndcg", "mrr"], options
 
 
@@ -166,7 +240,12 @@ def in_cells(frame, keys):
 
 def case_lists_in_cells():
     true, pred = frames(40)
-    return in_cells(true, ["user_id"]), in_cells(pred, ["model", "user_id"]), [*LISTS, "err", "hhi"], {"by": "model"}
+    return (
+        in_cells(true, ["user_id"]),
+        in_cells(pred, ["model", "user_id"]),
+        [*LISTS, "err", "hhi"],
+        {"by": "model"},
+    )
 
 
 def case_lists_in_cells_in_their_own_order():
@@ -177,26 +256,42 @@ def case_lists_in_cells_in_their_own_order():
 
 def case_texts_of_items():
     true, pred = frames(42)
-    texts = pred.astype({"item_id": str}).groupby(["model", "user_id"], as_index=False)["item_id"].agg(" ".join)
+    texts = (
+        pred.astype({"item_id": str})
+        .groupby(["model", "user_id"], as_index=False)["item_id"]
+        .agg(" ".join)
+    )
     return true, texts, LISTS, {"by": "model", "users": "both", "items_sep": " "}
 
 
 def case_a_wide_table():
     true, pred = frames(43)
     pred["rank"] = pred.groupby(["model", "user_id"]).cumcount() + 1
-    wide = pred.pivot(index=["model", "user_id"], columns="rank", values="item_id").add_prefix("top").astype("Int64")
+    wide = (
+        pred.pivot(index=["model", "user_id"], columns="rank", values="item_id")
+        .add_prefix("top")
+        .astype("Int64")
+    )
     return true, wide.reset_index().rename_axis(columns=None), LISTS, {"by": "model", "wide": "top"}
 
 
 def case_pred_alone():
     _, pred = frames(9)
-    return None, pred, ["category_entropy", "hhi", "coverage"], {"by": "model", **side_tables(), "log": None}
+    return (
+        None,
+        pred,
+        ["category_entropy", "hhi", "coverage"],
+        {"by": "model", **side_tables(), "log": None},
+    )
 
 
-CASES = {name.removeprefix("case_"): make for name, make in globals().items() if name.startswith("case_")}
+CASES = {
+    name.removeprefix("case_"): make for name, make in globals().items() if name.startswith("case_")
+}
 
 
-# --------------------------------------------------------------------------------------- errors and warnings
+# --------------------------------------------------------------------------------------- errors and
+# warnings
 
 
 def broken(change, options=None, metrics="ndcg"):
@@ -242,9 +337,13 @@ ERRORS = {
     "kinds of seen items": lambda: broken(
         lambda t, p: (t, p), {"exclude": t_as_text(frames()[0])}, "ndcg"
     ),
-    "two propensities": lambda: broken(two_propensities, {"propensity_col": "seen", "by": "model"}, "recall"),
+    "two propensities": lambda: broken(
+        two_propensities, {"propensity_col": "seen", "by": "model"}, "recall"
+    ),
     "unknown column": lambda: broken(lambda t, p: (t, p), {"pred_cols": {"user_id": "uid"}}),
-    "two columns of a name": lambda: broken(lambda t, p: (t, p), {"pred_cols": {"user_id": "item_id"}}),
+    "two columns of a name": lambda: broken(
+        lambda t, p: (t, p), {"pred_cols": {"user_id": "item_id"}}
+    ),
     "unknown option": lambda: broken(lambda t, p: (t, p), {"tiez": "row"}),
     "unknown metric": lambda: broken(lambda t, p: (t, p), metrics="ndgc"),
     "no lists": lambda: broken(lambda t, p: (t[:0], p[:0])),
@@ -261,17 +360,29 @@ WARNINGS = {
         {"by": "model"},
     ),
     "a day as by": (
-        lambda t, p: (t, p.assign(day=[datetime.date(2026, 1, 1 + user % 3) for user in p["user_id"]])),
+        lambda t, p: (
+            t,
+            p.assign(day=[datetime.date(2026, 1, 1 + user % 3) for user in p["user_id"]]),
+        ),
         {"by": "day"},
     ),
-    "a variant as by": (lambda t, p: (t, p.assign(model=np.where(p["user_id"] % 2 == 0, "A", "B"))), {"by": "model"}),
+    "a variant as by": (
+        lambda t, p: (t, p.assign(model=np.where(p["user_id"] % 2 == 0, "A", "B"))),
+        {"by": "model"},
+    ),
     "positives alone": (lambda t, p: (t.assign(relevance=1.0), p), {"judged_only": True}),
-    "seen items of others": (lambda t, p: (t, p), {"exclude": pd.DataFrame({"user_id": [1000], "item_id": [1]})}),
+    "seen items of others": (
+        lambda t, p: (t, p),
+        {"exclude": pd.DataFrame({"user_id": [1000], "item_id": [1]})},
+    ),
     "seen items of others in their lists": (
         lambda t, p: (t, p),
         {"exclude": pd.DataFrame({"user_id": [*range(23)], "item_id": [1000] * 23})},
     ),
-    "a log of others": (lambda t, p: (t, p), {"log": pd.DataFrame({"user_id": [1000], "item_id": [1000]})}),
+    "a log of others": (
+        lambda t, p: (t, p),
+        {"log": pd.DataFrame({"user_id": [1000], "item_id": [1000]})},
+    ),
     "folds in true": (
         lambda t, p: (t.assign(fold=t["item_id"] % 2), p.assign(fold=p["item_id"] % 2)),
         {"by": ["model", "fold"]},
@@ -280,26 +391,38 @@ WARNINGS = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- compare
+# -------------------------------------------------------------------------------------------------
+# compare
 
 
 def in_key_order(per_user, result):
-    """Rows of `per_user` sorted by `by` value, as the summary of `result` has them, and by list key."""
+    """Rows of `per_user` sorted by `by` value, as the summary of `result` has them, and by list
+    key."""
     by, keys = result.spec["by"], result.spec["user_col"]
     if not by:
         return per_user.sort_values(keys, ignore_index=True)
-    place = {value: i for i, value in enumerate(result.summary[by].drop_duplicates().itertuples(index=False))}
-    rows = per_user.assign(**{"place of by": [place[value] for value in per_user[by].itertuples(index=False)]})
+    place = {
+        value: i
+        for i, value in enumerate(result.summary[by].drop_duplicates().itertuples(index=False))
+    }
+    rows = per_user.assign(
+        **{"place of by": [place[value] for value in per_user[by].itertuples(index=False)]}
+    )
     return rows.sort_values(["place of by", *keys], ignore_index=True).drop(columns="place of by")
 
 
 def assert_same(result, expected, keys=None):
-    """The tables of an engine are those of `rd.evaluate`, up to the order of `by` values and of lists.
+    """The tables of an engine are those of `rd.evaluate`, up to the order of `by` values and of
+    lists.
 
     `keys` are the dtypes of key columns where the engine has none like those of pandas.
     """
     by = expected.spec["by"]
-    order = result.summary[by].drop_duplicates(ignore_index=True) if by else pd.DataFrame(index=range(1))
+    order = (
+        result.summary[by].drop_duplicates(ignore_index=True)
+        if by
+        else pd.DataFrame(index=range(1))
+    )
     summary = order.merge(expected.summary, on=by, how="left") if by else expected.summary
     pd.testing.assert_frame_equal(result.summary, summary, rtol=1e-12, atol=1e-12)
     assert result.spec == expected.spec
@@ -309,7 +432,8 @@ def assert_same(result, expected, keys=None):
 
 
 def without_part(error):
-    """The message of an error without the words of a part, which say that the counts are its own."""
+    """The message of an error without the words of a part, which say that the counts are its
+    own."""
     return str(error).partition(" (found in one of")[0]
 
 
@@ -321,5 +445,9 @@ def outcome(work, *given, **options):
             found = work(*given, **options)
         except Exception as error:
             found = error
-    said = [(one.category, str(one.message)) for one in caught if issubclass(one.category, rd.RecdfWarning)]
+    said = [
+        (one.category, str(one.message))
+        for one in caught
+        if issubclass(one.category, rd.RecdfWarning)
+    ]
     return found, said

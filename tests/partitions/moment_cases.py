@@ -8,9 +8,12 @@ import recdf as rd
 
 
 def assigned(seed=0, users=35, **columns):
-    """Users 0 to 34 in two variants, of whom the frames have 3 to 27, and a column that was known before."""
+    """Users 0 to 34 in two variants, of whom the frames have 3 to 27, and a column that was known
+    before."""
     rng = np.random.default_rng(seed)
-    table = pd.DataFrame({"user_id": rng.permutation(users), "variant": rng.choice(["B", "A"], users)})
+    table = pd.DataFrame(
+        {"user_id": rng.permutation(users), "variant": rng.choice(["B", "A"], users)}
+    )
     return table.assign(pre=rng.normal(size=users), **columns)
 
 
@@ -22,7 +25,9 @@ def case_users_without_rows_and_rows_without_users():
 def case_segments_null_metrics_and_columns_of_the_assignment():
     true, pred = frames(1)
     groups = assigned(1, segment=lambda table: np.where(table["user_id"] % 3 == 0, "x", "y"))
-    twice = pd.concat([groups, groups[:3].assign(variant="A")], ignore_index=True).astype({"user_id": "int32"})
+    twice = pd.concat([groups, groups[:3].assign(variant="A")], ignore_index=True).astype(
+        {"user_id": "int32"}
+    )
     more = {"metrics": ["ndcg@5", "pre", "has_metrics"], "by": ["model", "segment"], "nan": "drop"}
     return true, pred, {"by": "model"}, twice, {"missing": "nan", "multi_variant": "drop", **more}
 
@@ -34,7 +39,13 @@ def case_lists_of_sessions():
         frame["user_id"] = "u" + frame["user_id"].astype(str)
     groups = assigned(2)
     groups["user_id"] = "u" + groups["user_id"].astype(str)
-    return true, pred, {"user_col": ["user_id", "session"], "by": "model"}, groups, {"how": "mean", "missing": "drop"}
+    return (
+        true,
+        pred,
+        {"user_col": ["user_id", "session"], "by": "model"},
+        groups,
+        {"how": "mean", "missing": "drop"},
+    )
 
 
 def case_keys_of_decimals_and_of_instants():
@@ -46,14 +57,21 @@ def case_keys_of_decimals_and_of_instants():
 
 def case_lists_by_variant():
     true, pred = frames(3)
-    pred = pred.rename(columns={"model": "variant"}).assign(variant=lambda rows: rows["variant"].str[0])
+    pred = pred.rename(columns={"model": "variant"}).assign(
+        variant=lambda rows: rows["variant"].str[0]
+    )
     groups = assigned(3).assign(variant=lambda rows: np.where(rows["user_id"] % 2 == 0, "s", "a"))
-    shown = set(pred.loc[pred["variant"] == "s", "user_id"]), set(pred.loc[pred["variant"] == "a", "user_id"])
+    shown = (
+        set(pred.loc[pred["variant"] == "s", "user_id"]),
+        set(pred.loc[pred["variant"] == "a", "user_id"]),
+    )
     own = [user in shown[user % 2] or user not in shown[0] | shown[1] for user in groups["user_id"]]
     return true, pred, {"by": "variant"}, groups[own], {"missing": "worst"}
 
 
-CASES_OF_MOMENTS = {name.removeprefix("case_"): make for name, make in globals().items() if name.startswith("case_")}
+CASES_OF_MOMENTS = {
+    name.removeprefix("case_"): make for name, make in globals().items() if name.startswith("case_")
+}
 
 
 def in_memory(result, assignment, metrics=None, by=None, nan="raise", **options):
@@ -69,7 +87,8 @@ def in_memory(result, assignment, metrics=None, by=None, nan="raise", **options)
 
 
 def assert_same_moments(found, expected, labels=None):
-    """`labels` are the dtypes of labels of the assignment where the engine has none like those of pandas."""
+    """`labels` are the dtypes of labels of the assignment where the engine has none like those of
+    pandas."""
     pd.testing.assert_frame_equal(found, expected.astype(labels or {}), rtol=1e-12, atol=1e-15)
 
 
@@ -84,28 +103,63 @@ REFUSED = [
         rd.ColumnError,
         "no column 'variant'; it has 'user_id', 'arm', 'pre'",
     ),
-    (GROUPS, {"metrics": {"ctr": ("ndcg@5", "n_pred")}}, rd.OptionError, "A ratio of sums needs the users"),
-    (GROUPS.assign(note="x"), {"metrics": "note"}, rd.DataError, r"\['note'\] is [a-z]+; a metric is numeric"),
+    (
+        GROUPS,
+        {"metrics": {"ctr": ("ndcg@5", "n_pred")}},
+        rd.OptionError,
+        "A ratio of sums needs the users",
+    ),
+    (
+        GROUPS.assign(note="x"),
+        {"metrics": "note"},
+        rd.DataError,
+        r"\['note'\] is [a-z]+; a metric is numeric",
+    ),
     (GROUPS.drop(columns="user_id"), {}, rd.ColumnError, "'user_id'"),
-    (GROUPS.assign(**{"ndcg@5": 1.0}), {}, rd.DataError, "per_user and assignment both have 'ndcg@5'"),
-    (GROUPS, {"metrics": "ndgc@5"}, rd.ColumnError, "neither per_user nor assignment has .* did you mean 'ndcg@5'"),
+    (
+        GROUPS.assign(**{"ndcg@5": 1.0}),
+        {},
+        rd.DataError,
+        "per_user and assignment both have 'ndcg@5'",
+    ),
+    (
+        GROUPS,
+        {"metrics": "ndgc@5"},
+        rd.ColumnError,
+        "neither per_user nor assignment has .* did you mean 'ndcg@5'",
+    ),
     (GROUPS, {"by": "country"}, rd.ColumnError, "'country'"),
     (GROUPS, {"missing": "none"}, rd.OptionError, "missing="),
     (GROUPS, {"mising": "zero"}, rd.OptionError, "has no option 'mising'; did you mean 'missing'"),
     (GROUPS, {"time_col": "day"}, rd.OptionError, "time_col= needs the rows of all users together"),
-    ({"user_id": [1]}, {}, TypeError, "assignment is a dict; expected a pandas DataFrame, or a frame of"),
+    (
+        {"user_id": [1]},
+        {},
+        TypeError,
+        "assignment is a dict; expected a pandas DataFrame, or a frame of",
+    ),
 ]
 
 # The same, of errors that only the rows tell. The counts are those of one bucket.
 OF_ROWS = [
-    (GROUPS, {}, rd.DataError, r"assigned users have no metrics .*found in one of 3 buckets of users; counts are of"),
+    (
+        GROUPS,
+        {},
+        rd.DataError,
+        r"assigned users have no metrics .*found in one of 3 buckets of users; counts are of",
+    ),
     (
         GROUPS.assign(user_id=GROUPS["user_id"] + 1000),
         {},
         rd.DataError,
         r"^no user of assignment is in per_user: assignment\['user_id'\] has 10.*, per_user\['user_id'\] has \d",
     ),
-    (pd.concat([GROUPS, GROUPS.assign(variant="A")]), {"missing": "zero"}, rd.DataError, "in more than one variant"),
+    (
+        pd.concat([GROUPS, GROUPS.assign(variant="A")]),
+        {"missing": "zero"},
+        rd.DataError,
+        "in more than one variant",
+    ),
     (
         GROUPS.assign(user_id=GROUPS["user_id"].astype("Int64").where(GROUPS["user_id"] != 7)),
         {"missing": "zero", "nan": "drop"},
@@ -113,5 +167,10 @@ OF_ROWS = [
         "is null in 1 of",
     ),
     (GROUPS, {"missing": "nan"}, rd.DataError, "metric 'ndcg@5' is null in"),
-    (GROUPS[3:], {"missing": "zero", "nan": "drop", "unassigned": "raise"}, rd.DataError, "users .* are in no variant"),
+    (
+        GROUPS[3:],
+        {"missing": "zero", "nan": "drop", "unassigned": "raise"},
+        rd.DataError,
+        "users .* are in no variant",
+    ),
 ]

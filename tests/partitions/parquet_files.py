@@ -1,4 +1,5 @@
-"""Frames in parquet files, of which evaluate_parquet gives the answer that evaluate gives of the frames."""
+"""Frames in parquet files, of which evaluate_parquet gives the answer that evaluate gives of the
+frames."""
 
 import pandas as pd
 import pyarrow as pa
@@ -8,7 +9,15 @@ from registry.seeded import ITEMS, frames
 
 import recdf as rd
 
-METRICS = ["ndcg(gain=exp2)", "recall", "mapr(normalizer=achievable)", "err", "mrr", "confusion@3", "precision"]
+METRICS = [
+    "ndcg(gain=exp2)",
+    "recall",
+    "mapr(normalizer=achievable)",
+    "err",
+    "mrr",
+    "confusion@3",
+    "precision",
+]
 
 USUAL = {"relevance_col": "relevance", "nan_score": "last", "score_col": "score"}
 
@@ -29,14 +38,20 @@ def write(folder, true, pred, rows=100):
     """Write both frames or Arrow tables, in row groups that cut lists."""
     paths = folder / "true.parquet", folder / "pred.parquet"
     for table, path in zip((true, pred), paths, strict=True):
-        table = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, preserve_index=False)
+        table = (
+            table
+            if isinstance(table, pa.Table)
+            else pa.Table.from_pandas(table, preserve_index=False)
+        )
         pq.write_table(table, path, row_group_size=rows)
     return paths
 
 
 def assert_equal(found, expected):
     for name in ("per_user", "summary"):
-        pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-12)
+        pd.testing.assert_frame_equal(
+            getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-12
+        )
     assert {**found.spec, "files": None} == {**expected.spec, "files": None}
 
 
@@ -46,14 +61,19 @@ def check(paths, metrics=METRICS, k=(2,), **options):
     whole = [pd.read_parquet(path) for path in paths]
     expected = rd.evaluate(*whole, metrics, k=list(k), **options)
     for buckets in (1, 3):
-        assert_equal(rd.evaluate_parquet(*paths, metrics, k=list(k), buckets=buckets, **options), expected)
+        assert_equal(
+            rd.evaluate_parquet(*paths, metrics, k=list(k), buckets=buckets, **options), expected
+        )
     return expected
 
 
 def both(paths, *arguments, catch=Exception, **options):
     """The message of an error, or of the one warning, in memory and streamed in several buckets."""
     found = []
-    for function, given in ((rd.evaluate, map(pd.read_parquet, paths)), (rd.evaluate_parquet, paths)):
+    for function, given in (
+        (rd.evaluate, map(pd.read_parquet, paths)),
+        (rd.evaluate_parquet, paths),
+    ):
         extra = {"buckets": 5} if function is rd.evaluate_parquet else {}
         if issubclass(catch, Warning):
             with pytest.warns(catch) as caught:
@@ -79,7 +99,9 @@ def as_dtype(kind):
         "category": lambda ids: ids.map("u{}".format).astype("category"),
         "int category": lambda ids: ids.astype("category"),
         "time": lambda ids: pd.Timestamp("2026-01-01") + pd.to_timedelta(ids, unit="h"),
-        "zone": lambda ids: pd.Timestamp("2026-01-01", tz="Asia/Tokyo") + pd.to_timedelta(ids, unit="h"),
+        "zone": lambda ids: (
+            pd.Timestamp("2026-01-01", tz="Asia/Tokyo") + pd.to_timedelta(ids, unit="h")
+        ),
         "date": lambda ids: (pd.Timestamp("2026-01-01") + pd.to_timedelta(ids, unit="D")).dt.date,
         "large_string": lambda ids: ids.map("u{}".format).astype(pd.ArrowDtype(pa.large_string())),
         "bytes": lambda ids: ids.map(lambda i: b"\0" * (i % 5) + b"%d" % i),

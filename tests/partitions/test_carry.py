@@ -12,8 +12,13 @@ pytestmark = pytest.mark.usefixtures("small_pieces")
 
 OPTIONS = USUAL | {"by": "model"}
 CARRY = {
-    "text": "first", "when": "min", "kind": "constant", "some": "max", "number": "constant", "flag": "first",
-}  # fmt: skip
+    "text": "first",
+    "when": "min",
+    "kind": "constant",
+    "some": "max",
+    "number": "constant",
+    "flag": "first",
+}
 
 
 @pytest.fixture
@@ -34,7 +39,9 @@ def paths(tmp_path):
 def test_equal_to_whole_frames(paths, users, buckets):
     whole = list(map(pd.read_parquet, paths))
     expected = quietly(rd.evaluate, *whole, "hits@3", carry=CARRY, users=users, **OPTIONS)
-    found = quietly(rd.evaluate_parquet, *paths, "hits@3", carry=CARRY, users=users, buckets=buckets, **OPTIONS)
+    found = quietly(
+        rd.evaluate_parquet, *paths, "hits@3", carry=CARRY, users=users, buckets=buckets, **OPTIONS
+    )
     pd.testing.assert_frame_equal(one_null(found.per_user), one_null(expected.per_user), rtol=1e-12)
     assert {**found.spec, "files": None} == {**expected.spec, "files": None}
 
@@ -55,10 +62,14 @@ def test_bad_input(paths, carry, error, words):
 def test_a_list_without_recommendations_makes_whole_numbers_nullable_whatever_its_bucket(tmp_path):
     true = pd.DataFrame({"user_id": range(12), "item_id": 1})
     for lacking in (0, 5, 11):
-        pred = pd.DataFrame({"user_id": [user for user in range(12) if user != lacking], "item_id": 1})
+        pred = pd.DataFrame(
+            {"user_id": [user for user in range(12) if user != lacking], "item_id": 1}
+        )
         pred["number"] = pred["user_id"] * 2
         found = rd.evaluate_parquet(*write(tmp_path, true, pred), "hits", carry="number", buckets=6)
-        pd.testing.assert_frame_equal(found.per_user, rd.evaluate(true, pred, "hits", carry="number").per_user)
+        pd.testing.assert_frame_equal(
+            found.per_user, rd.evaluate(true, pred, "hits", carry="number").per_user
+        )
 
 
 def test_ids_that_are_strings_have_an_order_as_carried_columns(tmp_path):

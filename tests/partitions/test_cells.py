@@ -15,7 +15,18 @@ N_PARTS = 4
 
 def batches():
     rng = np.random.default_rng(3)
-    edges = [10, 20, 30, 40, 43, 50, 60, 70, 80, 90]  # a small batch may fit into memory where others do not
+    edges = [
+        10,
+        20,
+        30,
+        40,
+        43,
+        50,
+        60,
+        70,
+        80,
+        90,
+    ]  # a small batch may fit into memory where others do not
     for numbers in np.split(np.arange(100), edges):
         part = rng.integers(0, N_PARTS - 1, len(numbers)).astype(np.uint16)
         yield pa.table([numbers, [f"t{n}" for n in numbers]], SCHEMA), part
@@ -32,7 +43,8 @@ def add(cells, table, part):
 
 @pytest.mark.parametrize("memory", [0, 500, 10**9])
 def test_a_bucket_has_its_rows_in_order(tmp_path, memory):
-    """In the file, in memory, or the first ones in memory and the rest in the file; the last bucket is empty."""
+    """In the file, in memory, or the first ones in memory and the rest in the file; the last bucket
+    is empty."""
     expected = [[] for _ in range(N_PARTS)]
     with closing(BucketCells(tmp_path, N_PARTS, SCHEMA, Memory(memory))) as cells:
         for table, part in batches():
@@ -60,7 +72,9 @@ def test_cells_share_their_memory(tmp_path):
         for cells in (one, two):
             for table, part in list(batches())[:6]:
                 add(cells, table, np.zeros_like(part))
-        assert [cells.read(0)["number"].to_pylist() for cells in (one, two)] == [list(range(50))] * 2
+        assert [cells.read(0)["number"].to_pylist() for cells in (one, two)] == [
+            list(range(50))
+        ] * 2
         assert [written(cells) > 0 for cells in (one, two)] == [False, True]
 
 
@@ -113,8 +127,13 @@ def test_keys_are_dealt_by_value():
     assert all((one == dealt[0]).all() for one in dealt)
     assert np.bincount(dealt[0], minlength=13).min() > 40
     texts = [f"{'x' * (number % 30)}{number}" for number in numbers]
-    texts = [pa.array(["", *texts, "é"], kind) for kind in (pa.string(), pa.large_string(), pa.binary())]
-    texts += [texts[0].dictionary_encode(), pa.concat_arrays([pa.array(["junk"]), texts[0]]).slice(1)]
+    texts = [
+        pa.array(["", *texts, "é"], kind) for kind in (pa.string(), pa.large_string(), pa.binary())
+    ]
+    texts += [
+        texts[0].dictionary_encode(),
+        pa.concat_arrays([pa.array(["junk"]), texts[0]]).slice(1),
+    ]
     dealt = [part_of([form], 13) for form in texts]
     assert all((one == dealt[0]).all() for one in dealt)
     assert np.bincount(dealt[0], minlength=13).min() > 40

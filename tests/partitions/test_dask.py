@@ -38,7 +38,11 @@ def _one_thread():
 
 
 def to_dask(frame, npartitions=3):
-    return None if frame is None else dd.from_pandas(frame.reset_index(drop=True), npartitions=npartitions, sort=False)
+    return (
+        None
+        if frame is None
+        else dd.from_pandas(frame.reset_index(drop=True), npartitions=npartitions, sort=False)
+    )
 
 
 def both(true, pred, metrics, options, **more):
@@ -87,7 +91,11 @@ def test_the_error_is_that_of_evaluate(name):
     assert isinstance(error, Exception), "nothing was raised"
     assert type(error) is type(expected)
     if " has no option" in str(expected):  # the same options, and the one that Dask has beside them
-        words = str(expected).replace("evaluate", "rd.dask.evaluate").replace("are k, ", "are k, partitions, ")
+        words = (
+            str(expected)
+            .replace("evaluate", "rd.dask.evaluate")
+            .replace("are k, ", "are k, partitions, ")
+        )
         assert str(error) == words
     else:
         assert without_part(error) == str(expected)
@@ -96,7 +104,9 @@ def test_the_error_is_that_of_evaluate(name):
 @pytest.mark.parametrize("name", WARNINGS)
 def test_the_warnings_are_those_of_evaluate(name):
     change, options = WARNINGS[name]
-    with dask.config.set({"dataframe.convert-string": name != "a day as by"}):  # Dask would make strings of dates
+    with dask.config.set(
+        {"dataframe.convert-string": name != "a day as by"}
+    ):  # Dask would make strings of dates
         (result, said), (expected, expected_said) = both(*change(*frames(11)), "ndcg", options)
     assert said
     assert said == expected_said
@@ -109,7 +119,9 @@ def test_dtypes_that_differ_between_partitions_and_frames():
     drifting = dd.concat([to_dask(first, 1), to_dask(second, 1)])
     words = true.astype({"user_id": "category"})
     result = rd.dask.evaluate(to_dask(words), drifting, "recall", 5, by="model")
-    expected = rd.evaluate(words, pred.astype({"model": result.per_user["model"].dtype}), "recall", 5, by="model")
+    expected = rd.evaluate(
+        words, pred.astype({"model": result.per_user["model"].dtype}), "recall", 5, by="model"
+    )
     assert_same(result, expected)
 
 
@@ -117,7 +129,10 @@ def test_strings_as_objects_categories_and_arrow():
     true, pred = frames(13)
     true, pred = (frame.astype({"user_id": "str"}) for frame in (true, pred))
     with dask.config.set({"dataframe.convert-string": False}):
-        given = to_dask(true.astype({"user_id": object})), to_dask(pred.astype({"user_id": "category"}))
+        given = (
+            to_dask(true.astype({"user_id": object})),
+            to_dask(pred.astype({"user_id": "category"})),
+        )
         result = rd.dask.evaluate(*given, "mrr", 5, by="model", partitions=2)
         expected = rd.evaluate(true.astype({"user_id": object}), pred, "mrr", 5, by="model")
         assert_same(result, expected)
@@ -135,14 +150,22 @@ def test_no_label_is_lost_where_categories_are_unknown_or_differ(users, known, t
     result = rd.dask.evaluate(*given[:2], "mrr", 5, by="model", users=users, partitions=3)
     result.to_parquet(tmp_path)
     expected = rd.evaluate(*made, "mrr", 5, by="model", users=users)
-    for found in (result.to_pandas().per_user, result.per_user.compute(), rd.read_parquet(tmp_path).per_user):
+    for found in (
+        result.to_pandas().per_user,
+        result.per_user.compute(),
+        rd.read_parquet(tmp_path).per_user,
+    ):
         if known:
             assert found["user_id"].dtype == expected.per_user["user_id"].dtype
         pd.testing.assert_frame_equal(as_text(found), as_text(expected.per_user))
     moments = result.variant_moments(given[2], missing="zero", nan="drop")
-    rows = rd.variant_moments(expected.join_experiment(groups, missing="zero"), "mrr@5", by="model", nan="drop")
+    rows = rd.variant_moments(
+        expected.join_experiment(groups, missing="zero"), "mrr@5", by="model", nan="drop"
+    )
     labels = ["model", "variant"]
-    pd.testing.assert_frame_equal(moments.astype(dict.fromkeys(labels, str)), rows.astype(dict.fromkeys(labels, str)))
+    pd.testing.assert_frame_equal(
+        moments.astype(dict.fromkeys(labels, str)), rows.astype(dict.fromkeys(labels, str))
+    )
 
 
 def of_unknown_categories(frame):
@@ -153,7 +176,9 @@ def of_unknown_categories(frame):
 
 def as_text(per_user):
     """Rows with labels that are strings, in the order of the labels."""
-    return per_user.astype({"model": str, "user_id": str}).sort_values(["model", "user_id"], ignore_index=True)
+    return per_user.astype({"model": str, "user_id": str}).sort_values(
+        ["model", "user_id"], ignore_index=True
+    )
 
 
 def test_side_tables_and_users_may_be_frames_of_dask():
@@ -162,14 +187,18 @@ def test_side_tables_and_users_may_be_frames_of_dask():
     given = {"items": to_dask(items), "users": to_dask(users)}
     found = rd.dask.evaluate(to_dask(true), to_dask(pred), "coverage", 5, by="model", **given)
     expected = rd.evaluate(true, pred, "coverage", 5, by="model", items=items, users=users)
-    pd.testing.assert_frame_equal(found.summary, expected.summary.astype(found.summary.dtypes), rtol=1e-12)
+    pd.testing.assert_frame_equal(
+        found.summary, expected.summary.astype(found.summary.dtypes), rtol=1e-12
+    )
 
 
 def test_columns_of_dask_are_taken_where_a_list_of_ids_is():
     true, pred = frames(14)
     series = dd.from_pandas(pd.Series(range(12), name="item_id"), npartitions=2)
     index = dd.from_pandas(pd.DataFrame({"a": 1}, index=[3, 4, 8]), npartitions=1).index
-    found = rd.dask.evaluate(to_dask(true), to_dask(pred), "coverage", 5, by="model", items=series, users=index)
+    found = rd.dask.evaluate(
+        to_dask(true), to_dask(pred), "coverage", 5, by="model", items=series, users=index
+    )
     expected = rd.evaluate(true, pred, "coverage", 5, by="model", items=range(12), users=[3, 4, 8])
     assert found.summary["value"].tolist() == expected.summary["value"].tolist()
 
@@ -179,7 +208,12 @@ def test_strings_have_one_dtype(convert, tmp_path):
     true, pred = (frame.astype({"user_id": str}) for frame in frames(34))
     with dask.config.set({"dataframe.convert-string": convert}):
         result = rd.dask.evaluate(
-            to_dask(true), to_dask(pred), "mrr", 5, by="model", users=["3", "5"] if convert else "true"
+            to_dask(true),
+            to_dask(pred),
+            "mrr",
+            5,
+            by="model",
+            users=["3", "5"] if convert else "true",
         )
         in_memory, computed = result.to_pandas().per_user, result.per_user.compute()
         pd.testing.assert_frame_equal(in_memory, in_key_order(computed, result))
@@ -191,36 +225,49 @@ def test_strings_have_one_dtype(convert, tmp_path):
 MAP = pa.map_(pa.string(), pa.int64())
 TYPES = {
     "list": pd.array(pa.array([[1], [2]]), pd.ArrowDtype(pa.list_(pa.int64()))),
-    "struct": pd.array(pa.array([{"a": 1}, {"a": 2}]), pd.ArrowDtype(pa.struct([("a", pa.int64())]))),
+    "struct": pd.array(
+        pa.array([{"a": 1}, {"a": 2}]), pd.ArrowDtype(pa.struct([("a", pa.int64())]))
+    ),
     "map": pd.array(pa.array([[("a", 1)], []], MAP), pd.ArrowDtype(MAP)),
     "complex128": np.array([1j, 2j]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_columns_whose_values_cannot_be_compared(kind):
-    frame = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2], "score": [1.0, 2.0], "x": TYPES[kind]})
+    frame = pd.DataFrame(
+        {"user_id": [1, 2], "item_id": [1, 2], "score": [1.0, 2.0], "x": TYPES[kind]}
+    )
     given = to_dask(frame, 1)
     of_items = [] if kind == "list" else [{"item_col": "x"}]  # a list of items is fine
     for options in ({"user_col": ["user_id", "x"]}, *of_items, {"by": "x"}, {"carry": "x"}):
-        with pytest.raises(rd.IdTypeError, match=rf"\['x'\] is .*{kind}.*, whose values cannot tell rows apart"):
+        with pytest.raises(
+            rd.IdTypeError, match=rf"\['x'\] is .*{kind}.*, whose values cannot tell rows apart"
+        ):
             rd.dask.evaluate(given, given, "mrr", **options)
     with pytest.raises(
-        rd.DataError, match=r"carry\['x'\]='min': pred\['x'\] is .*, which has no order; take \"first\""
+        rd.DataError,
+        match=r"carry\['x'\]='min': pred\['x'\] is .*, which has no order; take \"first\"",
     ):
         rd.dask.evaluate(given, given, "mrr", carry={"x": "min"})
     with pytest.raises(rd.DataError, match=r"pred\['x'\] holds .* values; expected numbers"):
         rd.dask.evaluate(given, given, "mrr", score_col="x")
-    assert rd.dask.evaluate(given, given, "mrr").summary["value"].tolist() == [1.0]  # unused columns may be of any type
+    assert rd.dask.evaluate(given, given, "mrr").summary["value"].tolist() == [
+        1.0
+    ]  # unused columns may be of any type
 
 
 def test_periods_and_intervals_are_carried_as_in_memory():
-    frame = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [1.0, 2.0, 3.0, 4.0]})
+    frame = pd.DataFrame(
+        {"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [1.0, 2.0, 3.0, 4.0]}
+    )
     frame["month"] = pd.period_range("2026-01", periods=2, freq="M").take([0, 1, 0, 1])
     frame["age"] = pd.arrays.IntervalArray.from_breaks([0, 18, 99]).take([0, 0, 1, 1])
     options = {"by": "month", "by_in_true": False, "carry": {"age": "constant"}}
     found = rd.dask.evaluate(to_dask(frame, 2), to_dask(frame, 2), "mrr", **options)
-    pd.testing.assert_frame_equal(found.to_pandas().per_user, rd.evaluate(frame, frame, "mrr", **options).per_user)
+    pd.testing.assert_frame_equal(
+        found.to_pandas().per_user, rd.evaluate(frame, frame, "mrr", **options).per_user
+    )
 
 
 def test_a_score_of_another_name_is_named():
@@ -231,7 +278,12 @@ def test_a_score_of_another_name_is_named():
 
 def test_a_column_of_several_types_is_named():
     frame = pd.DataFrame(
-        {"user_id": [1, 2], "item_id": [1, 2], "score": [1.0, 2.0], "x": pd.Series([1, "a"], dtype=object)}
+        {
+            "user_id": [1, 2],
+            "item_id": [1, 2],
+            "score": [1.0, 2.0],
+            "x": pd.Series([1, "a"], dtype=object),
+        }
     )
     with (
         dask.config.set({"dataframe.convert-string": False}),
@@ -330,24 +382,44 @@ def test_per_user_is_lazy_and_has_a_text(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"ties": "row"}, rd.OptionError, 'ties="row" needs the order of the rows, which a Dask frame does not keep'),
+        (
+            {"ties": "row"},
+            rd.OptionError,
+            'ties="row" needs the order of the rows, which a Dask frame does not keep',
+        ),
         (
             {"like": "ranx"},
             rd.OptionError,
-            'like="ranx" uses ties="row": this needs the order of the rows, which a Dask frame does not keep; pass '
-            'another rule, such as ties="item_desc". Where scores are equal, the numbers may then differ from those of',
+            'like="ranx" uses ties="row": this needs the order of the rows, which a Dask frame '
+            "does not keep; pass "
+            'another rule, such as ties="item_desc". Where scores are equal, the numbers may then '
+            "differ from those of",
         ),
-        ({"like": "ranx", "ties": "row"}, rd.OptionError, 'ties="row" needs the order of the rows, which a Dask frame'),
+        (
+            {"like": "ranx", "ties": "row"},
+            rd.OptionError,
+            'ties="row" needs the order of the rows, which a Dask frame',
+        ),
         (
             {"like": "rs_metrics"},
             rd.OptionError,
-            'like="rs_metrics" takes pred in the order of its rows, which a Dask frame does not keep; pass score_col='
-            '"score", and ties= (now "item_desc") for equal scores. Where scores are equal, the numbers may then',
+            'like="rs_metrics" takes pred in the order of its rows, which a Dask frame does not '
+            "keep; pass score_col="
+            '"score", and ties= (now "item_desc") for equal scores. Where scores are equal, the '
+            "numbers may then",
         ),
         ({"partitions": 0}, rd.OptionError, "partitions=0; expected an integer from 1 to 65,535"),
         ({"item_by": "category"}, rd.OptionError, "item_by='category' needs items="),
-        ({"partition": 3}, rd.OptionError, "rd.dask.evaluate has no option 'partition'; did you mean 'partitions'?"),
-        ({"carri": "a"}, rd.OptionError, "rd.dask.evaluate has no option 'carri'; did you mean 'carry'?"),
+        (
+            {"partition": 3},
+            rd.OptionError,
+            "rd.dask.evaluate has no option 'partition'; did you mean 'partitions'?",
+        ),
+        (
+            {"carri": "a"},
+            rd.OptionError,
+            "rd.dask.evaluate has no option 'carri'; did you mean 'carry'?",
+        ),
     ],
 )
 def test_what_an_engine_cannot_do_is_refused(options, error, words):
@@ -360,21 +432,31 @@ def test_what_an_engine_cannot_do_is_refused(options, error, words):
 def test_other_frames_are_refused():
     true, pred = frames(19)
     with pytest.raises(
-        TypeError, match=r"^pred is a pandas DataFrame; pass frames in memory to rd\.evaluate, .*dd\.from_"
+        TypeError,
+        match=r"^pred is a pandas DataFrame; pass frames in memory to rd\.evaluate, .*dd\.from_",
     ):
         rd.dask.evaluate(to_dask(true), pred, "mrr")
     with pytest.raises(TypeError, match=r"^pred is None; expected a Dask DataFrame$"):
         rd.dask.evaluate(to_dask(true), None, "mrr")
     like_spark = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
-    with pytest.raises(TypeError, match=r"^true is a Spark DataFrame; call rd\.spark\.evaluate, which takes such fr"):
+    with pytest.raises(
+        TypeError,
+        match=r"^true is a Spark DataFrame; call rd\.spark\.evaluate, which takes such fr",
+    ):
         rd.dask.evaluate(like_spark, to_dask(pred), "mrr")
-    assert str(not_a_frame("true", to_dask(true), "Spark", "")).startswith("true is a Dask DataFrame; call rd.dask.ev")
+    assert str(not_a_frame("true", to_dask(true), "Spark", "")).startswith(
+        "true is a Dask DataFrame; call rd.dask.ev"
+    )
     indexed = to_dask(true).set_index("user_id")
-    with pytest.raises(rd.ColumnError, match=r"^true has 'user_id' in its index, .* pass true\.reset_index\(\)$"):
+    with pytest.raises(
+        rd.ColumnError, match=r"^true has 'user_id' in its index, .* pass true\.reset_index\(\)$"
+    ):
         rd.dask.evaluate(indexed, to_dask(pred), "mrr")
     result = rd.dask.evaluate(to_dask(true), to_dask(pred), "mrr", by="model")
     for folder in ("s3a://bucket/today", "dbfs:/today"):
-        with pytest.raises(rd.OptionError, match=rf"^{folder} is an .* result\.per_user\.to_parquet\('{folder}'\)"):
+        with pytest.raises(
+            rd.OptionError, match=rf"^{folder} is an .* result\.per_user\.to_parquet\('{folder}'\)"
+        ):
             result.to_parquet(folder)
     result.unpersist()  # Dask keeps nothing; the result stays as it is
     assert len(result.per_user) == len(result.to_pandas().per_user)
@@ -399,5 +481,7 @@ def test_a_metric_of_ones_own_goes_by_value():
         """A constant; larger is better, in [0, 1]."""
         return np.full(len(lists), half + shift)
 
-    result = rd.dask.evaluate(to_dask(true), to_dask(pred[pred["model"] == "als"]), ["shifted_half(half=0.125)"], 5)
+    result = rd.dask.evaluate(
+        to_dask(true), to_dask(pred[pred["model"] == "als"]), ["shifted_half(half=0.125)"], 5
+    )
     assert result.summary["value"].tolist() == [0.375]

@@ -47,7 +47,11 @@ def test_the_moments_are_those_of_rows_in_memory(name):
         expected = in_memory(result, groups, **asked)
         assert_same_moments(result.variant_moments(groups, **asked), expected)
         in_dask = to_dask(groups)
-        labels = {column: in_dask.dtypes[column] for column in ("variant", "segment") if column in expected}
+        labels = {
+            column: in_dask.dtypes[column]
+            for column in ("variant", "segment")
+            if column in expected
+        }
         assert_same_moments(result.variant_moments(in_dask, **asked), expected, labels)
 
 

@@ -1,4 +1,5 @@
-"""evaluate_parquet: the same answer as in memory, whatever the files' layout, and nothing left behind."""
+"""evaluate_parquet: the same answer as in memory, whatever the files' layout, and nothing left
+behind."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,9 @@ pytestmark = [
 def test_each_population(tmp_path, users, by):
     true, pred = data()
     if users == "ids":
-        users = pd.Index([*true["user_id"].unique()[40:2:-1], 100_000, *pred["user_id"].unique()[:9]]).unique()
+        users = pd.Index(
+            [*true["user_id"].unique()[40:2:-1], 100_000, *pred["user_id"].unique()[:9]]
+        ).unique()
     check(write(tmp_path, true, pred), users=users, by=by)
 
 
@@ -27,10 +30,14 @@ def test_each_population(tmp_path, users, by):
 @pytest.mark.parametrize("ties", ["item_desc", "item_asc", "row", "worst"])
 def test_duplicates_ties_and_condensed_lists(tmp_path, duplicates, judged_only, ties):
     options = {"duplicates": duplicates, "judged_only": judged_only, "ties": ties, "users": "both"}
-    check(write(tmp_path, *data(2)), ["ndcg", "mar", "arhr"], by="model", min_relevance=1.0, **options)
+    check(
+        write(tmp_path, *data(2)), ["ndcg", "mar", "arhr"], by="model", min_relevance=1.0, **options
+    )
 
 
-@pytest.mark.parametrize("options", [{"rank_col": "rank"}, {"like": "trec_eval"}, {"value_col": "value"}])
+@pytest.mark.parametrize(
+    "options", [{"rank_col": "rank"}, {"like": "trec_eval"}, {"value_col": "value"}]
+)
 def test_other_orders_and_values(tmp_path, options):
     metrics = ["ndcg", "money_recall", "revenue"] if "value_col" in options else ["ndcg", "mapr"]
     check(write(tmp_path, *data(3)), metrics, **{"score_col": None, "by": "model"} | options)
@@ -45,12 +52,28 @@ def test_default_order_and_no_grades(tmp_path):
 @pytest.mark.parametrize("layout", ["sorted", "reversed", "grouped"])
 def test_order_of_rows(tmp_path, layout):
     true, pred = data()
-    order = {"sorted": lambda ids: ids, "reversed": lambda ids: -ids, "grouped": lambda ids: ids * 7919 % 1009}[layout]
+    order = {
+        "sorted": lambda ids: ids,
+        "reversed": lambda ids: -ids,
+        "grouped": lambda ids: ids * 7919 % 1009,
+    }[layout]
     true, pred = (frame.sort_values("user_id", key=order, kind="stable") for frame in (true, pred))
     check(write(tmp_path, true, pred), by="model", users="all")
 
 
-KINDS = ["int32", "Int64", "float", "big", "string", "category", "int category", "time", "zone", "date", "bytes"]
+KINDS = [
+    "int32",
+    "Int64",
+    "float",
+    "big",
+    "string",
+    "category",
+    "int category",
+    "time",
+    "zone",
+    "date",
+    "bytes",
+]
 
 
 @pytest.mark.parametrize(
@@ -64,10 +87,15 @@ def test_each_kind_of_id(tmp_path, kind, users):
 
 
 @pytest.mark.parametrize("users", ["true", "pred", "all", "both"])
-@pytest.mark.parametrize(("one", "two"), [("int32", "Int64"), ("float", "int32"), ("category", "large_string")])
+@pytest.mark.parametrize(
+    ("one", "two"), [("int32", "Int64"), ("float", "int32"), ("category", "large_string")]
+)
 def test_ids_of_one_kind_in_two_types(tmp_path, one, two, users):
     true, pred = data()
-    true["user_id"], pred["user_id"] = as_dtype(one)(true["user_id"]), as_dtype(two)(pred["user_id"])
+    true["user_id"], pred["user_id"] = (
+        as_dtype(one)(true["user_id"]),
+        as_dtype(two)(pred["user_id"]),
+    )
     check(write(tmp_path, true, pred), users=users)
 
 
@@ -84,17 +112,27 @@ def test_composite_keys(tmp_path, users):
 
 def test_several_by_columns_of_categories(tmp_path):
     true, pred = data()
-    pred["variant"] = pd.Categorical(np.where(pred["item_id"] % 2, "x", "y"), ["never", "y", "x"], ordered=True)
+    pred["variant"] = pd.Categorical(
+        np.where(pred["item_id"] % 2, "x", "y"), ["never", "y", "x"], ordered=True
+    )
     check(write(tmp_path, true, pred), by=["variant", "model"], users="both")
 
 
 def test_null_ids_and_scores_dropped(tmp_path):
     true, pred = data()
-    true = true.astype({"user_id": "Int64"}).mask(np.arange(len(true))[:, None] % 11 == [3, 5, 99, 99])
+    true = true.astype({"user_id": "Int64"}).mask(
+        np.arange(len(true))[:, None] % 11 == [3, 5, 99, 99]
+    )
     pred = pred.astype({"user_id": "Int64", "rank": "Int64"})
     pred.loc[::13, "item_id"] = None
     pred.loc[::7, "model"] = None
-    options = {"null_keys": "drop", "nan_score": "drop", "by": "model", "users": "all", "items": None}
+    options = {
+        "null_keys": "drop",
+        "nan_score": "drop",
+        "by": "model",
+        "users": "all",
+        "items": None,
+    }
     expected = check(write(tmp_path, true, pred), "ndcg", **options)
     assert {"true_null_keys", "pred_null_keys", "pred_null_scores"} <= set(expected.spec["counts"])
 
@@ -113,11 +151,16 @@ def test_files_folders_globs_and_folder_columns(tmp_path):
     expected = rd.evaluate(true, pred, "ndcg@5", by="model", **USUAL)
     listed = sorted((tmp_path / "pred").glob("*.parquet"))
     for path in (tmp_path / "pred", str(tmp_path / "pre*" / "*.parquet"), listed):
-        assert_equal(rd.evaluate_parquet(tmp_path / "true", path, "ndcg@5", by="model", buckets=5, **USUAL), expected)
+        assert_equal(
+            rd.evaluate_parquet(tmp_path / "true", path, "ndcg@5", by="model", buckets=5, **USUAL),
+            expected,
+        )
     pred.to_parquet(tmp_path / "by_model", partition_cols=["model"])
     whole = pd.read_parquet(tmp_path / "by_model")
     expected = rd.evaluate(true, whole, "ndcg@5", by="model", **USUAL)
-    found = rd.evaluate_parquet(tmp_path / "true", tmp_path / "by_model", "ndcg@5", by="model", buckets=5, **USUAL)
+    found = rd.evaluate_parquet(
+        tmp_path / "true", tmp_path / "by_model", "ndcg@5", by="model", buckets=5, **USUAL
+    )
     assert_equal(found, expected)
 
 
@@ -125,7 +168,9 @@ def test_files_folders_globs_and_folder_columns(tmp_path):
 def test_ids_of_any_width_and_encoding_in_files_of_one_frame(tmp_path, monkeypatch, statistics):
     true, pred = data()
     if statistics == "wrong":
-        monkeypatch.setattr(whole_columns._WholeRead, "_narrowest", lambda self, name, kind: np.int16)
+        monkeypatch.setattr(
+            whole_columns._WholeRead, "_narrowest", lambda self, name, kind: np.int16
+        )
     for width in (2**31 - 200, 2**40):  # some ids fit into 32 bits, or only those of the first file
         for name, frame in (("true", true), ("pred", pred)):
             folder = tmp_path / f"{name}_{width}"
@@ -154,7 +199,9 @@ def test_a_column_that_was_an_index_is_a_column(tmp_path):
     true, pred = data()
     paths = write(tmp_path, true, pred)
     true.set_index("user_id").to_parquet(paths[0])
-    assert_equal(rd.evaluate_parquet(*paths, "ndcg@5", **USUAL), rd.evaluate(true, pred, "ndcg@5", **USUAL))
+    assert_equal(
+        rd.evaluate_parquet(*paths, "ndcg@5", **USUAL), rd.evaluate(true, pred, "ndcg@5", **USUAL)
+    )
 
 
 def test_an_empty_pred_scores_zero(tmp_path):
@@ -172,7 +219,8 @@ def test_the_summary_of_values_far_from_zero_keeps_its_digits(tmp_path):
 
 
 def test_a_file_is_read_once_whatever_is_needed_of_all_its_rows(tmp_path, monkeypatch):
-    """`by` values and the largest gain are found while the rows are dealt; before, only the first rows are read."""
+    """`by` values and the largest gain are found while the rows are dealt; before, only the first
+    rows are read."""
     read, pieces = {"true": 0, "pred": 0}, source.Source._pieces
 
     def counted(self, names, read_rows):
@@ -182,7 +230,9 @@ def test_a_file_is_read_once_whatever_is_needed_of_all_its_rows(tmp_path, monkey
 
     monkeypatch.setattr(source.Source, "_pieces", counted)
     true, pred = data()
-    rd.evaluate_parquet(*write(tmp_path, true, pred), ["err", "ndcg"], by="model", buckets=5, **USUAL)
+    rd.evaluate_parquet(
+        *write(tmp_path, true, pred), ["err", "ndcg"], by="model", buckets=5, **USUAL
+    )
     for role, frame in (("true", true), ("pred", pred)):
         assert len(frame) <= read[role] <= len(frame) + 300
 
@@ -203,7 +253,8 @@ EIGHT = pd.DataFrame({"user_id": range(8), "item_id": range(8)})
 @pytest.mark.parametrize("users", ["true", "pred", "all"])
 @pytest.mark.parametrize("model", [[0.0, -0.0], [True, False], [0.5, 1.0], [1.0, 2.0]])
 def test_by_values_of_any_kind(model, users, buckets, tmp_path):
-    """Zeros of both signs are one recommender; a bucket may hold only the whole ones among fractions."""
+    """Zeros of both signs are one recommender; a bucket may hold only the whole ones among
+    fractions."""
     pred = EIGHT.assign(model=model * 4)
     EIGHT.to_parquet(tmp_path / "true.parquet")
     pred.to_parquet(tmp_path / "pred.parquet")

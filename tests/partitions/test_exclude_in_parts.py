@@ -1,4 +1,5 @@
-"""evaluate_parquet with `exclude=`: its rows go to the buckets of the lists, and the result is that of the frames."""
+"""evaluate_parquet with `exclude=`: its rows go to the buckets of the lists, and the result is that
+of the frames."""
 
 import pandas as pd
 import pytest
@@ -33,11 +34,17 @@ def test_every_metric(tmp_path, users):
     users = [*true["user_id"].unique()[30:], 100_000] if users == "ids" else users
     left = [without(frame, seen, ["user_id", "item_id"]) for frame in (true, pred)]
     for family, tables in ((BUILT_IN, {"value_col": "value"}), (OF_ANY_FRAMES, side_tables(4))):
-        metrics, options = [metric.name for metric in family], {**tables, "by": "model", "users": users}
+        metrics, options = (
+            [metric.name for metric in family],
+            {**tables, "by": "model", "users": users},
+        )
         expected = check(write(tmp_path, true, pred), metrics, (3,), exclude=seen, **options)
         by_hand = rd.evaluate(*left, metrics, k=3, **(USUAL | {"items": ITEMS} | options))
         for name, keys in (("per_user", ["model", "user_id"]), ("summary", ["model", "metric"])):
-            found, rows = (getattr(one, name).sort_values(keys, ignore_index=True) for one in (expected, by_hand))
+            found, rows = (
+                getattr(one, name).sort_values(keys, ignore_index=True)
+                for one in (expected, by_hand)
+            )
             pd.testing.assert_frame_equal(found, rows, rtol=1e-12)
 
 
@@ -72,6 +79,8 @@ def test_rows_that_are_written_to_disk(tmp_path):
     seen = seen_of(true, pred)
     paths = write(tmp_path, true, pred)
     expected = rd.evaluate_parquet(*paths, "ndcg", k=2, exclude=seen, buckets=1, **USUAL)
-    found = rd.evaluate_parquet(*paths, "ndcg", k=2, exclude=seen, buckets=5, out=tmp_path / "out", **USUAL)
+    found = rd.evaluate_parquet(
+        *paths, "ndcg", k=2, exclude=seen, buckets=5, out=tmp_path / "out", **USUAL
+    )
     assert_equal(found, expected)
     assert_equal(rd.read_parquet(tmp_path / "out"), expected)

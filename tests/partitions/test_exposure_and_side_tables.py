@@ -1,4 +1,5 @@
-"""evaluate_parquet: metrics of exposure, which add up over parts, and metrics that need side tables."""
+"""evaluate_parquet: metrics of exposure, which add up over parts, and metrics that need side
+tables."""
 
 import numpy as np
 import pandas as pd
@@ -18,50 +19,79 @@ pytestmark = [
 EXPOSURE = [metric.name for metric in OF_ANY_FRAMES if metric.per == "item"]
 
 
-VARIANTS = ["entropy(normalize=True)", "exposure_share(discount=none)", "exposure_ratio(relative_to=catalogue)"]
+VARIANTS = [
+    "entropy(normalize=True)",
+    "exposure_share(discount=none)",
+    "exposure_ratio(relative_to=catalogue)",
+]
 
 VARIANTS += ["pop_reo(group_col=group)", "pop_rsp(group_col=group)"]
 
 
 @pytest.mark.parametrize(
-    ("users", "by"), [("true", None), *((users, "model") for users in ("true", "pred", "both", "all", "ids"))]
+    ("users", "by"),
+    [("true", None), *((users, "model") for users in ("true", "pred", "both", "all", "ids"))],
 )
 def test_every_metric_beyond_accuracy(tmp_path, users, by):
     true, pred = data(4)
     if users == "ids":
         users = [*true["user_id"].unique()[30:], 100_000]
     metrics = [*(metric.name for metric in OF_ANY_FRAMES), *VARIANTS]
-    expected = check(write(tmp_path, true, pred), metrics, (2, 40), users=users, by=by, **side_tables(4))
-    assert {"pred_outside_items", "lists_without_log", "pred_without_group"} <= set(expected.spec["counts"])
+    expected = check(
+        write(tmp_path, true, pred), metrics, (2, 40), users=users, by=by, **side_tables(4)
+    )
+    assert {"pred_outside_items", "lists_without_log", "pred_without_group"} <= set(
+        expected.spec["counts"]
+    )
     assert expected.summary["value"].notna().any()
 
 
 def test_every_metric_of_true_and_pred(tmp_path):
     metrics = [metric.name for metric in BUILT_IN]
     true, pred = data(5)
-    paths = write(tmp_path, true.assign(relevance=true["relevance"] / 3), pred)  # rbp takes gains up to 1
+    paths = write(
+        tmp_path, true.assign(relevance=true["relevance"] / 3), pred
+    )  # rbp takes gains up to 1
     check(paths, metrics, (3,), by="model", value_col="value")
 
 
-@pytest.mark.parametrize("options", [{"duplicates": "keep"}, {"judged_only": True}, {"undefined": "zero"}])
+@pytest.mark.parametrize(
+    "options", [{"duplicates": "keep"}, {"judged_only": True}, {"undefined": "zero"}]
+)
 def test_exposure_under_options(tmp_path, options):
     assert len(EXPOSURE) > 10
     metrics = [*EXPOSURE, *VARIANTS]
     paths = write(tmp_path, *data(6))
-    check(paths, metrics, (1, 5), by="model", ties="row", min_relevance=1.0, **side_tables(6), **options)
+    check(
+        paths,
+        metrics,
+        (1, 5),
+        by="model",
+        ties="row",
+        min_relevance=1.0,
+        **side_tables(6),
+        **options,
+    )
 
 
-@pytest.mark.parametrize(("one", "two"), [("string", "category"), ("int32", "Int64"), ("date", "date"), ("big", "big")])
+@pytest.mark.parametrize(
+    ("one", "two"), [("string", "category"), ("int32", "Int64"), ("date", "date"), ("big", "big")]
+)
 def test_exposure_of_each_kind_of_item(tmp_path, one, two):
     true, pred = data(7)
     tables = {name: side_tables(7)[name].copy() for name in ("items", "log")}
     if one == "string":
-        kinds = [lambda ids: ids.map("i{}".format), lambda ids: ids.map("i{}".format).astype("category")]
+        kinds = [
+            lambda ids: ids.map("i{}".format),
+            lambda ids: ids.map("i{}".format).astype("category"),
+        ]
     else:
         kinds = list(map(as_dtype, (one, two)))
     for frame, kind in zip((true, pred, *tables.values()), kinds * 2, strict=True):
         frame["item_id"] = kind(frame["item_id"])
-    check(write(tmp_path, true, pred), [*EXPOSURE, *VARIANTS], (2,), by="model", users="all", **tables)
+    check(
+        write(tmp_path, true, pred), [*EXPOSURE, *VARIANTS], (2,), by="model", users="all", **tables
+    )
 
 
 @pytest.mark.parametrize("users", ["all", "pred", "frame"])
@@ -73,7 +103,9 @@ def test_side_tables_beside_composite_keys(tmp_path, users):
         users = pd.concat([true, pred])[["session", "user_id"]].drop_duplicates()[::-2]
     tables = {name: side_tables(10)[name] for name in ("items", "log", "aspects")}
     metrics = ["pop_rsp", "unseen", "subtopic_recall", "exposure_ratio"]
-    check(write(tmp_path, true, pred), metrics, user_col=["user_id", "session"], users=users, **tables)
+    check(
+        write(tmp_path, true, pred), metrics, user_col=["user_id", "session"], users=users, **tables
+    )
 
 
 def test_exposure_of_lists_that_are_not_there(tmp_path):
@@ -95,9 +127,15 @@ def test_exposure_beside_a_recommender_without_lists(tmp_path):
 
 def test_nulls_and_repeats_of_side_tables_count_once(tmp_path):
     true, pred = data(8)
-    tables = {name: table.copy() for name, table in side_tables(8).items() if name not in ("popular", "items")}
+    tables = {
+        name: table.copy()
+        for name, table in side_tables(8).items()
+        if name not in ("popular", "items")
+    }
     for name in ("log", "aspects", "base"):
-        tables[name] = pd.concat([tables[name], tables[name].head(9)], ignore_index=True).astype({"item_id": "Int64"})
+        tables[name] = pd.concat([tables[name], tables[name].head(9)], ignore_index=True).astype(
+            {"item_id": "Int64"}
+        )
         tables[name].loc[::7, "item_id"] = None
     expected = check(
         write(tmp_path, true, pred),
@@ -111,7 +149,9 @@ def test_nulls_and_repeats_of_side_tables_count_once(tmp_path):
 
 def test_side_tables_may_be_read_once_only(tmp_path):
     paths, tables = write(tmp_path, *data(9)), side_tables(9)
-    once = {name: pa.RecordBatchReader.from_stream(pa.table(tables[name])) for name in ("log", "base")}
+    once = {
+        name: pa.RecordBatchReader.from_stream(pa.table(tables[name])) for name in ("log", "base")
+    }
     once |= {"popular": iter(tables["popular"]), "items": iter(tables["items"]["item_id"].tolist())}
     once["features"] = pa.table(tables["features"].reset_index())
     aspects = {user: [set(part["item_id"])] for user, part in tables["aspects"].groupby("user_id")}
@@ -161,9 +201,13 @@ def test_a_metric_of_exposure_of_ones_own(tmp_path):
     check(paths, ["my_sum", "my_whim", "hhi"], (1, 5), by="model")
     with pytest.raises(rd.OptionError, match=r"^my_lists@3: reads 'lists', which does not add up"):
         rd.evaluate_parquet(*paths, "my_lists@3", buckets=3, **USUAL)
-    with pytest.raises(rd.OptionError, match=r"^my_secret@3: reads the sum 'at rank 2', which it does not name"):
+    with pytest.raises(
+        rd.OptionError, match=r"^my_secret@3: reads the sum 'at rank 2', which it does not name"
+    ):
         rd.evaluate_parquet(*paths, "my_secret@3", buckets=8, **USUAL)
-    few = write(tmp_path, *(frame[frame["user_id"] < 25] for frame in data()))  # some parts show nothing
+    few = write(
+        tmp_path, *(frame[frame["user_id"] < 25] for frame in data())
+    )  # some parts show nothing
     expected = rd.evaluate(*map(pd.read_parquet, few), "my_share", **USUAL)
     assert_equal(rd.evaluate_parquet(*few, "my_share", buckets=20, **USUAL), expected)
 
@@ -180,7 +224,12 @@ def test_an_undefined_metric_of_exposure_is_refused_for_the_whole_alone(tmp_path
 
 def test_a_missing_side_table_is_named(tmp_path):
     paths = write(tmp_path, *data())
-    for metric, name in (("coverage", "items"), ("popularity", "log"), ("a_ndcg", "aspects"), ("ild", "features")):
+    for metric, name in (
+        ("coverage", "items"),
+        ("popularity", "log"),
+        ("a_ndcg", "aspects"),
+        ("ild", "features"),
+    ):
         one, two = both(paths, metric, catch=rd.OptionError)
         assert one == two
         assert f"needs {name}=" in one
@@ -194,4 +243,7 @@ def test_zeros_of_both_signs_are_one_item(buckets, duplicates, tmp_path):
     paths = [tmp_path / "frame.parquet"] * 2
     options = {"items": [0, 1, 2], "duplicates": duplicates}
     streamed = rd.evaluate_parquet(*paths, "gini@2", buckets=buckets, **options)
-    assert streamed.summary["value"].item() == rd.evaluate(frame, frame, "gini@2", **options).summary["value"].item()
+    assert (
+        streamed.summary["value"].item()
+        == rd.evaluate(frame, frame, "gini@2", **options).summary["value"].item()
+    )

@@ -27,7 +27,9 @@ def paths(tmp_path):
 
 
 def changed(result, **read):
-    return rd.Evaluation(result.per_user, result.summary, json.loads(json.dumps(result.spec)) | read)
+    return rd.Evaluation(
+        result.per_user, result.summary, json.loads(json.dumps(result.spec)) | read
+    )
 
 
 @pytest.mark.parametrize("buckets", [1, 2])
@@ -45,7 +47,17 @@ def test_evaluate_parquet(paths, tmp_path, buckets, kept):
 
 @pytest.mark.parametrize("flags", [[], ["--stream"]])
 def test_the_command(paths, tmp_path, capsys, flags):
-    call = ["evaluate", "--true", str(paths[0]), "--pred", str(paths[1]), "-m", "mrr@2", "--out", str(tmp_path / "out")]
+    call = [
+        "evaluate",
+        "--true",
+        str(paths[0]),
+        "--pred",
+        str(paths[1]),
+        "-m",
+        "mrr@2",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert main([*call, "-v", *flags]) == 0
     assert "3 files, 6 rows" in capsys.readouterr().err
     stored = rd.read_parquet(tmp_path / "out")
@@ -55,7 +67,9 @@ def test_the_command(paths, tmp_path, capsys, flags):
 
 def test_results_are_equal_whatever_the_number_of_files_but_not_with_other_options(paths):
     one, other = (rd.evaluate_parquet(*paths, "mrr@2", users=users) for users in ("true", "pred"))
-    assert one == changed(one, files={"true": {"files": 7, "rows": 4}, "pred": {"files": 1, "rows": 6}})
+    assert one == changed(
+        one, files={"true": {"files": 7, "rows": 4}, "pred": {"files": 1, "rows": 6}}
+    )
     assert one != other
 
 

@@ -20,7 +20,8 @@ def frames():
             "session_id": 1,
             "item_id": rng.integers(0, 30, n),
             "position": rng.integers(0, 9, n),
-            "time": pd.Timestamp("2026-09-01") + pd.to_timedelta(rng.integers(0, 86400, n), unit="s"),
+            "time": pd.Timestamp("2026-09-01")
+            + pd.to_timedelta(rng.integers(0, 86400, n), unit="s"),
         }
     )
     events = log.iloc[::7][["user_id", "item_id", "time"]].assign(price=2.0)
@@ -51,7 +52,11 @@ def test_the_files_are_those_of_from_impressions(tmp_path, paths, limit):
         pd.testing.assert_frame_equal(in_order(written), in_order(table), check_dtype=False)
     assert spec == json.loads((out / "impressions.json").read_text(encoding="utf-8"))
     assert spec["counts"] == expected.spec["counts"]
-    assert sorted(path.name for path in out.iterdir()) == ["impressions.json", "pred.parquet", "true.parquet"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "impressions.json",
+        "pred.parquet",
+        "true.parquet",
+    ]
 
 
 def test_files_are_not_replaced_unasked(tmp_path, paths):
@@ -61,7 +66,9 @@ def test_files_are_not_replaced_unasked(tmp_path, paths):
     with pytest.raises(FileExistsError, match="overwrite=True"):
         rd.impressions_parquet(**paths, out=out, **OPTIONS | {"relevance": {"bought": 2}})
     assert (out / "true.parquet").read_bytes() == before
-    rd.impressions_parquet(**paths, out=out, overwrite=True, **OPTIONS | {"relevance": {"bought": 2}})
+    rd.impressions_parquet(
+        **paths, out=out, overwrite=True, **OPTIONS | {"relevance": {"bought": 2}}
+    )
     assert (out / "true.parquet").read_bytes() != before
 
 
@@ -86,6 +93,8 @@ def test_rows_without_a_user_are_refused_or_dropped(tmp_path, paths):
     log.to_parquet(paths["log_path"])
     with pytest.raises(rd.NullKeyError, match=r"40 .*found in one of"):
         rd.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit="60KB", **OPTIONS)
-    spec = rd.impressions_parquet(**paths, out=tmp_path / "lists", memory_limit="60KB", null_keys="drop", **OPTIONS)
+    spec = rd.impressions_parquet(
+        **paths, out=tmp_path / "lists", memory_limit="60KB", null_keys="drop", **OPTIONS
+    )
     expected = rd.from_impressions(log, purchases=given["purchases"], null_keys="drop", **OPTIONS)
     assert spec["counts"] == expected.spec["counts"]

@@ -1,4 +1,5 @@
-"""`item_by=` of evaluate_parquet: metrics within groups of items, added up over parts, equal those of whole frames."""
+"""`item_by=` of evaluate_parquet: metrics within groups of items, added up over parts, equal those
+of whole frames."""
 
 import pandas as pd
 import pytest
@@ -25,11 +26,21 @@ def test_equal_to_whole_frames(paths, buckets, users, item_by):
     true, pred = map(pd.read_parquet, paths)
     if users == "ids":
         users = [*true["user_id"].unique()[5:30], 100_000]
-    options = {**USUAL, "users": users, "by": "model", "items": side_tables(11)["items"], "item_by": item_by}
+    options = {
+        **USUAL,
+        "users": users,
+        "by": "model",
+        "items": side_tables(11)["items"],
+        "item_by": item_by,
+    }
     expected = quietly(rd.evaluate, true, pred, METRICS, **options)
     found = quietly(rd.evaluate_parquet, *paths, METRICS, buckets=buckets, **options)
-    assert found.summary[item_by].notna().sum() >= 2 * 3 * 3  # both models, three metrics, three groups
-    pd.testing.assert_frame_equal(one_null(found.summary), one_null(expected.summary), rtol=1e-12, atol=1e-12)
+    assert (
+        found.summary[item_by].notna().sum() >= 2 * 3 * 3
+    )  # both models, three metrics, three groups
+    pd.testing.assert_frame_equal(
+        one_null(found.summary), one_null(expected.summary), rtol=1e-12, atol=1e-12
+    )
     assert {**found.spec, "files": None} == {**expected.spec, "files": None}
     assert found.spec["item_by"] == item_by
     assert found == expected
@@ -40,7 +51,14 @@ def test_a_group_is_the_metric_beside_that_part_of_true(paths):
     true, pred = map(pd.read_parquet, paths)
     items = pd.DataFrame({"item_id": range(14), "half": ["low"] * 7 + ["high"] * 7})
     found = quietly(
-        rd.evaluate_parquet, *paths, "recall@3", items=items, item_by="half", by="model", buckets=5, **USUAL
+        rd.evaluate_parquet,
+        *paths,
+        "recall@3",
+        items=items,
+        item_by="half",
+        by="model",
+        buckets=5,
+        **USUAL,
     ).summary.set_index(["half", "model"])["value"]
     for half, own in (("low", true[true["item_id"] < 7]), ("high", true[true["item_id"] >= 7])):
         expected = quietly(rd.evaluate, own, pred, "recall@3", by="model", **USUAL).summary
@@ -52,7 +70,11 @@ def test_a_group_is_the_metric_beside_that_part_of_true(paths):
     ("options", "error", "words"),
     [
         ({"item_by": "category"}, rd.OptionError, "item_by='category' needs items="),
-        ({"item_by": "categry", "items": side_tables(11)["items"]}, rd.ColumnError, "items has no column 'categry'"),
+        (
+            {"item_by": "categry", "items": side_tables(11)["items"]},
+            rd.ColumnError,
+            "items has no column 'categry'",
+        ),
         (
             {"item_by": "value", "items": side_tables(11)["items"].assign(value=1)},
             rd.ColumnError,

@@ -1,4 +1,5 @@
-"""The dtype of a key column: the unified type of both frames, and of all files of one, in memory and from files."""
+"""The dtype of a key column: the unified type of both frames, and of all files of one, in memory
+and from files."""
 
 import itertools
 
@@ -9,7 +10,9 @@ import pytest
 import recdf as rd
 
 LARGE = pd.ArrowDtype(pa.large_string())
-STR = pd.Series(["a"]).astype("str").dtype  # pandas below 3 has no dtype of this name: it gives objects
+STR = (
+    pd.Series(["a"]).astype("str").dtype
+)  # pandas below 3 has no dtype of this name: it gives objects
 DTYPES = [
     *itertools.product(["int64", "int32", "Int64", "uint8", "int64[pyarrow]"], repeat=2),
     *itertools.product(["str", "object", "string", "category", LARGE], repeat=2),
@@ -51,7 +54,8 @@ def test_both_frames_agree_on_a_dtype(one, two, tmp_path):
     ids=str,
 )
 def test_files_of_one_frame_may_drift(one, two, expected, tmp_path):
-    """No label is lost where a column is of another type in the second file, and all parts have one dtype."""
+    """No label is lost where a column is of another type in the second file, and all parts have one
+    dtype."""
     labels = [5, 6, 7, 8] if "int" in one else list("abcd")
     if "date" in one:
         labels = list(pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-04"]))

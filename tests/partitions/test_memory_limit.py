@@ -1,4 +1,5 @@
-"""`memory_limit=` and `buckets=` of evaluate_parquet: how many buckets are made, and what is refused."""
+"""`memory_limit=` and `buckets=` of evaluate_parquet: how many buckets are made, and what is
+refused."""
 
 import pandas as pd
 import pytest
@@ -17,11 +18,15 @@ pytestmark = [
 def test_a_small_memory_limit_makes_many_buckets(tmp_path, monkeypatch):
     made = []
     cells = files_run.BucketCells
-    monkeypatch.setattr(files_run, "BucketCells", lambda *given: made.append(given[1]) or cells(*given))
+    monkeypatch.setattr(
+        files_run, "BucketCells", lambda *given: made.append(given[1]) or cells(*given)
+    )
     paths = write(tmp_path, *data())
     expected = rd.evaluate(*map(pd.read_parquet, paths), METRICS, items=ITEMS, by="model", **USUAL)
     for limit in (60_000, "60KB", "60 kib", 10**9):
-        found = rd.evaluate_parquet(*paths, METRICS, items=ITEMS, by="model", memory_limit=limit, **USUAL)
+        found = rd.evaluate_parquet(
+            *paths, METRICS, items=ITEMS, by="model", memory_limit=limit, **USUAL
+        )
         assert_equal(found, expected)
     assert len(made) == 6  # three calls; in the last one all fits, and nothing is dealt
     assert min(made) > 5
@@ -30,8 +35,12 @@ def test_a_small_memory_limit_makes_many_buckets(tmp_path, monkeypatch):
 def test_a_list_beyond_the_limit_is_an_error(tmp_path):
     true, pred = data()
     pred["user_id"] = 7
-    with pytest.raises(rd.OptionError, match=r"memory_limit=10,000: one of .* buckets of lists has"):
-        rd.evaluate_parquet(*write(tmp_path, true, pred), "ndcg", memory_limit=10_000, by="model", **USUAL)
+    with pytest.raises(
+        rd.OptionError, match=r"memory_limit=10,000: one of .* buckets of lists has"
+    ):
+        rd.evaluate_parquet(
+            *write(tmp_path, true, pred), "ndcg", memory_limit=10_000, by="model", **USUAL
+        )
 
 
 @pytest.mark.parametrize("limit", [0, -1, "1XB", "big", True, "1.2.3GB", ""])

@@ -40,7 +40,9 @@ def test_a_message_shows_the_first_wrong_values_in_the_order_of_the_rows(tmp_pat
     true, pred = data()
     true["propensity"] = 0.5
     true.loc[::9, column] = -1.0 - np.arange(len(true.loc[::9]))[::-1]
-    one, two = both(write(tmp_path, true, pred), "recall", catch=rd.DataError, propensity_col="propensity")
+    one, two = both(
+        write(tmp_path, true, pred), "recall", catch=rd.DataError, propensity_col="propensity"
+    )
     assert one == two
     assert f"({true[column].iloc[0]}, {true[column].iloc[9]}, " in one
 
@@ -48,7 +50,12 @@ def test_a_message_shows_the_first_wrong_values_in_the_order_of_the_rows(tmp_pat
 def test_errors_of_columns_and_types(tmp_path):
     true, pred = data()
     paths = write(tmp_path, true, pred)
-    for options in ({"item_col": "itemid"}, {"by": "modell"}, {"value_col": "price"}, {"relevance_col": "gain"}):
+    for options in (
+        {"item_col": "itemid"},
+        {"by": "modell"},
+        {"value_col": "price"},
+        {"relevance_col": "gain"},
+    ):
         one, two = both(paths, "ndcg", catch=rd.ColumnError, **options)
         assert one == two
     one, two = both(paths, "ndcg", catch=rd.ColumnError, user_col=["user_id", "user_id"])
@@ -60,7 +67,11 @@ def test_errors_of_columns_and_types(tmp_path):
     one, two = both(write(tmp_path, true, pred), "ndcg", catch=rd.IdTypeError)
     assert one == two
     with pytest.raises(rd.ColumnError, match="name of a result column"):
-        rd.evaluate_parquet(*write(tmp_path, true, data()[1].rename(columns={"model": "n_true"})), "ndcg", by="n_true")
+        rd.evaluate_parquet(
+            *write(tmp_path, true, data()[1].rename(columns={"model": "n_true"})),
+            "ndcg",
+            by="n_true",
+        )
 
 
 def test_errors_of_one_bucket_say_so(tmp_path):
@@ -72,7 +83,9 @@ def test_errors_of_one_bucket_say_so(tmp_path):
 def test_empty_population(tmp_path):
     true, pred = data()
     pred["user_id"] += 10**6
-    one, two = both(write(tmp_path, true, pred), "ndcg", catch=rd.EmptyPopulationError, users="both")
+    one, two = both(
+        write(tmp_path, true, pred), "ndcg", catch=rd.EmptyPopulationError, users="both"
+    )
     assert one == two
 
 
@@ -96,16 +109,27 @@ def test_one_warning_of_recommenders_that_share_nothing(tmp_path, users):
     true, pred = distinct_data()
     strange = pred[pred["model"] == "a"].copy()
     strange["item_id"] += 10**6
-    others = strange.assign(model="c", user_id=strange["user_id"] + 10**6, item_id=strange["item_id"] % 14)
-    pred = pd.concat([pred, strange.assign(model="s"), strange.assign(model="t"), others], ignore_index=True)
-    options = {"users": list(true["user_id"].unique()[:30]) if users == "ids" else users, "by": "model"}
-    one, two = both(write(tmp_path, true, pred), ["ndcg", "hhi"], catch=rd.NoOverlapWarning, **options)
+    others = strange.assign(
+        model="c", user_id=strange["user_id"] + 10**6, item_id=strange["item_id"] % 14
+    )
+    pred = pd.concat(
+        [pred, strange.assign(model="s"), strange.assign(model="t"), others], ignore_index=True
+    )
+    options = {
+        "users": list(true["user_id"].unique()[:30]) if users == "ids" else users,
+        "by": "model",
+    }
+    one, two = both(
+        write(tmp_path, true, pred), ["ndcg", "hhi"], catch=rd.NoOverlapWarning, **options
+    )
     assert one == two
     assert one.startswith(("2 of 5", "3 of 5"))
     if users == "true":  # "c" recommends to others, so nothing to the users of true
         assert ": 's', 't', 'c';" in one
         paths = write(tmp_path, true, pred.assign(group=7))
-        one, two = both(paths, "ndcg", catch=rd.NoOverlapWarning, **options | {"by": ["model", "group"]})
+        one, two = both(
+            paths, "ndcg", catch=rd.NoOverlapWarning, **options | {"by": ["model", "group"]}
+        )
         assert one == two
         assert ": ('s', 7), ('t', 7), ('c', 7);" in one
 
@@ -115,16 +139,29 @@ def test_no_warning_of_a_recommender_that_shares_items_but_no_hit(tmp_path):
     pairs = pd.MultiIndex.from_frame(true[["user_id", "item_id"]])
     missed = ~pd.MultiIndex.from_frame(pred[["user_id", "item_id"]]).isin(pairs)
     paths = write(tmp_path, true, pred[missed | (pred["model"] == "a")])
-    for function, given in ((rd.evaluate, map(pd.read_parquet, paths)), (rd.evaluate_parquet, paths)):
+    for function, given in (
+        (rd.evaluate, map(pd.read_parquet, paths)),
+        (rd.evaluate_parquet, paths),
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            function(*given, "ndcg", by="model", **USUAL | ({"buckets": 30} if function is rd.evaluate_parquet else {}))
+            function(
+                *given,
+                "ndcg",
+                by="model",
+                **USUAL | ({"buckets": 30} if function is rd.evaluate_parquet else {}),
+            )
 
 
 def test_no_warning_of_items_that_true_has_where_nothing_is_recommended(tmp_path):
     users = np.arange(10)
     true = pd.DataFrame({"user_id": users, "item_id": np.where(users < 5, 1, 2)})
-    pred = pd.concat([pd.DataFrame({"model": m, "user_id": users[:5], "item_id": i}) for m, i in (("a", 1), ("b", 2))])
+    pred = pd.concat(
+        [
+            pd.DataFrame({"model": m, "user_id": users[:5], "item_id": i})
+            for m, i in (("a", 1), ("b", 2))
+        ]
+    )
     paths = write(tmp_path, true, pred)
     for function, given in ((rd.evaluate, (true, pred)), (rd.evaluate_parquet, paths)):
         with warnings.catch_warnings():
@@ -176,11 +213,15 @@ def test_paths_that_are_none(tmp_path):
         rd.evaluate_parquet(true, pred, "ndcg", user_cols="u")
 
 
-@pytest.mark.parametrize(("first", "where"), [(0, "in the first 100 rows"), (200, "in one of 4 buckets of lists")])
+@pytest.mark.parametrize(
+    ("first", "where"), [(0, "in the first 100 rows"), (200, "in one of 4 buckets of lists")]
+)
 def test_a_count_that_is_not_of_all_rows_says_so(first, where, tmp_path):
     frame = pd.DataFrame({"user_id": range(400), "item_id": np.arange(400) / 1.0})
     frame.to_parquet(tmp_path / "true.parquet")
     frame.loc[first:, "item_id"] += 0.5
     frame.to_parquet(tmp_path / "pred.parquet")
     with pytest.raises(rd.IdTypeError, match=f"not whole numbers.*found {where}"):
-        rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", "recall@1", buckets=4)
+        rd.evaluate_parquet(
+            tmp_path / "true.parquet", tmp_path / "pred.parquet", "recall@1", buckets=4
+        )

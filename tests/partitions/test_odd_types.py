@@ -1,4 +1,5 @@
-"""Columns of types that Arrow has and pandas has not: exact from files as in memory, or an error that says the mend."""
+"""Columns of types that Arrow has and pandas has not: exact from files as in memory, or an error
+that says the mend."""
 
 import uuid
 
@@ -12,7 +13,9 @@ import recdf as rd
 from recdf.inputs.sizes import Sizes, sized
 
 TRUE = pd.DataFrame({"user_id": [1, 2], "item_id": [1, 2]})
-PRED = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [4.0, 3.0, 2.0, 1.0]})
+PRED = pd.DataFrame(
+    {"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 2], "score": [4.0, 3.0, 2.0, 1.0]}
+)
 TIMES = pd.to_datetime(["2020-01-01", "2020-01-02"] * 2)
 
 
@@ -42,7 +45,10 @@ def test_by_columns_that_cannot_be_compared(tmp_path, by, words):
             call()
         assert "pred['by'] is " + words in str(found.value)
         assert ".astype(str)" in str(found.value)
-    with pytest.raises(rd.IdTypeError, match=r"pred\['by'\] holds values that cannot tell rows apart.*astype\(str\)"):
+    with pytest.raises(
+        rd.IdTypeError,
+        match=r"pred\['by'\] holds values that cannot tell rows apart.*astype\(str\)",
+    ):
         rd.evaluate(TRUE, pd.read_parquet(paths[1]), "hits@1", by="by")
 
 
@@ -71,7 +77,9 @@ def test_by_columns_of_rare_types(tmp_path, by):
 @sized(Sizes(read_rows=2))
 def test_float_ids_of_several_row_groups(tmp_path, dtype):
     """-0.0 and 0.0 are one id."""
-    true = pd.DataFrame({"user_id": np.arange(6, dtype=dtype), "item_id": np.array([0, 1, 2, 3, 4, 5], dtype)})
+    true = pd.DataFrame(
+        {"user_id": np.arange(6, dtype=dtype), "item_id": np.array([0, 1, 2, 3, 4, 5], dtype)}
+    )
     pred = true.assign(item_id=np.array([-0.0, 1, 2, 3, 4, 9], dtype), score=1.0)
     paths = write(tmp_path, true, pred, rows=2)
     for buckets in (1, 3):
@@ -81,13 +89,16 @@ def test_float_ids_of_several_row_groups(tmp_path, dtype):
 
 
 def test_periods_in_files_beside_periods_of_a_catalogue(tmp_path):
-    """Parquet stores a period as an integer, which never matches one: an error says so, and its mend works."""
+    """Parquet stores a period as an integer, which never matches one: an error says so, and its
+    mend works."""
     months = pd.period_range("2020-01", periods=4, freq="M")
     true = pd.DataFrame({"user_id": [1, 2], "item_id": months[:2]})
     pred = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": months, "score": [4.0, 3.0, 2.0, 1.0]})
     paths = write(tmp_path, true, pred)
     for items in (months, pd.DataFrame({"item_id": months})):
-        with pytest.raises(rd.IdTypeError, match=r"items\['item_id'\] pandas.*Period ids.*astype\(str\)"):
+        with pytest.raises(
+            rd.IdTypeError, match=r"items\['item_id'\] pandas.*Period ids.*astype\(str\)"
+        ):
             rd.evaluate_parquet(*paths, "coverage@1", items=items, buckets=3)
     paths = write(tmp_path, *(frame.astype({"item_id": str}) for frame in (true, pred)))
     found = rd.evaluate_parquet(*paths, "coverage@1", items=months.astype(str), buckets=3)
@@ -115,12 +126,16 @@ def test_nulls_in_one_row_group_alone(tmp_path, name):
     options = {"null_keys": "drop", "nan_score": "last"}
     for k in (1, 2):
         found = rd.evaluate_parquet(*write(tmp_path, TRUE, pred, rows=1), "ndcg", k=k, **options)
-        assert found == rd.evaluate(TRUE, pd.read_parquet(tmp_path / "pred.parquet"), "ndcg", k=k, **options)
+        assert found == rd.evaluate(
+            TRUE, pd.read_parquet(tmp_path / "pred.parquet"), "ndcg", k=k, **options
+        )
 
 
 def months(frame, frequency, name="user_id"):
     """Turn ids into periods: the n-th month, or the n-th of another frequency."""
-    return frame.assign(**{name: pd.PeriodIndex.from_ordinals(frame[name].to_numpy(), freq=frequency)})
+    return frame.assign(
+        **{name: pd.PeriodIndex.from_ordinals(frame[name].to_numpy(), freq=frequency)}
+    )
 
 
 @pytest.mark.parametrize("users", ["true", "all"])
@@ -140,7 +155,9 @@ def test_periods_of_two_frequencies_are_refused(tmp_path, name, other):
     pred = PRED if other is None else months(PRED, other, name)
     paths = write(tmp_path, months(TRUE, "M", name), pred)
     words = "no periods" if other is None else "periods of frequency Y"
-    with pytest.raises(rd.IdTypeError, match=rf"true\['{name}'\] holds periods of frequency M and .* holds {words}"):
+    with pytest.raises(
+        rd.IdTypeError, match=rf"true\['{name}'\] holds periods of frequency M and .* holds {words}"
+    ):
         rd.evaluate_parquet(*paths, "recall@1")
 
 
@@ -149,7 +166,9 @@ def test_files_of_periods_of_two_frequencies_are_refused(tmp_path):
     folder.mkdir()
     for number, frequency in enumerate(("M", "D")):
         months(PRED, frequency).to_parquet(folder / f"{number}.parquet")
-    with pytest.raises(rd.DataError, match=r"pred: the files .*'user_id' holds period\[D\] and period\[M\]"):
+    with pytest.raises(
+        rd.DataError, match=r"pred: the files .*'user_id' holds period\[D\] and period\[M\]"
+    ):
         rd.evaluate_parquet(write(tmp_path, months(TRUE, "M"), PRED)[0], folder, "recall@1")
 
 

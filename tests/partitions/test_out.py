@@ -1,4 +1,5 @@
-"""`out=` of evaluate_parquet: what is written, what a stored result reads, and what an interrupted run leaves."""
+"""`out=` of evaluate_parquet: what is written, what a stored result reads, and what an interrupted
+run leaves."""
 
 import json
 import os
@@ -29,11 +30,15 @@ def test_out_holds_what_to_parquet_writes(tmp_path):
     stored = rd.evaluate_parquet(*paths, METRICS, k=[2], out=tmp_path / "out", **options)
     expected.to_parquet(tmp_path / "expected")
     for name in ("per_user", "summary"):
-        one, two = (pq.read_table(tmp_path / folder / f"{name}.parquet") for folder in ("out", "expected"))
+        one, two = (
+            pq.read_table(tmp_path / folder / f"{name}.parquet") for folder in ("out", "expected")
+        )
         assert one.schema.equals(two.schema)
         specs = [json.loads(table.schema.metadata[b"recdf"]) for table in (one, two)]
         n_rows = [pq.read_metadata(path).num_rows for path in paths]
-        read = {role: {"files": 1, "rows": n} for role, n in zip(("true", "pred"), n_rows, strict=True)}
+        read = {
+            role: {"files": 1, "rows": n} for role, n in zip(("true", "pred"), n_rows, strict=True)
+        }
         assert specs[0] == specs[1] | {"files": read}
         assert one.schema.metadata[b"recdf_dtypes"] == two.schema.metadata[b"recdf_dtypes"]
     assert sorted(os.listdir(tmp_path / "out")) == ["per_user.parquet", "summary.parquet"]
@@ -44,7 +49,9 @@ def test_out_holds_what_to_parquet_writes(tmp_path):
 
 def test_a_stored_result_reads_its_rows_once_when_they_are_asked_for(tmp_path, monkeypatch):
     paths, calls = write(tmp_path, *data()), []
-    monkeypatch.setattr(results, "read_tables", lambda *given: calls.append(given) or storage.read_tables(*given))
+    monkeypatch.setattr(
+        results, "read_tables", lambda *given: calls.append(given) or storage.read_tables(*given)
+    )
     stored = rd.evaluate_parquet(*paths, "ndcg@5", out=tmp_path / "out", **USUAL)
     assert isinstance(stored, rd.Evaluation)
     assert "per_user.parquet" in repr(stored)
@@ -125,6 +132,8 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch, module, where,
     for folder in (out, None):
         calls.clear()
         with pytest.raises(KeyboardInterrupt):
-            rd.evaluate_parquet(*paths, ["ndcg@5", "hhi@5"], out=folder, overwrite=True, buckets=5, **USUAL)
+            rd.evaluate_parquet(
+                *paths, ["ndcg@5", "hhi@5"], out=folder, overwrite=True, buckets=5, **USUAL
+            )
     assert out.exists() == earlier
     assert before == ({path.name: path.read_bytes() for path in out.iterdir()} if earlier else {})

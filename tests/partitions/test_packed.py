@@ -10,8 +10,24 @@ import pytest
 
 import recdf as rd
 from recdf.evaluation.evaluate import call_of
-from recdf.partitions.engine_methods import MOST_OPENED, Inline, Shared, digest_of_bytes, opened, to_bytes
-from recdf.partitions.packed import CELL_BYTES, PACKED, Packing, add_in_pairs, bucket_of, narrowed, of_cells, to_cells
+from recdf.partitions.engine_methods import (
+    MOST_OPENED,
+    Inline,
+    Shared,
+    digest_of_bytes,
+    opened,
+    to_bytes,
+)
+from recdf.partitions.packed import (
+    CELL_BYTES,
+    PACKED,
+    Packing,
+    add_in_pairs,
+    bucket_of,
+    narrowed,
+    of_cells,
+    to_cells,
+)
 
 WORDS = [f"user {i}" for i in range(40)]
 N = 7
@@ -42,7 +58,9 @@ def test_equal_keys_have_one_bucket_whatever_their_types_and_nulls_beside_them(o
     assert len(set(alone.tolist())) > 3
 
 
-@pytest.mark.parametrize("item", [pa.array(range(700)), pa.nulls(700, pa.int64()), pa.array([5] * 700)])
+@pytest.mark.parametrize(
+    "item", [pa.array(range(700)), pa.nulls(700, pa.int64()), pa.array([5] * 700)]
+)
 def test_rows_without_a_key_are_spread_unless_they_are_all_equal(item):
     table = pa.table({"u": pa.array([float("nan")] * 700), "i": item})
     counts = np.bincount(bucket_of(table, ["u"], "i", N), minlength=N)
@@ -53,14 +71,19 @@ def test_rows_without_a_key_are_spread_unless_they_are_all_equal(item):
 def test_rows_cross_unchanged_in_the_types_of_the_schema():
     schema = pa.schema([("u", pa.string()), ("i", pa.int64()), ("x", pa.float64())])
     table = pa.table(
-        {"x": [-0.0, 1.5, None, 2.0], "u": pa.array(list("abca")).dictionary_encode(), "i": [2**60, 1, 2, None]}
+        {
+            "x": [-0.0, 1.5, None, 2.0],
+            "u": pa.array(list("abca")).dictionary_encode(),
+            "i": [2**60, 1, 2, None],
+        }
     )
     batches = list(Packing(["u"], "i", 3, schema)(table.to_batches(2)))
     assert all(batch.schema == PACKED for batch in batches)
     cells = [cell for batch in batches for cell in batch["cell"]]
     rows = of_cells([*cells, pa.scalar(None, pa.binary())], schema).to_pylist()
     expected = [
-        {"u": u, "i": i, "x": x} for u, i, x in [("a", 2**60, 0.0), ("b", 1, 1.5), ("c", 2, None), ("a", None, 2.0)]
+        {"u": u, "i": i, "x": x}
+        for u, i, x in [("a", 2**60, 0.0), ("b", 1, 1.5), ("c", 2, None), ("a", None, 2.0)]
     ]
     assert sorted(rows, key=str) == sorted(expected, key=str)
     assert list(Packing(["u"], "i", 3, schema)(iter([]))) == []
@@ -82,7 +105,8 @@ def test_sums_are_taken_two_at_a_time():
     assert add_in_pairs([]) is None
 
 
-# ----------------------------------------------------------------------------------------------- shipped
+# -----------------------------------------------------------------------------------------------
+# shipped
 
 
 def helped(lists):
@@ -128,7 +152,9 @@ def test_a_metric_that_its_module_has_pickles_by_name_and_another_by_value():
         return np.ones(len(lists))
 
     del rd.METRICS["of_a_function"]
-    assert cloudpickle.loads(cloudpickle.dumps(of_a_function))({"u": ["a"]}, {"u": ["a"]}, k=1) == 1.0
+    assert (
+        cloudpickle.loads(cloudpickle.dumps(of_a_function))({"u": ["a"]}, {"u": ["a"]}, k=1) == 1.0
+    )
     assert pickle.loads(pickle.dumps(rd.ndcg)) is rd.ndcg
 
 

@@ -1,4 +1,5 @@
-"""Files and Dask: the same rows in another order have the same bytes, with one bucket and with several."""
+"""Files and Dask: the same rows in another order have the same bytes, with one bucket and with
+several."""
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,15 @@ OPTIONS = {"by": "model", "weight_col": "w"}
 def frames(seed=None):
     rng = np.random.default_rng(4)
     names = np.array([f"u{i}" for i in range(120)])
-    true = pd.DataFrame({"user_id": np.repeat(names, 6), "item_id": rng.integers(0, 10**9, 720) % 40})
-    true = true.drop_duplicates().assign(w=lambda rows: rng.random(120)[rows["user_id"].str[1:].astype(int)])
-    pred = pd.DataFrame({"model": np.repeat(["a", "b"], 2400), "user_id": np.tile(np.repeat(names, 20), 2)})
+    true = pd.DataFrame(
+        {"user_id": np.repeat(names, 6), "item_id": rng.integers(0, 10**9, 720) % 40}
+    )
+    true = true.drop_duplicates().assign(
+        w=lambda rows: rng.random(120)[rows["user_id"].str[1:].astype(int)]
+    )
+    pred = pd.DataFrame(
+        {"model": np.repeat(["a", "b"], 2400), "user_id": np.tile(np.repeat(names, 20), 2)}
+    )
     pred["item_id"] = np.concatenate([rng.permutation(40)[:20] for _ in range(240)])
     pred["score"] = rng.permutation(len(pred)) / 7
     log = pd.DataFrame({"user_id": rng.choice(names, 900), "item_id": rng.integers(0, 40, 900)})
@@ -57,7 +64,12 @@ def test_dask():
     found = []
     for seed in (None, 1):
         true, pred, log = frames(seed)
-        given = dd.from_pandas(true.reset_index(drop=True), 2), dd.from_pandas(pred.reset_index(drop=True), 3)
+        given = (
+            dd.from_pandas(true.reset_index(drop=True), 2),
+            dd.from_pandas(pred.reset_index(drop=True), 3),
+        )
         with dask.config.set(scheduler="synchronous"):
-            found.append(rd.dask.evaluate(*given, METRICS, log=log, partitions=4, **OPTIONS).to_pandas())
+            found.append(
+                rd.dask.evaluate(*given, METRICS, log=log, partitions=4, **OPTIONS).to_pandas()
+            )
     assert_same_bytes(*found)

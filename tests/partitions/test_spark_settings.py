@@ -1,4 +1,5 @@
-"""A Spark session has its own settings back after a call, whatever happens in between. These tests need no Spark."""
+"""A Spark session has its own settings back after a call, whatever happens in between. These tests
+need no Spark."""
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ BYTES, ROWS = SETTINGS
 
 
 class Session:
-    """A session as far as its settings go. Spark has a default for one of the two; older versions lack the other."""
+    """A session as far as its settings go. Spark has a default for one of the two; older versions
+    lack the other."""
 
     def __init__(self, **own):
         self.own = {ROWS: "10000"} | own

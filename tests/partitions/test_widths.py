@@ -1,4 +1,5 @@
-"""evaluate_parquet keeps ids as 32-bit integers where they fit: parts whose ids have different widths."""
+"""evaluate_parquet keeps ids as 32-bit integers where they fit: parts whose ids have different
+widths."""
 
 import pandas as pd
 import pytest
@@ -33,7 +34,9 @@ def widths(monkeypatch):
 
 def late_wide(columns, seed=1):
     """Frames whose last rows, those of two users, have ids beyond 32 bits."""
-    true, pred = (frame.sort_values("user_id", kind="stable", ignore_index=True) for frame in data(seed))
+    true, pred = (
+        frame.sort_values("user_id", kind="stable", ignore_index=True) for frame in data(seed)
+    )
     late = sorted({*true["user_id"]} & {*pred["user_id"]})[-2:]
     for frame in (true, pred):
         wide = frame["user_id"].isin(late) * BEYOND_32_BITS
@@ -49,10 +52,19 @@ def test_items_beyond_32_bits_in_few_parts(tmp_path, widths, users):
     items = pd.concat([true, pred])["item_id"].unique()
     if users == "frame":
         users = pd.concat([true, pred])[["user_id"]].drop_duplicates()[::-2]
-    options = {"k": [2], "by": "model", "items": items, "users": users, "carry": {"item_id": "first"}, **USUAL}
+    options = {
+        "k": [2],
+        "by": "model",
+        "items": items,
+        "users": users,
+        "carry": {"item_id": "first"},
+        **USUAL,
+    }
     metrics = ["ndcg", "recall", "hhi", "coverage", "gini"]
     expected = rd.evaluate(true, pred, metrics, **options)
-    assert_equal(rd.evaluate_parquet(*write(tmp_path, true, pred), metrics, **options, **MANY), expected)
+    assert_equal(
+        rd.evaluate_parquet(*write(tmp_path, true, pred), metrics, **options, **MANY), expected
+    )
     assert widths == {"int32", "int64"}
 
 
@@ -63,18 +75,26 @@ def test_users_beyond_32_bits_in_few_parts(tmp_path):
     pred["user_id"] += 100
     for users in ("both", "pred"):  # files with both kinds of integers are refused with "all"
         expected = rd.evaluate(true, pred, "ndcg", users=users, **USUAL)
-        assert_equal(rd.evaluate_parquet(*write(tmp_path, true, pred), "ndcg", users=users, **MANY, **USUAL), expected)
+        assert_equal(
+            rd.evaluate_parquet(*write(tmp_path, true, pred), "ndcg", users=users, **MANY, **USUAL),
+            expected,
+        )
 
 
 @pytest.mark.parametrize("options", [{}, {"by": "model"}], ids=["all rows", "by"])
 @pytest.mark.filterwarnings("default::recdf.NoOverlapWarning")
 def test_items_are_compared_across_parts_whatever_their_width(tmp_path, recwarn, widths, options):
-    """Model 1 has no hit, but recommends one user the wide item that another one wants; model 2 has one with `by`."""
+    """Model 1 has no hit, but recommends one user the wide item that another one wants; model 2 has
+    one with `by`."""
     users = range(388)
     true = pd.DataFrame({"user_id": users, "item_id": [*range(387), BEYOND_32_BITS]})
-    pred = pd.DataFrame({"model": 1, "user_id": users, "item_id": [BEYOND_32_BITS, *range(1001, 1388)]})
+    pred = pd.DataFrame(
+        {"model": 1, "user_id": users, "item_id": [BEYOND_32_BITS, *range(1001, 1388)]}
+    )
     if options:
-        pred = pd.concat([pred, pd.DataFrame({"model": 2, "user_id": [5], "item_id": [5]})], ignore_index=True)
+        pred = pd.concat(
+            [pred, pd.DataFrame({"model": 2, "user_id": [5], "item_id": [5]})], ignore_index=True
+        )
     paths = write(tmp_path, true, pred)
     rd.evaluate_parquet(*paths, "ndcg", **options, **MANY)
     assert not recwarn.list

@@ -31,7 +31,9 @@ def pred_rows(lists):
 
 def measure(true, pred, metric, k=10, **options):
     """Value per user as a list; true and pred as in true_rows and pred_rows."""
-    options.setdefault("order", "score" if any("score" in row for row in pred_rows(pred)) else "row")
+    options.setdefault(
+        "order", "score" if any("score" in row for row in pred_rows(pred)) else "row"
+    )
     options.setdefault("relevance", any("relevance" in row for row in true_rows(true)))
     return list(oracles.evaluate(true_rows(true), pred_rows(pred), metric, k, **options).values())
 

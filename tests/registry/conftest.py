@@ -8,7 +8,9 @@ import pytest
 import recdf as rd
 
 pytest.register_assert_rewrite("registry.oracle_check", "registry.invariance_checks")
-metric_module = importlib.import_module("recdf.metrics.metric")  # recdf.metrics.metric is the decorator
+metric_module = importlib.import_module(
+    "recdf.metrics.metric"
+)  # recdf.metrics.metric is the decorator
 
 
 @pytest.fixture
@@ -19,7 +21,8 @@ def register(monkeypatch):
 
     def wrong(kernel, pretends="recall"):
         made = rd.metric(kernel)
-        # The registry of the package is the copy now; `rd.METRICS` was bound to the true one on import.
+        # The registry of the package is the copy now; `rd.METRICS` was bound to the true one on
+        # import.
         oracles.ORACLES[made.name] = oracles.ORACLES[pretends]
         return made
 

@@ -1,4 +1,5 @@
-"""Ids of every dtype that recdf reads: ways to write the integers 0, 1, ... that keep their order."""
+"""Ids of every dtype that recdf reads: ways to write the integers 0, 1, ... that keep their
+order."""
 
 import datetime as dt
 import decimal
@@ -21,7 +22,9 @@ LABELS = {
     "int32": lambda ids: pd.Series(ids, dtype="int32"),
     "uint8": lambda ids: pd.Series(ids + 10, dtype="uint8"),
     "uint64": lambda ids: pd.Series(ids + 10, dtype="uint64"),
-    "uint64 beyond int64": lambda ids: pd.Series([2**63 + 10 + int(i) for i in ids], dtype="uint64"),
+    "uint64 beyond int64": lambda ids: pd.Series(
+        [2**63 + 10 + int(i) for i in ids], dtype="uint64"
+    ),
     "around int64 max": lambda ids: pd.Series([2**63 - 20 + int(i) for i in ids], dtype="uint64"),
     "int64 beyond 2**53": lambda ids: pd.Series(2**53 + ids, dtype="int64"),
     "wide int64": lambda ids: pd.Series(ids * 10**17, dtype="int64"),
@@ -40,12 +43,20 @@ LABELS = {
     "string[python]": lambda ids: pd.Series(strings(ids), dtype="string[python]"),
     "string[pyarrow]": lambda ids: pd.Series(strings(ids), dtype="string[pyarrow]"),
     "arrow string": lambda ids: pd.Series(strings(ids), dtype=pd.ArrowDtype(pa.string())),
-    "arrow large_string": lambda ids: pd.Series(strings(ids), dtype=pd.ArrowDtype(pa.large_string())),
-    "arrow binary": lambda ids: pd.Series([s.encode() for s in strings(ids)], dtype=pd.ArrowDtype(pa.binary())),
+    "arrow large_string": lambda ids: pd.Series(
+        strings(ids), dtype=pd.ArrowDtype(pa.large_string())
+    ),
+    "arrow binary": lambda ids: pd.Series(
+        [s.encode() for s in strings(ids)], dtype=pd.ArrowDtype(pa.binary())
+    ),
     "arrow int32": lambda ids: pd.Series(ids, dtype=pd.ArrowDtype(pa.int32())),
-    "arrow uint64": lambda ids: pd.Series([2**63 + 10 + int(i) for i in ids], dtype=pd.ArrowDtype(pa.uint64())),
+    "arrow uint64": lambda ids: pd.Series(
+        [2**63 + 10 + int(i) for i in ids], dtype=pd.ArrowDtype(pa.uint64())
+    ),
     "arrow dictionary": lambda ids: pd.Series(
-        pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(strings(ids)).dictionary_encode()]))
+        pd.arrays.ArrowExtensionArray(
+            pa.chunked_array([pa.array(strings(ids)).dictionary_encode()])
+        )
     ),
     "arrow timestamp": lambda ids: pd.Series(
         [START + dt.timedelta(int(i)) for i in ids], dtype=pd.ArrowDtype(pa.timestamp("us"))
@@ -55,25 +66,37 @@ LABELS = {
     ),
     # Categories stand in an order that is not the order of their values, and some are not used.
     "category of str": lambda ids: pd.Series(
-        pd.Categorical(strings(ids), categories=["unused", *strings(range(99, -20, -1)), "also unused"])
+        pd.Categorical(
+            strings(ids), categories=["unused", *strings(range(99, -20, -1)), "also unused"]
+        )
     ),
     "ordered category": lambda ids: pd.Series(
         pd.Categorical(strings(ids), categories=strings(range(99, -20, -1)), ordered=True)
     ),
     "category of int": lambda ids: pd.Series(pd.Categorical(ids, categories=range(99, -20, -1))),
-    "category of string[pyarrow]": lambda ids: pd.Series(strings(ids), dtype="string[pyarrow]").astype("category"),
+    "category of string[pyarrow]": lambda ids: pd.Series(
+        strings(ids), dtype="string[pyarrow]"
+    ).astype("category"),
     "datetime64[ns]": lambda ids: pd.Series(pd.to_datetime(ids, unit="D")).astype("datetime64[ns]"),
     "datetime64[s]": lambda ids: pd.Series(pd.to_datetime(ids, unit="D")).astype("datetime64[s]"),
-    "datetime with time zone": lambda ids: pd.Series(pd.to_datetime(ids, unit="D", utc=True)).dt.tz_convert(
-        "Asia/Tokyo"
-    ),
+    "datetime with time zone": lambda ids: pd.Series(
+        pd.to_datetime(ids, unit="D", utc=True)
+    ).dt.tz_convert("Asia/Tokyo"),
     "timedelta": lambda ids: pd.Series(pd.to_timedelta(ids, unit="D")),
     "period": lambda ids: pd.Series(pd.PeriodIndex.from_ordinals(np.asarray(ids, int), freq="D")),
-    "object of datetime": lambda ids: pd.Series([START + dt.timedelta(int(i)) for i in ids], dtype=object),
-    "object of date": lambda ids: pd.Series([START.date() + dt.timedelta(int(i)) for i in ids], dtype=object),
-    "object of UUID": lambda ids: pd.Series([uuid.UUID(int=10**37 + int(i)) for i in ids], dtype=object),
+    "object of datetime": lambda ids: pd.Series(
+        [START + dt.timedelta(int(i)) for i in ids], dtype=object
+    ),
+    "object of date": lambda ids: pd.Series(
+        [START.date() + dt.timedelta(int(i)) for i in ids], dtype=object
+    ),
+    "object of UUID": lambda ids: pd.Series(
+        [uuid.UUID(int=10**37 + int(i)) for i in ids], dtype=object
+    ),
     "object of bytes": lambda ids: pd.Series([s.encode() for s in strings(ids)], dtype=object),
-    "object of Decimal": lambda ids: pd.Series([decimal.Decimal(int(i)) / 3 for i in ids], dtype=object),
+    "object of Decimal": lambda ids: pd.Series(
+        [decimal.Decimal(int(i)) / 3 for i in ids], dtype=object
+    ),
     "object of tuple": lambda ids: pd.Series([("shop", int(i)) for i in ids], dtype=object),
 }
 

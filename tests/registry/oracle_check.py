@@ -45,7 +45,10 @@ def option_sets(n, seed=1):
     }
     while len(found) < n or pairs:
         best = max(
-            ({name: draw.randrange(len(values)) for name, values in SPACE.items()} for _ in range(60)),
+            (
+                {name: draw.randrange(len(values)) for name, values in SPACE.items()}
+                for _ in range(60)
+            ),
             key=lambda one: len(pairs & set(itertools.combinations(one.items(), 2))),
         )
         pairs -= set(itertools.combinations(best.items(), 2))
@@ -76,7 +79,9 @@ def tried_under(metric, number):
     tried = variants(metric)
     if len(tried) > 20:  # of ndcg: each of its many variants meets a fifth of the option sets
         tried = tried[number % 5 :: 5]
-    if OPTION_SETS[number]["duplicates"] == "keep":  # then nothing says how many candidates there are
+    if (
+        OPTION_SETS[number]["duplicates"] == "keep"
+    ):  # then nothing says how many candidates there are
         tried = [params for params in tried if not counts_candidates(metric, params)]
     return tried
 
@@ -85,17 +90,24 @@ def evaluate_under(number, metrics, **options):
     """Evaluate metric strings under one set of options."""
     true, pred = frames(number)
     own, pred = column_options(OPTION_SETS[number], pred[pred["model"] == "a"])
-    return quietly(rd.evaluate, true, pred, metrics, **own, items=ITEMS, value_col="value", **options)
+    return quietly(
+        rd.evaluate, true, pred, metrics, **own, items=ITEMS, value_col="value", **options
+    )
 
 
 def columns_under(number, metrics):
     """Users of the result, and for each metric its columns: of every variant at several k."""
     ks = KS[number % 3]
-    tried = {metric.name: [text(metric, params) for params in tried_under(metric, number)] for metric in metrics}
+    tried = {
+        metric.name: [text(metric, params) for params in tried_under(metric, number)]
+        for metric in metrics
+    }
     result = evaluate_under(number, [one for some in tried.values() for one in some], k=ks)
     values, found, start = result.per_user.iloc[:, 3:], {}, 0
     for metric in metrics:
-        end = start + len(tried[metric.name]) * len(ks if metric.cut else ks[:1]) * len(metric.outputs)
+        end = start + len(tried[metric.name]) * len(ks if metric.cut else ks[:1]) * len(
+            metric.outputs
+        )
         found[metric.name], start = values.iloc[:, start:end], end
     assert start == values.shape[1]
     return result.per_user["user_id"].tolist(), found
@@ -107,12 +119,15 @@ def built_in_under(number):
 
 
 def check_oracle(metric, number):
-    """All variants of the metric at several k equal the oracle, list by list, under one set of options."""
+    """All variants of the metric at several k equal the oracle, list by list, under one set of
+    options."""
     ks, options, tried = KS[number % 3], OPTION_SETS[number], tried_under(metric, number)
     if not tried:
         return
     # Under the first set a metric is evaluated alone, so it cannot owe its numbers to another one.
-    users, columns = built_in_under(number) if number and metric in BUILT_IN else columns_under(number, [metric])
+    users, columns = (
+        built_in_under(number) if number and metric in BUILT_IN else columns_under(number, [metric])
+    )
     found = columns[metric.name]
     assert users == list(oracle_lists(number, 1))
     if options["undefined"] == "nan":

@@ -1,6 +1,8 @@
-"""Every metric beyond accuracy: equal to the oracle, and the invariances that any metric with side tables must have.
+"""Every metric beyond accuracy: equal to the oracle, and the invariances that any metric with side
+tables must have.
 
-One call evaluates all metrics, which costs little more than a call of one. A message names the columns that differ.
+One call evaluates all metrics, which costs little more than a call of one. A message names the
+columns that differ.
 """
 
 import functools
@@ -152,13 +154,17 @@ def world_of(tables, order):
         aspects[row["user_id"]][row["aspect"]].add(row["item_id"])
     base = defaultdict(list)
     ranked = {"score": -tables["base"]["score"], "rank": tables["base"]["rank"]}.get(order)
-    for row in records(tables["base"] if ranked is None else tables["base"].loc[ranked.sort_values().index]):
+    for row in records(
+        tables["base"] if ranked is None else tables["base"].loc[ranked.sort_values().index]
+    ):
         base[row["user_id"]].append(row["item_id"])
     return oracles.World(
         log=[(row["user_id"], row["item_id"]) for row in records(tables["log"])],
         items={
             row["item_id"]: {
-                "category": [] if pd.isna(row["category"]) else [c.strip() for c in row["category"].split("|")],
+                "category": []
+                if pd.isna(row["category"])
+                else [c.strip() for c in row["category"].split("|")],
                 "group": None if pd.isna(row["group"]) else row["group"],
             }
             for row in records(tables["items"])
@@ -192,38 +198,55 @@ def oracle_lists(number, k):
     world = world_of(side_tables(number), OPTION_SETS[number]["order"])
     options = {"relevance": False, "nan_score": "last", **OPTION_SETS[number]}
     true, pred = frames(number)
-    return oracles.match_lists(records(true), records(pred[pred["model"] == "a"]), k, world=world, **options)
+    return oracles.match_lists(
+        records(true), records(pred[pred["model"] == "a"]), k, world=world, **options
+    )
 
 
 def tried_under(metric, number):
     """Metric strings to try under one set of options, each with its parameters."""
     tried = [{}, *VARIANTS.get(metric.name, one_change(metric))]
-    if OPTION_SETS[number].get("duplicates") == "keep":  # what the ideal list is with repeated truth is nowhere defined
+    if (
+        OPTION_SETS[number].get("duplicates") == "keep"
+    ):  # what the ideal list is with repeated truth is nowhere defined
         tried = [
-            one for one in tried if metric.name not in ("a_ndcg", "intent_aware") and one.get("against") != "ideal"
+            one
+            for one in tried
+            if metric.name not in ("a_ndcg", "intent_aware") and one.get("against") != "ideal"
         ]
     return {text(metric, params): params for params in tried}
 
 
 def one_change(metric):
-    """Each choice and each number of a metric that `VARIANTS` does not list, one parameter at a time."""
-    return [one for one in variants(metric) if sum(metric.defaults[name] != value for name, value in one.items()) == 1]
+    """Each choice and each number of a metric that `VARIANTS` does not list, one parameter at a
+    time."""
+    return [
+        one
+        for one in variants(metric)
+        if sum(metric.defaults[name] != value for name, value in one.items()) == 1
+    ]
 
 
 def evaluate_under(number, metrics):
     """Evaluate all that is to be tried of the metrics under one set of options."""
     true, pred = frames(number)
-    options, pred = column_options({"nan_score": "last", **OPTION_SETS[number]}, pred[pred["model"] == "a"])
+    options, pred = column_options(
+        {"nan_score": "last", **OPTION_SETS[number]}, pred[pred["model"] == "a"]
+    )
     tables = side_tables(number)
     if OPTION_SETS[number]["order"] == "row":
         tables = {**tables, "base": tables["base"].drop(columns=["score", "rank"])}
-    tried = {name: params for metric in metrics for name, params in tried_under(metric, number).items()}
+    tried = {
+        name: params for metric in metrics for name, params in tried_under(metric, number).items()
+    }
     side = {}
     for metric in metrics:
         for params in tried_under(metric, number).values():
             side |= tables_for(metric, params, tables)
     result = quietly(rd.evaluate, true, pred, list(tried), k=KS, **side, **options)
-    of_lists = [name for metric in metrics if metric.per == "list" for name in tried_under(metric, number)]
+    of_lists = [
+        name for metric in metrics if metric.per == "list" for name in tried_under(metric, number)
+    ]
     assert set(result.per_user.columns[3:]) == {f"{name}@{k}" for name in of_lists for k in KS}
     return result
 
@@ -239,7 +262,8 @@ def all_under(number):
 @pytest.mark.parametrize("metric", ORACLE_TOO, ids=lambda m: m.name)
 def test_equals_the_oracle(metric):
     for number, options in enumerate(OPTION_SETS):
-        # Under the first set a metric is evaluated alone, so it cannot owe its numbers to another one.
+        # Under the first set a metric is evaluated alone, so it cannot owe its numbers to another
+        # one.
         result = all_under(number) if number else evaluate_under(number, [metric])
         for name, params in tried_under(metric, number).items():
             for k in KS:
@@ -290,12 +314,16 @@ def one_model(seed):
 
 def evaluate_all(tables, true, pred, metrics=NAMES, k=3, **options):
     """The result of all metrics in one call."""
-    return quietly(rd.evaluate, true, pred, metrics, k=k, relevance_col="relevance", **tables, **options)
+    return quietly(
+        rd.evaluate, true, pred, metrics, k=k, relevance_col="relevance", **tables, **options
+    )
 
 
 def assert_same_result(found, expected):
     """The same lists and rows of the summary, both in any order, with the same values."""
-    one, two = (result.summary.set_index("metric")[["value", "std", "n"]].T for result in (found, expected))
+    one, two = (
+        result.summary.set_index("metric")[["value", "std", "n"]].T for result in (found, expected)
+    )
     assert set(one) == set(two)
     assert_close(one[list(two)], two)
     one, two = (result.per_user.sort_values("user_id").iloc[:, 3:] for result in (found, expected))
@@ -310,7 +338,9 @@ def test_order_of_rows_says_nothing():
     true, pred = one_model(3)
     tables = side_tables(3)
     other = {name: shuffled(table) for name, table in tables.items()}
-    found = evaluate_all(other, true.sample(frac=1, random_state=1), pred.sample(frac=1, random_state=2))
+    found = evaluate_all(
+        other, true.sample(frac=1, random_state=1), pred.sample(frac=1, random_state=2)
+    )
     assert_same_result(found, evaluate_all(tables, true, pred))
 
 
@@ -327,7 +357,11 @@ def relabelled(frame, label):
     if isinstance(frame, list):
         return named(pd.Series(frame), "i")
     frame = frame.reset_index() if frame.index.name == "item_id" else frame
-    columns = {name: named(frame[name], name[0]) for name in ("user_id", "item_id") if name in frame.columns}
+    columns = {
+        name: named(frame[name], name[0])
+        for name in ("user_id", "item_id")
+        if name in frame.columns
+    }
     return frame.assign(**columns)
 
 
@@ -337,7 +371,9 @@ def test_labels_do_not_matter(label):
     tables = side_tables(4)
     expected = evaluate_all(tables, true, pred)
     other = {name: relabelled(table, label) for name, table in tables.items()}
-    assert_same_result(evaluate_all(other, relabelled(true, label), relabelled(pred, label)), expected)
+    assert_same_result(
+        evaluate_all(other, relabelled(true, label), relabelled(pred, label)), expected
+    )
 
 
 @pytest.mark.parametrize("metric", WITHOUT_TRUE, ids=lambda m: m.name)
@@ -351,8 +387,13 @@ def test_a_call_without_true_has_the_same_invariances(metric):
 
 def test_inputs_stay_as_they_are():
     true, pred = one_model(5)
-    tables = {name: t.copy() if isinstance(t, pd.DataFrame) else list(t) for name, t in side_tables(5).items()}
-    kept = {name: t.copy() if isinstance(t, pd.DataFrame) else list(t) for name, t in tables.items()}
+    tables = {
+        name: t.copy() if isinstance(t, pd.DataFrame) else list(t)
+        for name, t in side_tables(5).items()
+    }
+    kept = {
+        name: t.copy() if isinstance(t, pd.DataFrame) else list(t) for name, t in tables.items()
+    }
     true_kept, pred_kept = true.copy(), pred.copy()
     evaluate_all(tables, true, pred)
     for metric in WITHOUT_TRUE:
@@ -382,11 +423,15 @@ def test_parts_make_up_the_whole():
         found = evaluate_all(side, *some, [metric.name for metric in PER_LIST], users=users)
         return found.per_user.set_index("user_id").iloc[:, 2:]
 
-    assert_close(pd.concat([values_of(everyone[part::3]) for part in range(3)]).loc[everyone], values_of(everyone))
+    assert_close(
+        pd.concat([values_of(everyone[part::3]) for part in range(3)]).loc[everyone],
+        values_of(everyone),
+    )
 
 
 def test_k_beyond_every_list_takes_the_whole_lists():
-    """No list has 60 items: of what neither divides by k nor goes on beyond the list, 60 and 90 give the same."""
+    """No list has 60 items: of what neither divides by k nor goes on beyond the list, 60 and 90
+    give the same."""
     other = {"categories": "categories(divisor=shown)", "rbo": "rbo(against=ideal)"}
     other["intent_aware"] = "intent_aware(metric=recall)"
     metrics = [other.get(name, name) for name in NAMES]
@@ -411,7 +456,9 @@ def test_a_call_equals_evaluate(metric):
     side = tables_for(metric, {}, tables)
     users = {} if "true" in metric.arguments else {"users": "pred"}
     options = {"relevance_col": "relevance"} if "true" in metric.arguments else {}
-    summary = quietly(rd.evaluate, true, pred, metric, k=3, **side, **users, relevance_col="relevance").summary
+    summary = quietly(
+        rd.evaluate, true, pred, metric, k=3, **side, **users, relevance_col="relevance"
+    ).summary
     value = call(metric, tables, true, pred, **options)
     if isinstance(value, dict):
         assert_close(summary["value"], list(value.values()))
@@ -447,7 +494,8 @@ def test_a_missing_side_table_is_named(metric):
 
 
 def test_empty_lists_and_unknown_items_pass():
-    """A population without any recommendation, side tables that know nothing: no crash, no warning but recdf's own."""
+    """A population without any recommendation, side tables that know nothing: no crash, no warning
+    but recdf's own."""
     side = side_tables(9)
     true = pd.DataFrame({"user_id": [901, 902], "item_id": [901, 902], "relevance": [1.0, 2.0]})
     pred = pd.DataFrame({"user_id": [901, 903], "item_id": [955, 901], "score": [1.0, 2.0]})

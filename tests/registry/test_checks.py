@@ -39,7 +39,9 @@ def some_option_sets_fail(metric):
 
 def test_a_right_metric_passes(register):
     def again(lists):
-        return np.divide(lists.n_hits, lists.n_true, out=np.full(len(lists), np.nan), where=lists.n_true > 0)
+        return np.divide(
+            lists.n_hits, lists.n_true, out=np.full(len(lists), np.nan), where=lists.n_true > 0
+        )
 
     made = register(again)
     assert some_option_sets_fail(made) == 0
@@ -60,12 +62,19 @@ def test_the_oracle_check_catches_a_silent_zero(register):
         return lists.n_hits / np.maximum(lists.n_true, 1)
 
     made = register(zero_for_undefined)
-    assert some_option_sets_fail(made) >= 3  # where lists without truth count and undefined is not zero
+    assert (
+        some_option_sets_fail(made) >= 3
+    )  # where lists without truth count and undefined is not zero
 
 
 def test_the_oracle_check_catches_hits_below_the_cut(register):
     def whole_list(lists):
-        return np.divide(lists.whole.n_hits, lists.n_true, out=np.full(len(lists), np.nan), where=lists.n_true > 0)
+        return np.divide(
+            lists.whole.n_hits,
+            lists.n_true,
+            out=np.full(len(lists), np.nan),
+            where=lists.n_true > 0,
+        )
 
     assert some_option_sets_fail(register(whole_list)) > len(OPTION_SETS) / 2
 
@@ -101,7 +110,9 @@ def test_the_bounds_check_catches_a_value_outside(register):
 
     made = register(arhr_as_share)
     for check in (check_bounds, check_k_beyond_the_list):
-        with pytest.raises(rd.DataError, match=r"arhr_as_share is 1\.5 for the list .*outside its bounds"):
+        with pytest.raises(
+            rd.DataError, match=r"arhr_as_share is 1\.5 for the list .*outside its bounds"
+        ):
             check((made,))
 
 

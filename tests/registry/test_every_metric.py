@@ -1,4 +1,5 @@
-"""Every registered metric: equal to the oracle, documented, with examples that run; and the registry is covered."""
+"""Every registered metric: equal to the oracle, documented, with examples that run; and the
+registry is covered."""
 
 import doctest
 import inspect
@@ -22,7 +23,8 @@ from recdf.metrics.docstrings import section
 
 really_every_metric = pytest.mark.parametrize("metric", EVERY, ids=[m.name for m in EVERY])
 
-# ------------------------------------------------------------------------------------------- the oracle
+# ------------------------------------------------------------------------------------------- the
+# oracle
 
 
 @every_metric
@@ -33,7 +35,9 @@ def test_equals_the_oracle(metric):
 
 
 @pytest.mark.parametrize(
-    "metric", [m for m in BUILT_IN if any(counts_candidates(m, p) for p in variants(m))], ids=lambda metric: metric.name
+    "metric",
+    [m for m in BUILT_IN if any(counts_candidates(m, p) for p in variants(m))],
+    ids=lambda metric: metric.name,
 )
 def test_a_metric_of_candidates_refuses_repeated_rows(metric):
     kept = [number for number, one in enumerate(OPTION_SETS) if one["duplicates"] == "keep"]
@@ -48,7 +52,8 @@ def test_option_sets_try_every_value_of_every_option():
         assert {str(one[name]) for one in OPTION_SETS} == set(map(str, values))
 
 
-# ------------------------------------------------------------------------- the registry is covered, checks check
+# ------------------------------------------------------------------------- the registry is covered,
+# checks check
 
 
 def missing_oracle(metric):
@@ -61,7 +66,11 @@ def missing_oracle(metric):
         return f"move the oracle {metric.name} from {function.__module__} to {where}"
     if (metric.per == "item") != (metric.name in oracles.OF_ALL_LISTS):
         return f"{metric.name} is per {metric.per}; an oracle of all lists has @oracle(of_all=True)"
-    return None if function.__doc__ else f"say in the docstring of the oracle {metric.name} what it computes"
+    return (
+        None
+        if function.__doc__
+        else f"say in the docstring of the oracle {metric.name} what it computes"
+    )
 
 
 def test_every_metric_has_an_oracle():
@@ -78,10 +87,17 @@ def test_a_metric_without_an_oracle_is_told_what_to_do(register):
         return lists.n_hits / lists.k
 
     made = register(brand_new)
-    assert missing_oracle(made).startswith("move the oracle brand_new from oracles.relevance to tests/oracles/")
+    assert missing_oracle(made).startswith(
+        "move the oracle brand_new from oracles.relevance to tests/oracles/"
+    )
     del oracles.ORACLES["brand_new"]
-    assert missing_oracle(made) == "add an @oracle function named brand_new to tests/oracles/test_every_metric.py"
-    with pytest.raises(AssertionError, match="add an @oracle function named brand_new to the module of its family"):
+    assert (
+        missing_oracle(made)
+        == "add an @oracle function named brand_new to tests/oracles/test_every_metric.py"
+    )
+    with pytest.raises(
+        AssertionError, match="add an @oracle function named brand_new to the module of its family"
+    ):
         oracle_values({}, "brand_new", {})
 
 
@@ -89,7 +105,9 @@ def test_a_metric_without_an_oracle_is_told_what_to_do(register):
 def test_every_metric_documents_itself(metric):
     doc = inspect.getdoc(metric)
     titles = ["Formula", "Parameters", "Returns", "Raises", "Notes", "References", "Examples"]
-    assert [one.partition("\n")[0] for one in re.split(r"\n\n(?=[A-Z]\w*\n-+\n)", doc)[1:]] == titles
+    assert [
+        one.partition("\n")[0] for one in re.split(r"\n\n(?=[A-Z]\w*\n-+\n)", doc)[1:]
+    ] == titles
     assert section(doc, "Notes").startswith("Use it ")  # when to use it, then when not
     assert metric.doc.endswith(".")
     assert metric.formula

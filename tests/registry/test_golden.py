@@ -1,4 +1,5 @@
-"""Worked cases with numbers of other hands: `golden/cases.json`, in every shape that a user may bring them."""
+"""Worked cases with numbers of other hands: `golden/cases.json`, in every shape that a user may
+bring them."""
 
 import json
 from pathlib import Path
@@ -13,11 +14,16 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
 
 
-# ---------------------------------------------------------------------------------------------- lesson
+# ----------------------------------------------------------------------------------------------
+# lesson
 
 LESSON = CASES["lesson"]
-LESSON_TRUE = pd.DataFrame({"user_id": 7, "item_id": LESSON["true"], "price": LESSON["prices_true"]})
-LESSON_PRED = pd.DataFrame({"user_id": 7, "item_id": LESSON["pred"], "price": LESSON["prices_pred"]})
+LESSON_TRUE = pd.DataFrame(
+    {"user_id": 7, "item_id": LESSON["true"], "price": LESSON["prices_true"]}
+)
+LESSON_PRED = pd.DataFrame(
+    {"user_id": 7, "item_id": LESSON["pred"], "price": LESSON["prices_pred"]}
+)
 
 
 @pytest.mark.parametrize("text", LESSON["expected"])
@@ -27,7 +33,9 @@ def test_lesson(text):
     assert result.summary["value"].tolist() == close([expected])
     if "(" not in text:
         name, _, k = text.partition("@")
-        assert getattr(rd, name)(LESSON_TRUE, LESSON_PRED, k=int(k or 10), value_col="price") == close(expected)
+        assert getattr(rd, name)(
+            LESSON_TRUE, LESSON_PRED, k=int(k or 10), value_col="price"
+        ) == close(expected)
 
 
 @pytest.mark.parametrize("case", LESSON["money_cases"])
@@ -35,7 +43,9 @@ def test_money_weighs_what_precision_counts(case):
     pred = pd.DataFrame({"user_id": 1, "item_id": range(5), "price": case["prices"]})
     true = pred[[hit == 1 for hit in case["hits"]]]
     assert rd.precision(true, pred, k=5) == close(case["precision@5"])
-    assert rd.money_precision(true, pred, k=5, value_col="price") == close(case["money_precision@5"])
+    assert rd.money_precision(true, pred, k=5, value_col="price") == close(
+        case["money_precision@5"]
+    )
 
 
 def test_lesson_of_two_users():
@@ -45,21 +55,27 @@ def test_lesson_of_two_users():
     assert rd.mapr(true, pred) == close(case["mapr"])
 
 
-# ---------------------------------------------------------------------------------------------- graded
+# ----------------------------------------------------------------------------------------------
+# graded
 
 
 def test_graded():
     case = CASES["graded"]
-    frame = pd.DataFrame({"user_id": 1, "item_id": range(5), "gain": case["relevance"], "score": case["score"]})
+    frame = pd.DataFrame(
+        {"user_id": 1, "item_id": range(5), "gain": case["relevance"], "score": case["score"]}
+    )
     true, pred = frame.drop(columns="score"), frame.drop(columns="gain")
     assert rd.dcg(true, pred, relevance_col="gain") == close(case["dcg(gain=linear)"])
     assert rd.ndcg(true, pred, relevance_col="gain") == close(case["ndcg(gain=linear)"])
-    assert rd.ndcg(true, pred, relevance_col="gain", ideal="shown") == close(case["ndcg(gain=linear)"])
+    assert rd.ndcg(true, pred, relevance_col="gain", ideal="shown") == close(
+        case["ndcg(gain=linear)"]
+    )
     shuffled = pred.sample(frac=1, random_state=1)
     assert rd.ndcg(true, shuffled, relevance_col="gain") == close(case["ndcg(gain=linear)"])
 
 
-# ---------------------------------------------------------------------------------------------- textbook
+# ----------------------------------------------------------------------------------------------
+# textbook
 
 TEXTBOOK = CASES["textbook"]
 
@@ -78,9 +94,13 @@ def test_textbook_of_liked_items():
     options = {"relevance_col": "rating", "min_relevance": 4, "judged_only": True}
     result = rd.evaluate(true, pred, ["mrr", "mapr(normalizer=hits)"], 5, **options)
     assert result.per_user["mrr@5"].tolist() == close(expected["mrr"])
-    assert result.per_user["mapr(normalizer=hits)@5"].tolist() == close(expected["ap(normalizer=hits)"])
+    assert result.per_user["mapr(normalizer=hits)@5"].tolist() == close(
+        expected["ap(normalizer=hits)"]
+    )
     assert result.summary["value"].tolist() == close([expected["mrr mean"], expected["map mean"]])
-    table = rd.evaluate(true, pred, "precision", [1, 2, 3, 4, 5], **options).per_user.filter(like="precision")
+    table = rd.evaluate(true, pred, "precision", [1, 2, 3, 4, 5], **options).per_user.filter(
+        like="precision"
+    )
     precision = expected["precision at 1.. per user (judged items only)"]
     assert table.to_numpy().tolist() == [close(row) for row in precision]
 
@@ -97,7 +117,8 @@ def test_textbook_of_ratings():
     assert rd.ndcg(true, pred, 5, **options) == close(expected["ndcg mean"])
 
 
-# ---------------------------------------------------------------------------------------------- course
+# ----------------------------------------------------------------------------------------------
+# course
 
 
 @pytest.mark.parametrize("form", ["mapping", "frame"])
@@ -107,14 +128,19 @@ def test_course(form):
     if form == "frame":
         true, pred = rd.from_dict(true), rd.from_dict(pred)
     names = ["hitrate", "precision", "recall", "mrr", "mapr", "ndcg"]
-    result = rd.evaluate(true, pred, names, case["k"], users=case["population"], undefined=case["undefined"])
-    assert result.summary.set_index("metric")["value"].to_dict() == close({name: expected[name] for name in names})
+    result = rd.evaluate(
+        true, pred, names, case["k"], users=case["population"], undefined=case["undefined"]
+    )
+    assert result.summary.set_index("metric")["value"].to_dict() == close(
+        {name: expected[name] for name in names}
+    )
     for name in ("mapr", "ndcg"):
         assert result.per_user[f"{name}@3"].tolist() == close(expected[f"{name} per user"])
     assert result.summary["n"].tolist() == [4] * len(names)
 
 
-# ---------------------------------------------------------------------------------------------- candidates
+# ----------------------------------------------------------------------------------------------
+# candidates
 
 
 def test_candidates():
@@ -122,7 +148,11 @@ def test_candidates():
     frame = pd.read_parquet(GOLDEN / case["file"])
     assert " ".join(frame.columns) == case["columns"]
     true, pred = rd.from_labelled(
-        frame, relevance_col="relevant", score_cols=["random", "knn"], user_col="object", item_col="item"
+        frame,
+        relevance_col="relevant",
+        score_cols=["random", "knn"],
+        user_col="object",
+        item_col="item",
     )
     options = {"user_col": "object", "item_col": "item", "by": "model"}
     for extra in ({}, {"judged_only": True}):  # every candidate is judged
@@ -135,10 +165,13 @@ def test_candidates():
                 assert summary[name] == close(expected[f"mean_{name}@4"])
 
 
-# ---------------------------------------------------------------------------------------------- frames
+# ----------------------------------------------------------------------------------------------
+# frames
 
 CALLS = {
-    name: cases if isinstance(cases, list) else [cases] for name, cases in CASES["frames"].items() if name != "about"
+    name: cases if isinstance(cases, list) else [cases]
+    for name, cases in CASES["frames"].items()
+    if name != "about"
 }
 SIGNATURES = [
     (name, case)

@@ -4,14 +4,21 @@ import itertools
 
 import pytest
 from cases import case
-from registry.invariance_checks import CHECKS, KINDS, check_labels, check_own_columns, check_single_call
+from registry.invariance_checks import (
+    CHECKS,
+    KINDS,
+    check_labels,
+    check_own_columns,
+    check_single_call,
+)
 from registry.labels import LABELS
 from registry.oracle_check import every_metric
 from registry.seeded import BUILT_IN
 
 import recdf as rd
 
-# ------------------------------------------------------------------------------------------- invariances
+# -------------------------------------------------------------------------------------------
+# invariances
 
 
 @pytest.mark.parametrize("name", CHECKS)

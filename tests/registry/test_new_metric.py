@@ -81,12 +81,17 @@ print(json.dumps({
 def seen(tmp_path_factory):
     """What a process sees whose package has two more metrics."""
     folder = tmp_path_factory.mktemp("package")
-    shutil.copytree(Path(rd.__file__).parent, folder / "recdf", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(rd.__file__).parent, folder / "recdf", ignore=shutil.ignore_patterns("__pycache__")
+    )
     metrics = folder / "recdf" / "metrics"
     (metrics / "brand.py").write_text(NEW_FAMILY, encoding="utf-8")
     with (metrics / "exposure.py").open("a", encoding="utf-8") as file:
         file.write(IN_A_FAMILY)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[1])])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parents[1])]),
+    }
     command = [sys.executable, "-W", "error", "-c", LOOK]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
@@ -110,7 +115,9 @@ def test_it_can_be_called_and_named(seen):
 def test_tables_and_pages_have_it(seen):
     assert seen["table"] == [["brand", "smaller"], ["exposure", "larger"]]
     assert seen["stub"] == [True, True]
-    meaning = "Share of the first k that are hits, or half their number; smaller is better, in [0, 1]."
+    meaning = (
+        "Share of the first k that are hits, or half their number; smaller is better, in [0, 1]."
+    )
     assert seen["page"] == [
         f"| `brand_new` | brand | {meaning} | `divisor=k` |  |",
         "| `newer` |  | Lists over lists, which is 1; larger is better, in [0, 1]. |  | items |",

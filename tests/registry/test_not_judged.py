@@ -8,7 +8,17 @@ import pandas as pd
 import pytest
 from cases import case
 from registry.oracle_check import OPTION_SETS
-from registry.seeded import BUILT_IN, ITEMS, assert_close, column_options, frames, quietly, records, text, variants
+from registry.seeded import (
+    BUILT_IN,
+    ITEMS,
+    assert_close,
+    column_options,
+    frames,
+    quietly,
+    records,
+    text,
+    variants,
+)
 
 import recdf as rd
 from recdf.evaluation.spec import definitions
@@ -16,7 +26,20 @@ from recdf.metrics.direction import direction_of
 
 # `intent_aware` asks what its inner metric asks, and needs aspects.
 ASKING = [metric for metric in BUILT_IN if "not_judged" in metric.optional]
-OTHERS = ["ndcg", "mapr", "recall", "precision", "mrr", "hitrate", "err", "auc", "f1", "dcg", "rprecision", "arhr"]
+OTHERS = [
+    "ndcg",
+    "mapr",
+    "recall",
+    "precision",
+    "mrr",
+    "hitrate",
+    "err",
+    "auc",
+    "f1",
+    "dcg",
+    "rprecision",
+    "arhr",
+]
 
 
 def with_pool(seed):
@@ -33,27 +56,46 @@ def test_some_metrics_ask():
 
 
 @pytest.mark.parametrize("metric", ASKING, ids=lambda metric: metric.name)
-@pytest.mark.parametrize("number", [number for number, one in enumerate(OPTION_SETS) if one["relevance"]])
+@pytest.mark.parametrize(
+    "number", [number for number, one in enumerate(OPTION_SETS) if one["relevance"]]
+)
 def test_equals_the_oracle(metric, number):
     true, pred = with_pool(number)
     options = {name: value for name, value in OPTION_SETS[number].items() if name != "undefined"}
     own, shown = column_options(options, pred)
-    kept = pred[pred["score"].notna()] if options["nan_score"] == "drop" and options["order"] == "score" else pred
+    kept = (
+        pred[pred["score"].notna()]
+        if options["nan_score"] == "drop" and options["order"] == "score"
+        else pred
+    )
     lists = oracles.match_lists(records(true), records(kept), 4, items=ITEMS, **options)
     tried = [{}, *(params for params in variants(metric)[number % 3 :: 3] if params)]
-    result = quietly(rd.evaluate, true, shown, [text(metric, params) for params in tried], 4, **own, items=ITEMS)
-    expected = [[oracles.ORACLES[metric.name](one, **params) for params in tried] for one in lists.values()]
+    result = quietly(
+        rd.evaluate, true, shown, [text(metric, params) for params in tried], 4, **own, items=ITEMS
+    )
+    expected = [
+        [oracles.ORACLES[metric.name](one, **params) for params in tried] for one in lists.values()
+    ]
     found = result.per_user.iloc[:, result.per_user.columns.get_loc("n_pred") + 1 :]
     assert_close(found, expected, options)
 
 
-@pytest.mark.parametrize("options", [{}, {"judged_only": True}, {"min_relevance": 0.5}, {"ties": "worst"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"judged_only": True}, {"min_relevance": 0.5}, {"ties": "worst"}], ids=str
+)
 def test_other_metrics_do_not_see_them(options):
     true, pred = with_pool(3)
-    options = {"score_col": "score", "nan_score": "last", "users": sorted(set(true["user_id"])), "duplicates": "drop",
-               **options}  # fmt: skip
+    options = {
+        "score_col": "score",
+        "nan_score": "last",
+        "users": sorted(set(true["user_id"])),
+        "duplicates": "drop",
+        **options,
+    }
     beside = quietly(rd.evaluate, true, pred, [*OTHERS, "judged"], [2, 5], **options).per_user
-    without = quietly(rd.evaluate, true[true["relevance"] >= 0], pred, OTHERS, [2, 5], **options).per_user
+    without = quietly(
+        rd.evaluate, true[true["relevance"] >= 0], pred, OTHERS, [2, 5], **options
+    ).per_user
     assert_close(beside[without.columns], without)
 
 
@@ -62,9 +104,13 @@ def test_metrics_that_do_not_ask_refuse_them():
         true = pd.DataFrame({"user_id": 1, "item_id": ["a", "b"], "relevance": [1.0, value]})
         with case(word), pytest.raises(rd.DataError, match=word):
             rd.ndcg(true, {1: ["a"]})
-        with pytest.raises(rd.DataError, match="drop rows that nobody judged, or ask for judged@k too"):
+        with pytest.raises(
+            rd.DataError, match="drop rows that nobody judged, or ask for judged@k too"
+        ):
             rd.evaluate(true, {1: ["a"]}, ["ndcg", "recall"])
-        assert rd.evaluate(true, {1: ["a", "b"]}, ["ndcg", "judged"], 2).summary["value"].tolist() == [1.0, 0.5]
+        assert rd.evaluate(true, {1: ["a", "b"]}, ["ndcg", "judged"], 2).summary[
+            "value"
+        ].tolist() == [1.0, 0.5]
 
 
 def test_an_infinite_relevance_is_no_missing_judgement():
@@ -86,10 +132,21 @@ def test_groups_of_items():
     pred = pred.assign(score=np.arange(len(pred)))
     items = pd.DataFrame({"item_id": ITEMS, "kind": ["x", "y"] * (len(ITEMS) // 2)})
     users = sorted(set(true["user_id"]))
-    result = quietly(rd.evaluate, true, pred, ["infap", "bpref", "judged"], 5, items=items, item_by="kind", users=users)
+    result = quietly(
+        rd.evaluate,
+        true,
+        pred,
+        ["infap", "bpref", "judged"],
+        5,
+        items=items,
+        item_by="kind",
+        users=users,
+    )
     for kind, own in items.groupby("kind"):
         part = true[true["item_id"].isin(own["item_id"])]
-        alone = quietly(rd.evaluate, part, pred, ["infap", "bpref", "judged"], 5, users=users).summary["value"]
+        alone = quietly(
+            rd.evaluate, part, pred, ["infap", "bpref", "judged"], 5, users=users
+        ).summary["value"]
         found = result.summary.loc[result.summary["kind"] == kind, "value"]
         assert found.tolist() == pytest.approx(alone.tolist(), rel=1e-12)
 
@@ -99,7 +156,15 @@ def test_files_in_parts(tmp_path):
     true, pred = with_pool(6)
     pred = pred.assign(score=np.arange(len(pred)))
     true.to_parquet(tmp_path / "true.parquet"), pred.to_parquet(tmp_path / "pred.parquet")
-    metrics = ["infap", "judged", "ndcg", "err", "unrepeated", "user_model(model=inst)", "user_model(measure=residual)"]
+    metrics = [
+        "infap",
+        "judged",
+        "ndcg",
+        "err",
+        "unrepeated",
+        "user_model(model=inst)",
+        "user_model(measure=residual)",
+    ]
     options = {"score_col": "score", "duplicates": "drop"}
     whole = quietly(rd.evaluate, true, pred, metrics, 5, **options)
     assert whole.spec["counts"]["true_not_judged"] == int((~(true["relevance"] >= 0)).sum())

@@ -10,7 +10,11 @@ from registry.by_hand import measure, one, pred_rows, true_rows
 
 def family(name):
     """Names of the metrics whose oracles stand in one module."""
-    return [metric for metric, function in oracles.ORACLES.items() if function.__module__ == f"oracles.{name}"]
+    return [
+        metric
+        for metric, function in oracles.ORACLES.items()
+        if function.__module__ == f"oracles.{name}"
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -21,7 +25,9 @@ def order_of(shown, true=(), **options):
     """Items of one list after ranking; shown as (item, score) rows."""
     rows = [{"user_id": 1, "item_id": item, "score": score} for item, score in shown]
     options = {"order": "score", "users": [1], "relevance": isinstance(true, dict), **options}
-    return [s.item for s in oracles.match_lists(true_rows({1: true}), rows, 10, **options)[1].ranked]
+    return [
+        s.item for s in oracles.match_lists(true_rows({1: true}), rows, 10, **options)[1].ranked
+    ]
 
 
 @pytest.mark.parametrize(
@@ -48,8 +54,12 @@ def test_ties_compare_strings_by_code_point():
 
 
 def test_ranks_ascend_and_tie_like_scores():
-    rows = [{"user_id": 1, "item_id": item, "rank": rank} for item, rank in [(1, 3), (2, 1), (3, 1)]]
-    assert [s.item for s in oracles.match_lists([], rows, 10, order="rank", users="pred")[1].ranked] == [3, 2, 1]
+    rows = [
+        {"user_id": 1, "item_id": item, "rank": rank} for item, rank in [(1, 3), (2, 1), (3, 1)]
+    ]
+    assert [
+        s.item for s in oracles.match_lists([], rows, 10, order="rank", users="pred")[1].ranked
+    ] == [3, 2, 1]
 
 
 @pytest.mark.parametrize("null", [None, math.nan])
@@ -76,13 +86,21 @@ def test_duplicates_keep_matches_occurrence_by_occurrence():
     true = [{"user_id": 1, "item_id": item, "relevance": g} for item, g in ((1, 1), (1, 3), (2, 1))]
     pred = [{"user_id": 1, "item_id": item} for item in (1, 1, 1, 9)]
     options = {"order": "row", "relevance": True, "duplicates": "keep"}
-    assert [s.gain for s in oracles.match_lists(true, pred, 10, **options)[1].ranked] == [3, 1, 0, 0]
+    assert [s.gain for s in oracles.match_lists(true, pred, 10, **options)[1].ranked] == [
+        3,
+        1,
+        0,
+        0,
+    ]
     assert oracles.evaluate(true, pred, "recall", **options) == {1: 2 / 3}
     assert oracles.evaluate(true, pred, "precision", 4, **options) == {1: 2 / 4}
 
 
 def test_populations():
-    true, pred = true_rows({"b": [1], "a": [1], "c": {1: 0}}), pred_rows({"d": [1], "a": [2], "b": [1]})
+    true, pred = (
+        true_rows({"b": [1], "a": [1], "c": {1: 0}}),
+        pred_rows({"d": [1], "a": [2], "b": [1]}),
+    )
     shared = {"order": "row", "relevance": False}
 
     def users(population):
@@ -96,8 +114,13 @@ def test_populations():
 
 
 def test_a_list_without_recommendations_scores_zero():
-    names = "hitrate hits precision recall f1 rprecision mapr mar mrr arhr ndcg dcg rbp err pauc pap bpref"
-    assert {name: one([1, 2], [], name) for name in names.split()} == dict.fromkeys(names.split(), 0.0)
+    names = (
+        "hitrate hits precision recall f1 rprecision mapr mar mrr arhr ndcg dcg rbp err pauc "
+        "pap bpref"
+    )
+    assert {name: one([1, 2], [], name) for name in names.split()} == dict.fromkeys(
+        names.split(), 0.0
+    )
 
 
 def test_a_list_without_relevant_items():
@@ -105,8 +128,29 @@ def test_a_list_without_relevant_items():
     names = {*family("relevance"), *family("ranking")} - needs_candidates
     values = {name: one({1: 0}, [1, 2], name) for name in names}
     undefined = {name for name, value in values.items() if math.isnan(value)}
-    assert {"recall", "f1", "rprecision", "mapr", "ndcg", "auc", "pauc", "pap", "bpref", "first_rank"} <= undefined
-    assert not undefined & {"precision", "hitrate", "hits", "mrr", "mar", "arhr", "dcg", "rbp", "err"}
+    assert {
+        "recall",
+        "f1",
+        "rprecision",
+        "mapr",
+        "ndcg",
+        "auc",
+        "pauc",
+        "pap",
+        "bpref",
+        "first_rank",
+    } <= undefined
+    assert not undefined & {
+        "precision",
+        "hitrate",
+        "hits",
+        "mrr",
+        "mar",
+        "arhr",
+        "dcg",
+        "rbp",
+        "err",
+    }
     assert {value for value in values.values() if not math.isnan(value)} == {0.0}
     assert one({1: 0}, [1, 2], "recall", undefined="zero") == 0.0
 
@@ -195,8 +239,12 @@ def test_graded_gains_by_hand():
     assert one(true, shown, "dcg", params={"gain": "exp2"}) == close(1 + 7 / 2)
     assert one(true, shown, "dcg", params={"gain": "binary"}) == close(1 + 1 / 2)
     assert one(true, shown, "ndcg") == close(2.5 / (3 + 2 / math.log2(3) + 1 / 2))
-    assert one(true, shown, "ndcg", params={"ideal": "shown"}) == close(2.5 / (3 + 1 / math.log2(3)))
-    assert one(true, shown, "ndcg", 3, {"ideal": "k", "gain": "exp2"}) == close(4.5 / (1.5 + 1 / math.log2(3)))
+    assert one(true, shown, "ndcg", params={"ideal": "shown"}) == close(
+        2.5 / (3 + 1 / math.log2(3))
+    )
+    assert one(true, shown, "ndcg", 3, {"ideal": "k", "gain": "exp2"}) == close(
+        4.5 / (1.5 + 1 / math.log2(3))
+    )
     # s = 1/8 and 7/8 at ranks 1 and 3
     assert one(true, shown, "err") == close(1 / 8 + (1 / 3) * (7 / 8) * (7 / 8))
     assert one({"a": 0.5, "b": 1}, shown, "rbp") == close(0.2 * (0.5 + 0.8**2))
@@ -220,7 +268,8 @@ def test_auc_ties_count_half():
 
 
 def test_auc_within_the_catalogue():
-    # Of the catalogue x a are shown and b (relevant) y z tie at the bottom; v w (v relevant) and q lie outside it.
+    # Of the catalogue x a are shown and b (relevant) y z tie at the bottom; v w (v relevant) and q
+    # lie outside it.
     shown = {"v": 6, "w": 5, "x": 3, "a": 2, "y": 1}
     value = one(["a", "b", "q", "v"], shown, "auc", 4, {"within": "catalogue"}, items=list("abxyz"))
     assert value == close((2 + 0.5 + 0.5) / 6)
@@ -233,12 +282,19 @@ def test_confusion_over_a_catalogue():
     assert one(TRUE, SHOWN, "fallout", **options) == 2 / 5
     assert one(TRUE, SHOWN, "specificity", **options) == 3 / 5
     assert one(TRUE, SHOWN, "mcc", **options) == close((2 * 3 - 2 * 3) / math.sqrt(4 * 5 * 5 * 6))
-    assert one(TRUE, list("abx"), "mcc", **options) == close((2 * 4 - 1 * 3) / math.sqrt(3 * 5 * 5 * 7))
+    assert one(TRUE, list("abx"), "mcc", **options) == close(
+        (2 * 4 - 1 * 3) / math.sqrt(3 * 5 * 5 * 7)
+    )
 
 
 def test_confusion_over_the_judged():
     true = {"a": 1, "b": 1, "x": 0, "y": 0, "z": 0}
-    assert one(true, list("xqa"), "confusion", judged_only=True) == {"tp": 1, "fp": 1, "fn": 1, "tn": 2}
+    assert one(true, list("xqa"), "confusion", judged_only=True) == {
+        "tp": 1,
+        "fp": 1,
+        "fn": 1,
+        "tn": 2,
+    }
     with pytest.raises(ValueError, match="items="):
         one(true, list("xqa"), "confusion")
 
@@ -268,8 +324,12 @@ def test_partial_auc_on_examples_of_rectools():
 
 
 def test_money_by_hand():
-    true = [{"user_id": 1, "item_id": item, "value": v} for item, v in (("a", 10), ("b", 40), ("c", 20))]
-    pred = [{"user_id": 1, "item_id": item, "value": v} for item, v in (("x", 5), ("a", 15), ("b", 30))]
+    true = [
+        {"user_id": 1, "item_id": item, "value": v} for item, v in (("a", 10), ("b", 40), ("c", 20))
+    ]
+    pred = [
+        {"user_id": 1, "item_id": item, "value": v} for item, v in (("x", 5), ("a", 15), ("b", 30))
+    ]
 
     def money(metric, **options):
         return oracles.evaluate(true, pred, metric, order="row", **options)[1]
@@ -278,13 +338,18 @@ def test_money_by_hand():
     assert money("money_recall") == 45 / 70
     assert money("revenue") == 45
     assert money("revenue", k=2) == 15
-    assert money("money_ndcg") == close((10 / math.log2(3) + 40 / 2) / (40 + 20 / math.log2(3) + 10 / 2))
+    assert money("money_ndcg") == close(
+        (10 / math.log2(3) + 40 / 2) / (40 + 20 / math.log2(3) + 10 / 2)
+    )
     assert money("money_ndcg", k=2) == close((10 / math.log2(3)) / (40 + 20 / math.log2(3)))
 
 
 def test_money_from_the_item_table():
     prices = {"a": 10, "b": -4, "x": 30}
-    assert one(["a", "b"], ["x", "a", "b"], "money_precision", items=prices, negative="clip") == 10 / 40
+    assert (
+        one(["a", "b"], ["x", "a", "b"], "money_precision", items=prices, negative="clip")
+        == 10 / 40
+    )
     with pytest.raises(ValueError, match="negative"):
         one(["a", "b"], ["x", "a", "b"], "money_precision", items=prices)
     with pytest.raises(ValueError, match="needs values"):
@@ -294,5 +359,7 @@ def test_money_from_the_item_table():
 def test_money_without_money_is_undefined():
     prices = {"a": 0, "x": 0}
     values = {name: one(["a"], ["x", "a"], name, items=prices) for name in family("money")}
-    assert values == {name: close(0.0 if name == "revenue" else math.nan) for name in family("money")}
+    assert values == {
+        name: close(0.0 if name == "revenue" else math.nan) for name in family("money")
+    }
     assert math.isnan(one(["a"], [], "money_precision", items=prices))

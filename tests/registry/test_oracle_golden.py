@@ -15,8 +15,14 @@ from registry.by_hand import CASES, GOLDEN, measure, one, pred_rows, true_rows
 def lesson(metric, k=10, **params):
     """Value of the first user of the lesson, with prices on both sides."""
     case = CASES["lesson"]
-    true = [{"user_id": 1, "item_id": i, "value": v} for i, v in zip(case["true"], case["prices_true"], strict=True)]
-    pred = [{"user_id": 1, "item_id": i, "value": v} for i, v in zip(case["pred"], case["prices_pred"], strict=True)]
+    true = [
+        {"user_id": 1, "item_id": i, "value": v}
+        for i, v in zip(case["true"], case["prices_true"], strict=True)
+    ]
+    pred = [
+        {"user_id": 1, "item_id": i, "value": v}
+        for i, v in zip(case["pred"], case["prices_pred"], strict=True)
+    ]
     return oracles.evaluate(true, pred, metric, k, params=params, order="row")[1]
 
 
@@ -53,7 +59,8 @@ def test_graded():
 
 @pytest.fixture
 def textbook():
-    """A function: value of a metric per user, over judged items only, liked when rated 4 or more."""
+    """A function: value of a metric per user, over judged items only, liked when rated 4 or
+    more."""
     case = CASES["textbook"]
     true, pred = [], []
     for user, (ratings, ranks) in enumerate(zip(case["ratings"], case["ranks"], strict=True)):
@@ -64,7 +71,12 @@ def textbook():
                 pred.append({"user_id": user, "item_id": item, "rank": rank})
 
     def values(metric, k=case["k"], min_relevance=4, **params):
-        options = {"order": "rank", "relevance": True, "min_relevance": min_relevance, "judged_only": True}
+        options = {
+            "order": "rank",
+            "relevance": True,
+            "min_relevance": min_relevance,
+            "judged_only": True,
+        }
         return list(oracles.evaluate(true, pred, metric, k, params=params, **options).values())
 
     return values
@@ -96,7 +108,9 @@ def test_textbook_gains(textbook):
 @pytest.mark.parametrize("metric", ["hitrate", "precision", "recall", "mrr", "mapr", "ndcg"])
 def test_course(metric):
     case = CASES["course"]
-    per_user = measure(case["true"], case["pred"], metric, case["k"], users="pred", undefined="zero")
+    per_user = measure(
+        case["true"], case["pred"], metric, case["k"], users="pred", undefined="zero"
+    )
     assert oracles.mean(per_user) == close(case["expected"][metric])
     if f"{metric} per user" in case["expected"]:
         assert per_user == close(case["expected"][f"{metric} per user"])
@@ -105,11 +119,15 @@ def test_course(metric):
 @pytest.mark.parametrize("model", ["random", "knn"])
 def test_candidates(model):
     rows = pd.read_parquet(GOLDEN / CASES["candidates"]["file"]).to_dict("records")
-    true = [{"user_id": r["object"], "item_id": r["item"], "relevance": r["relevant"]} for r in rows]
+    true = [
+        {"user_id": r["object"], "item_id": r["item"], "relevance": r["relevant"]} for r in rows
+    ]
     pred = [{"user_id": r["object"], "item_id": r["item"], "score": r[model]} for r in rows]
     expected = CASES["candidates"]["expected"][model]
     for metric in ("recall", "precision"):
-        per_user = list(oracles.evaluate(true, pred, metric, 4, order="score", relevance=True).values())
+        per_user = list(
+            oracles.evaluate(true, pred, metric, 4, order="score", relevance=True).values()
+        )
         assert per_user == close(expected[f"{metric}@4"])
         assert oracles.mean(per_user) == close(expected[f"mean_{metric}@4"])
 
@@ -118,11 +136,19 @@ def test_candidates(model):
 def test_frames(metric):
     cases = CASES["frames"][metric]
     for case in cases if isinstance(cases, list) else [cases]:
-        assert oracles.mean(measure(case["true"], case["pred"], metric, case["k"])) == close(case["value"])
+        assert oracles.mean(measure(case["true"], case["pred"], metric, case["k"])) == close(
+            case["value"]
+        )
 
 
 MADE = {"u1": list("abc"), "u2": ["a"], "u3": ["d"], "u5": list(range(12)), "u6": list("ab")}
-SENT = {"u1": list("axb"), "u2": list("xy"), "u4": list("ab"), "u5": [0, "x", 1, *"pqrstuv"], "u6": list("xab")}
+SENT = {
+    "u1": list("axb"),
+    "u2": list("xy"),
+    "u4": list("ab"),
+    "u5": [0, "x", 1, *"pqrstuv"],
+    "u6": list("xab"),
+}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +182,8 @@ def test_measured_numbers_of_other_libraries(metric, users, params, expected):
 
 
 def random_case(seed, levels=3, tied=False):
-    """Judgements {user: {item: level}} and runs {user: {item: score}} with few items, so that lists overlap."""
+    """Judgements {user: {item: level}} and runs {user: {item: score}} with few items, so that lists
+    overlap."""
     draw = random.Random(seed)
     items = [f"d{i}" for i in range(12)]
     true, pred = {}, {}
@@ -185,19 +212,37 @@ TREC = {
     "ndcg_cut_3": ("ndcg", 3, {}),
 }
 TREC_REQUEST = {
-    "P.3", "relative_P.3", "set_P", "recall.3", "set_recall", "success.3", "num_rel_ret", "Rprec", "map", "map_cut.3",
-    "recip_rank", "bpref", "ndcg", "ndcg_cut.3", "set_F",
-}  # fmt: skip
+    "P.3",
+    "relative_P.3",
+    "set_P",
+    "recall.3",
+    "set_recall",
+    "success.3",
+    "num_rel_ret",
+    "Rprec",
+    "map",
+    "map_cut.3",
+    "recip_rank",
+    "bpref",
+    "ndcg",
+    "ndcg_cut.3",
+    "set_F",
+}
 
 
 def compare_with_trec_eval(true, pred, level, measures):
-    """trec_eval gives 0 where the metric is undefined, evaluates the users of both and breaks ties by larger id."""
+    """trec_eval gives 0 where the metric is undefined, evaluates the users of both and breaks ties
+    by larger id."""
     pytrec_eval = pytest.importorskip("pytrec_eval")
-    theirs = pytrec_eval.RelevanceEvaluator(true, TREC_REQUEST, relevance_level=level).evaluate(pred)
+    theirs = pytrec_eval.RelevanceEvaluator(true, TREC_REQUEST, relevance_level=level).evaluate(
+        pred
+    )
     options = {"order": "score", "relevance": True, "min_relevance": level, "undefined": "zero"}
     for name in measures:
         metric, k, params = TREC[name]
-        ours = oracles.evaluate(true_rows(true), pred_rows(pred), metric, k, params=params, **options)
+        ours = oracles.evaluate(
+            true_rows(true), pred_rows(pred), metric, k, params=params, **options
+        )
         assert ours == close({user: theirs[user][name] for user in true}), name
     for user in true:
         # set_F takes what was retrieved as the length of the list.
@@ -218,4 +263,6 @@ def test_pytrec_eval_with_ties(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_pytrec_eval_with_a_relevance_level(seed):
     # Its ndcg takes every level as gain, whatever the level of relevance.
-    compare_with_trec_eval(*random_case(seed, levels=4), 2, [name for name in TREC if "ndcg" not in name])
+    compare_with_trec_eval(
+        *random_case(seed, levels=4), 2, [name for name in TREC if "ndcg" not in name]
+    )

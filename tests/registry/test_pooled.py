@@ -1,4 +1,5 @@
-"""Metrics that can be one ratio of sums over all lists: equal to the oracle's sums, over parts and files too."""
+"""Metrics that can be one ratio of sums over all lists: equal to the oracle's sums, over parts and
+files too."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +8,16 @@ from cases import case
 from close import close
 from oracles.registry import POOLED
 from registry.oracle_check import OPTION_SETS, evaluate_under, oracle_lists
-from registry.seeded import BUILT_IN, ITEMS, condensed, counts_candidates, distinct, quietly, text, variants
+from registry.seeded import (
+    BUILT_IN,
+    ITEMS,
+    condensed,
+    counts_candidates,
+    distinct,
+    quietly,
+    text,
+    variants,
+)
 
 import recdf as rd
 
@@ -55,23 +65,33 @@ def test_equals_the_sums_of_the_oracle(metric):
 @every_metric
 def test_a_call_and_weights(metric):
     true, pred = distinct(3)
-    true, pred = true.assign(weight=true["user_id"] % 5 + 1), pred[pred["model"] == "a"].drop(columns="model")
+    true, pred = (
+        true.assign(weight=true["user_id"] % 5 + 1),
+        pred[pred["model"] == "a"].drop(columns="model"),
+    )
     sides = {"items": ITEMS} if "candidates" in metric.needs else {}
     for weight_col in (None, "weight"):
         for params in pooled_variants(metric)[:4]:
             parts = [
-                quietly(metric, true[true["user_id"] == user], pred, **params, **sides, users=[user])
+                quietly(
+                    metric, true[true["user_id"] == user], pred, **params, **sides, users=[user]
+                )
                 for user in true["user_id"].unique()
             ]
             plain = metric.per_user(true, pred, **{**params, "pooled": False}, **sides).iloc[:, -1]
             found = metric(true, pred, **params, **sides, weight_col=weight_col)
             # A pool of one list is that list, but for a list that has 0 by a rule of its own.
-            assert [one if np.isfinite(one) else 0.0 for one in parts] == close(np.nan_to_num(plain).tolist())
+            assert [one if np.isfinite(one) else 0.0 for one in parts] == close(
+                np.nan_to_num(plain).tolist()
+            )
             assert isinstance(found, float)
             if weight_col:
                 # A list of weight 3 counts as three lists.
                 copies = range(5)
-                many = [true[true["weight"] > i].assign(user_id=true["user_id"] + 1000 * i) for i in copies]
+                many = [
+                    true[true["weight"] > i].assign(user_id=true["user_id"] + 1000 * i)
+                    for i in copies
+                ]
                 lists = [pred.assign(user_id=pred["user_id"] + 1000 * i) for i in copies]
                 assert metric(pd.concat(many), pd.concat(lists), **params, **sides) == close(found)
 
@@ -86,7 +106,9 @@ def test_by_hand():
     assert rd.pair_accuracy(true, pred, k=3, pooled=True) == close(1 / 2)
     # u: ranks 1 and 3 of 5 items, c in the middle of places 2 to 5; v: the middle of places 1 to 5.
     places = [0, 2 / 5, (2 / 5 + 1) / 2, (1 / 5 + 1) / 2]
-    assert rd.percentile_rank(true, pred, items=list("abcxy"), pooled=True) == close(sum(places) / 4)
+    assert rd.percentile_rank(true, pred, items=list("abcxy"), pooled=True) == close(
+        sum(places) / 4
+    )
 
 
 @every_metric
@@ -97,17 +119,25 @@ def test_files_in_parts_and_by_values(metric, tmp_path):
     metrics = [text(metric, params) for params in pooled_variants(metric)[:4]]
     options = {"by": "model", "relevance_col": "relevance", "items": ITEMS, "k": [1, 5]}
     whole = rd.evaluate(true, pred, metrics, **options).summary
-    files = rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred.parquet", metrics, buckets=3, **options)
+    files = rd.evaluate_parquet(
+        tmp_path / "true.parquet", tmp_path / "pred.parquet", metrics, buckets=3, **options
+    )
     pd.testing.assert_frame_equal(files.summary, whole, rtol=1e-12)
     for model, own in pred.groupby("model"):
-        alone = rd.evaluate(true, own.drop(columns="model"), metrics, **{**options, "by": None}).summary
-        assert whole.loc[whole["model"] == model, "value"].tolist() == close(alone["value"].tolist())
+        alone = rd.evaluate(
+            true, own.drop(columns="model"), metrics, **{**options, "by": None}
+        ).summary
+        assert whole.loc[whole["model"] == model, "value"].tolist() == close(
+            alone["value"].tolist()
+        )
 
 
 @every_metric
 def test_there_is_no_value_per_user(metric):
     sides = {"items": ITEMS} if "candidates" in metric.needs else {}
-    with pytest.raises(rd.OptionError, match="is one number for all lists, and no list has a value of it"):
+    with pytest.raises(
+        rd.OptionError, match="is one number for all lists, and no list has a value of it"
+    ):
         metric.per_user(*distinct(3), **sides, pooled=True)
     with pytest.raises(rd.OptionError, match="is one number; with by= use evaluate"):
         metric(*distinct(3), **sides, pooled=True, by="model")

@@ -27,7 +27,17 @@ MEASURES = {
     "bpref@1000": "bpref",
     "precision(divisor=achievable)@5": "relative_P_5",
 }
-NAMES = {"map", "map_cut.5", "ndcg", "ndcg_cut.5", "recip_rank", "P.5,10", "recall.5", "Rprec", "success.1,5"}
+NAMES = {
+    "map",
+    "map_cut.5",
+    "ndcg",
+    "ndcg_cut.5",
+    "recip_rank",
+    "P.5,10",
+    "recall.5",
+    "Rprec",
+    "success.1,5",
+}
 NAMES |= {"num_rel_ret", "bpref", "relative_P.5"}
 
 
@@ -39,12 +49,22 @@ def compare(true, pred, names=MEASURES):
     for user, item, score in zip(pred["user_id"], pred["item_id"], pred["score"], strict=True):
         run.setdefault(str(user), {})[str(item)] = float(score)
     expected = pytrec_eval.RelevanceEvaluator(qrels, NAMES).evaluate(run)
-    result = quietly(rd.evaluate, true, pred, list(names), relevance_col="relevance", users="both", undefined="zero")
+    result = quietly(
+        rd.evaluate,
+        true,
+        pred,
+        list(names),
+        relevance_col="relevance",
+        users="both",
+        undefined="zero",
+    )
     per_user = result.per_user.set_index(result.per_user["user_id"].astype(str))
     assert set(per_user.index) == set(expected)
     for user, values in expected.items():
         for ours, theirs in names.items():
-            assert per_user.loc[user, ours] == pytest.approx(values[theirs], rel=1e-12, abs=1e-12), (user, ours)
+            assert per_user.loc[user, ours] == pytest.approx(
+                values[theirs], rel=1e-12, abs=1e-12
+            ), (user, ours)
     return len(expected)
 
 
@@ -56,9 +76,15 @@ def log(seed, n_users=60, n_items=40, label="d{:03d}", ties=True):
         for item in rng.choice(n_items, rng.integers(0, 15), replace=False):
             true.append((user, label.format(item), rng.choice([0, 0, 1, 1, 2, 3])))
         for item in rng.choice(n_items, rng.integers(0, 25), replace=False):
-            pred.append((user, label.format(item), rng.integers(0, 6) / 4 if ties else rng.normal()))
-    true = pd.DataFrame(true, columns=["user_id", "item_id", "relevance"]).sample(frac=1, random_state=seed)
-    return true, pd.DataFrame(pred, columns=["user_id", "item_id", "score"]).sample(frac=1, random_state=seed)
+            pred.append(
+                (user, label.format(item), rng.integers(0, 6) / 4 if ties else rng.normal())
+            )
+    true = pd.DataFrame(true, columns=["user_id", "item_id", "relevance"]).sample(
+        frac=1, random_state=seed
+    )
+    return true, pd.DataFrame(pred, columns=["user_id", "item_id", "score"]).sample(
+        frac=1, random_state=seed
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -73,8 +99,12 @@ def test_string_ids_of_all_alphabets_tie_alike():
     rng = np.random.default_rng(0)
     for _ in range(20):
         items = rng.permutation(alphabet)
-        pred = pd.DataFrame({"user_id": "u", "item_id": items, "score": rng.integers(0, 2, len(items)) / 1.0})
-        true = pd.DataFrame({"user_id": "u", "item_id": rng.permutation(alphabet)[:5], "relevance": [1, 2, 3, 0, 1]})
+        pred = pd.DataFrame(
+            {"user_id": "u", "item_id": items, "score": rng.integers(0, 2, len(items)) / 1.0}
+        )
+        true = pd.DataFrame(
+            {"user_id": "u", "item_id": rng.permutation(alphabet)[:5], "relevance": [1, 2, 3, 0, 1]}
+        )
         compare(true, pred)
 
 
@@ -88,13 +118,22 @@ def test_categories_tie_by_their_values():
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=25),
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(-2, 2)), min_size=1, max_size=30),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 3)), min_size=1, max_size=25
+    ),
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(-2, 2)), min_size=1, max_size=30
+    ),
 )
 def test_small_logs(true, pred):
-    # One digit a number, so that the order of strings, which trec_eval takes, is the order of numbers.
-    true = pd.DataFrame(true, columns=["user_id", "item_id", "relevance"]).drop_duplicates(["user_id", "item_id"])
-    pred = pd.DataFrame(pred, columns=["user_id", "item_id", "score"]).drop_duplicates(["user_id", "item_id"])
+    # One digit a number, so that the order of strings, which trec_eval takes, is the order of
+    # numbers.
+    true = pd.DataFrame(true, columns=["user_id", "item_id", "relevance"]).drop_duplicates(
+        ["user_id", "item_id"]
+    )
+    pred = pd.DataFrame(pred, columns=["user_id", "item_id", "score"]).drop_duplicates(
+        ["user_id", "item_id"]
+    )
     if not set(true["user_id"]) & set(pred["user_id"]):
         return
     compare(true, pred)

@@ -1,6 +1,8 @@
-"""The same data give the same bytes: every metric, whatever the order of rows, the other lists, and the threads.
+"""The same data give the same bytes: every metric, whatever the order of rows, the other lists, and
+the threads.
 
-Values are compared bit by bit. Numbers of many digits make a change in the order of almost any sum visible.
+Values are compared bit by bit. Numbers of many digits make a change in the order of almost any sum
+visible.
 """
 
 import functools
@@ -29,13 +31,22 @@ def asked(kind):
         own = variants(metric)[:12] if metric in BUILT_IN else VARIANTS.get(metric.name, [])
         found += [text(metric, params) for params in [{}, *own]]
     if kind == "propensities":
-        found = ["recall", "precision", "mapr", "ndcg", "mrr(of=all)", "recall(divisor=achievable)", "mrr"]
+        found = [
+            "recall",
+            "precision",
+            "mapr",
+            "ndcg",
+            "mrr(of=all)",
+            "recall(divisor=achievable)",
+            "mrr",
+        ]
     return list(dict.fromkeys(found))
 
 
 @functools.cache
 def tables():
-    """`true`, `pred` and side tables with ids of text, lists of very different lengths, and odd numbers everywhere."""
+    """`true`, `pred` and side tables with ids of text, lists of very different lengths, and odd
+    numbers everywhere."""
     rng = np.random.default_rng(3)
 
     def lists(n, longest):
@@ -46,25 +57,39 @@ def tables():
         )
 
     pred = lists(2 * N_USERS, 70)
-    pred = pred.assign(user_id=pred["list"] % N_USERS, model=np.where(pred["list"] < N_USERS, "a", "b"))
+    pred = pred.assign(
+        user_id=pred["list"] % N_USERS, model=np.where(pred["list"] < N_USERS, "a", "b")
+    )
     true = lists(N_USERS, 30).rename(columns={"list": "user_id"})
     true["relevance"] = rng.choice([0.0, 0.1, 0.3, 0.7, 1.0], len(true))
     true["weight"] = rng.random(N_USERS)[true["user_id"]]
     true["propensity"] = rng.uniform(0.1, 1, len(true))
     for name in ("impressions", "clicks", "purchases"):
         true[name] = rng.random(len(true))
-    genres = ["|".join(rng.choice(list("abcdefghijk"), n, replace=False)) for n in rng.integers(1, 6, N_ITEMS)]
-    items = pd.DataFrame({"item_id": np.arange(N_ITEMS), "category": genres, "group": rng.choice([*"xyz"], N_ITEMS)})
-    features = pd.DataFrame({"item_id": np.arange(N_ITEMS), "genre": genres, "size": rng.normal(size=N_ITEMS)})
+    genres = [
+        "|".join(rng.choice(list("abcdefghijk"), n, replace=False))
+        for n in rng.integers(1, 6, N_ITEMS)
+    ]
+    items = pd.DataFrame(
+        {"item_id": np.arange(N_ITEMS), "category": genres, "group": rng.choice([*"xyz"], N_ITEMS)}
+    )
+    features = pd.DataFrame(
+        {"item_id": np.arange(N_ITEMS), "genre": genres, "size": rng.normal(size=N_ITEMS)}
+    )
     seen = rng.integers(0, N_ITEMS, 6000) ** 2 // N_ITEMS
     seen = rng.integers(0, N_ITEMS, 6000) ** 2 // N_ITEMS
     log = pd.DataFrame({"user_id": rng.integers(0, N_USERS, 6000), "item_id": seen})
     aspects = log.assign(aspect=rng.choice([*"uvwxyz"], len(log))).drop_duplicates()
     base = log.drop_duplicates().assign(score=lambda rows: rng.permutation(len(rows)))
-    found = {"true": true, "pred": pred.drop(columns="list").assign(score=rng.permutation(len(pred)) / 2**16)}
+    found = {
+        "true": true,
+        "pred": pred.drop(columns="list").assign(score=rng.permutation(len(pred)) / 2**16),
+    }
     found |= {"items": items, "features": features, "log": log, "aspects": aspects, "base": base}
     return {
-        name: table.assign(**{key: [f"{key}{one}" for one in table[key]] for key in table if key.endswith("_id")})
+        name: table.assign(
+            **{key: [f"{key}{one}" for one in table[key]] for key in table if key.endswith("_id")}
+        )
         for name, table in found.items()
     }
 
@@ -77,24 +102,36 @@ OPTIONS = {
 
 
 def numbers(kind, seed=None, users=None):
-    """Both tables of results, sorted by their labels; the rows of all tables shuffled, or of some users alone."""
+    """Both tables of results, sorted by their labels; the rows of all tables shuffled, or of some
+    users alone."""
     given = dict(tables())
     if seed is not None:
-        given = {name: table.sample(frac=1, random_state=seed + i) for i, (name, table) in enumerate(given.items())}
+        given = {
+            name: table.sample(frac=1, random_state=seed + i)
+            for i, (name, table) in enumerate(given.items())
+        }
     if users is not None:
-        given |= {name: given[name][given[name]["user_id"].isin(users)] for name in ("true", "pred")}
+        given |= {
+            name: given[name][given[name]["user_id"].isin(users)] for name in ("true", "pred")
+        }
     given["features"] = given["features"].set_index("item_id")
     given["popular"] = [f"item_id{i}" for i in range(9)]
-    result = quietly(rd.evaluate, metrics=asked(kind), k=[7, 60], by="model", **OPTIONS[kind], **given)
+    result = quietly(
+        rd.evaluate, metrics=asked(kind), k=[7, 60], by="model", **OPTIONS[kind], **given
+    )
     order = [name for name in ("model", "group", "metric", "k") if name in result.summary]
-    return result.per_user.set_index(["model", "user_id"]).sort_index(), result.summary.set_index(order).sort_index()
+    return result.per_user.set_index(["model", "user_id"]).sort_index(), result.summary.set_index(
+        order
+    ).sort_index()
 
 
 plain = functools.cache(numbers)
 
 
 def assert_same_bytes(one, two):
-    differ = [name for name in one if one[name].to_numpy().tobytes() != two[name].to_numpy().tobytes()]
+    differ = [
+        name for name in one if one[name].to_numpy().tobytes() != two[name].to_numpy().tobytes()
+    ]
     assert not differ
 
 
@@ -107,7 +144,8 @@ def test_the_order_of_rows_changes_no_bit(kind, seed):
 
 
 def test_the_other_lists_change_no_bit_of_a_list():
-    """So a list has the same values in a part of the population, which another computer may measure."""
+    """So a list has the same values in a part of the population, which another computer may
+    measure."""
     expected = plain("plain")[0]
     some = expected.index.get_level_values("user_id").unique()[::3]
     # The largest gain of `true` is the scale of some metrics; both parts have gains of 1.
@@ -132,25 +170,39 @@ def test_one_number_for_a_metric_is_that_of_the_summary():
     pred = pred[pred["model"] == "a"]
     expected = rd.evaluate(true, pred, "ndcg", 7).summary["value"][0]
     for seed in range(5):
-        assert rd.ndcg(true.sample(frac=1, random_state=seed), pred.sample(frac=1, random_state=seed), 7) == expected
+        assert (
+            rd.ndcg(
+                true.sample(frac=1, random_state=seed), pred.sample(frac=1, random_state=seed), 7
+            )
+            == expected
+        )
 
 
 def test_summarize_of_shuffled_lists():
-    result = quietly(rd.evaluate, tables()["true"], tables()["pred"], ["ndcg", "recall"], 7, by="model")
-    joined = result.per_user.assign(shop=result.per_user["user_id"].str[-1], w=result.per_user["n_true"] / 7)
+    result = quietly(
+        rd.evaluate, tables()["true"], tables()["pred"], ["ndcg", "recall"], 7, by="model"
+    )
+    joined = result.per_user.assign(
+        shop=result.per_user["user_id"].str[-1], w=result.per_user["n_true"] / 7
+    )
     for options in ({}, {"unit_col": "user_id"}, {"weight_col": "w"}):
         tidy = [
-            rd.summarize(rows, by=["model", "shop"], **options).set_index(["model", "shop", "metric"]).sort_index()
+            rd.summarize(rows, by=["model", "shop"], **options)
+            .set_index(["model", "shop", "metric"])
+            .sort_index()
             for rows in (joined, joined.sample(frac=1, random_state=1))
         ]
         assert_same_bytes(*tidy)
 
 
-# ---------------------------------------------------------------------------------------------- sums
+# ----------------------------------------------------------------------------------------------
+# sums
 
 SUMMED = {
     "shares": lambda rng, n: rng.random(n),
-    "of both signs, of very different size": lambda rng, n: rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n),
+    "of both signs, of very different size": lambda rng, n: (
+        rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n)
+    ),
     "that cancel": lambda rng, n: np.resize([1e16, 1.0, -1e16], n),
     "all equal": lambda rng, n: np.full(n, 0.1),
     "nearly 0": lambda rng, n: rng.random(n) * 5e-320,
@@ -164,11 +216,15 @@ def test_a_sum_is_exact_and_rounded_once(make, n):
     rng = np.random.default_rng(n)
     values, group = make(rng, n), rng.integers(0, 4, n)
     assert exact_sums(values).tolist() == [math.fsum(values)]
-    assert exact_sums(values, group, 5).tolist() == [math.fsum(values[group == i]) for i in range(5)]
+    assert exact_sums(values, group, 5).tolist() == [
+        math.fsum(values[group == i]) for i in range(5)
+    ]
     assert exact_sums(values)[0] == float(sum(map(Fraction, values.tolist())))
 
 
-@pytest.mark.parametrize("kinds", [list(SUMMED), [kind for kind in SUMMED if kind != "huge"]], ids=["all", "usual"])
+@pytest.mark.parametrize(
+    "kinds", [list(SUMMED), [kind for kind in SUMMED if kind != "huge"]], ids=["all", "usual"]
+)
 def test_rows_of_a_matrix_are_summed_as_if_alone(kinds):
     matrix = np.stack([SUMMED[kind](np.random.default_rng(3), 20_000) for kind in kinds])
     assert exact_sums(matrix).tolist() == [math.fsum(row) for row in matrix]

@@ -1,6 +1,8 @@
-"""Numbers of eighteen libraries and of plain loops for the same nine frames: `golden/union/expected.csv`.
+"""Numbers of eighteen libraries and of plain loops for the same nine frames:
+`golden/union/expected.csv`.
 
-Its README says how they were made. A row that is marked as a trap is a library's mistake, and has to differ.
+Its README says how they were made. A row that is marked as a trap is a library's mistake, and has
+to differ.
 """
 
 import csv
@@ -24,7 +26,9 @@ def calls():
     found = defaultdict(dict)
     with (GOLDEN / "expected.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            found[row["metric"], row["params"], row["library"], row["call"]][row["user"]] = float(row["value"])
+            found[row["metric"], row["params"], row["library"], row["call"]][row["user"]] = float(
+                row["value"]
+            )
     return dict(found)
 
 
@@ -45,14 +49,25 @@ def test_equals_the_libraries(call):
     key = key_of(metric, params, library)
     assert key is not None, f"no adapter for {metric} with {params}"
     found, expected = ADAPTERS[key](Frames(), params), CALLS[call]
-    found = {"all": found} if isinstance(found, float) else {str(user): value for user, value in found.items()}
+    found = (
+        {"all": found}
+        if isinstance(found, float)
+        else {str(user): value for user, value in found.items()}
+    )
     within = 1e-6 if library == "torchmetrics" or "32 bit" in call[-1] else 1e-9
     for user in NOTHING_RELEVANT & set(expected) & set(found):
         found[user] = 0.0 if expected[user] == 0 and np.isnan(found[user]) else found[user]
     if "all" in expected and "all" not in found:
         found["all"] = np.nanmean([found[user] for user in expected if user != "all"])
-    expected = {user: value for user, value in expected.items() if (metric, library, params.get("c"), user) not in BUGS}
-    near = {user: np.isclose(found[user], value, within, within, equal_nan=True) for user, value in expected.items()}
+    expected = {
+        user: value
+        for user, value in expected.items()
+        if (metric, library, params.get("c"), user) not in BUGS
+    }
+    near = {
+        user: np.isclose(found[user], value, within, within, equal_nan=True)
+        for user, value in expected.items()
+    }
     if trap:
         assert not all(near.values())
     else:
@@ -63,5 +78,7 @@ def test_equals_the_libraries(call):
 def test_every_row_and_every_key_is_used():
     keys = {key_of(metric, parsed(text)[0], library) for metric, text, library, _ in CALLS}
     assert keys == set(ADAPTERS)
-    assert sum(len(section.ADAPTERS) for section in SECTIONS) == len(ADAPTERS), "two sections have one key"
+    assert sum(len(section.ADAPTERS) for section in SECTIONS) == len(ADAPTERS), (
+        "two sections have one key"
+    )
     assert sum(map(len, CALLS.values())) == 1692

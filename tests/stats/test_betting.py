@@ -10,13 +10,34 @@ from recdf.stats.betting import STAKES, log_capital_anytime
 RNG = np.random.default_rng(0)
 
 
-def change(d, allowed, *, scale=None, values=(0.0, 1.0), smaller=False, weight=None, looks=False, alpha=0.05):
+def change(
+    d,
+    allowed,
+    *,
+    scale=None,
+    values=(0.0, 1.0),
+    smaller=False,
+    weight=None,
+    looks=False,
+    alpha=0.05,
+):
     """A change of d per user, absolute unless there is a scale."""
     d = np.asarray(d, float)
     weight = np.ones(len(d)) if weight is None else weight
     relative = scale is not None
     reach = values[1] - values[0] if values else np.ptp(d)
-    return Change(d, scale if relative else weight, weight, reach, values, smaller, relative, allowed, alpha, looks)
+    return Change(
+        d,
+        scale if relative else weight,
+        weight,
+        reach,
+        values,
+        smaller,
+        relative,
+        allowed,
+        alpha,
+        looks,
+    )
 
 
 def pair(n, seed=0):
@@ -37,7 +58,9 @@ def test_t_is_that_of_scipy():
     assert found.bound == "t"
     shifted = scipy_stats.ttest_1samp(d, -0.02, alternative="greater")
     assert found.p_value(-0.02, better=True) == pytest.approx(shifted.pvalue, rel=1e-9)
-    assert found.ends() == pytest.approx(tuple(scipy_stats.ttest_1samp(d, 0).confidence_interval(0.9)), rel=1e-9)
+    assert found.ends() == pytest.approx(
+        tuple(scipy_stats.ttest_1samp(d, 0).confidence_interval(0.9)), rel=1e-9
+    )
 
 
 def test_both_claims_are_the_two_tests_of_tost():
@@ -57,12 +80,16 @@ def test_skewness_takes_from_the_claim_that_it_favours_and_from_no_other():
     gamma = scipy_stats.skew(d)
     assert gamma < 0
     corrected = t.statistic + gamma / (6 * np.sqrt(3000)) * (1 + 2 * t.statistic**2)
-    assert found.p_value(-0.03, better=True) == pytest.approx(scipy_stats.t.sf(corrected, 2999), rel=1e-9)
+    assert found.p_value(-0.03, better=True) == pytest.approx(
+        scipy_stats.t.sf(corrected, 2999), rel=1e-9
+    )
     assert found.p_value(-0.03, better=False) == pytest.approx(1 - t.pvalue, rel=1e-9)
     assert found.p_value(-9.0, better=True) < 1e-6
     low, high = found.ends()
     assert found.p_value(low, better=True) == pytest.approx(0.05, rel=1e-6)
-    assert high == pytest.approx(scipy_stats.ttest_1samp(d, 0).confidence_interval(0.9)[1], rel=1e-9)
+    assert high == pytest.approx(
+        scipy_stats.ttest_1samp(d, 0).confidence_interval(0.9)[1], rel=1e-9
+    )
 
 
 def test_a_relative_bound_is_where_the_test_of_its_own_margin_turns():
@@ -96,7 +123,9 @@ def test_betting_is_the_product_of_its_bets():
     found = change(d, -0.3)
     assert found.bound == "betting"
     shuffled = d[np.random.default_rng(0).permutation(60)]
-    assert found.p_value(-0.3, better=True) == pytest.approx(min(1, np.exp(-capital(shuffled, -0.3))), rel=1e-9)
+    assert found.p_value(-0.3, better=True) == pytest.approx(
+        min(1, np.exp(-capital(shuffled, -0.3))), rel=1e-9
+    )
 
 
 def test_at_its_bound_the_gambler_has_won_twenty_times_the_stake():
@@ -120,11 +149,14 @@ def test_one_user_shows_nothing():
     found = change([0.5], -0.1)
     assert found.bound == "betting"
     assert found.p_value(-0.1, better=True) > 0.05
-    assert change([], -0.1).p_value(-0.1, better=True) != change([], -0.1).p_value(-0.1, better=True)  # NaN
+    assert change([], -0.1).p_value(-0.1, better=True) != change([], -0.1).p_value(
+        -0.1, better=True
+    )  # NaN
 
 
 def test_a_constant_loss_is_not_certain():
-    """All users lose the same: t would have no error. The bets know that other users may lose more."""
+    """All users lose the same: t would have no error. The bets know that other users may lose
+    more."""
     found = change(np.full(60, -0.01), -0.02)
     assert found.bound == "betting"
     assert found.p_value(-0.02, better=True) > 0.05
@@ -138,7 +170,8 @@ def test_skewed_without_bounds_has_no_bound():
 
 @pytest.mark.parametrize("n", [3, 4])
 def test_t_needs_more_than_one_more_unit_could_change(n):
-    """n users lose all: the summed squares are n − n²/4000, to be at least (1/.5)² = 4 without the tenth of a loss."""
+    """n users lose all: the summed squares are n − n²/4000, to be at least (1/.5)² = 4 without the
+    tenth of a loss."""
     d = np.where(np.arange(4000) < n, -1.0, 0.0) + np.where(np.arange(4000) % 2, 0.01, -0.01)
     assert change(d, -0.1).bound == ("t" if n == 4 else "betting")
     assert change(d, -0.1, values=None).bound == ("t" if n == 4 else "")
@@ -146,13 +179,16 @@ def test_t_needs_more_than_one_more_unit_could_change(n):
 
 def test_looks_do_not_depend_on_the_order():
     d = RNG.choice([-1.0, 0.0, 0.5], 200)
-    assert change(d, -0.3, looks=True).ends() == pytest.approx(change(d[::-1], -0.3, looks=True).ends(), rel=1e-9)
+    assert change(d, -0.3, looks=True).ends() == pytest.approx(
+        change(d[::-1], -0.3, looks=True).ends(), rel=1e-9
+    )
     by_hand = np.log(np.mean([np.prod(1 + f * (np.array([0.2, -0.1]) / 0.4)) for f in STAKES]))
     assert log_capital_anytime(np.array([0.2, -0.1]), 0.4) == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_smaller_is_better_turns_the_sides():
-    """candidate − baseline = −gain: bounds of the gain are those of the other metric with its sign turned."""
+    """candidate − baseline = −gain: bounds of the gain are those of the other metric with its sign
+    turned."""
     own, base = pair(40)
     small = change(base - own, -0.1, smaller=True)
     large = change(own - base, -0.1)
@@ -164,7 +200,9 @@ def test_weights_of_two_are_two_lists_of_a_unit():
     """A unit with two equal lists counts like one list in the t test of units."""
     own, base = pair(200)
     d = own - base
-    assert change(2 * d, -0.02, weight=np.full(200, 2.0)).ends() == pytest.approx(change(d, -0.02).ends(), rel=1e-9)
+    assert change(2 * d, -0.02, weight=np.full(200, 2.0)).ends() == pytest.approx(
+        change(d, -0.02).ends(), rel=1e-9
+    )
 
 
 def test_needed_users_pass_in_most_runs():
@@ -180,11 +218,14 @@ def test_needed_users_pass_in_most_runs():
     assert 0.7 < passed / 200 < 0.9
 
 
-# --------------------------------------------------------------------------------- simulation, few runs
+# --------------------------------------------------------------------------------- simulation, few
+# runs
 
 
 def rare_losses(rng, n):
-    return np.where(rng.random(n) < 0.03, -1.0, np.where(rng.random(n) < 0.005, 1.0, 0.0)), -0.03 + 0.97 * 0.005
+    return np.where(
+        rng.random(n) < 0.03, -1.0, np.where(rng.random(n) < 0.005, 1.0, 0.0)
+    ), -0.03 + 0.97 * 0.005
 
 
 def reciprocal_ranks(rng, n):
@@ -203,7 +244,8 @@ def collapse(rng, n):
 @pytest.mark.parametrize("n", [30, 100, 1000])
 @pytest.mark.parametrize("draw", [rare_losses, reciprocal_ranks, collapse])
 def test_wrong_passes_at_the_boundary(draw, n):
-    """400 runs: 5 % pass at most, within chance. t passes up to 40 % of the rare losses (benchmarks/gates.py)."""
+    """400 runs: 5 % pass at most, within chance. t passes up to 40 % of the rare losses
+    (benchmarks/gates.py)."""
     rng = np.random.default_rng(n)
     wrong = 0
     for _ in range(400):
@@ -218,7 +260,12 @@ def test_looks_after_each_user_miss_rarely():
     for _ in range(60):
         d, mean = reciprocal_ranks(rng, 300)
         looks = range(20, 301, 10)
-        missed += any(change(d[:n], mean, looks=True).p_value(mean, better=True) <= 0.05 for n in looks)
-        fixed += any(scipy_stats.ttest_1samp(d[:n], mean, alternative="greater").pvalue <= 0.05 for n in looks)
+        missed += any(
+            change(d[:n], mean, looks=True).p_value(mean, better=True) <= 0.05 for n in looks
+        )
+        fixed += any(
+            scipy_stats.ttest_1samp(d[:n], mean, alternative="greater").pvalue <= 0.05
+            for n in looks
+        )
     assert missed <= 7  # P(Binomial(60, .05) > 7) = .01
     assert fixed > missed

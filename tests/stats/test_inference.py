@@ -1,4 +1,5 @@
-"""The numeric core against SciPy, statsmodels, other programs' recorded numbers and hand calculation."""
+"""The numeric core against SciPy, statsmodels, other programs' recorded numbers and hand
+calculation."""
 
 import itertools
 import json
@@ -26,7 +27,9 @@ from recdf.stats import (
 )
 from recdf.stats.numbers import Correction
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text(encoding="utf-8"))["experiment"]
+GOLDEN = json.loads(
+    (Path(__file__).parents[1] / "golden" / "inference.json").read_text(encoding="utf-8")
+)["experiment"]
 
 
 @pytest.fixture
@@ -37,7 +40,9 @@ def rng():
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_effect_is_welch_of_scipy(rng, alternative):
     control, treatment = rng.gamma(2, size=31), rng.gamma(2, 1.4, size=17)
-    found = effect_sizes.effect(arms.arm(control), arms.arm(treatment), alternative=alternative, confidence=0.9)
+    found = effect_sizes.effect(
+        arms.arm(control), arms.arm(treatment), alternative=alternative, confidence=0.9
+    )
     want = stats.ttest_ind(treatment, control, equal_var=False, alternative=alternative)
     interval = want.confidence_interval(0.9)
     np.testing.assert_allclose(
@@ -62,7 +67,8 @@ def test_relative_interval_by_hand():
     assert found.rel_diff == pytest.approx(0.5)
     assert found.rel_ci_low == pytest.approx(1.5 * math.exp(-half) - 1, rel=1e-9)
     assert found.rel_ci_high == pytest.approx(1.5 * math.exp(half) - 1, rel=1e-9)
-    # A mean that is not positive has no relative interval, and a control that is not has no relative effect.
+    # A mean that is not positive has no relative interval, and a control that is not has no
+    # relative effect.
     negative = effect_sizes.effect(arms.Arm(-2.0, 0.04, 9.0), treatment)
     assert np.isnan([negative.rel_diff, negative.rel_ci_low]).all()
 
@@ -101,8 +107,11 @@ def test_cuped_is_the_regression_estimate(rng):
     arm = np.arange(400) % 2
     c, t = (arms.Sample(y[arm == a], None, (arms.Sample(x[arm == a]),)) for a in (0, 1))
     theta, mean = arms.slopes(arms.pool(c, t))
-    # theta is the slope of y on x over both arms, and a covariate leaves 1 - r^2 of the variance (about).
-    assert theta[0] == pytest.approx(sm.OLS(y, np.column_stack([np.ones_like(x), x])).fit().params[1], rel=1e-9)
+    # theta is the slope of y on x over both arms, and a covariate leaves 1 - r^2 of the variance
+    # (about).
+    assert theta[0] == pytest.approx(
+        sm.OLS(y, np.column_stack([np.ones_like(x), x])).fit().params[1], rel=1e-9
+    )
     control, own = arms.estimate_arm(c, theta, mean), c.covariates[0].num
     residual = (c.num - c.num.mean()) - theta * (own - own.mean())
     assert control.var == pytest.approx((residual**2).sum() / 199 / 200)
@@ -118,9 +127,14 @@ def test_covariate_without_variance_changes_nothing(rng):
 
 
 STATSMODELS = {
-    "holm": "holm", "bh": "fdr_bh", "bonferroni": "bonferroni", "hochberg": "simes-hochberg", "sidak": "sidak",
-    "holm_sidak": "holm-sidak", "by": "fdr_by",
-}  # fmt: skip
+    "holm": "holm",
+    "bh": "fdr_bh",
+    "bonferroni": "bonferroni",
+    "hochberg": "simes-hochberg",
+    "sidak": "sidak",
+    "holm_sidak": "holm-sidak",
+    "by": "fdr_by",
+}
 
 
 def test_every_correction_has_an_oracle():
@@ -131,13 +145,19 @@ def test_every_correction_has_an_oracle():
 def test_adjust_golden_and_statsmodels(rng, method, name):
     recorded = GOLDEN["multipletests"]
     if name in recorded:
-        np.testing.assert_allclose(many_tests.adjust(np.array(recorded["p"]), method), recorded[name], atol=1e-9)
+        np.testing.assert_allclose(
+            many_tests.adjust(np.array(recorded["p"]), method), recorded[name], atol=1e-9
+        )
     multitest = pytest.importorskip("statsmodels.stats.multitest")
     for n in (1, 2, 57):
         p = np.round(rng.uniform(size=n) ** 3, 2)  # with ties, zeros and ones
-        np.testing.assert_allclose(many_tests.adjust(p, method), multitest.multipletests(p, method=name)[1], atol=1e-12)
+        np.testing.assert_allclose(
+            many_tests.adjust(p, method), multitest.multipletests(p, method=name)[1], atol=1e-12
+        )
     tiny = np.array([1e-300, 2e-200, 1e-20, 0.5])  # 1 − p is 1 in floats
-    np.testing.assert_allclose(many_tests.adjust(tiny, "sidak"), [4e-300, 8e-200, 4e-20, 1 - 0.5**4], rtol=1e-12)
+    np.testing.assert_allclose(
+        many_tests.adjust(tiny, "sidak"), [4e-300, 8e-200, 4e-20, 1 - 0.5**4], rtol=1e-12
+    )
 
 
 def test_adjust_does_not_count_nan():
@@ -149,11 +169,19 @@ def test_adjust_does_not_count_nan():
 def test_share_test_golden_and_scipy():
     users = list(GOLDEN["srm"]["counts"].values())
     chi2, p = shares.share_test(users, GOLDEN["srm"]["expected"])
-    assert (chi2, p) == (pytest.approx(GOLDEN["srm"]["chi2"], abs=1e-9), pytest.approx(GOLDEN["srm"]["p"], abs=1e-9))
+    assert (chi2, p) == (
+        pytest.approx(GOLDEN["srm"]["chi2"], abs=1e-9),
+        pytest.approx(GOLDEN["srm"]["p"], abs=1e-9),
+    )
     assert p == pytest.approx(GOLDEN["gbstats_srm"], abs=1e-9)
-    assert shares.share_test(users, [1, 1, 1])[1] == pytest.approx(GOLDEN["srm"]["p_equal_split"], abs=1e-9)
+    assert shares.share_test(users, [1, 1, 1])[1] == pytest.approx(
+        GOLDEN["srm"]["p_equal_split"], abs=1e-9
+    )
     want = stats.chisquare([30, 50, 20], [40, 40, 20])
-    assert shares.share_test([30, 50, 20], [4, 4, 2]) == (pytest.approx(want.statistic), pytest.approx(want.pvalue))
+    assert shares.share_test([30, 50, 20], [4, 4, 2]) == (
+        pytest.approx(want.statistic),
+        pytest.approx(want.pvalue),
+    )
 
 
 def test_share_test_needs_eight_expected():
@@ -165,13 +193,21 @@ def test_share_test_needs_eight_expected():
 def test_independence_is_chi2_contingency():
     table = [[90, 80, 70], [10, 20, 30]]
     want = stats.chi2_contingency(table, correction=False)
-    assert shares.independence_test(table) == (pytest.approx(want.statistic), pytest.approx(want.pvalue))
+    assert shares.independence_test(table) == (
+        pytest.approx(want.statistic),
+        pytest.approx(want.pvalue),
+    )
     assert np.isnan(shares.independence_test([[5, 6], [0, 0]])).all()
 
 
-@pytest.mark.parametrize(("n", "planned", "confidence"), [(40, 500, 0.95), (500, 500, 0.95), (9000, 500, 0.9)])
-def test_one_sided_always_valid_bound_is_where_the_mixture_reaches_one_over_alpha(n, planned, confidence):
-    """The mixture of likelihood ratios over effects above 0 (half-normal) seldom ever reaches 1/α under no effect."""
+@pytest.mark.parametrize(
+    ("n", "planned", "confidence"), [(40, 500, 0.95), (500, 500, 0.95), (9000, 500, 0.9)]
+)
+def test_one_sided_always_valid_bound_is_where_the_mixture_reaches_one_over_alpha(
+    n, planned, confidence
+):
+    """The mixture of likelihood ratios over effects above 0 (half-normal) seldom ever reaches 1/α
+    under no effect."""
     alpha = 1 - confidence
     multiplier = always_valid.always_valid_multiplier(n, planned, confidence, "greater")
     rho = math.sqrt((-2 * math.log(2 * alpha) + math.log(1 - 2 * math.log(2 * alpha))) / planned)
@@ -194,12 +230,17 @@ def test_one_sided_always_valid_bound_is_where_the_mixture_reaches_one_over_alph
         statistics = sign * np.array([multiplier, 0.0, -multiplier])
         p = always_valid.always_valid_p(statistics, n, planned, confidence, side)
         np.testing.assert_allclose(p, [alpha, 1, 1], rtol=1e-9)
-    assert always_valid.always_valid_p(np.array([60.0]), n, planned, confidence, "greater")[0] < 1e-3
+    assert (
+        always_valid.always_valid_p(np.array([60.0]), n, planned, confidence, "greater")[0] < 1e-3
+    )
     assert multiplier > stats.norm.ppf(confidence)
 
 
 def test_the_one_sided_bound_is_nearer_at_the_planned_users():
-    two, one = (always_valid.always_valid_multiplier(500, 500, 0.95, side) for side in ("two-sided", "greater"))
+    two, one = (
+        always_valid.always_valid_multiplier(500, 500, 0.95, side)
+        for side in ("two-sided", "greater")
+    )
     assert one < two
 
 
@@ -209,11 +250,16 @@ def test_always_valid_p_and_interval_agree():
     multiplier = always_valid.always_valid_multiplier(n, planned, 0.9)
     assert always_valid.always_valid_p(multiplier * se / se, n, planned, 0.9) == pytest.approx(0.1)
     # and the interval is always wider than the fixed one.
-    assert (always_valid.always_valid_multiplier(np.arange(10, 10000, 7), planned) > stats.norm.ppf(0.975)).all()
+    assert (
+        always_valid.always_valid_multiplier(np.arange(10, 10000, 7), planned)
+        > stats.norm.ppf(0.975)
+    ).all()
 
 
 def test_detectable_is_the_normal_power_formula():
-    assert power.detectable(0.05, 0.8) == pytest.approx(stats.norm.ppf(0.975) + stats.norm.ppf(0.8), rel=1e-12)
+    assert power.detectable(0.05, 0.8) == pytest.approx(
+        stats.norm.ppf(0.975) + stats.norm.ppf(0.8), rel=1e-12
+    )
     assert power.detectable(0.05, 0.8, "less") == pytest.approx(
         stats.norm.ppf(0.95) + stats.norm.ppf(0.8), rel=1e-12
     )
@@ -227,7 +273,8 @@ def test_equivalence_is_tost(rng):
     assert student.equivalence_p(d.mean(), se, 79, 0.3) == pytest.approx(want, rel=1e-9)
 
 
-# ------------------------------------------------------------------------------------------- resampling
+# -------------------------------------------------------------------------------------------
+# resampling
 
 
 def test_poisson_table_has_mean_and_variance_one():
@@ -263,7 +310,8 @@ def test_moments_of_replicates(rng):
 
 
 def test_recorded_replicates():
-    """Machines and NumPy versions agree: the first replicates of a fixed seed, by the plain definition."""
+    """Machines and NumPy versions agree: the first replicates of a fixed seed, by the plain
+    definition."""
     x = np.arange(1.0, 6.0)
     raw = np.random.PCG64(np.random.SeedSequence([5, 0, 0])).random_raw(3 * 1024 // 4)
     numbers = [int(word) >> shift & 0xFFFF for word in raw for shift in (0, 16, 32, 48)]
@@ -274,11 +322,13 @@ def test_recorded_replicates():
 
 
 def test_exact_sign_flip_is_the_enumeration():
-    small = json.loads((Path(__file__).parents[1] / "golden" / "inference.json").read_text("utf-8"))["paired_models"][
-        "exact_small"
-    ]
+    small = json.loads(
+        (Path(__file__).parents[1] / "golden" / "inference.json").read_text("utf-8")
+    )["paired_models"]["exact_small"]
     d = np.array(small["d"])
-    assert sign_flips.exact_sign_flip_p(d, "two-sided") == pytest.approx(small["p_exact"], abs=1e-12)
+    assert sign_flips.exact_sign_flip_p(d, "two-sided") == pytest.approx(
+        small["p_exact"], abs=1e-12
+    )
     flips = [np.dot(signs, np.abs(d)) for signs in itertools.product([1, -1], repeat=len(d))]
     share = np.mean(np.array(flips) >= d.sum() - 1e-12)
     assert sign_flips.exact_sign_flip_p(d, "greater") == pytest.approx(share)
@@ -287,7 +337,9 @@ def test_exact_sign_flip_is_the_enumeration():
 def test_replicates_without_a_unit_are_left_out():
     replicates = np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, np.nan], [3.0, np.nan]])
     assert bootstrap.standard_error(replicates)[0] == pytest.approx(1.0)
-    low, high = bootstrap.quantile_interval(replicates, np.array([2.0, 2.0]), alternative="two-sided", confidence=0.5)
+    low, high = bootstrap.quantile_interval(
+        replicates, np.array([2.0, 2.0]), alternative="two-sided", confidence=0.5
+    )
     assert (low[0], high[0]) == (1.5, 2.5)
     assert np.isnan(low[1])
 

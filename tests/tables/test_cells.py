@@ -1,4 +1,5 @@
-"""Cells: numbers as text, and names from logs as letters in Markdown, LaTeX, HTML and plain text."""
+"""Cells: numbers as text, and names from logs as letters in Markdown, LaTeX, HTML and plain
+text."""
 
 import re
 import shutil
@@ -28,10 +29,14 @@ from recdf.tables.cells import (
 @pytest.mark.parametrize(
     ("value", "form", "text"),
     [
-        (-0.25, "+.2f", "−0.25"), (0.25, "+.1%", "+25.0%"), (np.nan, ".3f", "–"), (-np.inf, "+.1f", "−∞"),
-        (1234, ",d", "1,234"), (None, ".1f", "–"),
+        (-0.25, "+.2f", "−0.25"),
+        (0.25, "+.1%", "+25.0%"),
+        (np.nan, ".3f", "–"),
+        (-np.inf, "+.1f", "−∞"),
+        (1234, ",d", "1,234"),
+        (None, ".1f", "–"),
     ],
-)  # fmt: skip
+)
 def test_number(value, form, text):
     assert number(value, form) == text
 
@@ -39,12 +44,25 @@ def test_number(value, form, text):
 def test_interval_and_p_value():
     assert interval(-0.5, 1.25, "+.1f") == "[−0.5, +1.2]"
     assert interval(np.nan, 1, "+.1f") == ""
-    assert [p_value(p) for p in (0.0009, 0.001, 0.0495, np.nan)] == ["<0.001", "0.001", "0.050", "–"]
+    assert [p_value(p) for p in (0.0009, 0.001, 0.0495, np.nan)] == [
+        "<0.001",
+        "0.001",
+        "0.050",
+        "–",
+    ]
 
 
 @pytest.mark.parametrize(
     ("values", "digits"),
-    [((0.0463,), 4), ((0.5, -1.25), 2), ((120.0,), 0), ((0.0,), 3), ((np.nan, np.inf), 3), ((1e-12,), 6), ((1e9,), 0)],
+    [
+        ((0.0463,), 4),
+        ((0.5, -1.25), 2),
+        ((120.0,), 0),
+        ((0.0,), 3),
+        ((np.nan, np.inf), 3),
+        ((1e-12,), 6),
+        ((1e9,), 0),
+    ],
 )
 def test_three_digits_count(values, digits):
     assert digits_for(*values) == digits
@@ -61,7 +79,11 @@ def test_shorten_keeps_both_ends(text, length):
     short = shorten(text, length)
     assert len(short) <= max(length, 1)
     if len(text) > length:
-        head, tail = short.split("…", 1) if "…" not in text else (short[: length // 2], short[length // 2 + 1 :])
+        head, tail = (
+            short.split("…", 1)
+            if "…" not in text
+            else (short[: length // 2], short[length // 2 + 1 :])
+        )
         assert text.startswith(head)
         assert text.endswith(tail)
 
@@ -101,16 +123,27 @@ def test_markdown_keeps_its_columns(name):
 @pytest.mark.parametrize(
     ("name", "inert"),
     [
-        ("a|b", r"a\|b"), ("<b>x", "&lt;b>x"), ("p <0.001", "p <0.001"), ("[x](javascript:1)", r"[x]\(javascript:1)"),
-        ("*x*", r"\*x\*"), ("user_gap", "user_gap"), ("a\\|b", r"a\\\|b"), ("<!--", "&lt;!--"),
+        ("a|b", r"a\|b"),
+        ("<b>x", "&lt;b>x"),
+        ("p <0.001", "p <0.001"),
+        ("[x](javascript:1)", r"[x]\(javascript:1)"),
+        ("*x*", r"\*x\*"),
+        ("user_gap", "user_gap"),
+        ("a\\|b", r"a\\\|b"),
+        ("<!--", "&lt;!--"),
     ],
-)  # fmt: skip
+)
 def test_markdown_letters(name, inert):
-    assert to_markdown(["n"], [[Cell(name)]], ["left"]).splitlines()[2].strip("| ").rstrip() == inert
+    assert (
+        to_markdown(["n"], [[Cell(name)]], ["left"]).splitlines()[2].strip("| ").rstrip() == inert
+    )
 
 
 def test_emphasis_in_every_form():
-    head, row = ["m"], [[Cell("0.5", bold=True, mark="ab", small="± 0.1"), Cell("0.4", underline=True, mark="−")]]
+    head, row = (
+        ["m"],
+        [[Cell("0.5", bold=True, mark="ab", small="± 0.1"), Cell("0.4", underline=True, mark="−")]],
+    )
     head, align = ["x", "y"], ["right", "left"]
     assert "**0.5**ᵃᵇ ± 0.1" in to_markdown(head, row, align)
     assert "_0.4_⁻" in to_markdown(head, row, align)
@@ -121,12 +154,21 @@ def test_emphasis_in_every_form():
     assert to_text(head, row, align).splitlines()[1] == "0.5ᵃᵇ ± 0.1  0.4⁻"
 
 
-LATEX_NAMES = ["100 % & $5 #1_a {b} ~^\\", "p < 0.001 | x > \"y\" − ∞ ± ≤ · …", "\\input{/etc/passwd}", "n" * 300]
+LATEX_NAMES = [
+    "100 % & $5 #1_a {b} ~^\\",
+    'p < 0.001 | x > "y" − ∞ ± ≤ · …',
+    "\\input{/etc/passwd}",
+    "n" * 300,
+]
 
 
 def test_latex_has_no_command_of_a_name():
     table = to_latex(["a_b"], [[Cell(name)] for name in LATEX_NAMES], ["left"], booktabs=False)
-    body = re.sub(r"\\(textbackslash|textasciitilde|textasciicircum|symbol|ldots|begin|end)\{[^}]*\}", "", table)
+    body = re.sub(
+        r"\\(textbackslash|textasciitilde|textasciicircum|symbol|ldots|begin|end)\{[^}]*\}",
+        "",
+        table,
+    )
     commands = set(re.findall(r"\\([a-zA-Z]+)", body))
     assert commands <= {"hline", "infty", "pm", "leq", "geq", "cdot", "langle", "rangle", "times"}
     assert body.count("{") - body.count(r"\{") == body.count("}") - body.count(r"\}")
@@ -134,9 +176,16 @@ def test_latex_has_no_command_of_a_name():
     assert not re.findall(r"(?<!\\)[%#&]", body)
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed: pdflatex is not found")
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="no TeX is installed: pdflatex is not found"
+)
 def test_latex_compiles(tmp_path):
-    table = to_latex(["name"], [[Cell(name, bold=True, mark="a")] for name in LATEX_NAMES], ["left"], booktabs=True)
+    table = to_latex(
+        ["name"],
+        [[Cell(name, bold=True, mark="a")] for name in LATEX_NAMES],
+        ["left"],
+        booktabs=True,
+    )
     head = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs}\begin{document}"
     source = head + table + r"\end{document}"
     (tmp_path / "t.tex").write_text(source, encoding="utf-8")

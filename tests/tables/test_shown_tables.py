@@ -28,7 +28,9 @@ def findings():
 
 
 def width(monkeypatch, columns):
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: type("Size", (), {"columns": columns})())
+    monkeypatch.setattr(
+        shutil, "get_terminal_size", lambda *_: type("Size", (), {"columns": columns})()
+    )
 
 
 def test_a_comparison_shows_effect_interval_and_verdict(comparison, monkeypatch):
@@ -66,7 +68,12 @@ def test_names_are_letters(comparison, findings):
 def test_they_are_frames_in_every_other_respect(comparison, findings, tmp_path):
     for table in (comparison, findings):
         plain = pd.DataFrame(table)
-        assert type(table.head(1)) is type(table[table.columns[:2]]) is type(table.copy()) is pd.DataFrame
+        assert (
+            type(table.head(1))
+            is type(table[table.columns[:2]])
+            is type(table.copy())
+            is pd.DataFrame
+        )
         pd.testing.assert_frame_equal(table, plain)
         pd.testing.assert_frame_equal(plain, table)
         assert table.equals(plain)

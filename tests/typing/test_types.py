@@ -1,4 +1,5 @@
-"""Type checkers know what `rd.ndcg` takes and returns: they accept every line of right.py and refuse each of wrong.py.
+"""Type checkers know what `rd.ndcg` takes and returns: they accept every line of right.py and
+refuse each of wrong.py.
 
 The checkers come with the extra `recdf[lint]`; without them these tests are skipped.
 """
@@ -64,13 +65,18 @@ def test_right_lines_run():
 
 @pytest.mark.parametrize("path", generated.STUBS, ids=lambda path: "/".join(path.parts[-2:]))
 def test_the_stubs_are_up_to_date(path):
-    assert path.read_text(encoding="utf-8") == generated.STUBS[path](), "run python tests/generated.py"
+    assert path.read_text(encoding="utf-8") == generated.STUBS[path](), (
+        "run python tests/generated.py"
+    )
 
 
 def test_options_are_typed_once():
-    """`OptionArguments`, which type checkers read, has the names and types of `Options`, which runs."""
+    """`OptionArguments`, which type checkers read, has the names and types of `Options`, which
+    runs."""
     arguments = get_type_hints(OptionArguments)
     assert list(arguments) == list(OPTIONS)
     # No caller sets not_judged.
-    of_record = {name: hint for name, hint in get_type_hints(Options).items() if name != "not_judged"}
+    of_record = {
+        name: hint for name, hint in get_type_hints(Options).items() if name != "not_judged"
+    }
     assert arguments == of_record == {name: option.hint for name, option in OPTIONS.items()}

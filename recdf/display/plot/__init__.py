@@ -12,9 +12,23 @@ from .side_by_side import lists
 from .user_plots import performance, users, winners
 
 __all__ = [
-    "curve", "exposure", "forest", "gate", "heat", "history", "lists", "longtail", "over_time", "pairs", "performance",
-    "position", "proxy_metrics", "tradeoff", "users", "winners",
-]  # fmt: skip
+    "curve",
+    "exposure",
+    "forest",
+    "gate",
+    "heat",
+    "history",
+    "lists",
+    "longtail",
+    "over_time",
+    "pairs",
+    "performance",
+    "position",
+    "proxy_metrics",
+    "tradeoff",
+    "users",
+    "winners",
+]
 
 
 def __dir__() -> list[str]:

@@ -27,7 +27,10 @@ def _by_and_item(exposure_table: pd.DataFrame) -> tuple[list[str], str]:
     need(exposure_table, "exposure_table", EXPOSED, "what rd.exposure_table returned")
     before = list(exposure_table.columns[: list(exposure_table.columns).index("shown")])
     if not before:
-        raise OptionError("exposure_table has no item column before 'shown'; expected what rd.exposure_table returned")
+        raise OptionError(
+            "exposure_table has no item column before 'shown'; expected what rd.exposure_table "
+            "returned"
+        )
     return before[:-1], before[-1]
 
 
@@ -37,14 +40,17 @@ def _model_counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, 
     return {str(model): rows for model, rows in exposure_table.groupby(models, sort=False)}
 
 
-# ------------------------------------------------------------------------------------------ Lorenz curve
+# ------------------------------------------------------------------------------------------ Lorenz
+# curve
 
 
 def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame that `exposure` draws: `model`, `share_of_items`, `share_of_impressions`, `gini`, `n_items`.
+    """Return the frame that `exposure` draws: `model`, `share_of_items`, `share_of_impressions`,
+    `gini`, `n_items`.
 
     {parameters_returns}
-        Points of the Lorenz curve of every model, the least shown items first; `gini` is Σ (2j − n − 1) x_j / (n Σ x).
+        Points of the Lorenz curve of every model, the least shown items first; `gini` is Σ (2j − n
+        − 1) x_j / (n Σ x).
     """
     by, _ = _by_and_item(exposure_table)
     parts = []
@@ -57,11 +63,16 @@ def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
         places = np.unique(np.linspace(0, n, min(n, ITEM_POINTS) + 1).astype(np.int64))
         gini = float(((2 * np.arange(1, n + 1) - n - 1) * shown).sum() / (n * total))
         parts.append(
-            pd.DataFrame({
-                "model": model, "share_of_items": places / n, "share_of_impressions": cumulated[places], "gini": gini,
-                "n_items": n,
-            })
-        )  # fmt: skip
+            pd.DataFrame(
+                {
+                    "model": model,
+                    "share_of_items": places / n,
+                    "share_of_impressions": cumulated[places],
+                    "gini": gini,
+                    "n_items": n,
+                }
+            )
+        )
     if not parts:
         raise DataError("exposure_table has no impressions; there is nothing to draw")
     return pd.concat(parts, ignore_index=True)
@@ -69,14 +80,19 @@ def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
 
 @style.drawn_from(_exposure_data)
 def exposure(
-    exposure_table: pd.DataFrame, *, highlight: str | Sequence[str] | None = None, ax: Axes | None = None
+    exposure_table: pd.DataFrame,
+    *,
+    highlight: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """Draw how evenly impressions fall on items: the Lorenz curve of every model, with its Gini index.
+    """Draw how evenly impressions fall on items: the Lorenz curve of every model, with its Gini
+    index.
 
     Parameters
     ----------
     exposure_table : DataFrame
-        What `rd.diagnostics.exposure_table` returned. With `items=`, items that are never shown count.
+        What `rd.diagnostics.exposure_table` returned. With `items=`, items that are never shown
+        count.
     {highlight}
     {ax_returns_raises}
     ColumnError, DataError
@@ -93,16 +109,27 @@ def exposure(
     """
     data = _exposure_data(exposure_table)
     ax = style.new_axes(ax)
-    (even,) = ax.plot([0, 1], [0, 1], color=space.tone(ax, space.MUTED), linestyle=(0, (2, 2)), linewidth=1)
+    (even,) = ax.plot(
+        [0, 1], [0, 1], color=space.tone(ax, space.MUTED), linestyle=(0, (2, 2)), linewidth=1
+    )
     ginis = data.groupby("model", sort=False)["gini"].first()
     parts, handles = style.by_model(data, best_first(ginis, "smaller", highlight)), []
     for model, rows, look in parts:
-        (line,) = ax.plot(rows["share_of_items"], rows["share_of_impressions"], color=look.colour, linestyle=look.line,
-                          marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5,
-                          linewidth=1 if look is style.REST else 2)  # fmt: skip
+        (line,) = ax.plot(
+            rows["share_of_items"],
+            rows["share_of_impressions"],
+            color=look.colour,
+            linestyle=look.line,
+            marker=look.marker,
+            markevery=max(1, len(rows) // 6),
+            markersize=5,
+            linewidth=1 if look is style.REST else 2,
+        )
         style.says(line, [f"{model}: Gini {ginis[model]:.3f}"])
         handles.append(line)
-    handles, names = style.named(parts, handles, {model: f"Gini {gini:.3f}" for model, gini in ginis.items()})
+    handles, names = style.named(
+        parts, handles, {model: f"Gini {gini:.3f}" for model, gini in ginis.items()}
+    )
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.02)
     style.percent(ax.xaxis)
@@ -110,15 +137,24 @@ def exposure(
     style.axis_names(ax, "share of items, least shown first", "share of impressions")
     style.legend(ax, [*handles, even], [*names, "every item equally often"])
     style.title(ax, "Concentration of exposure")
-    style.caption(ax, f"{count_text(data['n_items'])} items; a curve further to the right leaves more items unseen")
+    style.caption(
+        ax,
+        f"{count_text(data['n_items'])} items; a curve further to the right leaves more items "
+        "unseen",
+    )
     return ax
 
 
-# ------------------------------------------------------------------------------------------ long tail
+# ------------------------------------------------------------------------------------------ long
+# tail
 
 
 def _longtail_data(
-    exposure_table: pd.DataFrame, log: Any, *, bands: Sequence[float] = BANDS, item_col: str | None = None
+    exposure_table: pd.DataFrame,
+    log: Any,
+    *,
+    bands: Sequence[float] = BANDS,
+    item_col: str | None = None,
 ) -> pd.DataFrame:
     """Return the frame that `longtail` draws: `model`, `band`, `share`, `n_items`.
 
@@ -127,10 +163,17 @@ def _longtail_data(
     """
     by, item = _by_and_item(exposure_table)
     source = item if item_col is None else item_col
-    need(log, "log", [source], "past interactions with the item column of exposure_table (item_col= names another)")
+    need(
+        log,
+        "log",
+        [source],
+        "past interactions with the item column of exposure_table (item_col= names another)",
+    )
     edges = np.asarray(bands, dtype=np.float64)
     if not len(edges) or edges[-1] != 1 or (np.diff([0.0, *edges]) <= 0).any():
-        raise OptionError(f"bands={tuple(bands)}; expected growing shares of the items that end at 1")
+        raise OptionError(
+            f"bands={tuple(bands)}; expected growing shares of the items that end at 1"
+        )
     past = log[source].value_counts(sort=False)
     past = past.sort_values(ascending=False, kind="stable")
     if not len(past):
@@ -143,32 +186,52 @@ def _longtail_data(
     parts = []
     for model, rows in _model_counts(exposure_table, by).items():
         rank = ranks.reindex(rows[item]).to_numpy()
-        band = np.where(np.isnan(rank), len(edges), np.searchsorted(edges, np.nan_to_num(rank) - 1e-12))
+        band = np.where(
+            np.isnan(rank), len(edges), np.searchsorted(edges, np.nan_to_num(rank) - 1e-12)
+        )
         parts.append(_band_shares(model, band, rows["shown"].to_numpy(dtype=np.float64), names))
         sizes_here = [*sizes, int(np.isnan(rank).sum())]
         parts[-1]["n_items"] = sizes_here
-    parts.append(_band_shares(LOG, band_of_log, past.to_numpy(dtype=np.float64), names).assign(n_items=[*sizes, 0]))
+    parts.append(
+        _band_shares(LOG, band_of_log, past.to_numpy(dtype=np.float64), names).assign(
+            n_items=[*sizes, 0]
+        )
+    )
     return pd.concat(parts, ignore_index=True)
 
 
 def _band_names(edges: FloatArray) -> list[str]:
     lower = [0.0, *edges[:-1]]
-    others = [f"{100 * low:g}–{100 * high:g} %" for low, high in zip(lower[1:], edges[1:], strict=True)]
+    others = [
+        f"{100 * low:g}–{100 * high:g} %" for low, high in zip(lower[1:], edges[1:], strict=True)
+    ]
     return [f"top {100 * edges[0]:g} %", *others, "not in log"]
 
 
-def _band_shares(model: str, band: np.ndarray, weight: FloatArray, names: Sequence[str]) -> pd.DataFrame:
+def _band_shares(
+    model: str, band: np.ndarray, weight: FloatArray, names: Sequence[str]
+) -> pd.DataFrame:
     total = weight.sum()
-    share = np.bincount(band, weights=weight, minlength=len(names)) / total if total else np.zeros(len(names))
+    share = (
+        np.bincount(band, weights=weight, minlength=len(names)) / total
+        if total
+        else np.zeros(len(names))
+    )
     return pd.DataFrame({"model": model, "band": list(names), "share": share})
 
 
 @style.drawn_from(_longtail_data)
 def longtail(
-    exposure_table: pd.DataFrame, log: Any, *, bands: Sequence[float] = BANDS, item_col: str | None = None,
-    highlight: str | Sequence[str] | None = None, ax: Axes | None = None,
-) -> Axes:  # fmt: skip
-    """Draw the share of impressions that goes to popular and to rare items, beside their share in the past.
+    exposure_table: pd.DataFrame,
+    log: Any,
+    *,
+    bands: Sequence[float] = BANDS,
+    item_col: str | None = None,
+    highlight: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the share of impressions that goes to popular and to rare items, beside their share in
+    the past.
 
     Parameters
     ----------
@@ -177,11 +240,13 @@ def longtail(
     log : DataFrame
         Past interactions: an item's popularity is its number of rows.
     bands : sequence of float, default (0.01, 0.05, 0.2, 0.5, 1.0)
-        Upper edges of the bands, as shares of the items of the log from the most popular one on; the last is 1.
+        Upper edges of the bands, as shares of the items of the log from the most popular one on;
+        the last is 1.
     item_col : str, optional
         Item column of the log. Default: that of the exposure table.
     highlight : str or list of str, optional
-        Models that keep a colour of their own where there are more than eight; all others are grey then.
+        Models that keep a colour of their own where there are more than eight; all others are grey
+        then.
     {ax_returns_raises}
     ColumnError, OptionError, DataError
         If a column is missing, the bands do not grow to 1, or the log is empty.
@@ -204,19 +269,31 @@ def longtail(
     ax = style.new_axes(ax)
     own = data[data["model"] != LOG]
     marked = style.highlighted(highlight, own["model"].tolist())
-    parts = style.by_model(own, list(dict.fromkeys([*marked, *own["model"]]))[: style.BEST + len(marked)])
+    parts = style.by_model(
+        own, list(dict.fromkeys([*marked, *own["model"]]))[: style.BEST + len(marked)]
+    )
     parts += [(LOG, data[data["model"] == LOG], style.ModelLook(space.tone(ax, 0.5), "|", "-"))]
     bars, names = len(parts), list(dict.fromkeys(data["band"]))
     many = any(look is style.REST for _, _, look in parts)
     handles = []
     drawn: Any
     for i, (model, rows, look) in enumerate(parts):
-        # Bars of a band stand side by side; those of many models would be hairlines, so marks lie on one line.
+        # Bars of a band stand side by side; those of many models would be hairlines, so marks lie
+        # on one line.
         places = np.arange(len(names)) + (0 if many else (i - (bars - 1) / 2) * 0.8 / bars)
-        words = [f"{model}, {band}: {share:.1%}" for band, share in zip(names, rows["share"], strict=True)]
+        words = [
+            f"{model}, {band}: {share:.1%}"
+            for band, share in zip(names, rows["share"], strict=True)
+        ]
         if many:
-            (drawn,) = ax.plot(rows["share"], places, color=look.colour, marker=look.marker, linestyle="none",
-                               markersize=14 if model == LOG else 6)  # fmt: skip
+            (drawn,) = ax.plot(
+                rows["share"],
+                places,
+                color=look.colour,
+                marker=look.marker,
+                linestyle="none",
+                markersize=14 if model == LOG else 6,
+            )
             style.says(drawn, words, model)
         else:
             drawn = ax.barh(places, rows["share"], height=0.76 / bars, color=look.colour)
@@ -230,16 +307,22 @@ def longtail(
     style.axis_names(ax, "share of impressions", "items by popularity in the log")
     style.legend(ax, *style.named(parts, handles))
     style.title(ax, "Popular items and the long tail")
-    style.caption(ax, f"{int(data.loc[data['model'] == LOG, 'n_items'].sum()):,} items in the log; grey: share of the "
-                      "past interactions")  # fmt: skip
+    style.caption(
+        ax,
+        f"{int(data.loc[data['model'] == LOG, 'n_items'].sum()):,} items in the log; grey: share "
+        "of the "
+        "past interactions",
+    )
     return ax
 
 
-# ------------------------------------------------------------------------------------------ positions
+# ------------------------------------------------------------------------------------------
+# positions
 
 
 def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame that `position` draws: `model`, `rank`, `hit_rate`, `ci_low`, `ci_high`, `n`.
+    """Return the frame that `position` draws: `model`, `rank`, `hit_rate`, `ci_low`, `ci_high`,
+    `n`.
 
     {parameters_returns}
         One row per model and rank; `n` is the number of lists with an item at this rank.
@@ -247,7 +330,9 @@ def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
     columns = ("rank", "hit_rate", "ci_low", "ci_high")
     need(position_table, "position_table", columns, "what rd.position_table returned")
     by = list(position_table.columns[: list(position_table.columns).index("rank")])
-    counted = next((name for name in ("shown", "n_pred", "n") if name in position_table.columns), None)
+    counted = next(
+        (name for name in ("shown", "n_pred", "n") if name in position_table.columns), None
+    )
     data = position_table[list(columns)].reset_index(drop=True)
     data.attrs = {}
     data.insert(0, "model", labels(position_table, by))
@@ -257,7 +342,10 @@ def _position_data(position_table: pd.DataFrame) -> pd.DataFrame:
 
 @style.drawn_from(_position_data)
 def position(
-    position_table: pd.DataFrame, *, highlight: str | Sequence[str] | None = None, ax: Axes | None = None
+    position_table: pd.DataFrame,
+    *,
+    highlight: str | Sequence[str] | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the hit rate at every rank, with intervals, models side by side.
 
@@ -292,10 +380,19 @@ def position(
         place = rows["rank"] + step * min(0.16, 0.7 / len(coloured))
         if model in coloured:
             ax.vlines(place, rows["ci_low"], rows["ci_high"], color=look.colour, linewidth=1.4)
-        (line,) = ax.plot(place, rows["hit_rate"], color=look.colour, marker=look.marker, linestyle=look.line,
-                          linewidth=0.8, markersize=5)  # fmt: skip
+        (line,) = ax.plot(
+            place,
+            rows["hit_rate"],
+            color=look.colour,
+            marker=look.marker,
+            linestyle=look.line,
+            linewidth=0.8,
+            markersize=5,
+        )
         numbers = rows[["rank", "hit_rate", "ci_low", "ci_high"]].to_numpy(np.float64)
-        style.says(line, [style.spoken(f"{model}, rank {one[0]:g}", *one[1:]) for one in numbers], model)
+        style.says(
+            line, [style.spoken(f"{model}, rank {one[0]:g}", *one[1:]) for one in numbers], model
+        )
         handles.append(line)
     ranks = sorted(set(data["rank"]))
     style.tick_numbers(ax.xaxis, ranks, [f"{rank:g}" for rank in ranks])

@@ -1,4 +1,5 @@
-"""Pictures of the past: experiments by offline and online difference, and the values of a job by date."""
+"""Pictures of the past: experiments by offline and online difference, and the values of a job by
+date."""
 
 from __future__ import annotations
 
@@ -24,21 +25,33 @@ ONE_SIGMA = np.linspace(0, 2 * np.pi, 61)  # the points of an ellipse, by their 
 
 
 def _proxy_metrics_data(
-    tests: pd.DataFrame, *, offline: str | Mapping[str, str], online: str | Mapping[str, str], cov: str | None = None,
-    label_col: str | None = None, **options: Any,
-) -> pd.DataFrame:  # fmt: skip
+    tests: pd.DataFrame,
+    *,
+    offline: str | Mapping[str, str],
+    online: str | Mapping[str, str],
+    cov: str | None = None,
+    label_col: str | None = None,
+    **options: Any,
+) -> pd.DataFrame:
     """Return what `proxy_metrics` draws: `label`, `x`, `x_se`, `y`, `y_se`, `cov`, `line`, `naive`.
 
     {parameters_returns}
-        One row per experiment; `line` and `naive` are the heights of both lines above x, which go through the mean.
+        One row per experiment; `line` and `naive` are the heights of both lines above x, which go
+        through the mean.
     """
     found = relations(tests, offline=offline, online=online, cov=cov, **options)
     if len(found) > 1:
-        raise OptionError(f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ are {len(found)} pairs; expected one of each")
+        raise OptionError(
+            f"⟦offline={offline!r}⟧ and ⟦online={online!r}⟧ are {len(found)} pairs; expected one "
+            "of each"
+        )
     row, data = found.iloc[0], tests[[]].reset_index(drop=True)
     require(tests, "tests", [label_col] if label_col else [])
     data["label"] = tests[label_col].map(visible).array if label_col else data.index.astype(str)
-    for axis, given in (("x", error_columns("offline", offline)), ("y", error_columns("online", online))):
+    for axis, given in (
+        ("x", error_columns("offline", offline)),
+        ("y", error_columns("online", online)),
+    ):
         for name, of in zip((axis, f"{axis}_se"), next(iter(given.items())), strict=True):
             data[name] = tests[of].to_numpy(np.float64)
     data["cov"] = tests[cov].to_numpy(np.float64) if cov else 0.0
@@ -50,10 +63,17 @@ def _proxy_metrics_data(
 
 @style.drawn_from(_proxy_metrics_data)
 def proxy_metrics(
-    tests: pd.DataFrame, *, offline: str | Mapping[str, str], online: str | Mapping[str, str], cov: str | None = None,
-    label_col: str | None = None, ax: Axes | None = None, **options: Any,
-) -> Axes:  # fmt: skip
-    """Draw past experiments, offline difference against online effect, with the line of the true effects.
+    tests: pd.DataFrame,
+    *,
+    offline: str | Mapping[str, str],
+    online: str | Mapping[str, str],
+    cov: str | None = None,
+    label_col: str | None = None,
+    ax: Axes | None = None,
+    **options: Any,
+) -> Axes:
+    """Draw past experiments, offline difference against online effect, with the line of the true
+    effects.
 
     Parameters
     ----------
@@ -71,15 +91,24 @@ def proxy_metrics(
 
     Notes
     -----
-    Each ellipse reaches one standard error from its experiment on both axes. It is tilted where both differences were
-    measured on the same users. The dashed line is the ordinary regression, which noise pulls towards 0.
+    Each ellipse reaches one standard error from its experiment on both axes. It is tilted where
+    both differences were measured on the same users. The dashed line is the ordinary regression,
+    which noise pulls towards 0.
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> tests = pd.DataFrame({"ndcg": [0.0, 0.01, 0.02, 0.03], "ndcg_se": 0.001, "ctr": [0.001, 0.004, 0.012, 0.014],
-    ...                       "ctr_se": 0.001})
-    >>> rd.plot.proxy_metrics.data(tests, offline="ndcg", online="ctr")[["x", "y", "line", "naive"]].round(4)
+    >>> tests = pd.DataFrame(
+    ...     {
+    ...         "ndcg": [0.0, 0.01, 0.02, 0.03],
+    ...         "ndcg_se": 0.001,
+    ...         "ctr": [0.001, 0.004, 0.012, 0.014],
+    ...         "ctr_se": 0.001,
+    ...     }
+    ... )
+    >>> rd.plot.proxy_metrics.data(tests, offline="ndcg", online="ctr")[
+    ...     ["x", "y", "line", "naive"]
+    ... ].round(4)
           x      y    line   naive
     0  0.00  0.001  0.0007  0.0007
     1  0.01  0.004  0.0054  0.0054
@@ -87,33 +116,62 @@ def proxy_metrics(
     3  0.03  0.014  0.0148  0.0148
     >>> ax = rd.plot.proxy_metrics(tests, offline="ndcg", online="ctr")
     """
-    data = _proxy_metrics_data(tests, offline=offline, online=online, cov=cov, label_col=label_col, **options)
+    data = _proxy_metrics_data(
+        tests, offline=offline, online=online, cov=cov, label_col=label_col, **options
+    )
     row, records = data.attrs["recdf_proxy"], data.to_dict("records")
     ax = style.new_axes(ax)
     for at in (ax.axhline, ax.axvline):
         at(0, color=space.tone(ax, space.MUTED), linewidth=0.8)
     for one in records:
         ax.plot(*_ellipse(one), color=style.COLOURS[0], linewidth=0.8, alpha=0.35)
-    (points,) = ax.plot(data["x"], data["y"], color=style.COLOURS[0], marker="o", markersize=5, linestyle="none")
-    style.says(points, [f"{one['label']}: {style.spoken('offline', one['x'])}; {style.spoken('online', one['y'])}"
-                        for one in records], "experiments")  # fmt: skip
+    (points,) = ax.plot(
+        data["x"], data["y"], color=style.COLOURS[0], marker="o", markersize=5, linestyle="none"
+    )
+    style.says(
+        points,
+        [
+            f"{one['label']}: {style.spoken('offline', one['x'])}; "
+            f"{style.spoken('online', one['y'])}"
+            for one in records
+        ],
+        "experiments",
+    )
     ordered, lines = data.sort_values("x"), []
     if not np.isnan(row["slope"]):
         lines += ax.plot(ordered["x"], ordered["line"], color=style.COLOURS[1], linewidth=2)
-    lines += ax.plot(ordered["x"], ordered["naive"], color=space.tone(ax, space.MUTED), linewidth=1, linestyle="--")
-    style.legend(ax, [points, *lines], ["experiments", *["true effects"] * (len(lines) - 1), "naive regression"])
-    style.axis_names(ax, f"offline difference of {row['offline']}", f"online effect on {row['online']}")
+    lines += ax.plot(
+        ordered["x"],
+        ordered["naive"],
+        color=space.tone(ax, space.MUTED),
+        linewidth=1,
+        linestyle="--",
+    )
+    style.legend(
+        ax,
+        [points, *lines],
+        ["experiments", *["true effects"] * (len(lines) - 1), "naive regression"],
+    )
+    style.axis_names(
+        ax, f"offline difference of {row['offline']}", f"online effect on {row['online']}"
+    )
     style.title(ax, f"{row['online']} against {row['offline']}: {row['verdict']}")
     form = f".{digits_for(row['slope'], row['slope_low'], row['slope_high'])}f"
-    slope = f"slope {number(row['slope'], form)} {interval(row['slope_low'], row['slope_high'], form)}".rstrip()
+    slope = (
+        f"slope {number(row['slope'], form)} {interval(row['slope_low'], row['slope_high'], form)}"
+    ).rstrip()
     style.caption(ax, f"{slope}; {row['n_tests']} experiments; ellipses: one standard error")
     return ax
 
 
 def _ellipse(row: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points one standard error from an experiment, tilted by the correlation of both errors."""
+    """Return the points one standard error from an experiment, tilted by the correlation of both
+    errors."""
     tilt = row["cov"] / (row["x_se"] * row["y_se"])
-    first, second = np.cos(ONE_SIGMA), tilt * np.cos(ONE_SIGMA) + np.sqrt(max(1 - tilt**2, 0)) * np.sin(ONE_SIGMA)
+    first, second = (
+        np.cos(ONE_SIGMA),
+        tilt * np.cos(ONE_SIGMA) + np.sqrt(max(1 - tilt**2, 0)) * np.sin(ONE_SIGMA),
+    )
     return row["x"] + row["x_se"] * first, row["y"] + row["y_se"] * second
 
 
@@ -132,11 +190,17 @@ def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
     if wanted not in known:
         raise OptionError(f"no result has ⟦metric={metric!r}⟧; they have {known}")
     changes, rows = history.changes(wanted), history.summary[history.summary["column"] == wanted]
-    keys = [name for name in changes.columns[: list(changes.columns).index("column")] if rows[name].nunique() > 1]
+    keys = [
+        name
+        for name in changes.columns[: list(changes.columns).index("column")]
+        if rows[name].nunique() > 1
+    ]
     data = rows[["date", "value", "ci_low", "ci_high"]].reset_index(drop=True)
     data.insert(0, "model", labels(rows, keys) if keys else wanted)
     begun = changes.dropna(subset="changed")
-    at = set(zip(labels(begun, keys) if keys else [wanted] * len(begun), begun["changed"], strict=True))
+    at = set(
+        zip(labels(begun, keys) if keys else [wanted] * len(begun), begun["changed"], strict=True)
+    )
     data["changed"] = [pair in at for pair in zip(data["model"], data["date"], strict=True)]
     data.attrs = {"recdf_metric": wanted}
     return data
@@ -144,7 +208,8 @@ def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:
 
 @style.drawn_from(_history_data)
 def history(history: History, metric: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw a metric over the runs of a job, one line per model or segment, with the nights at which it changed.
+    """Draw a metric over the runs of a job, one line per model or segment, with the nights at which
+    it changed.
 
     Parameters
     ----------
@@ -158,7 +223,8 @@ def history(history: History, metric: str | None = None, *, ax: Axes | None = No
 
     Notes
     -----
-    A band is the interval of each night by itself. A ring marks the first night of a new level, as `changes` finds it.
+    A band is the interval of each night by itself. A ring marks the first night of a new level, as
+    `changes` finds it.
 
     Examples
     --------
@@ -177,11 +243,27 @@ def history(history: History, metric: str | None = None, *, ax: Axes | None = No
     wanted, ax = data.attrs["recdf_metric"], style.new_axes(ax)
     parts, lines = style.by_model(data), []
     for name, rows, look in parts:
-        ax.fill_between(rows["date"], rows["ci_low"], rows["ci_high"], color=look.colour, alpha=0.15, linewidth=0)
-        (line,) = ax.plot(rows["date"], rows["value"], color=look.colour, marker=look.marker, markersize=4)
+        ax.fill_between(
+            rows["date"],
+            rows["ci_low"],
+            rows["ci_high"],
+            color=look.colour,
+            alpha=0.15,
+            linewidth=0,
+        )
+        (line,) = ax.plot(
+            rows["date"], rows["value"], color=look.colour, marker=look.marker, markersize=4
+        )
         begun = rows[rows["changed"]]
-        ax.plot(begun["date"], begun["value"], color=look.colour, marker="o", markersize=13, markerfacecolor="none",
-                linestyle="none")  # fmt: skip
+        ax.plot(
+            begun["date"],
+            begun["value"],
+            color=look.colour,
+            marker="o",
+            markersize=13,
+            markerfacecolor="none",
+            linestyle="none",
+        )
         nights = zip(rows["date"], rows["value"], strict=True)
         style.says(line, [style.spoken(f"{date:%Y-%m-%d}", value) for date, value in nights], name)
         lines.append(line)

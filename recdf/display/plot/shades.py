@@ -1,4 +1,5 @@
-"""Tables of shades: values of a summary, such as segments by models, and differences of all pairs of models."""
+"""Tables of shades: values of a summary, such as segments by models, and differences of all pairs
+of models."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ SHADES = ("#eb9d6a", "#f6f6f6", "#79b3d8")  # worse, equal, better: light enough
 ON_LIGHT = "#111111"  # texts on cells, which are light in a dark style too
 
 
-def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None = None) -> pd.DataFrame:
+def _heat_data(
+    summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None = None
+) -> pd.DataFrame:
     """Return the frame that `heat` draws: `row`, `column`, `value`, `n`.
 
     {parameters_returns}
@@ -31,9 +34,17 @@ def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | 
     column_names = [columns] if isinstance(columns, str) else list(columns)
     need(summary, "summary", [*row_names, *column_names, "value", "n"], "what rd.summarize returns")
     if "metric" in summary.columns:
-        names = summary["metric"].astype(str) + summary["k"].map(lambda k: "" if pd.isna(k) else f"@{int(k)}")
-        summary = _of_metric(summary, "summary", names, metric, "metric" in (*row_names, *column_names))
-    ordered = [name for name in (*row_names, *column_names) if getattr(summary[name].dtype, "ordered", False)]
+        names = summary["metric"].astype(str) + summary["k"].map(
+            lambda k: "" if pd.isna(k) else f"@{int(k)}"
+        )
+        summary = _of_metric(
+            summary, "summary", names, metric, "metric" in (*row_names, *column_names)
+        )
+    ordered = [
+        name
+        for name in (*row_names, *column_names)
+        if getattr(summary[name].dtype, "ordered", False)
+    ]
     summary = summary.sort_values(ordered, kind="stable") if ordered else summary
     value = summary["value"].to_numpy(dtype=np.float64, na_value=np.nan)
     cells = {"row": labels(summary, row_names), "column": labels(summary, column_names)}
@@ -42,23 +53,37 @@ def _heat_data(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | 
     if twice.any():
         cell = data.loc[twice, ["row", "column"]].iloc[0].tolist()
         raise OptionError(
-            f"summary has several rows for the cell {cell}; name in rows= and columns= all columns that tell them apart"
+            f"summary has several rows for the cell {cell}; name in rows= and columns= all columns "
+            "that tell them apart"
         )
     return data
 
 
-def _of_metric(table: pd.DataFrame, role: str, names: pd.Series, metric: str | None, all_drawn: bool = False) -> Any:
+def _of_metric(
+    table: pd.DataFrame, role: str, names: pd.Series, metric: str | None, all_drawn: bool = False
+) -> Any:
     """Return the rows of one metric, which the caller must name where there are several."""
     known = list(dict.fromkeys(names))
     if metric is None and len(known) > 1 and not all_drawn:
-        raise OptionError(f"{role} has {len(known)} metrics; name the one to draw in metric=: {known}")
+        raise OptionError(
+            f"{role} has {len(known)} metrics; name the one to draw in metric=: {known}"
+        )
     if metric is not None and metric not in known:
-        raise OptionError(f"metric={metric!r} is not in the {role}; it has {known}{closest(metric, known)}")
+        raise OptionError(
+            f"metric={metric!r} is not in the {role}; it has {known}{closest(metric, known)}"
+        )
     return table if metric is None else table[names == metric]
 
 
 @style.drawn_from(_heat_data)
-def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None = None, ax: Axes | None = None) -> Axes:
+def heat(
+    summary: pd.DataFrame,
+    *,
+    rows: Any,
+    columns: Any,
+    metric: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw a table of values as shades, such as segments by models: darker is larger.
 
     Parameters
@@ -89,24 +114,39 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
     """
     data = _heat_data(summary, rows=rows, columns=columns, metric=metric)
     wide = data.pivot(index="row", columns="column", values="value")
-    grid = wide.reindex(index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"])))
+    grid = wide.reindex(
+        index=list(dict.fromkeys(data["row"])), columns=list(dict.fromkeys(data["column"]))
+    )
     longest = min(style.TICK_NAME_LENGTH, max(map(len, grid.index.map(str))))
-    ax = style.new_axes(ax, width=1.4 + 0.09 * longest + 1.2 * grid.shape[1], height=2.0 + 0.5 * grid.shape[0])
+    ax = style.new_axes(
+        ax, width=1.4 + 0.09 * longest + 1.2 * grid.shape[1], height=2.0 + 0.5 * grid.shape[0]
+    )
     ax.grid(False)
     low, high = np.nanmin(grid.to_numpy()), np.nanmax(grid.to_numpy())
     wide = high - low
-    ax.imshow(grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * wide, vmax=high + 0.4 * wide)
+    ax.imshow(
+        grid.to_numpy(), cmap="Blues", aspect="auto", vmin=low - 0.15 * wide, vmax=high + 0.4 * wide
+    )
     cells = grid.to_numpy(dtype=np.float64)
     largest = float(np.nanmax(np.abs(cells)))
     digits = 0 if largest >= 1000 else max(3 if largest < 10 else 1, digits_for(largest))
     form, least = f",.{digits}f", 0.5 * 10.0**-digits
     # What rounds to nothing and is something is not written as 0.
-    texts = [[f"<{2 * least:{form}}" if 0 < v < least else number(v, form) for v in row] for row in cells]
+    texts = [
+        [f"<{2 * least:{form}}" if 0 < v < least else number(v, form) for v in row] for row in cells
+    ]
     fits = space.cell_fits(ax, grid.shape, max(len(text) for row in texts for text in row))
     for i, j in np.ndindex(*grid.shape) if fits else ():
         dark = high > low and (cells[i, j] - low) / (high - low) > 0.85
-        ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=space.points(0.9),
-                color="#ffffff" if dark else ON_LIGHT)  # fmt: skip
+        ax.text(
+            j,
+            i,
+            texts[i][j],
+            ha="center",
+            va="center",
+            fontsize=space.points(0.9),
+            color="#ffffff" if dark else ON_LIGHT,
+        )
     style.axis_names(ax, _joined_names(columns), _joined_names(rows))
     style.tick_names(ax.xaxis, [str(name) for name in grid.columns])
     style.tick_names(ax.yaxis, [str(name) for name in grid.index])
@@ -120,7 +160,8 @@ def heat(summary: pd.DataFrame, *, rows: Any, columns: Any, metric: str | None =
 
 
 def _joined_names(names: Any) -> str:
-    """Join the names of several columns in the way in which the labels of their values are joined."""
+    """Join the names of several columns in the way in which the labels of their values are
+    joined."""
     return names if isinstance(names, str) else JOINED_BY.join(names)
 
 
@@ -132,42 +173,75 @@ def _only_metric(summary: pd.DataFrame) -> str:
     return str(summary["metric"].iloc[0]) + ("" if pd.isna(k) else f"@{int(k)}")
 
 
-# ------------------------------------------------------------------------------------------ pairs of models
+# ------------------------------------------------------------------------------------------ pairs
+# of models
 
 
-def _pairs_data(comparison: pd.DataFrame, *, metric: str | None = None, values: str = "diff") -> pd.DataFrame:
+def _pairs_data(
+    comparison: pd.DataFrame, *, metric: str | None = None, values: str = "diff"
+) -> pd.DataFrame:
     """Return what `pairs` draws: `model`, `other`, `value`, `sign`, `n`.
 
     {parameters_returns}
         Two rows per pair, one for each side; `sign` is "better", "worse" or "open" for the model.
     """
     source = "what compare_models returned"
-    need(comparison, "comparison", ["metric", "baseline", "model", "diff", "verdict", "wins", "ties", "losses"], source)
+    need(
+        comparison,
+        "comparison",
+        ["metric", "baseline", "model", "diff", "verdict", "wins", "ties", "losses"],
+        source,
+    )
     if values not in ("diff", "probability"):
         raise OptionError(f"values={values!r}; expected 'diff' or 'probability'")
     rows = _of_metric(comparison, "comparison", comparison["metric"].map(str), metric)
     if rows.duplicated(["baseline", "model"]).any():
-        raise OptionError("comparison has several rows for one pair of models, such as segments; pass the rows of one")
+        raise OptionError(
+            "comparison has several rows for one pair of models, such as segments; pass the rows "
+            "of one"
+        )
     n = (rows["wins"] + rows["ties"] + rows["losses"]).to_numpy(dtype=np.float64)
     signs = rows["verdict"].map(sign_of)
-    gains, losses = (rows[name].to_numpy(dtype=np.float64) for name in ("wins", "losses"))  # of model − baseline
+    gains, losses = (
+        rows[name].to_numpy(dtype=np.float64) for name in ("wins", "losses")
+    )  # of model − baseline
     if _smaller(rows, signs):
         gains, losses = losses, gains
-    value = rows["diff"].to_numpy(np.float64) if values == "diff" else 0.5 + (gains - losses) / (2 * np.maximum(n, 1))
+    value = (
+        rows["diff"].to_numpy(np.float64)
+        if values == "diff"
+        else 0.5 + (gains - losses) / (2 * np.maximum(n, 1))
+    )
     turned = signs.map({"better": "worse", "worse": "better", "open": "open"})
     model, other = rows["model"].map(str), rows["baseline"].map(str)
     one, two = (
-        pd.DataFrame({"model": a.array, "other": b.array, "value": v, "sign": sign.array, "n": n.astype(np.int64)})
-        for a, b, v, sign in ((model, other, value, signs), (other, model, (values != "diff") - value, turned))
+        pd.DataFrame(
+            {
+                "model": a.array,
+                "other": b.array,
+                "value": v,
+                "sign": sign.array,
+                "n": n.astype(np.int64),
+            }
+        )
+        for a, b, v, sign in (
+            (model, other, value, signs),
+            (other, model, (values != "diff") - value, turned),
+        )
     )
     return pd.concat([one, two], ignore_index=True)
 
 
 @style.drawn_from(_pairs_data)
 def pairs(
-    comparison: pd.DataFrame, *, metric: str | None = None, values: str = "diff", ax: Axes | None = None
+    comparison: pd.DataFrame,
+    *,
+    metric: str | None = None,
+    values: str = "diff",
+    ax: Axes | None = None,
 ) -> Axes:
-    """Draw all pairs of models as a table of shades: by how much, or how often, the model of a row beats another.
+    """Draw all pairs of models as a table of shades: by how much, or how often, the model of a row
+    beats another.
 
     Parameters
     ----------
@@ -176,17 +250,17 @@ def pairs(
     metric : str, optional
         The metric to draw. Needed where the comparison has several.
     values : {"diff", "probability"}, default "diff"
-        The difference of the means (row − column), or the share of users for whom the model of the row is better, users
-        with equal values counting half.
+        The difference of the means (row − column), or the share of users for whom the model of the
+        row is better, users with equal values counting half.
     {ax_returns_raises}
     ColumnError, OptionError
         If a column is missing, a metric unknown, or a pair has several rows.
 
     Notes
     -----
-    Models stand from the best to the worst, by the number of pairs they win. A star is a difference that holds after
-    the correction of the comparison; its shade says in whose favour. Axes without room for all models show the first
-    ones, and the caption says so.
+    Models stand from the best to the worst, by the number of pairs they win. A star is a difference
+    that holds after the correction of the comparison; its shade says in whose favour. Axes without
+    room for all models show the first ones, and the caption says so.
 
     Examples
     --------
@@ -203,9 +277,18 @@ def pairs(
     """
     data = _pairs_data(comparison, metric=metric, values=values)
     what = str(comparison["metric"].iloc[0]) if metric is None else metric
-    smaller = _smaller(data.rename(columns={"value": "diff"}).assign(metric=what), data["sign"]) and values == "diff"
+    smaller = (
+        _smaller(data.rename(columns={"value": "diff"}).assign(metric=what), data["sign"])
+        and values == "diff"
+    )
     data["good"] = (data["value"] - 0.5 * (values != "diff")) * (-1 if smaller else 1)
-    won = data["good"].gt(0).groupby(data["model"], sort=False).sum().sort_values(ascending=False, kind="stable")
+    won = (
+        data["good"]
+        .gt(0)
+        .groupby(data["model"], sort=False)
+        .sum()
+        .sort_values(ascending=False, kind="stable")
+    )
     ax = style.new_axes(ax, width=3.4 + 0.5 * len(won), height=2.0 + 0.36 * len(won))
     shown = [str(name) for name in won.index[: space.rows_that_fit(ax)]]
     cells = data[data["model"].isin(shown) & data["other"].isin(shown)]
@@ -214,16 +297,24 @@ def pairs(
     style.tick_names(ax.yaxis, shown, before=[f"{i + 1}  " for i in range(len(shown))])
     style.tick_names(ax.xaxis, [str(i + 1) for i in range(len(shown))])
     ax.tick_params(length=0)
-    style.title(ax, f"{what}: row − column" if values == "diff" else f"{what}: users better off with the row")
+    style.title(
+        ax,
+        f"{what}: row − column" if values == "diff" else f"{what}: users better off with the row",
+    )
     style.axis_names(ax, "the same models", "")
     left = f"; the first {len(shown)} of {len(won)} models" if len(shown) < len(won) else ""
-    style.caption(ax, f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: the row "
-                      f"is better, orange: worse{left}")  # fmt: skip
+    style.caption(
+        ax,
+        f"{count_text(data['n'])} users; * holds, p-values {adjustment(comparison).words}; blue: "
+        "the row "
+        f"is better, orange: worse{left}",
+    )
     return ax
 
 
 def _smaller(rows: pd.DataFrame, signs: pd.Series) -> bool:
-    """Return whether smaller values are better, by the verdicts, or by the name of the metric where there is none."""
+    """Return whether smaller values are better, by the verdicts, or by the name of the metric where
+    there is none."""
     known = rows[signs != "open"]
     if len(known):
         return bool((known["diff"].iloc[0] < 0) == (signs.loc[known.index[0]] == "better"))
@@ -231,7 +322,8 @@ def _smaller(rows: pd.DataFrame, signs: pd.Series) -> bool:
 
 
 def _pair_cells(ax: Axes, data: pd.DataFrame, models: list[str], form: str) -> None:
-    """Draw one shaded square for every pair, with its number where that fits, and a star where the difference holds."""
+    """Draw one shaded square for every pair, with its number where that fits, and a star where the
+    difference holds."""
     from matplotlib.colors import LinearSegmentedColormap, to_hex
     from matplotlib.patches import Rectangle
 
@@ -243,7 +335,9 @@ def _pair_cells(ax: Axes, data: pd.DataFrame, models: list[str], form: str) -> N
         x, y = models.index(row.other), models.index(row.model)
         star = "*" if row.sign != "open" else ""
         shade = to_hex(colours(0.5 + 0.5 * row.good / reach)) if row.good == row.good else SHADES[1]
-        cell = ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=shade, edgecolor=space.tone(ax, 0)))
+        cell = ax.add_patch(
+            Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=shade, edgecolor=space.tone(ax, 0))
+        )
         style.says(cell, [f"{row.model} against {row.other}: {number(row.value, form)}{star}"])
         text = number(row.value, form) + star if fits else star
         ax.text(x, y, text, ha="center", va="center", fontsize=space.points(0.9), color=ON_LIGHT)

@@ -1,4 +1,5 @@
-"""Pictures of users: who gets nothing from a model, who reaches a value, and who gains and who loses by a change."""
+"""Pictures of users: who gets nothing from a model, who reaches a value, and who gains and who
+loses by a change."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from ...evaluation.result import Evaluation
 from ...experiments.choices import a_number, check_value
 from ...experiments.compare.runs import unit_of
 from ...tables.cells import short_names
-from ..given_tables import FloatArray, check_model, count_text, direction_word, model_values, rows_by
+from ..given_tables import (
+    FloatArray,
+    check_model,
+    count_text,
+    direction_word,
+    model_values,
+    rows_by,
+)
 from . import space, style
 from .style import Axes, best_first
 
@@ -25,14 +33,16 @@ BANDS_UP_TO = 4  # models whose bands do not hide one another
 TIED_BELOW = 1e-12  # as in compare_models
 
 
-# ------------------------------------------------------------------------------------------ distribution
+# ------------------------------------------------------------------------------------------
+# distribution
 
 
 def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd.DataFrame:
     """Return the frame that `users` draws: `model`, `value`, `share`, `n`.
 
     {parameters_returns}
-        `share` of the lists of a model have at most `value`; the first row of a model is its smallest value.
+        `share` of the lists of a model have at most `value`; the first row of a model is its
+        smallest value.
     """
     parts = []
     for model, values in model_values(result, metric, model_col).by_model.items():
@@ -41,7 +51,9 @@ def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd
             continue
         steps = _steps(ordered)
         below = np.searchsorted(ordered, steps, side="right") / len(ordered)
-        parts.append(pd.DataFrame({"model": model, "value": steps, "share": below, "n": len(ordered)}))
+        parts.append(
+            pd.DataFrame({"model": model, "value": steps, "share": below, "n": len(ordered)})
+        )
     if not parts:
         raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
     return pd.concat(parts, ignore_index=True)
@@ -49,10 +61,15 @@ def _users_data(result: Any, metric: str, *, model_col: str | None = None) -> pd
 
 @style.drawn_from(_users_data)
 def users(
-    result: Any, metric: str, *, model_col: str | None = None, highlight: str | Sequence[str] | None = None,
+    result: Any,
+    metric: str,
+    *,
+    model_col: str | None = None,
+    highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:  # fmt: skip
-    """Draw the share of users who get at most a value, by model: who gets nothing, and how much the others get.
+) -> Axes:
+    """Draw the share of users who get at most a value, by model: who gets nothing, and how much the
+    others get.
 
     Parameters
     ----------
@@ -69,8 +86,8 @@ def users(
 
     Notes
     -----
-    The lower curve is the better one where more of the metric is better: fewer users stay below each value. The
-    legend says how many get exactly nothing.
+    The lower curve is the better one where more of the metric is better: fewer users stay below
+    each value. The legend says how many get exactly nothing.
 
     Examples
     --------
@@ -86,13 +103,21 @@ def users(
     """
     data = _users_data(result, metric, model_col=model_col)
     ax = style.new_axes(ax)
-    best = best_first(_model_means(result, metric, model_col), direction_word(result, metric), highlight)
+    best = best_first(
+        _model_means(result, metric, model_col), direction_word(result, metric), highlight
+    )
     parts, handles, nothing = style.by_model(data, best), [], {}
     for model, rows, look in parts:
         (line,) = ax.plot(
-            rows["value"], rows["share"], drawstyle="steps-post", color=look.colour, linestyle=look.line,
-            marker=look.marker, markevery=[0], linewidth=1 if look is style.REST else 2,
-        )  # fmt: skip
+            rows["value"],
+            rows["share"],
+            drawstyle="steps-post",
+            color=look.colour,
+            linestyle=look.line,
+            marker=look.marker,
+            markevery=[0],
+            linewidth=1 if look is style.REST else 2,
+        )
         at_zero = float(rows["share"].iloc[0]) if rows["value"].iloc[0] == 0 else 0.0
         nothing[model] = f"{100 * at_zero:.3g} % at 0"
         style.says(line, [f"{model}: {nothing[model]}"])
@@ -102,12 +127,17 @@ def users(
     style.axis_names(ax, metric, "share of users with at most this value")
     style.legend(ax, *style.named(parts, handles, nothing))
     style.title(ax, "Who gets nothing")
-    style.caption(ax, f"all users with a defined {metric}; {count_text(data['n'])} per model; the mark is the share at "
-                      "the smallest value")  # fmt: skip
+    style.caption(
+        ax,
+        f"all users with a defined {metric}; {count_text(data['n'])} per model; the mark is the "
+        "share at "
+        "the smallest value",
+    )
     return ax
 
 
-# ------------------------------------------------------------------------------------------ performance profiles
+# ------------------------------------------------------------------------------------------
+# performance profiles
 
 
 def _performance_data(result: Any, metric: str, *, model_col: str | None = None) -> pd.DataFrame:
@@ -127,12 +157,23 @@ def _performance_data(result: Any, metric: str, *, model_col: str | None = None)
         steps = _steps(ordered)
         below = np.searchsorted(ordered, steps, side="right" if smaller else "left") / len(ordered)
         share = below if smaller else 1 - below
-        # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true one.
-        reach = np.sqrt(np.log(2 / (1 - CONFIDENCE)) / (2 * _effective_lists(result, model, defined)))
-        parts.append(pd.DataFrame({
-            "model": model, "value": steps, "share": share, "ci_low": np.clip(share - reach, 0, 1),
-            "ci_high": np.clip(share + reach, 0, 1), "n": len(ordered),
-        }))  # fmt: skip
+        # Dvoretzky, Kiefer and Wolfowitz: the whole curve stays within this distance of the true
+        # one.
+        reach = np.sqrt(
+            np.log(2 / (1 - CONFIDENCE)) / (2 * _effective_lists(result, model, defined))
+        )
+        parts.append(
+            pd.DataFrame(
+                {
+                    "model": model,
+                    "value": steps,
+                    "share": share,
+                    "ci_low": np.clip(share - reach, 0, 1),
+                    "ci_high": np.clip(share + reach, 0, 1),
+                    "n": len(ordered),
+                }
+            )
+        )
     if not parts:
         raise DataError(f"per_user[{metric!r}] has no value for any list; there is nothing to draw")
     return pd.concat(parts, ignore_index=True)
@@ -160,13 +201,19 @@ def _effective_lists(result: Any, model: str, defined: np.ndarray) -> float:
 
 @style.drawn_from(_performance_data)
 def performance(
-    result: Any, metric: str, *, model_col: str | None = None, highlight: str | Sequence[str] | None = None,
+    result: Any,
+    metric: str,
+    *,
+    model_col: str | None = None,
+    highlight: str | Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:  # fmt: skip
-    """Draw the share of lists that reach a value, one line per model: a performance profile with its band.
+) -> Axes:
+    """Draw the share of lists that reach a value, one line per model: a performance profile with
+    its band.
 
-    Formula: share(x) = |{lists: value ≥ x}| / n, with the band ±√(ln(2/0.05) / 2n), in which the whole curve lies
-    in 95 % of all samples. Where users have several lists, n is their effective number.
+    Formula: share(x) = |{lists: value ≥ x}| / n, with the band ±√(ln(2/0.05) / 2n), in which the
+    whole curve lies in 95 % of all samples. Where users have several lists, n is their effective
+    number.
 
     Parameters
     ----------
@@ -177,17 +224,17 @@ def performance(
     model_col : str, optional
         Column that tells the models of a frame apart. Default: the `by` columns of the evaluation.
     highlight : str or list of str, optional
-        Models that keep their colour and their band where there are many. The five best by the mean keep their colour
-        too; beyond four models, only the best and these have a band.
+        Models that keep their colour and their band where there are many. The five best by the mean
+        keep their colour too; beyond four models, only the best and these have a band.
     {ax_returns_raises}
     ColumnError, DataError
         If the column is missing or has no value.
 
     Notes
     -----
-    A model whose line is above another's everywhere is better for every threshold (it dominates). Lines that cross
-    say that the mean hides a choice: few lists that are very good, or many that are fair. Where smaller values are
-    better, the line is the share with at most a value.
+    A model whose line is above another's everywhere is better for every threshold (it dominates).
+    Lines that cross say that the mean hides a choice: few lists that are very good, or many that
+    are fair. Where smaller values are better, the line is the share with at most a value.
 
     Source: Agarwal et al. (2021), Deep RL at the edge of the statistical precipice, section 4.
 
@@ -206,24 +253,41 @@ def performance(
     data = _performance_data(result, metric, model_col=model_col)
     ax = style.new_axes(ax)
     smaller = direction_word(result, metric) == "smaller"
-    first = best_first(_model_means(result, metric, model_col), "smaller" if smaller else "larger", highlight)
+    first = best_first(
+        _model_means(result, metric, model_col), "smaller" if smaller else "larger", highlight
+    )
     parts, handles = style.by_model(data, first), []
     marked = first[: len(first) - style.BEST + 1]
     step: Literal["pre", "post"] = "post" if smaller else "pre"
     for model, rows, look in parts:
         (line,) = ax.plot(
-            rows["value"], rows["share"], drawstyle=f"steps-{step}", color=look.colour, linestyle=look.line,
-            marker=look.marker, markevery=max(1, len(rows) // 6), markersize=5,
+            rows["value"],
+            rows["share"],
+            drawstyle=f"steps-{step}",
+            color=look.colour,
+            linestyle=look.line,
+            marker=look.marker,
+            markevery=max(1, len(rows) // 6),
+            markersize=5,
             linewidth=1 if look is style.REST else 2,
-        )  # fmt: skip
+        )
         if len(parts) <= BANDS_UP_TO or model in marked:
-            ax.fill_between(rows["value"], rows["ci_low"], rows["ci_high"], step=step, color=look.colour, alpha=0.15,
-                            linewidth=0)  # fmt: skip
+            ax.fill_between(
+                rows["value"],
+                rows["ci_low"],
+                rows["ci_high"],
+                step=step,
+                color=look.colour,
+                alpha=0.15,
+                linewidth=0,
+            )
         style.says(line, [model])
         handles.append(line)
     ax.set_ylim(0, 1.02)
     style.percent(ax.yaxis)
-    style.axis_names(ax, metric, f"share of lists with at {'most' if smaller else 'least'} this value")
+    style.axis_names(
+        ax, metric, f"share of lists with at {'most' if smaller else 'least'} this value"
+    )
     style.legend(ax, *style.named(parts, handles))
     style.title(ax, f"Lists that reach a value of {metric}")
     style.caption(ax, f"bands: 95 %, for the whole curve; {count_text(data['n'])} lists per model")
@@ -233,18 +297,23 @@ def performance(
 def _model_means(result: Any, metric: str, model_col: str | None) -> pd.Series:
     """Return the mean of every model that has a value, which says what models are the best."""
     found = model_values(result, metric, model_col).by_model
-    return pd.Series({model: np.nanmean(values) for model, values in found.items() if not np.isnan(values).all()})
+    return pd.Series(
+        {model: np.nanmean(values) for model, values in found.items() if not np.isnan(values).all()}
+    )
 
 
-# ------------------------------------------------------------------------------------------ gains and losses
+# ------------------------------------------------------------------------------------------ gains
+# and losses
 
 
-def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: int = 21) -> pd.DataFrame:
+def _winners_data(
+    result: Any, metric: str, *, model: Any, baseline: Any, bins: int = 21
+) -> pd.DataFrame:
     """Return the frame that `winners` draws: `low`, `high`, `side`, `n`.
 
     {parameters_returns}
-        One row per bin of the difference model − baseline: `side` is "loses", "ties" (one row, from 0 to 0) or
-        "gains". The counts add up to the users with a value for both.
+        One row per bin of the difference model − baseline: `side` is "loses", "ties" (one row, from
+        0 to 0) or "gains". The counts add up to the users with a value for both.
     """
     check_value("bins", bins, a_number(2, whole=True))
     difference = _differences(result, metric, model, baseline)
@@ -253,13 +322,18 @@ def _winners_data(result: Any, metric: str, *, model: Any, baseline: Any, bins: 
     reach = float(np.abs(moved).max()) if len(moved) else 1.0
     half = max(bins // 2, 1)
     edges = np.linspace(0.0, reach, half + 1)
-    gains, losses = np.histogram(moved[moved > 0], edges)[0], np.histogram(-moved[moved < 0], edges)[0]
-    return pd.DataFrame({
-        "low": [*-edges[:0:-1], 0.0, *edges[:-1]],
-        "high": [*-edges[-2::-1], 0.0, *edges[1:]],
-        "side": ["loses"] * half + ["ties"] + ["gains"] * half,
-        "n": [*losses[::-1], int(tied.sum()), *gains],
-    })  # fmt: skip
+    gains, losses = (
+        np.histogram(moved[moved > 0], edges)[0],
+        np.histogram(-moved[moved < 0], edges)[0],
+    )
+    return pd.DataFrame(
+        {
+            "low": [*-edges[:0:-1], 0.0, *edges[:-1]],
+            "high": [*-edges[-2::-1], 0.0, *edges[1:]],
+            "side": ["loses"] * half + ["ties"] + ["gains"] * half,
+            "n": [*losses[::-1], int(tied.sum()), *gains],
+        }
+    )
 
 
 def _differences(result: Any, metric: str, model: Any, baseline: Any) -> FloatArray:
@@ -268,13 +342,17 @@ def _differences(result: Any, metric: str, model: Any, baseline: Any) -> FloatAr
     The rows of two models of one evaluation stand in the same order of lists, which is checked.
     """
     found = model_values(result, metric).by_model
-    pair = [check_model(name, label, list(found)) for name, label in (("model", model), ("baseline", baseline))]
+    pair = [
+        check_model(name, label, list(found))
+        for name, label in (("model", model), ("baseline", baseline))
+    ]
     if pair[0] == pair[1]:
         raise OptionError(f"model and baseline are both {pair[0]!r}; expected two models")
     lists = keys_of(result, pair)
     if len(found[pair[0]]) != len(found[pair[1]]) or not lists[pair[0]].equals(lists[pair[1]]):
         raise DataError(
-            f"{pair[0]!r} and {pair[1]!r} were not evaluated on the same lists; evaluate them in one call with ⟦+by=⟧"
+            f"{pair[0]!r} and {pair[1]!r} were not evaluated on the same lists; evaluate them in "
+            "one call with ⟦+by=⟧"
         )
     difference = found[pair[0]] - found[pair[1]]
     return difference[~np.isnan(difference)]
@@ -285,10 +363,14 @@ def keys_of(result: Any, models: Sequence[str]) -> dict[str, pd.DataFrame]:
     keys, by = list(result.spec["user_col"]), list(result.spec["by"])
     if not by:
         raise OptionError(
-            "the evaluation was made without ⟦by=⟧; evaluate with ⟦+by=⟧, so that there are models to compare"
+            "the evaluation was made without ⟦by=⟧; evaluate with ⟦+by=⟧, so that there are models "
+            "to compare"
         )
     of_model = rows_by(result.per_user, by)
-    return {model: result.per_user[keys].take(of_model[model]).reset_index(drop=True) for model in models}
+    return {
+        model: result.per_user[keys].take(of_model[model]).reset_index(drop=True)
+        for model in models
+    }
 
 
 @style.drawn_from(_winners_data)
@@ -313,7 +395,8 @@ def winners(
 
     Notes
     -----
-    Users with the same value for both are counted in the caption and not drawn: they would hide all others.
+    Users with the same value for both are counted in the caption and not drawn: they would hide all
+    others.
 
     Examples
     --------
@@ -331,8 +414,16 @@ def winners(
     handles, names = [], []
     for side, colour, hatch in (("gains", style.BETTER, ""), ("loses", style.WORSE, "//")):
         rows = data[data["side"] == side]
-        bars = ax.bar(rows["low"], rows["n"], width=rows["high"] - rows["low"], align="edge", color=colour,
-                      edgecolor=space.tone(ax, 0), linewidth=0.8, hatch=hatch)  # fmt: skip
+        bars = ax.bar(
+            rows["low"],
+            rows["n"],
+            width=rows["high"] - rows["low"],
+            align="edge",
+            color=colour,
+            edgecolor=space.tone(ax, 0),
+            linewidth=0.8,
+            hatch=hatch,
+        )
         word = "gain" if side == "gains" else "lose"
         for bar, low, high, n in zip(bars, rows["low"], rows["high"], rows["n"], strict=True):
             style.says(bar, [f"{n:,} users {word} {abs(low):.3g} to {abs(high):.3g}"])
@@ -344,6 +435,8 @@ def winners(
     style.axis_names(ax, f"difference of {metric} per user: {one} − {other}", "users")
     style.title(ax, "Who gains and who loses")
     style.caption(
-        ax, f"n = {totals.sum():,} users with a value for both; {totals['ties']:,} with the same value are not drawn"
+        ax,
+        f"n = {totals.sum():,} users with a value for both; {totals['ties']:,} with the same value "
+        "are not drawn",
     )
     return ax

@@ -1,7 +1,9 @@
-"""Sections about an experiment and about off-policy estimates, and the cards of pages that are about nothing else.
+"""Sections about an experiment and about off-policy estimates, and the cards of pages that are
+about nothing else.
 
-Rules of a page about an experiment: validity comes first, with what was checked; harms come before all other effects;
-counts of segments speak of the pair and the metric of the headline; an invalid one shows no effect in large type.
+Rules of a page about an experiment: validity comes first, with what was checked; harms come before
+all other effects; counts of segments speak of the pair and the metric of the headline; an invalid
+one shows no effect in large type.
 """
 
 from __future__ import annotations
@@ -97,20 +99,30 @@ def experiment_section(
     if tables.health is not None:
         parts.append(_health_block(tables.health, most))
     section = Section(
-        "experiment", "Effects" if alone else "Experiment",
+        "experiment",
+        "Effects" if alone else "Experiment",
         text=() if alone else (*_decision_said(tables), sentence, *_checked(tables)),
-        badge=None if alone else mark, tables=tuple(parts), drawings=tuple(drawings),
-    )  # fmt: skip
+        badge=None if alone else mark,
+        tables=tuple(parts),
+        drawings=tuple(drawings),
+    )
     return section, [*_decision_said(tables), *_experiment_said(tables), sentence]
 
 
-DECISIONS: dict[str, BadgeKind] = {SHIP: "better", DO_NOT_SHIP: "worse", KEEP_RUNNING: "open", INVALID: "error"}
+DECISIONS: dict[str, BadgeKind] = {
+    SHIP: "better",
+    DO_NOT_SHIP: "worse",
+    KEEP_RUNNING: "open",
+    INVALID: "error",
+}
 
 
 def _decision_said(tables: ReportTables) -> list[Sentence]:
     """Say the decision about every treatment, with its reasons."""
     rows = [] if tables.decision is None else tables.decision.to_dict("records")
-    said: list[Sentence] = [(Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows]
+    said: list[Sentence] = [
+        (Name(row["treatment"]), f": {row['decision']}. {row['reasons']}.") for row in rows
+    ]
     return [*said, *[(f"{plan_sentence(row)}.",) for row in rows[:1] if plan_sentence(row)]]
 
 
@@ -119,17 +131,28 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
     rows = []
     for row in judged.to_dict("records"):
         change, ends = change_texts(row)
-        mark = badge("better" if row["verdict"] == SAFE else badge_of(row["verdict"]), row["verdict"])
+        mark = badge(
+            "better" if row["verdict"] == SAFE else badge_of(row["verdict"]), row["verdict"]
+        )
         mark = badge("worse", row["verdict"]) if row["verdict"] == HARMED else mark
-        rows.append((
-            text(row["metric"]), text(row["role"]), text(row["treatment"]), text(row["margin"] or "–"),
-            Shown(Cell(change, small=ends), row["change"]), mark, text(row["note"]),
-        ))  # fmt: skip
+        rows.append(
+            (
+                text(row["metric"]),
+                text(row["role"]),
+                text(row["treatment"]),
+                text(row["margin"] or "–"),
+                Shown(Cell(change, small=ends), row["change"]),
+                mark,
+                text(row["note"]),
+            )
+        )
     head = ("metric", "role", "treatment", "margin", "change [bounds]", "verdict", "note")
     align = ("left", "left", "left", "right", "right", "left", "left")
     shown, more = cut(rows, most)
     caption = "Roles: bounds of a guardrail are one-sided, as its test is"
-    return TableBlock(caption, head, align, shown, csv_of(judged), "roles.csv", stacked=True, more=more)
+    return TableBlock(
+        caption, head, align, shown, csv_of(judged), "roles.csv", stacked=True, more=more
+    )
 
 
 def _over_time_drawings(table: pd.DataFrame, pen: Pen) -> list[Drawing]:
@@ -160,8 +183,15 @@ def _checked(tables: ReportTables) -> list[Sentence]:
         "denominators": _has_values(table, "p_denominator"),
         "effects over time": tables.over_time is not None,
     }
-    done, left = ([name for name, found in known.items() if found is wanted] for wanted in (True, False))
-    return [(f"Checked: {', '.join(done) or 'nothing'}. Not checked here: {', '.join(left) or 'nothing'}.",)]
+    done, left = (
+        [name for name, found in known.items() if found is wanted] for wanted in (True, False)
+    )
+    return [
+        (
+            f"Checked: {', '.join(done) or 'nothing'}. Not checked here: "
+            f"{', '.join(left) or 'nothing'}.",
+        )
+    ]
 
 
 def _has_values(table: pd.DataFrame, column: str) -> bool:
@@ -170,33 +200,45 @@ def _has_values(table: pd.DataFrame, column: str) -> bool:
 
 def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
     """Say what the sample ratio and the users without metrics mean for the effects."""
-    health, rows = tables.health, [row for one in tables.experiment.values() for row in one.to_dict("records")]
+    health, rows = (
+        tables.health,
+        [row for one in tables.experiment.values() for row in one.to_dict("records")],
+    )
     broken = [row for row in rows if "sample_ratio" in str(row["warning"]).split("; ")]
     tested = [row["srm_p"] for row in rows if not pd.isna(row.get("srm_p", np.nan))]
     if broken and (health is None or not health["srm_flag"].astype(bool).any()):
         p = broken[0].get("srm_p", np.nan)
         return Badge("error", "sample ratio"), (
-            f"The users who are compared do not fit the plan: {_users(pd.Series(broken[0]))}; p {_p(p)}. Find out why "
+            f"The users who are compared do not fit the plan: {_users(pd.Series(broken[0]))}; p "
+            f"{_p(p)}. Find out why "
             "before reading an effect.",
         )
     if health is None and tested:
-        return Badge("good", "sound"), (f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}.",)
+        return Badge("good", "sound"), (
+            f"Sample ratio of the users who are compared as planned; p {_p(min(tested))}.",
+        )
     if health is None:
         return Badge("warning", "not checked"), (
             "The sample ratio was not checked: pass health= (what rd.experiment_health returned).",
         )
     arms = ", ".join(
-        f"{_arm(row)} {int(row['n_assigned']):,} ({row['share']:.1%}, planned {row['expected_share']:.1%})"
+        f"{_arm(row)} {int(row['n_assigned']):,} ({row['share']:.1%}, planned "
+        f"{row['expected_share']:.1%})"
         for row in health.to_dict("records")
     )
-    p, lost = health["srm_p"].min(), health["missing_p"].min() if "missing_p" in health.columns else np.nan
+    p, lost = (
+        health["srm_p"].min(),
+        health["missing_p"].min() if "missing_p" in health.columns else np.nan,
+    )
     if health["srm_flag"].astype(bool).any():
         return Badge("error", "sample ratio"), (
-            f"The users per variant do not fit the plan: {arms}; p {_p(p)}. Find out why before reading an effect.",
+            f"The users per variant do not fit the plan: {arms}; p {_p(p)}. Find out why before "
+            "reading an effect.",
         )
     if health["missing_flag"].astype(bool).any():
         return Badge("error", "missing metrics"), (
-            f"Users without metrics differ between the variants; p {_p(lost)}. The effects may come from that alone.",
+            f"Users without metrics differ between the variants; p {_p(lost)}. The effects may "
+            "come from that alone.",
         )
     missing = ", ".join(f"{rate:.1%}" for rate in health["missing_rate"])
     fits, mark = "Sample ratio as planned", Badge("good", "sound")
@@ -217,7 +259,8 @@ def _p(p: Any) -> str:
 
 
 def validity_section(tables: ReportTables) -> Section | None:
-    """Say whether the experiment is sound, and what was checked: the first section of a page about an experiment."""
+    """Say whether the experiment is sound, and what was checked: the first section of a page about
+    an experiment."""
     if not tables.experiment and tables.health is None:
         return None
     mark, sentence = _soundness(tables)
@@ -225,30 +268,48 @@ def validity_section(tables: ReportTables) -> Section | None:
 
 
 def experiment_card(tables: ReportTables) -> Section | None:
-    """Return the verdict about the first metric and treatment of an experiment, harms said before everything open."""
+    """Return the verdict about the first metric and treatment of an experiment, harms said before
+    everything open."""
     table = next(iter(tables.experiment.values()), None)
     if table is None or not len(table):
         return None
     one_control = table["control"].nunique() == 1
-    pairs = table["treatment"].map(str) + ("" if one_control else " against " + table["control"].map(str))
+    pairs = table["treatment"].map(str) + (
+        "" if one_control else " against " + table["control"].map(str)
+    )
     table, the = table.assign(pair=pairs), "the control " * one_control
     row = table.iloc[0]
     where, verdict = segment_labels(table)[0], str(row["verdict"])
     sound, soundness = _soundness(tables)
-    harmed = [one for one in harm_first(table).to_dict("records") if badge_of(one["verdict"]) == "worse"]
+    harmed = [
+        one for one in harm_first(table).to_dict("records") if badge_of(one["verdict"]) == "worse"
+    ]
     labels = ["metric", "treatment", "control"]
-    other = [one for one in harmed if [one[name] for name in labels] != [row[name] for name in labels]]
-    pair: Sentence = (Name(row["treatment"]), f" against {the}", Name(row["control"]), " on ",
-                      Name(row["metric"]), f" ({where})." if where else ".")  # fmt: skip
+    other = [
+        one for one in harmed if [one[name] for name in labels] != [row[name] for name in labels]
+    ]
+    pair: Sentence = (
+        Name(row["treatment"]),
+        f" against {the}",
+        Name(row["control"]),
+        " on ",
+        Name(row["metric"]),
+        f" ({where})." if where else ".",
+    )
     trend: list[Sentence] = []
     kind = badge_of(verdict)
     believed = kind != "warning" and sound.kind != "error"
     names = ", ".join(dict.fromkeys(str(one["metric"]) for one in other))
     if not believed:
         invalid = sound.kind == "error" or verdict.startswith("invalid")
-        mark, which = Badge("error" if invalid else "warning", "invalid" if invalid else "withheld"), (
-            "The verdict is withheld (", Name(verdict), "): ", *pair)  # fmt: skip
-        amount: Sentence = ("No effect is shown here, since the comparison is not sound; the tables have the numbers.",)
+        mark, which = (
+            Badge("error" if invalid else "warning", "invalid" if invalid else "withheld"),
+            ("The verdict is withheld (", Name(verdict), "): ", *pair),
+        )
+        amount: Sentence = (
+            "No effect is shown here, since the comparison is not sound; the tables have the "
+            "numbers.",
+        )
     else:
         amount = (f"{_effect(row)}, {_users(row)}.",)
         trend = _trend_said(tables, row)
@@ -256,7 +317,9 @@ def experiment_card(tables: ReportTables) -> Section | None:
             which = (Name(row["treatment"]), f" is {kind} than {the}", *pair[2:])
         else:
             which = (f"{verdict.capitalize()}: ", *pair)
-        mark = Badge("open" if kind == "open" else kind, kind if kind in ("better", "worse") else verdict)
+        mark = Badge(
+            "open" if kind == "open" else kind, kind if kind in ("better", "worse") else verdict
+        )
         if names:
             mark = Badge("worse", f"harm on {names}") if kind == "open" else mark
             mark = Badge("warning", f"better, but worse on {names}") if kind == "better" else mark
@@ -275,9 +338,17 @@ def experiment_card(tables: ReportTables) -> Section | None:
 
 def _test_words(table: pd.DataFrame, row: pd.Series, believed: bool) -> list[Sentence]:
     least = row.get("mde", np.nan)
-    shown = f" An effect of {number(least, f'.{digits_for(least)}f')} is shown in 8 of 10 experiments of this size."
+    shown = (
+        f" An effect of {number(least, f'.{digits_for(least)}f')} is shown in 8 of 10 "
+        "experiments of this size."
+    )
     p = f" p {_p(row['p_adj'])}." if believed else ""
-    return [(f"{_users(row).capitalize()}; p-values {adjustment(table).words}.{p}{'' if pd.isna(least) else shown}",)]
+    return [
+        (
+            f"{_users(row).capitalize()}; p-values "
+            f"{adjustment(table).words}.{p}{'' if pd.isna(least) else shown}",
+        )
+    ]
 
 
 def _harms(harmed: list[dict[Any, Any]], believed: bool) -> list[Sentence]:
@@ -301,14 +372,18 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
     said: list[Sentence] = [] if shrunken else worse_for(own, segment_labels(own), pair)
     if "se" in given.columns and list(given.columns).index("metric") > 0:
         key = str(row["metric"]), str(row["treatment"]), str(row["control"])
-        said += [(sentence,) for found, sentence in segment_sentences(given).items() if found == key]
+        said += [
+            (sentence,) for found, sentence in segment_sentences(given).items() if found == key
+        ]
     return said
 
 
 def _warned(table: pd.DataFrame) -> list[Sentence]:
     """Say the warnings of every effect that has one."""
     rows = table[table["warning"].astype(str) != ""].to_dict("records")
-    said: list[Sentence] = [(f"{row['pair']} on {row['metric']}: {note_of(row)}.",) for row in rows[:FEW]]
+    said: list[Sentence] = [
+        (f"{row['pair']} on {row['metric']}: {note_of(row)}.",) for row in rows[:FEW]
+    ]
     said += [(f"{len(rows) - FEW} more effects carry a warning.",)] if len(rows) > FEW else []
     return said or [("No effect carries a warning.",)]
 
@@ -322,16 +397,21 @@ def _users(row: pd.Series) -> str:
 
 
 def _experiment_said(tables: ReportTables) -> list[Sentence]:
-    """Say the first few effects of the first table, harms first, for the head of a page about models."""
+    """Say the first few effects of the first table, harms first, for the head of a page about
+    models."""
     table = next(iter(tables.experiment.values()), None)
     if table is None:
         return []
     ordered = harm_first(table)
     said: list[Sentence] = [
-        (f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}"
-         f"{f' ({where})' if where else ''}: {row['verdict']}, {_effect(pd.Series(row))}.",)
-        for row, where in zip(ordered.head(FEW).to_dict("records"), segment_labels(ordered), strict=False)
-    ]  # fmt: skip
+        (
+            f"Experiment, {row['treatment']} against {row['control']} on {row['metric']}"
+            f"{f' ({where})' if where else ''}: {row['verdict']}, {_effect(pd.Series(row))}.",
+        )
+        for row, where in zip(
+            ordered.head(FEW).to_dict("records"), segment_labels(ordered), strict=False
+        )
+    ]
     if len(table) > FEW:
         said.append((f"{len(table) - FEW:,} more effects stand in the section Experiment.",))
     return said
@@ -340,24 +420,42 @@ def _experiment_said(tables: ReportTables) -> list[Sentence]:
 def _health_block(health: pd.DataFrame, most: int) -> TableBlock:
     rows = [
         (
-            text(_arm(row)), value(row["n_assigned"], ",d"), value(row["share"], ".1%"),
-            value(row["expected_share"], ".1%"), value(row["missing_rate"], ".1%"),
+            text(_arm(row)),
+            value(row["n_assigned"], ",d"),
+            value(row["share"], ".1%"),
+            value(row["expected_share"], ".1%"),
+            value(row["missing_rate"], ".1%"),
             value(row["srm_p"], ".3g"),
         )
         for row in health.to_dict("records")
-    ]  # fmt: skip
-    head = ("variant", "assigned", "share", "planned share", "without metrics", "p of the sample ratio")
+    ]
+    head = (
+        "variant",
+        "assigned",
+        "share",
+        "planned share",
+        "without metrics",
+        "p of the sample ratio",
+    )
     shown, more = cut(rows, most)
     return TableBlock(
-        "Users per variant", head, ("left", *["right"] * 5), shown, csv_of(health), "health.csv", more=more
+        "Users per variant",
+        head,
+        ("left", *["right"] * 5),
+        shown,
+        csv_of(health),
+        "health.csv",
+        more=more,
     )
 
 
-# ------------------------------------------------------------------------------------------ off-policy
+# ------------------------------------------------------------------------------------------
+# off-policy
 
 
 def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None, list[Sentence]]:
-    """Show estimates of policies that did not run; a flagged estimate never stands without its flag."""
+    """Show estimates of policies that did not run; a flagged estimate never stands without its
+    flag."""
     table = tables.off_policy
     if table is None:
         return None, []
@@ -366,31 +464,64 @@ def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None,
     shown, more = cut(_estimates(frame, flags), most)
     by, lifts, optional = _off_policy_columns(frame)
     # What says whether to believe an estimate stands before it.
-    head = [*by, "estimator", *(["clip"] if "clip" in optional else []), *(["trust"] if "trust" in optional else [])]
-    head += ["flags", "value [interval]", *(["lift over the logging policy", "lift [interval]"] if lifts else [])]
+    head = [
+        *by,
+        "estimator",
+        *(["clip"] if "clip" in optional else []),
+        *(["trust"] if "trust" in optional else []),
+    ]
+    head += [
+        "flags",
+        "value [interval]",
+        *(["lift over the logging policy", "lift [interval]"] if lifts else []),
+    ]
     head += ["effective rows"] if "ess" in optional else []
     right = {"clip", "value [interval]", "lift [interval]", "effective rows"}
     align = tuple("right" if name in right else "left" for name in head)
-    parts = TableBlock("Estimates", tuple(head), align, shown, csv_of(table), "off-policy.csv", stacked=True, more=more)
+    parts = TableBlock(
+        "Estimates",
+        tuple(head),
+        align,
+        shown,
+        csv_of(table),
+        "off-policy.csv",
+        stacked=True,
+        more=more,
+    )
     flagged = sum(bool(found) for found in flags)
     said = "No off-policy estimate is flagged."
     if flagged:
-        said = f"{flagged} of {len(frame)} off-policy estimates {'carries' if flagged == 1 else 'carry'} a flag."
-    useless = frame["trust"].astype(str).str.startswith("do not use").sum() if "trust" in optional else 0
+        said = (
+            f"{flagged} of {len(frame)} off-policy estimates "
+            f"{'carries' if flagged == 1 else 'carry'} a flag."
+        )
+    useless = (
+        frame["trust"].astype(str).str.startswith("do not use").sum() if "trust" in optional else 0
+    )
     if useless:
         said += f" {useless} of them should not be used; the column trust says why."
-    doubt = " A flagged estimate can be far off, and its interval holds the true value less often than it says."
+    doubt = (
+        " A flagged estimate can be far off, and its interval holds the true value less often "
+        "than it says."
+    )
     mark = Badge("warning", "flagged") if flagged else Badge("good", "no flag")
     sentence: Sentence = (said + (doubt if flagged else ""),)
-    section = Section("off-policy", "Off-policy estimates", text=(sentence,), badge=mark, tables=(parts,))
+    section = Section(
+        "off-policy", "Off-policy estimates", text=(sentence,), badge=mark, tables=(parts,)
+    )
     return section, [(said,)]
 
 
 def _off_policy_columns(frame: pd.DataFrame) -> tuple[list[str], bool, set[str]]:
-    """Return the columns before the estimator, whether there are lifts, and which optional columns there are."""
+    """Return the columns before the estimator, whether there are lifts, and which optional columns
+    there are."""
     by = list(frame.columns[: list(frame.columns).index("estimator")])
     lifts = all(name in frame.columns for name in ("lift", "lift_ci_low", "lift_ci_high"))
-    optional = {name for name in ("clip", "ess", "trust") if name in frame.columns and frame[name].notna().any()}
+    optional = {
+        name
+        for name in ("clip", "ess", "trust")
+        if name in frame.columns and frame[name].notna().any()
+    }
     return by, lifts, optional
 
 
@@ -400,7 +531,11 @@ def _estimates(frame: pd.DataFrame, flags: list[str]) -> list[tuple[Shown, ...]]
     records = frame.to_dict("records")
     kinds = [_kind_of_lift(row, lifts, found) for row, found in zip(records, flags, strict=True)]
     names = [str(row["estimator"]) for row in records]
-    places = bars(frame["lift"], frame["lift_ci_low"], frame["lift_ci_high"], kinds, names) if lifts else []
+    places = (
+        bars(frame["lift"], frame["lift_ci_low"], frame["lift_ci_high"], kinds, names)
+        if lifts
+        else []
+    )
     rows = []
     for i, row in enumerate(records):
         form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
@@ -430,7 +565,13 @@ def flag_words(found: Any) -> str:
 
 def meaning_of(found: Any) -> str:
     """Return what the flags of an estimate mean, in sentences."""
-    names = found.replace(" ", "").split(",") if isinstance(found, str) else list(found) if np.iterable(found) else []
+    names = (
+        found.replace(" ", "").split(",")
+        if isinstance(found, str)
+        else list(found)
+        if np.iterable(found)
+        else []
+    )
     return "; ".join(MEANINGS[name] for name in names if name in MEANINGS)
 
 
@@ -445,17 +586,25 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     useless = trust.startswith("do not use")
     mark = Badge("error" if useless else "warning" if flags else "good", trust)
     name = " · ".join(str(row[column]) for column in by) or "The target policy"
-    which: Sentence = (Name(name), f", estimated by {row['estimator']}, is the first of {len(frame)} estimates.")
+    which: Sentence = (
+        Name(name),
+        f", estimated by {row['estimator']}, is the first of {len(frame)} estimates.",
+    )
     form = f".{digits_for(row['value'], row['ci_low'], row['ci_high'])}f"
     amount = f"Value {number(row['value'], form)} {interval(row['ci_low'], row['ci_high'], form)}"
     if lifts:
         plus = f"+.{digits_for(row['lift'], row['lift_ci_low'], row['lift_ci_high'])}f"
         bounds = interval(row["lift_ci_low"], row["lift_ci_high"], plus)
         amount += f", {number(row['lift'], plus)} {bounds} beside the logging policy"
-    hidden = "No value is shown here, since the estimate should not be used; the table has the numbers."
+    hidden = (
+        "No value is shown here, since the estimate should not be used; the table has the numbers."
+    )
     rows = f"{number(row['ess'], ',.0f')} effective rows" if "ess" in frame.columns else ""
-    worse = [f"{' · '.join(str(one[c]) for c in by)} by {one['estimator']}" for one in frame.to_dict("records")
-             if lifts and _kind_of_lift(one, lifts, flag_words(one["flags"])) == "worse"]  # fmt: skip
+    worse = [
+        f"{' · '.join(str(one[c]) for c in by)} by {one['estimator']}"
+        for one in frame.to_dict("records")
+        if lifts and _kind_of_lift(one, lifts, flag_words(one["flags"])) == "worse"
+    ]
     if tables.decision is not None:
         decision = str(tables.decision["decision"].iloc[0])
         mark = Badge(DECISIONS[decision], decision)
@@ -463,11 +612,27 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         (WHICH, (*_decision_said(tables), which)),
         (HOW_MUCH, ((hidden if useless else f"{amount.rstrip()}.",),)),
         (SURE, ((f"Trust: {trust}. {rows}".rstrip(". ") + ".",),)),
-        (FOR_WHOM, ((f"Worse than the logging policy: {', '.join(worse)}." if worse
-                  else "No estimate without a flag is below the logging policy.",),)),
-        (DOUBTS, ((f"Flags: {flags}. {meaning_of(row['flags'])}.".replace("..", ".") if flags
-                   else "The estimate carries no flag.",),)),
-    ]  # fmt: skip
+        (
+            FOR_WHOM,
+            (
+                (
+                    f"Worse than the logging policy: {', '.join(worse)}."
+                    if worse
+                    else "No estimate without a flag is below the logging policy.",
+                ),
+            ),
+        ),
+        (
+            DOUBTS,
+            (
+                (
+                    f"Flags: {flags}. {meaning_of(row['flags'])}.".replace("..", ".")
+                    if flags
+                    else "The estimate carries no flag.",
+                ),
+            ),
+        ),
+    ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
 
 

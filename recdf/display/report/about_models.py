@@ -1,4 +1,5 @@
-"""Sections about the models of a result: leaderboard, curves, comparison, trade-offs, users, exposure, segments."""
+"""Sections about the models of a result: leaderboard, curves, comparison, trade-offs, users,
+exposure, segments."""
 
 from __future__ import annotations
 
@@ -20,7 +21,20 @@ from ..pairs import compare, model_rows
 from ..plot.style import BEST, REST, looks
 from ..segments import SegmentGroups, segment_groups
 from .headline import badge_of
-from .page_blocks import SIGNS, Drawing, Section, Sentence, Shown, TableBlock, badge, bars, csv_of, cut, text, value
+from .page_blocks import (
+    SIGNS,
+    Drawing,
+    Section,
+    Sentence,
+    Shown,
+    TableBlock,
+    badge,
+    bars,
+    csv_of,
+    cut,
+    text,
+    value,
+)
 from .report_inputs import ACCURACY, ReportTables, Subject
 from .svg import SIZE, drawing
 
@@ -32,29 +46,46 @@ MATRIX_ABOVE = 12  # more pairs than these have stand in a matrix
 
 
 class Pen:
-    """Draws the pictures of one page; each gets a number, which keeps their ids apart, and models keep their looks."""
+    """Draws the pictures of one page; each gets a number, which keeps their ids apart, and models
+    keep their looks."""
 
     def __init__(self, subject: Subject | None) -> None:
         self.drawn, self.looks = 0, {}
-        self.shown: list[tuple[str, str]] = []  # names and colours that the legend of an earlier picture has
+        self.shown: list[
+            tuple[str, str]
+        ] = []  # names and colours that the legend of an earlier picture has
         if subject is None:
             return
-        marked = [*([] if subject.baseline is None else [subject.baseline]), *subject.ranking(subject.primary)]
-        self.looks = looks(subject.models, list(dict.fromkeys(marked))[: BEST + (subject.baseline is not None)])
+        marked = [
+            *([] if subject.baseline is None else [subject.baseline]),
+            *subject.ranking(subject.primary),
+        ]
+        self.looks = looks(
+            subject.models, list(dict.fromkeys(marked))[: BEST + (subject.baseline is not None)]
+        )
 
-    def __call__(self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any) -> Drawing:
+    def __call__(
+        self, draw: Callable[..., Any], *args: Any, size: Any = SIZE, **options: Any
+    ) -> Drawing:
         self.drawn += 1
-        made = drawing(lambda ax: draw(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks)
+        made = drawing(
+            lambda ax: draw(*args, **options, ax=ax), self.drawn, size=size, looks=self.looks
+        )
         if REST not in self.looks.values():
             return made
-        legend = tuple(entry for entry in made.legend if (entry.name, entry.colour) not in self.shown)
+        legend = tuple(
+            entry for entry in made.legend if (entry.name, entry.colour) not in self.shown
+        )
         if self.shown and legend != made.legend:
-            made = replace(made, caption=f"{made.caption}; colours of the models as in the first picture")
+            made = replace(
+                made, caption=f"{made.caption}; colours of the models as in the first picture"
+            )
         self.shown += [(entry.name, entry.colour) for entry in legend]
         return replace(made, legend=legend)
 
 
-# ------------------------------------------------------------------------------------------ leaderboard, curves
+# ------------------------------------------------------------------------------------------
+# leaderboard, curves
 
 
 def leaderboard_section(subject: Subject, experiment: bool) -> Section:
@@ -67,7 +98,10 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
     rows = []
     for row in body:
         own = [numbers.get((row[0].text, name)) for name in columns]
-        cells = [Shown(cell, None if pd.isna(raw) else float(raw)) for cell, raw in zip(row[1:], own, strict=True)]
+        cells = [
+            Shown(cell, None if pd.isna(raw) else float(raw))
+            for cell, raw in zip(row[1:], own, strict=True)
+        ]
         name = row[0]._replace(text=visible(row[0].text))
         rows.append((Shown(name, name.text.casefold()), *cells))
     shown, more = cut(rows, subject.max_rows)
@@ -77,18 +111,36 @@ def leaderboard_section(subject: Subject, experiment: bool) -> Section:
     at = "" if subject.k is None else f" at k = {subject.k}"
     mean = "weighted mean" if "weight" in subject.result.spec else "mean"
     table = TableBlock(
-        f"Metrics{at}, {mean} over {_lists(subject)}{pooled}", tuple(map(visible, head)), tuple(align), shown,
-        csv_of(subject.board.frame), "leaderboard.csv", more=more, groups=(("", ""), *groups), off=off,
-    )  # fmt: skip
+        f"Metrics{at}, {mean} over {_lists(subject)}{pooled}",
+        tuple(map(visible, head)),
+        tuple(align),
+        shown,
+        csv_of(subject.board.frame),
+        "leaderboard.csv",
+        more=more,
+        groups=(("", ""), *groups),
+        off=off,
+    )
     return Section(
-        "leaderboard", "Leaderboard", tables=(table, _all_values(subject)),
+        "leaderboard",
+        "Leaderboard",
+        tables=(table, _all_values(subject)),
         lists=tuple((note,) for note in subject.board.notes),
-    )  # fmt: skip
+    )
 
 
 def _lists(subject: Subject) -> str:
-    n = sorted({int(found) for found in subject.summary.loc[subject.summary["column"].isin(subject.columns), "n"]})
-    return f"{n[-1]:,} lists" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,} lists, those where the metric is defined"
+    n = sorted(
+        {
+            int(found)
+            for found in subject.summary.loc[subject.summary["column"].isin(subject.columns), "n"]
+        }
+    )
+    return (
+        f"{n[-1]:,} lists"
+        if n[0] == n[-1]
+        else f"{n[0]:,} to {n[-1]:,} lists, those where the metric is defined"
+    )
 
 
 def _all_values(subject: Subject) -> TableBlock:
@@ -98,23 +150,45 @@ def _all_values(subject: Subject) -> TableBlock:
     rows = []
     for row in subject.summary.itertuples(index=False):
         numbers = (value(found, ".4f") for found in (row.value, row.ci_low, row.ci_high))
-        rows.append((text(row.model), text(row.column), *numbers, value(row.n, ",d"), value(row.n_undefined, ",d")))
-    shown, more = cut(rows, subject.max_rows if len(subject.models) <= MATRIX_ABOVE else min(subject.max_rows, 120))
+        rows.append(
+            (
+                text(row.model),
+                text(row.column),
+                *numbers,
+                value(row.n, ",d"),
+                value(row.n_undefined, ",d"),
+            )
+        )
+    shown, more = cut(
+        rows,
+        subject.max_rows if len(subject.models) <= MATRIX_ABOVE else min(subject.max_rows, 120),
+    )
     head = ("model", "metric", "value", "interval from", "to", "n", "undefined")
     return TableBlock(
-        "Every metric at every k", head, ("left", "left", *["right"] * 5), shown, csv_of(frame), "summary.csv",
-        more=more, folded=f"All {len(rows):,} values, every metric at every k",
-    )  # fmt: skip
+        "Every metric at every k",
+        head,
+        ("left", "left", *["right"] * 5),
+        shown,
+        csv_of(frame),
+        "summary.csv",
+        more=more,
+        folded=f"All {len(rows):,} values, every metric at every k",
+    )
 
 
 def curves_section(subject: Subject, pen: Pen) -> Section | None:
     """Draw one picture for each metric that has several k."""
-    depths = subject.summary[subject.summary["k"].notna()].groupby("metric", sort=False)["k"].nunique()
+    depths = (
+        subject.summary[subject.summary["k"].notna()].groupby("metric", sort=False)["k"].nunique()
+    )
     metrics = [str(name) for name in depths.index[depths > 1]]
     if not metrics:
         return None
     marked = subject.baseline if len(subject.models) > 4 else None
-    drawings = [pen(plot.curve, subject.result, metric, highlight=marked) for metric in metrics[:MANY_PANELS]]
+    drawings = [
+        pen(plot.curve, subject.result, metric, highlight=marked)
+        for metric in metrics[:MANY_PANELS]
+    ]
     left: tuple[Sentence, ...] = ()
     if len(metrics) > MANY_PANELS:
         drawn = f"The first {MANY_PANELS} of {len(metrics)} metrics are drawn"
@@ -122,7 +196,8 @@ def curves_section(subject: Subject, pen: Pen) -> Section | None:
     return Section("curves", "Curves over k", text=left, drawings=tuple(drawings))
 
 
-# ------------------------------------------------------------------------------------------ comparison
+# ------------------------------------------------------------------------------------------
+# comparison
 
 
 def comparison_section(subject: Subject) -> Section | None:
@@ -130,21 +205,29 @@ def comparison_section(subject: Subject) -> Section | None:
     if subject.comparison is None or not len(subject.comparison):
         return None
     if subject.baseline is None and len(subject.models) > MATRIX_ABOVE:
-        return Section("comparison", "Comparison", tables=(_pair_matrix(subject, subject.comparison),))
+        return Section(
+            "comparison", "Comparison", tables=(_pair_matrix(subject, subject.comparison),)
+        )
     confidence = confidence_of(subject.comparison)
     level = "" if confidence is None else f"{100 * confidence:g} % "
     bases = list(dict.fromkeys(map(str, subject.comparison["baseline"])))
-    against = f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
-    table = comparison_table(subject.comparison, f"{against}, {level}intervals", "comparison.csv", subject.max_rows)
+    against = (
+        f"Differences from {bases[0]}" if len(bases) == 1 else "Differences of pairs of models"
+    )
+    table = comparison_table(
+        subject.comparison, f"{against}, {level}intervals", "comparison.csv", subject.max_rows
+    )
     how: Sentence = (
-        "The data support the differences inside an interval, and not those outside. “No difference shown” is no proof "
+        "The data support the differences inside an interval, and not those outside. “No "
+        "difference shown” is no proof "
         "that there is none.",
     )
     return Section("comparison", "Comparison", tables=(table,), text=(how,))
 
 
 def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
-    """Return pairs of many models as a matrix of signs: the model of the row against that of the column."""
+    """Return pairs of many models as a matrix of signs: the model of the row against that of the
+    column."""
     order = {model: place for place, model in enumerate(subject.ranking(subject.primary))}
     signs = [["–"] * len(order) for _ in order]
     own = comparison[comparison["metric"].astype(str) == subject.primary]
@@ -153,15 +236,24 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
         kind = badge_of(verdict)
         row, column = order[str(model)], order[str(base)]
         signs[row][column], signs[column][row] = SIGNS[kind], SIGNS[turned.get(kind, kind)]
-    rows = [(text(f"{i + 1} {model}"), *(Shown(Cell(sign)) for sign in signs[i])) for model, i in order.items()]
-    caption = (f"{subject.primary}, the model of the row against that of the column, by their numbers: ▲ better, "
-               "▼ worse, ● no difference shown, ! withheld")  # fmt: skip
+    rows = [
+        (text(f"{i + 1} {model}"), *(Shown(Cell(sign)) for sign in signs[i]))
+        for model, i in order.items()
+    ]
+    caption = (
+        f"{subject.primary}, the model of the row against that of the column, by their numbers: ▲ "
+        "better, "
+        "▼ worse, ● no difference shown, ! withheld"
+    )
     head = ("model", *(f"{i + 1}" for i in range(len(order))))
-    return TableBlock(caption, head, ("left",) * len(head), tuple(rows), csv_of(comparison), "comparison.csv")
+    return TableBlock(
+        caption, head, ("left",) * len(head), tuple(rows), csv_of(comparison), "comparison.csv"
+    )
 
 
 def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: int) -> TableBlock:
-    """Return a comparison of models or variants as a table: effect, picture, relative effect, p, counts, verdict."""
+    """Return a comparison of models or variants as a table: effect, picture, relative effect, p,
+    counts, verdict."""
     frame = comparison.reset_index(drop=True)
     models = "baseline" in frame.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
@@ -172,42 +264,63 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     one_base = frame[base].map(str).nunique() == 1
     others = [str(name) for name in frame[other]] if one_base else names
     users = "users gain / same / lose" if models else "users"
-    head = (*before, "metric", other if one_base else "comparison", "difference", "effect [interval]", "relative")
+    head = (
+        *before,
+        "metric",
+        other if one_base else "comparison",
+        "difference",
+        "effect [interval]",
+        "relative",
+    )
     head += ("p" if "not adjusted" in adjustment(frame).words else "p (adjusted)", users, "verdict")
     rows = []
     ends = frame[["diff", "ci_low", "ci_high"]].to_numpy(np.float64)
     of_metric = rows_by(frame, ["metric"]).items()
     digits = {metric: digits_for(*ends[own].ravel(), significant=4) for metric, own in of_metric}
     for i, row in enumerate(frame.to_dict("records")):
-        form = f"+.{digits[str(row['metric'])]}f"  # the same for a metric, so that its rows can be compared
+        # the same for a metric, so that its rows can be compared
+        form = f"+.{digits[str(row['metric'])]}f"
         warned = note_of(row)
         verdict = badge(badge_of(row["verdict"]), row["verdict"])
         warned = "; ".join(word for word in warned.split("; ") if word not in str(row["verdict"]))
         if warned:
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
-        rows.append((
-            *(text(shorten(visible(row[name]), PICTURE_NAME_LENGTH)) for name in before),
-            text(shorten(visible(row["metric"]), PICTURE_NAME_LENGTH)),
-            text(shorten(visible(others[i]), 2 * PICTURE_NAME_LENGTH)),
-            places[i],
-            value(row["diff"], form, small=interval(row["ci_low"], row["ci_high"], form)),
-            value(row.get("rel_diff"), "+.1%"),
-            Shown(Cell(p_value(row["p_adj"])), None if pd.isna(row["p_adj"]) else float(row["p_adj"])),
-            Shown(Cell(_user_counts(row))), verdict,
-        ))  # fmt: skip
+        rows.append(
+            (
+                *(text(shorten(visible(row[name]), PICTURE_NAME_LENGTH)) for name in before),
+                text(shorten(visible(row["metric"]), PICTURE_NAME_LENGTH)),
+                text(shorten(visible(others[i]), 2 * PICTURE_NAME_LENGTH)),
+                places[i],
+                value(row["diff"], form, small=interval(row["ci_low"], row["ci_high"], form)),
+                value(row.get("rel_diff"), "+.1%"),
+                Shown(
+                    Cell(p_value(row["p_adj"])),
+                    None if pd.isna(row["p_adj"]) else float(row["p_adj"]),
+                ),
+                Shown(Cell(_user_counts(row))),
+                verdict,
+            )
+        )
     align = (*["left"] * (len(before) + 2), "left", "right", "right", "right", "right", "left")
     shown, more = cut(rows, most)
-    return TableBlock(caption, head, align, shown, csv_of(comparison), file, stacked=True, more=more)
+    return TableBlock(
+        caption, head, align, shown, csv_of(comparison), file, stacked=True, more=more
+    )
 
 
 def forest_drawings(table: pd.DataFrame, most: int, pen: Pen) -> list[Drawing]:
-    """Draw a table as `plot.forest` does, a picture for each of its panels, with the first `most` rows."""
+    """Draw a table as `plot.forest` does, a picture for each of its panels, with the first `most`
+    rows."""
     panels = table.reset_index(drop=True).groupby(plot.forest.data(table)["metric"], sort=False)
-    return [pen(plot.forest, rows.head(most), size=(SIZE[0], 1.2 + 0.4 * len(rows.head(most)))) for _, rows in panels]
+    return [
+        pen(plot.forest, rows.head(most), size=(SIZE[0], 1.2 + 0.4 * len(rows.head(most))))
+        for _, rows in panels
+    ]
 
 
 def _user_counts(row: dict[Any, Any]) -> str:
-    """Return how many users gain, stay the same and lose by a model, or how many users both arms have."""
+    """Return how many users gain, stay the same and lose by a model, or how many users both arms
+    have."""
     if "n_treatment" in row:
         return f"{int(row['n_treatment']):,} vs. {int(row['n_control']):,}"
     if "wins" in row:
@@ -222,12 +335,15 @@ def bar_cells(frame: pd.DataFrame, names: Sequence[str]) -> list[Shown]:
         own = frame.take(rows)
         kinds = [badge_of(verdict) for verdict in own["verdict"]]
         titles = [f"{names[i]} on {metric}" for i in rows]
-        for i, cell in zip(rows, bars(own["diff"], own["ci_low"], own["ci_high"], kinds, titles), strict=True):
+        for i, cell in zip(
+            rows, bars(own["diff"], own["ci_low"], own["ci_high"], kinds, titles), strict=True
+        ):
             cells[i] = cell
     return cells
 
 
-# ------------------------------------------------------------------------------------------ trade-offs, users
+# ------------------------------------------------------------------------------------------
+# trade-offs, users
 
 
 def tradeoff_section(subject: Subject, pen: Pen) -> Section | None:
@@ -236,7 +352,9 @@ def tradeoff_section(subject: Subject, pen: Pen) -> Section | None:
     others = [name for name in subject.columns[1:] if family.get(name, "") not in ACCURACY]
     if len(subject.models) < 2 or not others or family.get(subject.primary, "") not in ACCURACY:
         return None
-    drawings = [pen(plot.tradeoff, subject.result, x=name, y=subject.primary) for name in others[:3]]
+    drawings = [
+        pen(plot.tradeoff, subject.result, x=name, y=subject.primary) for name in others[:3]
+    ]
     return Section("trade-offs", "Trade-offs", drawings=tuple(drawings))
 
 
@@ -247,7 +365,9 @@ def users_section(subject: Subject, pen: Pen) -> Section | None:
     drawings = [pen(plot.users, subject.people, subject.primary)]
     if subject.pair is not None and subject.values(subject.primary)["n"].nunique() == 1:
         model, rival = subject.pair
-        drawings.append(pen(plot.winners, subject.people, subject.primary, model=model, baseline=rival))
+        drawings.append(
+            pen(plot.winners, subject.people, subject.primary, model=model, baseline=rival)
+        )
     alone: Sentence = ("These are the lists that people judged, under their labels alone.",)
     said = () if subject.people is subject.result else (alone,)
     return Section("users", "Users", text=said, drawings=tuple(drawings))
@@ -263,10 +383,13 @@ def exposure_section(subject: Subject, tables: ReportTables, pen: Pen) -> Sectio
     return Section("exposure", "Exposure", drawings=tuple(drawings))
 
 
-# ------------------------------------------------------------------------------------------ segments
+# ------------------------------------------------------------------------------------------
+# segments
 
 
-def segments_section(subject: Subject, tables: ReportTables, pen: Pen) -> tuple[Section | None, list[Sentence]]:
+def segments_section(
+    subject: Subject, tables: ReportTables, pen: Pen
+) -> tuple[Section | None, list[Sentence]]:
     """Comparisons within segments, one family of tests, and for whom the best model is worse."""
     if tables.segments is None:
         return None, []
@@ -279,7 +402,9 @@ def segments_section(subject: Subject, tables: ReportTables, pen: Pen) -> tuple[
     duel = subject.tested_pair
     if duel is not None:
         compared = _within_segments(subject, groups, *duel)
-        caption = f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
+        caption = (
+            f"{duel[0]} against {duel[1]} within segments; p-values {adjustment(compared).words}"
+        )
         parts.append(comparison_table(compared, caption, "segments.csv", subject.max_rows))
         said = worse_for(compared, [str(name) for name in compared["segment"]], duel)
     means = values_frame(subject.result, subject.summary, [subject.primary], groups)
@@ -288,32 +413,52 @@ def segments_section(subject: Subject, tables: ReportTables, pen: Pen) -> tuple[
 
 
 def given_segments(
-    tables: ReportTables, most: int, pen: Pen, pair: tuple[str, str] | None = None, metric: str | None = None
+    tables: ReportTables,
+    most: int,
+    pen: Pen,
+    pair: tuple[str, str] | None = None,
+    metric: str | None = None,
 ) -> tuple[Section | None, list[Sentence]]:
-    """Show comparisons within segments, and say for whom the pair of the headline is worse on its metric."""
+    """Show comparisons within segments, and say for whom the pair of the headline is worse on its
+    metric."""
     given = tables.segments
     if given is None:
         return None, []
     shrunken, caption = "shrunken" in given.columns, "Comparisons within segments"
-    caption += "; p and verdict are about the difference between all segments of a metric" if shrunken else ""
+    caption += (
+        "; p and verdict are about the difference between all segments of a metric"
+        if shrunken
+        else ""
+    )
     table = comparison_table(given, caption, "segments.csv", most)
     drawings = forest_drawings(given, most, pen) if shrunken else []
     section = Section("segments", "Segments", tables=(table,), drawings=tuple(drawings))
     if "treatment" in given.columns:  # the pair and the metric of the experiment's first row
         first = next(iter(tables.experiment.values()), given).iloc[0]
         pair, metric = (str(first["treatment"]), str(first["control"])), str(first["metric"])
-    base, other = ("control", "treatment") if "treatment" in given.columns else ("baseline", "model")
+    base, other = (
+        ("control", "treatment") if "treatment" in given.columns else ("baseline", "model")
+    )
     if pair is None or other not in given.columns:
         return section, []
-    own = given[(given[other].map(str) == pair[0]) & (given[base].map(str) == pair[1]) & (given["metric"] == metric)]
+    own = given[
+        (given[other].map(str) == pair[0])
+        & (given[base].map(str) == pair[1])
+        & (given["metric"] == metric)
+    ]
     said = worse_for(own, segment_labels(own), pair)
     if shrunken:  # no segment has a verdict of its own
         said = [(sentence,) for sentence in segment_sentences(own).values()]
-    return section, said or [(f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}.",)]
+    return section, said or [
+        (f"The comparisons within segments are not about {pair[0]} and {pair[1]} on {metric}.",)
+    ]
 
 
-def _within_segments(subject: Subject, groups: dict[str, SegmentGroups], model: str, rival: str) -> pd.DataFrame:
-    """Compare the two models within every group of every column of segments; all tests are one family."""
+def _within_segments(
+    subject: Subject, groups: dict[str, SegmentGroups], model: str, rival: str
+) -> pd.DataFrame:
+    """Compare the two models within every group of every column of segments; all tests are one
+    family."""
     of_model = model_rows(subject.result)
     pair = np.sort(np.concatenate([of_model[model], of_model[rival]]))
     within = {
@@ -321,17 +466,24 @@ def _within_segments(subject: Subject, groups: dict[str, SegmentGroups], model: 
         for segment, of_segment in groups.items()
         for code, group in enumerate(of_segment.names)
     }
-    table = compare(subject.result, [subject.primary], baseline=rival, correction="holm", within=within)
+    table = compare(
+        subject.result, [subject.primary], baseline=rival, correction="holm", within=within
+    )
     return table.rename(columns={"group": "segment"})
 
 
 def segment_labels(comparison: pd.DataFrame) -> list[str]:
     """Return the segment of every row of a comparison, which the columns before `metric` name."""
     before = list(comparison.columns[: list(comparison.columns).index("metric")])
-    return [" · ".join(f"{name} = {row[name]}" for name in before) for row in comparison.to_dict("records")]
+    return [
+        " · ".join(f"{name} = {row[name]}" for name in before)
+        for row in comparison.to_dict("records")
+    ]
 
 
-def worse_for(compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None) -> list[Sentence]:
+def worse_for(
+    compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str] | None = None
+) -> list[Sentence]:
     """Say for whom the model is worse, or that this is shown for nobody."""
     worse = [
         f"{name} ({number(diff, '+.3g')})"
@@ -344,26 +496,43 @@ def worse_for(compared: pd.DataFrame, names: Sequence[str], pair: tuple[str, str
     withheld = int(compared["verdict"].astype(str).str.startswith("check").sum())
     but = f" The verdict is withheld in {withheld} of them." if withheld else ""
     what = "comparisons within segments" if pair is None else "segments"
-    return [(*who, f"shown to be worse in none of {len(compared)} {what}.{but}")] if len(compared) else []
+    return (
+        [(*who, f"shown to be worse in none of {len(compared)} {what}.{but}")]
+        if len(compared)
+        else []
+    )
 
 
 def _means_by_segment(subject: Subject, frame: pd.DataFrame) -> TableBlock:
     """Return the means of the primary metric, models by segments."""
-    own = frame.assign(part=[
-        "all lists" if segment == "all" else f"{segment} = {group}"
-        for segment, group in zip(frame["segment"], frame["group"], strict=True)
-    ])  # fmt: skip
+    own = frame.assign(
+        part=[
+            "all lists" if segment == "all" else f"{segment} = {group}"
+            for segment, group in zip(frame["segment"], frame["group"], strict=True)
+        ]
+    )
     parts = list(dict.fromkeys(own["part"]))
     values = own.set_index(["model", "part"])["value"]
     models = dict.fromkeys(own["model"])
     n = own.set_index(["model", "part"])["n"].where(n_differs(own).to_numpy())
     small = {key: f"n = {int(lists):,}" for key, lists in n.dropna().items()}
     rows = [
-        (text(model), *(value(values.get((model, part)), ".3f", small=small.get((model, part), "")) for part in parts))
+        (
+            text(model),
+            *(
+                value(values.get((model, part)), ".3f", small=small.get((model, part), ""))
+                for part in parts
+            ),
+        )
         for model in models
     ]
     shown, more = cut(rows, subject.max_rows)
     return TableBlock(
-        f"Mean {subject.primary} by segment", ("model", *parts), ("left", *["right"] * len(parts)), shown,
-        csv_of(frame), "segment-means.csv", more=more,
-    )  # fmt: skip
+        f"Mean {subject.primary} by segment",
+        ("model", *parts),
+        ("left", *["right"] * len(parts)),
+        shown,
+        csv_of(frame),
+        "segment-means.csv",
+        more=more,
+    )

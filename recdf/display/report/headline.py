@@ -3,9 +3,11 @@
 The rule, in order:
 
 1. The primary metric is the first one. No other metric can decide.
-2. With a baseline, the model with the best mean is set against the baseline. It is "better" only where the comparison
-   says so after the correction for all its tests; that it was picked among several is said.
-3. Without a baseline, the best model is set against the second best; every pair of models counts in the correction.
+2. With a baseline, the model with the best mean is set against the baseline. It is "better" only
+   where the comparison says so after the correction for all its tests; that it was picked among
+   several is said.
+3. Without a baseline, the best model is set against the second best; every pair of models counts in
+   the correction.
 4. With one model, the first row of an experiment decides, if one is given (`experiment_headline`).
 5. Otherwise, and for a metric without a direction, there is no verdict, and the page says so.
 """
@@ -31,9 +33,11 @@ __all__: list[str] = []
 
 
 class Duel(NamedTuple):
-    """The row of the comparison that decides, turned so that `model` is the one with the better mean.
+    """The row of the comparison that decides, turned so that `model` is the one with the better
+    mean.
 
-    `together` is the number of tests of this metric whose p-values were adjusted together with this one.
+    `together` is the number of tests of this metric whose p-values were adjusted together with this
+    one.
     """
 
     model: str
@@ -72,7 +76,11 @@ def headline(subject: Subject) -> Headline:
     order = subject.ranking(column)
     if len(order) == 1:
         return Headline(Badge("info", "one model"), _one_model(subject, order[0]), [])
-    if not subject.better(column) or subject.comparison is None or subject.values(column)["value"].isna().all():
+    if (
+        not subject.better(column)
+        or subject.comparison is None
+        or subject.values(column)["value"].isna().all()
+    ):
         return Headline(Badge("open", "no verdict"), _no_direction(subject), [])
     rival = subject.baseline if subject.baseline is not None else order[1]
     best = order[0]
@@ -91,7 +99,9 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
     table = subject.comparison
     on = table["metric"].astype(str) == column
     models, bases = table["model"].map(str), table["baseline"].map(str)
-    straight, turned = ((models == one) & (bases == other) & on for one, other in ((model, rival), (rival, model)))
+    straight, turned = (
+        (models == one) & (bases == other) & on for one, other in ((model, rival), (rival, model))
+    )
     places = np.flatnonzero(straight | turned)
     if len(places) != 1:  # no row, or rows of several segments, none of which is about all lists
         return None
@@ -100,40 +110,69 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
     up, down = (losses, wins) if flip else (wins, losses)
     verdict = _of_other_numbers(subject, column, row) or str(row["verdict"])
     sign = sign_of(verdict)
-    relative, diff, low, high = row.get("rel_diff", np.nan), row["diff"], row["ci_low"], row["ci_high"]
+    relative, diff, low, high = (
+        row.get("rel_diff", np.nan),
+        row["diff"],
+        row["ci_low"],
+        row["ci_high"],
+    )
     if flip:
         means = row.get("mean_baseline", np.nan), row.get("mean_model", np.nan)
         relative = means[0] / means[1] - 1 if means[1] > 0 else np.nan
         sign = {"better": "worse", "worse": "better"}.get(sign, sign)
-        verdict = re.sub("better|worse", lambda word: "worse" if word[0] == "better" else "better", verdict)
+        verdict = re.sub(
+            "better|worse", lambda word: "worse" if word[0] == "better" else "better", verdict
+        )
         diff, low, high = -diff, -high, -low
     gain, lose = (down, up) if subject.better(column) == "smaller" else (up, down)
     words = list(filter(None, str(row["warning"]).split("; ")))
-    warned = "".join(f" Warning: {PAIR_WARNINGS.get(word, word.replace('_', ' '))}." for word in words)
+    warned = "".join(
+        f" Warning: {PAIR_WARNINGS.get(word, word.replace('_', ' '))}." for word in words
+    )
     if "different_lists" in words:
         both = int(row.get("n_lists", row["n_users"]))
-        warned += (f" {row['model']} has a value for {both + int(row['n_only_model']):,} lists, {row['baseline']} for "
-                   f"{both + int(row['n_only_baseline']):,}, and both for {both:,}.")  # fmt: skip
+        warned += (
+            f" {row['model']} has a value for {both + int(row['n_only_model']):,} lists, "
+            f"{row['baseline']} for "
+            f"{both + int(row['n_only_baseline']):,}, and both for {both:,}."
+        )
     return Duel(
-        model, rival, float(diff), float(low), float(high), float(relative), sign, verdict, gain, lose,
-        int(row["n_users"]), warned, adjustment(table).among(int(places[0]), on.to_numpy()), row,
-    )  # fmt: skip
+        model,
+        rival,
+        float(diff),
+        float(low),
+        float(high),
+        float(relative),
+        sign,
+        verdict,
+        gain,
+        lose,
+        int(row["n_users"]),
+        warned,
+        adjustment(table).among(int(places[0]), on.to_numpy()),
+        row,
+    )
 
 
 def _of_other_numbers(subject: Subject, column: str, row: pd.Series) -> str:
-    """Return why a row of a comparison that was given decides nothing about this result, or an empty text."""
+    """Return why a row of a comparison that was given decides nothing about this result, or an
+    empty text."""
     sign, values = sign_of(row["verdict"]), subject.values(column)["value"]
     up = (row["diff"] > 0) == (subject.better(column) == "larger")
     if sign != "open" and subject.better(column) and up != (sign == "better"):
         return "check: the comparison takes the other direction for better"
-    powered = "n_human" in row.index  # then a difference need not be that of the means, each of both labels
+    powered = (
+        "n_human" in row.index
+    )  # then a difference need not be that of the means, each of both labels
     apart = values.get(str(row["model"]), np.nan) - values.get(str(row["baseline"]), np.nan)
     if powered and sign != "open" and apart * row["diff"] < 0:
         return "check: the means of both labels and their difference disagree"
     of = ("baseline",) if powered else ("model", "baseline")
     means = [(values.get(str(row[name])), row.get(f"mean_{name}")) for name in of]
     known = [(one, other) for one, other in means if pd.notna(one) and pd.notna(other)]
-    if "different_lists" in str(row["warning"]) or all(np.isclose(*pair, rtol=1e-6, atol=1e-9) for pair in known):
+    if "different_lists" in str(row["warning"]) or all(
+        np.isclose(*pair, rtol=1e-6, atol=1e-9) for pair in known
+    ):
         return ""
     return "check: the comparison has other means than the result: other lists, weights or folds"
 
@@ -151,54 +190,104 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> Headline:
     against = "the baseline " if subject.baseline is not None else "the second best, "
     picked: list[Sentence] = []
     if n_models > 2:
-        counted = "taken into account" if duel.together >= n_models - 1 else "not taken into account"
+        counted = (
+            "taken into account" if duel.together >= n_models - 1 else "not taken into account"
+        )
         how = adjustment(subject.comparison).words if subject.comparison is not None else ""
-        picked.append((
-            f"It {_best_model(subject)} of {n_models} models. That it was picked among several is {counted}: the "
-            f"p-values are {how}.",
-        ))  # fmt: skip
+        picked.append(
+            (
+                f"It {_best_model(subject)} of {n_models} models. That it was picked among several "
+                f"is {counted}: the "
+                f"p-values are {how}.",
+            )
+        )
     if subject.baseline is None:
-        picked.append(("No baseline was named, so the best model is compared with the second best.",))
+        picked.append(
+            ("No baseline was named, so the best model is compared with the second best.",)
+        )
     pair: Sentence = (Name(duel.rival), " on ", Name(subject.primary), ".")
     if duel.sign == "better":
         better: Sentence = (Name(duel.model), f" is better than {against}", *pair)
         return Headline(Badge("better", "better"), better, picked, duel)
     if duel.verdict.startswith(("check", "invalid")):
-        few = "too few lists to tell" if duel.verdict.startswith("check: too few lists") else "withheld"
-        sentence: Sentence = ("The verdict is withheld (", Name(duel.verdict), "): ", Name(duel.model), " against ",
-                              *pair)  # fmt: skip
+        few = (
+            "too few lists to tell"
+            if duel.verdict.startswith("check: too few lists")
+            else "withheld"
+        )
+        sentence: Sentence = (
+            "The verdict is withheld (",
+            Name(duel.verdict),
+            "): ",
+            Name(duel.model),
+            " against ",
+            *pair,
+        )
         return Headline(Badge("warning", few), sentence, picked, duel)
     if BUT in duel.verdict:
-        sentence = (Name(duel.model), f" {_best_model(subject)} of {subject.primary}. Against ", Name(duel.rival),
-                    f": {duel.verdict}.")  # fmt: skip
+        sentence = (
+            Name(duel.model),
+            f" {_best_model(subject)} of {subject.primary}. Against ",
+            Name(duel.rival),
+            f": {duel.verdict}.",
+        )
         return Headline(Badge("warning", duel.verdict), sentence, picked, duel)
-    said = "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
+    said = (
+        "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
+    )
     mark = "equivalent" if said.startswith("equ") else "no difference shown"
     if duel.verdict.startswith("ranks"):
-        said, mark = "found to differ by its signed ranks, which say nothing of the mean, from", "no verdict"
-    sentence = (Name(duel.model), f" {_best_model(subject)} of {subject.primary}, and is {said} {against}",
-                Name(duel.rival), ".")  # fmt: skip
+        said, mark = (
+            "found to differ by its signed ranks, which say nothing of the mean, from",
+            "no verdict",
+        )
+    sentence = (
+        Name(duel.model),
+        f" {_best_model(subject)} of {subject.primary}, and is {said} {against}",
+        Name(duel.rival),
+        ".",
+    )
     return Headline(Badge("open", mark), sentence, picked, duel)
 
 
 def _baseline_stays(subject: Subject, order: list[str]) -> Headline:
     duels = [find_duel(subject, subject.primary, model, order[0]) for model in order[1:]]
-    mean = ("the baseline ", Name(order[0]), f", which {_best_model(subject)} of ", Name(subject.primary), ".")
+    mean = (
+        "the baseline ",
+        Name(order[0]),
+        f", which {_best_model(subject)} of ",
+        Name(subject.primary),
+        ".",
+    )
     turned = [duel for duel in duels if duel is not None and BUT in duel.verdict]
-    where = next((duel for duel in turned if f"{BUT}better" in duel.verdict), turned[0] if turned else None)
+    where = next(
+        (duel for duel in turned if f"{BUT}better" in duel.verdict), turned[0] if turned else None
+    )
     if where is not None:
-        sentence: Sentence = ("No model is shown to be better than ", *mean[:-1], " over all lists. ",
-                              Name(where.model), f" is {where.verdict}.")  # fmt: skip
+        sentence: Sentence = (
+            "No model is shown to be better than ",
+            *mean[:-1],
+            " over all lists. ",
+            Name(where.model),
+            f" is {where.verdict}.",
+        )
         return Headline(Badge("warning", where.verdict), sentence, [], where)
     if all(duel is not None and duel.sign == "worse" for duel in duels):
         below: Sentence = ("Each of the others is shown to be worse.",)
-        return Headline(Badge("open", "keep the baseline"), ("No model is better than ", *mean), [below], duels[0])
+        return Headline(
+            Badge("open", "keep the baseline"),
+            ("No model is better than ", *mean),
+            [below],
+            duels[0],
+        )
     said: list[Sentence] = []
     if (first := duels[0]) is not None:
         said.append(("The next best is ", Name(first.model), f": {first.verdict}."))
     kept = ("No model is shown to be better than ", *mean)
     if any(duel is not None and duel.verdict.startswith(("check", "invalid")) for duel in duels):
-        few = all(duel is not None and duel.verdict.startswith("check: too few lists") for duel in duels)
+        few = all(
+            duel is not None and duel.verdict.startswith("check: too few lists") for duel in duels
+        )
         mark = Badge("warning", "too few lists to tell" if few else "withheld")
         return Headline(mark, ("A verdict is withheld. ", *kept), said, first)
     return Headline(Badge("open", "keep the baseline"), kept, said, first)
@@ -213,24 +302,43 @@ def _best_model(subject: Subject) -> str:
 
 def _one_model(subject: Subject, model: str) -> Sentence:
     row: Any = subject.values(subject.primary).loc[model]
-    bounds = "" if pd.isna(row["ci_low"]) else f" (interval {row['ci_low']:.3f} to {row['ci_high']:.3f})"
-    return (Name(subject.primary), f" is {row['value']:.3f}{bounds}. One model was evaluated: nothing is compared.")
+    bounds = (
+        "" if pd.isna(row["ci_low"]) else f" (interval {row['ci_low']:.3f} to {row['ci_high']:.3f})"
+    )
+    return (
+        Name(subject.primary),
+        f" is {row['value']:.3f}{bounds}. One model was evaluated: nothing is compared.",
+    )
 
 
 def _no_direction(subject: Subject) -> Sentence:
-    why = "has no better direction" if not subject.better(subject.primary) else "has no value per user to test"
-    why = "is undefined for every list" if subject.values(subject.primary)["value"].isna().all() else why
+    why = (
+        "has no better direction"
+        if not subject.better(subject.primary)
+        else "has no value per user to test"
+    )
+    why = (
+        "is undefined for every list"
+        if subject.values(subject.primary)["value"].isna().all()
+        else why
+    )
     return ("There is no verdict: the first metric, ", Name(subject.primary), f", {why}.")
 
 
 def _not_compared(subject: Subject, best: str, rival: str) -> Sentence:
     return (
-        "There is no verdict: the comparison that was given has not one row of ", Name(best), " and ", Name(rival),
-        " on ", Name(subject.primary), ".",
-    )  # fmt: skip
+        "There is no verdict: the comparison that was given has not one row of ",
+        Name(best),
+        " and ",
+        Name(rival),
+        " on ",
+        Name(subject.primary),
+        ".",
+    )
 
 
-# ------------------------------------------------------------------------------------------ beside the headline
+# ------------------------------------------------------------------------------------------ beside
+# the headline
 
 
 def other_metrics(subject: Subject) -> list[Sentence]:
@@ -238,8 +346,14 @@ def other_metrics(subject: Subject) -> list[Sentence]:
     if subject.comparison is None or subject.pair is None or subject.baseline is None:
         return []
     best, _ = subject.pair
-    words = {"worse": "worse on ", "better": "better on ", "open": "not shown to differ on ",
-             "check": "verdict withheld on ", "ranks": "signed ranks differ on ", "apart": "different on "}  # fmt: skip
+    words = {
+        "worse": "worse on ",
+        "better": "better on ",
+        "open": "not shown to differ on ",
+        "check": "verdict withheld on ",
+        "ranks": "signed ranks differ on ",
+        "apart": "different on ",
+    }
     by_sign: dict[str, list[str]] = {sign: [] for sign in words}
     for column in subject.columns[1:]:
         duel = find_duel(subject, column, best, subject.baseline)
@@ -248,30 +362,55 @@ def other_metrics(subject: Subject) -> list[Sentence]:
             sign = others.get(duel.verdict.partition(" ")[0].rstrip(",:"), duel.sign)
             by_sign[sign].append(f"{column} ({duel.effect})" if sign == "worse" else column)
     parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
-    return [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")] if parts else []
+    return (
+        [(Name(best), " against ", Name(subject.baseline), ": " + "; ".join(parts) + ".")]
+        if parts
+        else []
+    )
 
 
 def belief(subject: Subject) -> list[Sentence]:
-    """Say what speaks for and against the numbers: the test, the number of lists, the correction, the warnings."""
+    """Say what speaks for and against the numbers: the test, the number of lists, the correction,
+    the warnings."""
     table = subject.comparison
     if table is None or not len(table):
         return []
-    names = {"t": "Paired t tests", "wilcoxon": "Wilcoxon tests", "randomization": "Randomization tests",
-             "bootstrap": "Bootstrap tests"}  # fmt: skip
+    names = {
+        "t": "Paired t tests",
+        "wilcoxon": "Wilcoxon tests",
+        "randomization": "Randomization tests",
+        "bootstrap": "Bootstrap tests",
+    }
     tests = table["test"].astype(str).unique().tolist() if "test" in table.columns else []
     kind = names.get(tests[0], "Tests") if len(tests) == 1 else "Tests"
-    counts = [sorted({int(n) for n in table[name]}) for name in ("n_users", "n_lists") if name in table.columns]
-    users, lists = (f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1]))
+    counts = [
+        sorted({int(n) for n in table[name]})
+        for name in ("n_users", "n_lists")
+        if name in table.columns
+    ]
+    users, lists = (
+        f"{n[0]:,}" if n[0] == n[-1] else f"{n[0]:,} to {n[-1]:,}" for n in (counts[0], counts[-1])
+    )
     n = f"{lists} lists" if users == lists else f"{lists} lists of {users} users"
     lacking = table.filter(like="n_lacking_").any(axis=None)
-    counted = ", where a list that a model lacks counts as 0" if lacking else " that both models have"
+    counted = (
+        ", where a list that a model lacks counts as 0" if lacking else " that both models have"
+    )
     said: list[Sentence] = [(f"{kind} on {n}{counted}; p-values {adjustment(table).words}.",)]
     side = table.attrs.get("recdf_comparison", {}).get("alternative", "two-sided")
     if side != "two-sided":
         found = "larger" if side == "greater" else "smaller"
-        said.append((f"The tests are one-sided: they can show that a model has {found} values, and nothing else.",))
+        said.append(
+            (
+                f"The tests are one-sided: they can show that a model has {found} values, and "
+                "nothing else.",
+            )
+        )
     said += [(text,) for text in compared_labels(table)]
-    return [*said, *((text,) for text in warning_sentences(table) or ["No comparison carries a warning."])]
+    return [
+        *said,
+        *((text,) for text in warning_sentences(table) or ["No comparison carries a warning."]),
+    ]
 
 
 def badge_of(verdict: object) -> BadgeKind:

@@ -54,43 +54,64 @@ __all__ = ["report"]
 
 
 def report(
-    result: Evaluation | None = None, path: str | os.PathLike[str] = "report.html", *, title: str | None = None,
-    baseline: Any = None, k: int = 10, comparison: pd.DataFrame | None = None,
-    experiment: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None, health: pd.DataFrame | None = None,
-    check: pd.DataFrame | None = None, gate: Gate | None = None, segments: pd.DataFrame | None = None,
-    off_policy: pd.DataFrame | None = None, exposure: pd.DataFrame | None = None, log: pd.DataFrame | None = None,
-    position: pd.DataFrame | None = None, over_time: pd.DataFrame | None = None,
-    metrics: str | Sequence[str] | None = None, examples: bool | pd.DataFrame = False, max_rows: int = 500,
-    overwrite: bool = False, progress: bool | None = None,
+    result: Evaluation | None = None,
+    path: str | os.PathLike[str] = "report.html",
+    *,
+    title: str | None = None,
+    baseline: Any = None,
+    k: int = 10,
+    comparison: pd.DataFrame | None = None,
+    experiment: pd.DataFrame | Mapping[str, pd.DataFrame] | None = None,
+    health: pd.DataFrame | None = None,
+    check: pd.DataFrame | None = None,
+    gate: Gate | None = None,
+    segments: pd.DataFrame | None = None,
+    off_policy: pd.DataFrame | None = None,
+    exposure: pd.DataFrame | None = None,
+    log: pd.DataFrame | None = None,
+    position: pd.DataFrame | None = None,
+    over_time: pd.DataFrame | None = None,
+    metrics: str | Sequence[str] | None = None,
+    examples: bool | pd.DataFrame = False,
+    max_rows: int = 500,
+    overwrite: bool = False,
+    progress: bool | None = None,
     unit_col: str | Sequence[str] | None = None,
-    roles: Mapping[str, Any] | ExperimentPlan | None = None, history: History | None = None,
+    roles: Mapping[str, Any] | ExperimentPlan | None = None,
+    history: History | None = None,
     cheap: Evaluation | None = None,
-) -> Path:  # fmt: skip
-    """Write one HTML file that says which model to take, by how much, for whom it is worse, and whether to believe it.
+) -> Path:
+    """Write one HTML file that says which model to take, by how much, for whom it is worse, and
+    whether to believe it.
 
-    The file opens from disk, makes no request, runs under a strict policy that it carries itself, and is readable
-    without script, in light and dark, on a phone and in print. It holds aggregates only.
+    The file opens from disk, makes no request, runs under a strict policy that it carries itself,
+    and is readable without script, in light and dark, on a phone and in print. It holds aggregates
+    only.
 
     Parameters
     ----------
     result : Evaluation, optional
-        What `rd.evaluate` or `rd.read_parquet` returned. The first metric is the one that decides. Without it the page
-        is about `experiment`, or else about `off_policy`.
+        What `rd.evaluate` or `rd.read_parquet` returned. The first metric is the one that decides.
+        Without it the page is about `experiment`, or else about `off_policy`.
     path : path, default "report.html"
         The file to write.
     title : str, optional
         Heading of the page.
     baseline : label, optional
-        The model that the others are compared with. Default: the best model is compared with the second best.
+        The model that the others are compared with. Default: the best model is compared with the
+        second best.
     k : int, default 10
-        Cut-off of the tables; for a metric that lacks it, the nearest one that it has. Curves show every k.
+        Cut-off of the tables; for a metric that lacks it, the nearest one that it has. Curves show
+        every k.
     comparison : DataFrame, optional
-        What `rd.compare_models` returned, to be shown instead of paired t tests with Holm's correction.
+        What `rd.compare_models` returned, to be shown instead of paired t tests with Holm's
+        correction.
     experiment : DataFrame or mapping, optional
-        What `rd.compare_variants` returned; a mapping of names to tables shows several, such as with and without
-        adjustment. Of the functions of `rd.experiments` it takes every table, known by its columns: other comparisons
-        of variants (quantiles), `effect_over_time`, `segment_effects`, `decide_experiment`, `role_verdicts`, `aa_test`,
-        `find_srm`, `plan_experiment`, `plan_comparison`, `compare_interleaved`.
+        What `rd.compare_variants` returned; a mapping of names to tables shows several, such as
+        with and without adjustment. Of the functions of `rd.experiments` it takes every table,
+        known by its columns: other comparisons of variants (quantiles), `effect_over_time`,
+        `segment_effects`, `decide_experiment`, `role_verdicts`, `aa_test`, `find_srm`,
+        `plan_experiment`, `plan_comparison`, `compare_interleaved`.
     health : DataFrame, optional
         What `rd.experiments.experiment_health` returned.
     check : DataFrame, optional
@@ -98,38 +119,45 @@ def report(
     gate : Gate, optional
         What `rd.gate` returned.
     segments : DataFrame, optional
-        One row per user, with the list key and columns of segments: models are compared within each, all tests being
-        one family; dates and amounts are cut into bands. Or a comparison within segments.
+        One row per user, with the list key and columns of segments: models are compared within
+        each, all tests being one family; dates and amounts are cut into bands. Or a comparison
+        within segments.
     off_policy : DataFrame, optional
         What `rd.ope.estimate` returned.
     exposure, log : DataFrame, optional
-        What `rd.diagnostics.exposure_table` returned; past interactions, for the picture of the long tail.
+        What `rd.diagnostics.exposure_table` returned; past interactions, for the picture of the
+        long tail.
     position, over_time : DataFrame, optional
         What `rd.diagnostics.position_table` returned; effects by period.
     metrics : str or list of str, optional
-        Metrics of the page, such as "ndcg" or "ndcg@10"; the first one decides. Default: all of the result.
+        Metrics of the page, such as "ndcg" or "ndcg@10"; the first one decides. Default: all of the
+        result.
     examples : bool or DataFrame, default False
-        True shows the examples of `check`, which hold ids of users. What `rd.diagnostics.hit_table` returned shows the
-        lists of its first users side by side, hits marked: rows of users are then in the page.
+        True shows the examples of `check`, which hold ids of users. What `rd.diagnostics.hit_table`
+        returned shows the lists of its first users side by side, hits marked: rows of users are
+        then in the page.
     max_rows : int, default 500
         Rows of a table that are shown; the page says how many are left out.
     overwrite : bool, default False
         Replace a file that is already there.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
-        and only after two seconds.
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        only on a terminal, and only after two seconds.
     unit_col : str or list of str, optional
-        Columns that name who is independent of whom, for intervals and tests. Default: `user_id`, or else
-        the first of the list key.
+        Columns that name who is independent of whom, for intervals and tests. Default: `user_id`,
+        or else the first of the list key.
     roles : mapping, optional
-        Roles of the metrics of `experiment` (its first table), or a plan, as `rd.experiments.decide_experiment` takes
-        them: the page then says whether to ship, with the reasons, and what each guardrail shows.
+        Roles of the metrics of `experiment` (its first table), or a plan, as
+        `rd.experiments.decide_experiment` takes them: the page then says whether to ship, with the
+        reasons, and what each guardrail shows.
     history : History, optional
-        Earlier results of the job: when its metrics and its data changed. It may have a page of its own.
+        Earlier results of the job: when its metrics and its data changed. It may have a page of its
+        own.
     cheap : Evaluation, optional
-        The same models on more lists under cheap labels, where people judged those of `result`, a random sample of
-        them. Verdict, tables and curves then use both, and say how far the cheap labels are off. Pictures of lists,
-        and the counts of who gains and who loses, are those of people.
+        The same models on more lists under cheap labels, where people judged those of `result`, a
+        random sample of them. Verdict, tables and curves then use both, and say how far the cheap
+        labels are off. Pictures of lists, and the counts of who gains and who loses, are those of
+        people.
 
     Returns
     -------
@@ -143,15 +171,17 @@ def report(
     ColumnError, OptionError
         If a table is not what its function returns, or a model or option is unknown.
     MissingExtraError
-        If Jinja2 or matplotlib is not installed (`recdf[report]`), or SciPy for the tests (`recdf[stats]`).
+        If Jinja2 or matplotlib is not installed (`recdf[report]`), or SciPy for the tests
+        (`recdf[stats]`).
 
     Notes
     -----
-    The verdict has five lines, each by a rule: which (the first metric decides; the model with the best mean is set
-    against the baseline, and is "better" only where the comparison says so after the correction for all its tests),
-    by how much, how sure, for whom worse, and what could overturn it. A fault of the data that would change the verdict
-    stands in the badge: "better, but not robust: ties". With one model and an experiment, the first row of the
-    experiment decides. The same tables give the same bytes.
+    The verdict has five lines, each by a rule: which (the first metric decides; the model with the
+    best mean is set against the baseline, and is "better" only where the comparison says so after
+    the correction for all its tests), by how much, how sure, for whom worse, and what could
+    overturn it. A fault of the data that would change the verdict stands in the badge: "better, but
+    not robust: ties". With one model and an experiment, the first row of the experiment decides.
+    The same tables give the same bytes.
 
     Examples
     --------
@@ -166,21 +196,47 @@ def report(
     local_path(path)
     target = Path(path).expanduser()
     if os.path.isdir(target):  # False where that cannot be known
-        raise IsADirectoryError(f"{target} is a folder; expected the path of a file, such as {target / 'report.html'}")
+        raise IsADirectoryError(
+            f"{target} is a folder; expected the path of a file, such as {target / 'report.html'}"
+        )
     if os.path.exists(target) and not overwrite:
         raise FileExistsError(f"{target} is already there; pass overwrite=True to replace it")
     _jinja()
     with Progress(2, "report", progress) as shown:
         subject = None
         if result is not None or (experiment is None and off_policy is None and history is None):
-            subject = read_subject(result, baseline, k, comparison, max_rows, unit_col, metrics, cheap)
+            subject = read_subject(
+                result, baseline, k, comparison, max_rows, unit_col, metrics, cheap
+            )
         shown.add()
-        given = ReportTables({}, health, check, segments, off_policy, exposure, log, position, over_time, gate, roles,
-                             history=history)  # fmt: skip
+        given = ReportTables(
+            {},
+            health,
+            check,
+            segments,
+            off_policy,
+            exposure,
+            log,
+            position,
+            over_time,
+            gate,
+            roles,
+            history=history,
+        )
         tables = read_report_tables(experiment, given)
         if subject is None:
-            check_alone(tables, {"baseline": baseline, "comparison": comparison, "metrics": metrics,
-                                 "exposure": exposure, "unit_col": unit_col, "gate": gate, "cheap": cheap})  # fmt: skip
+            check_alone(
+                tables,
+                {
+                    "baseline": baseline,
+                    "comparison": comparison,
+                    "metrics": metrics,
+                    "exposure": exposure,
+                    "unit_col": unit_col,
+                    "gate": gate,
+                    "cheap": cheap,
+                },
+            )
         sections = _report_sections(subject, tables, max_rows, examples)
         heading = "Evaluation of recommendations" if subject is not None else _heading(tables)
         about = _about(subject) if subject is not None else _about_users(tables)
@@ -191,23 +247,27 @@ def report(
 MadeSection = tuple[Section | None, list[Sentence]]
 
 
-def _report_sections(subject: Subject | None, tables: ReportTables, most: int, examples: Any) -> list[Section]:
+def _report_sections(
+    subject: Subject | None, tables: ReportTables, most: int, examples: Any
+) -> list[Section]:
     """Return the sections whose tables are there, in the order of reading.
 
-    The verdict is made last, because it quotes the others. A page without a result is about the experiment, or the
-    off-policy estimates: validity comes first.
+    The verdict is made last, because it quotes the others. A page without a result is about the
+    experiment, or the off-policy estimates: validity comes first.
     """
     pen = Pen(subject)
     about: list[Callable[[], Section | MadeSection | None]] = [
         lambda: experiment_section(tables, most, pen, subject is None),
-        *(functools.partial(estimate_section, f"beside-{i}", name, table, most, pen)
-          for i, (name, table) in enumerate(tables.beside.items())),
+        *(
+            functools.partial(estimate_section, f"beside-{i}", name, table, most, pen)
+            for i, (name, table) in enumerate(tables.beside.items())
+        ),
         lambda: gate_section(tables, most, pen),
         lambda: off_policy_section(tables, most),
         lambda: history_section(tables.history, most, pen),
         lambda: check_section(tables, most, examples is True),
         lambda: examples_section(subject, examples),
-    ]  # fmt: skip
+    ]
     if subject is None:
         makers = [about[0], lambda: given_segments(tables, most, pen), *about[1:]]
     else:
@@ -245,16 +305,26 @@ def _heading(tables: ReportTables) -> str:
         return "History of recommendations"
     if not tables.experiment and tables.off_policy is None:
         return "Experiment on recommendations"
-    return "A/B test of recommendations" if tables.experiment else "Off-policy estimates of recommendations"
+    return (
+        "A/B test of recommendations"
+        if tables.experiment
+        else "Off-policy estimates of recommendations"
+    )
 
 
 def _about_users(tables: ReportTables) -> Sentence:
     """Return the line below the heading of a page without a result."""
     for table in tables.experiment.values():
-        sides = [table[[side, f"n_{side}"]].set_axis(["variant", "n"], axis=1) for side in ("control", "treatment")]
+        sides = [
+            table[[side, f"n_{side}"]].set_axis(["variant", "n"], axis=1)
+            for side in ("control", "treatment")
+        ]
         metrics, arms = table["metric"].nunique(), pd.concat(sides).groupby("variant")["n"].max()
         users = int(arms.sum())
-        return (f"{len(arms)} variants · {users:,} users · {metrics} metric{'' if metrics == 1 else 's'}",)
+        return (
+            f"{len(arms)} variants · {users:,} users · {metrics} "
+            f"metric{'' if metrics == 1 else 's'}",
+        )
     if tables.history is not None and tables.off_policy is None and not tables.beside:
         return (tables.history.headline,)
     n = sum(map(len, tables.beside.values() if tables.off_policy is None else [tables.off_policy]))
@@ -266,7 +336,12 @@ def _about(subject: Subject) -> Sentence:
     n = len(subject.models)
     lists = max(map(len, model_rows(subject.result).values()), default=0)
     options = subject.result.spec.get("options", {})
-    known = {"true": "lists of true", "pred": "lists of pred", "both": "lists in true and pred", "all": "all lists"}
+    known = {
+        "true": "lists of true",
+        "pred": "lists of pred",
+        "both": "lists in true and pred",
+        "all": "all lists",
+    }
     who = known.get(str(options.get("users", "true")), "lists that were given")
     like = f" · as {options['like']} computes them" if options.get("like") else ""
     if subject.people is not subject.result:
@@ -275,7 +350,8 @@ def _about(subject: Subject) -> Sentence:
     return (f"{n} {'model' if n == 1 else 'models'} · {lists:,} lists · population: {who}{like}",)
 
 
-# ------------------------------------------------------------------------------------------ the page
+# ------------------------------------------------------------------------------------------ the
+# page
 
 
 def _jinja() -> Any:
@@ -284,21 +360,39 @@ def _jinja() -> Any:
         import jinja2
     except ImportError as error:
         raise MissingExtraError(
-            "rd.report needs Jinja2, which is not installed; install it with: pip install 'recdf[report]'"
+            "rd.report needs Jinja2, which is not installed; install it with: pip install "
+            "'recdf[report]'"
         ) from error
     return jinja2
 
 
 def _page(title: str, about: Sentence, sections: Sequence[Section], examples: bool) -> str:
-    """Return the page. Its policy names the digests of its own style and script, so that nothing else runs."""
-    files = {"report.css": _file("report.css"), "report.js": _file("report.js") + _file("pictures.js")}
+    """Return the page. Its policy names the digests of its own style and script, so that nothing
+    else runs."""
+    files = {
+        "report.css": _file("report.css"),
+        "report.js": _file("report.js") + _file("pictures.js"),
+    }
     style, script = _policy_digest(files["report.css"]), _policy_digest(files["report.js"])
-    policy = f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action 'none'"
-    return str(_template().render(
-        title=visible(title), about=about, sections=sections, examples=examples, policy=policy,
-        css=files["report.css"], js=files["report.js"], version=__version__, swatch=swatch, bar_width=BAR_WIDTH,
-        bar_height=BAR_HEIGHT,
-    ))  # fmt: skip
+    policy = (
+        f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    return str(
+        _template().render(
+            title=visible(title),
+            about=about,
+            sections=sections,
+            examples=examples,
+            policy=policy,
+            css=files["report.css"],
+            js=files["report.js"],
+            version=__version__,
+            swatch=swatch,
+            bar_width=BAR_WIDTH,
+            bar_height=BAR_HEIGHT,
+        )
+    )
 
 
 @functools.cache

@@ -20,7 +20,15 @@ __all__: list[str] = []
 BadgeKind = Literal["better", "worse", "open", "warning", "error", "info", "good"]
 
 # The mark beside the word of a badge, so that its colour says nothing alone.
-SIGNS = {"better": "▲", "worse": "▼", "open": "●", "warning": "!", "error": "✕", "info": "i", "good": "✓"}
+SIGNS = {
+    "better": "▲",
+    "worse": "▼",
+    "open": "●",
+    "warning": "!",
+    "error": "✕",
+    "info": "i",
+    "good": "✓",
+}
 
 BAR_WIDTH, BAR_HEIGHT, BAR_EDGE = 160, 18, 6
 
@@ -56,19 +64,23 @@ class Bar(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """One cell of a report's table: what is written, what it is sorted by, and what is drawn beside it."""
+    """One cell of a report's table: what is written, what it is sorted by, and what is drawn beside
+    it."""
 
     cell: Cell
     sort: float | str | None = None
     badge: Badge | None = None
     bar: Bar | None = None
     code: bool = False
-    parts: tuple[tuple[str, str, str], ...] = ()  # of a formula: "sub", "sup" or nothing, what bears it, and the text
+    parts: tuple[
+        tuple[str, str, str], ...
+    ] = ()  # of a formula: "sub", "sup" or nothing, what bears it, and the text
 
 
 @dataclass(frozen=True)
 class TableBlock:
-    """A table: its caption, columns with their sides, rows, and the frame that can be saved as CSV."""
+    """A table: its caption, columns with their sides, rows, and the frame that can be saved as
+    CSV."""
 
     caption: str
     head: tuple[str, ...]
@@ -79,7 +91,9 @@ class TableBlock:
     stacked: bool = False  # on a phone each row becomes a card
     more: int = 0  # rows that are left out
     folded: str = ""  # the text to unfold it by, if it is folded
-    groups: tuple[tuple[str, str], ...] = ()  # metric and k of each column that a reader can choose, else empty texts
+    groups: tuple[
+        tuple[str, str], ...
+    ] = ()  # metric and k of each column that a reader can choose, else empty texts
     off: frozenset[int] = frozenset()  # columns that are hidden until they are chosen
 
 
@@ -112,7 +126,9 @@ class Section:
     title: str
     text: tuple[Sentence, ...] = ()
     badge: Badge | None = None
-    lines: tuple[tuple[str, tuple[Sentence, ...]], ...] = ()  # of a verdict: what each says, the first one largest
+    lines: tuple[
+        tuple[str, tuple[Sentence, ...]], ...
+    ] = ()  # of a verdict: what each says, the first one largest
     tables: tuple[TableBlock, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     lists: tuple[Sentence, ...] = ()
@@ -130,10 +146,15 @@ def text(value: Any, *, code: bool = False, small: str = "") -> Shown:
 
 
 def formula(words: str) -> Shown:
-    """Return a cell of a formula whose subscripts and superscripts are MathML: x_{i ≤ k}, y_i, z^2."""
-    found = re.split(r"([^\W_]+|[ΣΠ√)])([_^])(\{[^{}]*\}|\([^()]*\)|[^\s{}()·,;/+−|]+)", visible(words))
+    """Return a cell of a formula whose subscripts and superscripts are MathML: x_{i ≤ k}, y_i,
+    z^2."""
+    found = re.split(
+        r"([^\W_]+|[ΣΠ√)])([_^])(\{[^{}]*\}|\([^()]*\)|[^\s{}()·,;/+−|]+)", visible(words)
+    )
     parts = [("", "", found[0])]
-    for base, mark, low, rest in zip(found[1::4], found[2::4], found[3::4], found[4::4], strict=True):
+    for base, mark, low, rest in zip(
+        found[1::4], found[2::4], found[3::4], found[4::4], strict=True
+    ):
         parts += [("sub" if mark == "_" else "sup", base, low.strip("{}()")), ("", "", rest)]
     return Shown(Cell(visible(words)), visible(words).casefold(), parts=tuple(parts))
 
@@ -149,7 +170,8 @@ def badge(kind: BadgeKind, words: Any) -> Shown:
 
 
 def bars(point: Any, low: Any, high: Any, kinds: list[BadgeKind], names: list[str]) -> list[Shown]:
-    """Return the interval pictures of the rows of one table, drawn to one scale with zero in the middle."""
+    """Return the interval pictures of the rows of one table, drawn to one scale with zero in the
+    middle."""
     ends = np.column_stack([np.asarray(one, dtype=np.float64) for one in (point, low, high)])
     finite = np.abs(ends[np.isfinite(ends)])
     reach = float(finite.max()) if len(finite) and finite.max() > 0 else 1.0
@@ -157,13 +179,20 @@ def bars(point: Any, low: Any, high: Any, kinds: list[BadgeKind], names: list[st
     with np.errstate(invalid="ignore"):
         places = half + np.clip(ends / reach, -1, 1) * (half - BAR_EDGE)
     cells = []
-    for (middle, left, right), kind, name, (own, least, most) in zip(places, kinds, names, ends, strict=True):
+    for (middle, left, right), kind, name, (own, least, most) in zip(
+        places, kinds, names, ends, strict=True
+    ):
         if np.isnan(middle):
             cells.append(Shown(Cell("–"), None))
             continue
         left, right = (middle if np.isnan(left) else left), (middle if np.isnan(right) else right)
-        words = f"{visible(name)}: {number(own, '+.4g')}, from {number(least, '+.4g')} to {number(most, '+.4g')}"
-        bar = Bar(round(float(left), 1), round(float(right), 1), round(float(middle), 1), kind, words)
+        words = (
+            f"{visible(name)}: {number(own, '+.4g')}, from {number(least, '+.4g')} to "
+            f"{number(most, '+.4g')}"
+        )
+        bar = Bar(
+            round(float(left), 1), round(float(right), 1), round(float(middle), 1), kind, words
+        )
         cells.append(Shown(Cell(""), float(own), bar=bar))
     return cells
 
@@ -174,5 +203,10 @@ def cut(rows: Sequence[tuple[Shown, ...]], most: int) -> tuple[tuple[tuple[Shown
 
 
 def csv_of(frame: pd.DataFrame) -> str:
-    """Return a frame as CSV text with full numbers, hidden characters of names shown by their numbers."""
-    return re.sub(r"[^\n]+", lambda line: visible(line[0]), str(frame.to_csv(index=False, lineterminator="\n")))
+    """Return a frame as CSV text with full numbers, hidden characters of names shown by their
+    numbers."""
+    return re.sub(
+        r"[^\n]+",
+        lambda line: visible(line[0]),
+        str(frame.to_csv(index=False, lineterminator="\n")),
+    )

@@ -1,4 +1,5 @@
-"""What a report is asked for, checked once: the result, its models and metrics, and the tables beside it."""
+"""What a report is asked for, checked once: the result, its models and metrics, and the tables
+beside it."""
 
 from __future__ import annotations
 
@@ -28,16 +29,38 @@ from ..plot.effect_plots import SOURCE
 
 __all__: list[str] = []
 
-# Families whose metrics say how good the lists are; every other metric is a price or a gain beside that.
+# Families whose metrics say how good the lists are; every other metric is a price or a gain beside
+# that.
 ACCURACY = ("ranking", "relevance", "user_models", "rating", "money", "")
 # Columns that a table beside the result must have.
-MODEL_COLUMNS = ("baseline", "model", "n_users", *COMPARISON_COLUMNS, "rel_diff", "wins", "ties", "losses")
+MODEL_COLUMNS = (
+    "baseline",
+    "model",
+    "n_users",
+    *COMPARISON_COLUMNS,
+    "rel_diff",
+    "wins",
+    "ties",
+    "losses",
+)
 # Tables of an experiment that have an argument of their own, by a column that no other table has.
 OWN_ARGUMENTS = {"trend_verdict": "over_time", "shrunken": "segments", "decision": "decision"}
 EXPERIMENT = (*COMPARISON_COLUMNS, "control", "treatment", "n_control", "n_treatment", "rel_diff")
-EXPERIMENT_SOURCE = "what rd.compare_variants or a function of rd.experiments returned, or a mapping of names to such"
+EXPERIMENT_SOURCE = (
+    "what rd.compare_variants or a function of rd.experiments returned, or a "
+    "mapping of names to such"
+)
 ONE_PAGE = "or make a page for each experiment"
-HEALTH = ("variant", "n_assigned", "share", "expected_share", "missing_rate", "srm_p", "srm_flag", "missing_flag")
+HEALTH = (
+    "variant",
+    "n_assigned",
+    "share",
+    "expected_share",
+    "missing_rate",
+    "srm_p",
+    "srm_flag",
+    "missing_flag",
+)
 CHECK = ("finding", "severity", "count", "share", "effect")
 OFF_POLICY = ("estimator", "value", "ci_low", "ci_high", "flags")
 
@@ -59,7 +82,9 @@ class ReportTables:
     roles: Mapping[str, Any] | ExperimentPlan | None = None
     decision: pd.DataFrame | None = None
     history: History | None = None
-    beside: Mapping[str, pd.DataFrame] = field(default_factory=dict)  # other tables of the experiment, by their name
+    beside: Mapping[str, pd.DataFrame] = field(
+        default_factory=dict
+    )  # other tables of the experiment, by their name
 
 
 @dataclass(frozen=True)
@@ -76,7 +101,8 @@ class Subject:
     comparison: pd.DataFrame | None
     meanings: pd.DataFrame
     max_rows: int
-    people: Evaluation  # the lists with labels of people, which is `result` where there are no cheap ones
+    # the lists with labels of people, which is `result` where there are no cheap ones
+    people: Evaluation
 
     @property
     def primary(self) -> str:
@@ -93,13 +119,18 @@ class Subject:
         return self.summary[self.summary["column"] == column].set_index("model")
 
     def ranking(self, column: str) -> list[str]:
-        """Return the models from the best to the worst by one metric; undefined values come last."""
+        """Return the models from the best to the worst by one metric; undefined values come
+        last."""
         values = self.values(column)["value"]
-        return [str(name) for name in values.sort_values(ascending=self.better(column) == "smaller").index]
+        return [
+            str(name)
+            for name in values.sort_values(ascending=self.better(column) == "smaller").index
+        ]
 
     @property
     def pair(self) -> tuple[str, str] | None:
-        """The best model beside its rival, which is the baseline or else the second best; None with one model."""
+        """The best model beside its rival, which is the baseline or else the second best; None with
+        one model."""
         order = self.ranking(self.primary)
         if len(order) < 2:
             return None
@@ -116,16 +147,26 @@ class Subject:
     def of_accuracy(self) -> bool:
         """Whether the first metric says how good the lists are."""
         family = self.meanings.set_index("column")["family"]
-        return self.better(self.primary) == "larger" and family.get(self.primary, "") in ACCURACY[:3]
+        return (
+            self.better(self.primary) == "larger" and family.get(self.primary, "") in ACCURACY[:3]
+        )
 
 
 def read_subject(
-    result: Any, baseline: Any, k: int, comparison: pd.DataFrame | None, max_rows: int, unit_col: Any = None,
-    metrics: Any = None, cheap: Any = None,
+    result: Any,
+    baseline: Any,
+    k: int,
+    comparison: pd.DataFrame | None,
+    max_rows: int,
+    unit_col: Any = None,
+    metrics: Any = None,
+    cheap: Any = None,
 ) -> Subject:
     """Check the result and what is said about it."""
     if not isinstance(result, Evaluation):
-        raise TypeError(f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns")
+        raise TypeError(
+            f"result is {kind_of(result)}; expected an Evaluation, as rd.evaluate returns"
+        )
     check_value("max_rows", max_rows, POSITIVE)
     people = result = _without_attrs(with_units(result, unit_col))
     if cheap is not None:
@@ -143,13 +184,18 @@ def read_subject(
         comparison = _own_comparison(result, summary, columns, base, len(models))
     else:
         comparison = need(comparison, "comparison", MODEL_COLUMNS, SOURCE)
-    # With a baseline, the marks of the leaderboard are those of the comparison; no test is made twice.
-    marked = {(EVERYONE, ""): comparison} if own and base is not None and comparison is not None else {}
+    # With a baseline, the marks of the leaderboard are those of the comparison; no test is made
+    # twice.
+    marked = (
+        {(EVERYONE, ""): comparison} if own and base is not None and comparison is not None else {}
+    )
     tests = next(iter(marked.values()), pd.DataFrame())
     every = [*columns, *(name for name in dict.fromkeys(summary["column"]) if name not in columns)]
     board = board_of(result, values_frame(result, summary, every, {}), base, marked, tests, 3)
     meanings = definitions(result.spec)
-    return Subject(result, summary, models, columns, at, base, board, comparison, meanings, max_rows, people)
+    return Subject(
+        result, summary, models, columns, at, base, board, comparison, meanings, max_rows, people
+    )
 
 
 def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:
@@ -158,36 +204,49 @@ def check_alone(tables: ReportTables, beside: Mapping[str, Any]) -> None:
     if tables.segments is not None and not set(COMPARISON_COLUMNS) <= set(tables.segments.columns):
         named.append("segments")
     if named:
-        raise OptionError(f"{named[0]}= is about the models of a result, and the page has none; leave it out")
+        raise OptionError(
+            f"{named[0]}= is about the models of a result, and the page has none; leave it out"
+        )
 
 
 def _without_attrs(result: Evaluation) -> Evaluation:
-    """Return the same tables without attrs, which pandas would copy for every frame and column that is made."""
+    """Return the same tables without attrs, which pandas would copy for every frame and column that
+    is made."""
     per_user, summary = result.per_user.copy(deep=False), result.summary.copy(deep=False)
     per_user.attrs, summary.attrs = {}, {}
     return Evaluation(per_user, summary, result.spec)
 
 
 def _columns_at(summary: pd.DataFrame, k: int) -> tuple[tuple[str, ...], int | None]:
-    """Return the columns that are shown, each metric at its cut-off nearest to k, and this cut-off if all share it."""
+    """Return the columns that are shown, each metric at its cut-off nearest to k, and this cut-off
+    if all share it."""
     check_value("k", k, POSITIVE)
     known = summary[["metric", "column", "k"]].drop_duplicates("column")
     distance = (known["k"].astype("Float64") - float(k)).abs().fillna(0.0).astype("float64")
     nearest = distance.groupby(known["metric"]).transform("min")
-    shown = known[distance == nearest].drop_duplicates("metric")  # of two that are as near, the smaller one
+    shown = known[distance == nearest].drop_duplicates(
+        "metric"
+    )  # of two that are as near, the smaller one
     cutoffs = {int(found) for found in shown["k"].dropna()}
     return tuple(shown["column"]), cutoffs.pop() if len(cutoffs) == 1 else None
 
 
 def _own_comparison(
-    result: Evaluation, summary: pd.DataFrame, columns: tuple[str, ...], baseline: str | None, n_models: int
+    result: Evaluation,
+    summary: pd.DataFrame,
+    columns: tuple[str, ...],
+    baseline: str | None,
+    n_models: int,
 ) -> pd.DataFrame | None:
-    """Compare every metric that has a direction with the baseline; without one, all pairs by the first such metric."""
+    """Compare every metric that has a direction with the baseline; without one, all pairs by the
+    first such metric."""
     directed = set(summary.loc[summary["better"] != "", "column"])
     tested = [name for name in columns if name in directed and name in result.per_user.columns]
     if n_models < 2 or not tested:
         return None
-    return compare(result, tested if baseline is not None else tested[:1], baseline=baseline, correction="holm")
+    return compare(
+        result, tested if baseline is not None else tested[:1], baseline=baseline, correction="holm"
+    )
 
 
 def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
@@ -196,7 +255,9 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
     by_name = given.experiment
     health, check, off_policy = given.health, given.check, given.off_policy
     if health is not None:
-        if isinstance(experiment, pd.DataFrame):  # of several, some may be of another run over the same users
+        if isinstance(
+            experiment, pd.DataFrame
+        ):  # of several, some may be of another run over the same users
             refuse_two_runs({"experiment": experiment, "health": health})
         need(health, "health", HEALTH, "what rd.experiment_health returned")
     if check is not None:
@@ -207,34 +268,58 @@ def read_report_tables(experiment: Any, given: ReportTables) -> ReportTables:
         need_gate(given.gate)
     if given.history is not None:
         need_history(given.history)
-    needed = {"experiment": experiment, "health": health, "off_policy": off_policy, "over_time": given.over_time}
+    needed = {
+        "experiment": experiment,
+        "health": health,
+        "off_policy": off_policy,
+        "over_time": given.over_time,
+    }
     needed |= dict(by_name) | dict(given.beside)
-    empty = [name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty]
+    empty = [
+        name for name, table in needed.items() if isinstance(table, pd.DataFrame) and table.empty
+    ]
     if empty:
         raise DataError(f"{empty[0]} has no rows; leave it out, or pass the table that was meant")
     if given.log is not None and given.exposure is None:
         raise OptionError(
-            "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from rd.exposure_table)"
+            "⟦log=⟧ is for the picture of the long tail, which needs ⟦exposure=⟧ (from "
+            "rd.exposure_table)"
         )
     if given.roles is None:
         return given
     if not by_name:
         raise OptionError("⟦roles=⟧ is about the metrics of an experiment; pass ⟦+experiment=⟧ too")
-    return replace(given, decision=decide_experiment(next(iter(by_name.values())), roles=given.roles))
+    return replace(
+        given, decision=decide_experiment(next(iter(by_name.values())), roles=given.roles)
+    )
 
 
 def _sorted_out(experiment: Any, given: ReportTables) -> ReportTables:
-    """Tell the tables of an experiment by their columns: effects, those with an argument of their own, and others."""
-    by_name = experiment if isinstance(experiment, Mapping) else {} if experiment is None else {"": experiment}
+    """Tell the tables of an experiment by their columns: effects, those with an argument of their
+    own, and others."""
+    by_name = (
+        experiment
+        if isinstance(experiment, Mapping)
+        else {}
+        if experiment is None
+        else {"": experiment}
+    )
     effects, beside, own = {}, {}, {}
     for name, table in by_name.items():
-        role, columns = f"experiment[{name!r}]" if name else "experiment", set(getattr(table, "columns", ()))
+        role, columns = (
+            f"experiment[{name!r}]" if name else "experiment",
+            set(getattr(table, "columns", ())),
+        )
         if isinstance(table, Mapping):
-            raise OptionError(f"{role} is a mapping of tables; name each table in experiment= itself, {ONE_PAGE}")
+            raise OptionError(
+                f"{role} is a mapping of tables; name each table in experiment= itself, {ONE_PAGE}"
+            )
         argument = next((one for column, one in OWN_ARGUMENTS.items() if column in columns), None)
         if argument is not None:
             if argument in own or getattr(given, argument) is not None:
-                raise OptionError(f"{role} is a second table for {argument}=; pass one of them, {ONE_PAGE}")
+                raise OptionError(
+                    f"{role} is a second table for {argument}=; pass one of them, {ONE_PAGE}"
+                )
             own[argument] = table
         elif kind_of_estimates(table) is not None or columns.issuperset(MODEL_COLUMNS):
             beside[str(name)] = table

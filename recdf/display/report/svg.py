@@ -1,8 +1,9 @@
-"""A matplotlib picture as SVG inside a page: no style attributes, colours of the page, texts outside.
+"""A matplotlib picture as SVG inside a page: no style attributes, colours of the page, texts
+outside.
 
-Why: the page's policy allows no inline style, so that a text that slipped through could not restyle it; the colours of
-axes and texts are classes, so that they follow light and dark; the title, the legend and the caption become HTML,
-which wraps on a phone.
+Why: the page's policy allows no inline style, so that a text that slipped through could not restyle
+it; the colours of axes and texts are classes, so that they follow light and dark; the title, the
+legend and the caption become HTML, which wraps on a phone.
 """
 
 from __future__ import annotations
@@ -26,27 +27,61 @@ __all__: list[str] = []
 SIZE = (3.7, 2.75)  # inches: one card, readable at the width of a phone
 FONT = 9.5
 KEPT_ATTRIBUTES = (
-    "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin",
-    "opacity", "fill-opacity", "stroke-opacity", "text-anchor", "font-size", "font-weight", "font-style",
-)  # fmt: skip
-# Attributes that hold coordinates and lengths. Two decimals of a point are enough to draw, and halve the page; every
-# other decimal is data: a tick, a name such as mf_lr0.0004.
+    "fill",
+    "stroke",
+    "stroke-width",
+    "stroke-dasharray",
+    "stroke-dashoffset",
+    "stroke-linecap",
+    "stroke-linejoin",
+    "opacity",
+    "fill-opacity",
+    "stroke-opacity",
+    "text-anchor",
+    "font-size",
+    "font-weight",
+    "font-style",
+)
+# Attributes that hold coordinates and lengths. Two decimals of a point are enough to draw, and
+# halve the page; every other decimal is data: a tick, a name such as mf_lr0.0004.
 LENGTHS = (
-    "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "points", "transform", "viewBox",
-    "stroke-width", "stroke-dasharray", "stroke-dashoffset", "font-size",
-)  # fmt: skip
-# Colours that the page decides, by their share of the ink: its ink, its muted ink, its lines, its background.
+    "d",
+    "x",
+    "y",
+    "x1",
+    "x2",
+    "y1",
+    "y2",
+    "cx",
+    "cy",
+    "r",
+    "width",
+    "height",
+    "points",
+    "transform",
+    "viewBox",
+    "stroke-width",
+    "stroke-dasharray",
+    "stroke-dashoffset",
+    "font-size",
+)
+# Colours that the page decides, by their share of the ink: its ink, its muted ink, its lines, its
+# background.
 INK = "#1f2328"
 TONES = {1.0: "ink", space.MUTED: "muted", space.GRID: "grid", 0.0: "paper"}
 
 
 def drawing(
-    draw: Callable[[Any], Any], number: int, *, size: tuple[float, float] = SIZE, looks: dict[str, style.ModelLook]
-    | None = None,
-) -> Drawing:  # fmt: skip
+    draw: Callable[[Any], Any],
+    number: int,
+    *,
+    size: tuple[float, float] = SIZE,
+    looks: dict[str, style.ModelLook] | None = None,
+) -> Drawing:
     """Return what `draw(ax)` draws, as SVG with its title, legend and caption beside it.
 
-    `looks` are those of all models of the page, so that a model has one colour in all of its pictures.
+    `looks` are those of all models of the page, so that a model has one colour in all of its
+    pictures.
     """
     try:
         import matplotlib
@@ -54,15 +89,28 @@ def drawing(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError(
-            "rd.report needs matplotlib, which is not installed; install it with: pip install 'recdf[report]'"
+            "rd.report needs matplotlib, which is not installed; install it with: pip install "
+            "'recdf[report]'"
         ) from error
-    # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem here.
+    # The page's fonts draw the letters, so that a letter that matplotlib's font lacks is no problem
+    # here.
     settings: dict[Any, Any] = {
-        "svg.fonttype": "none", "svg.hashsalt": f"recdf-{number}", "font.size": FONT, "axes.labelsize": FONT,
-        "xtick.labelsize": FONT, "ytick.labelsize": FONT, "font.family": "DejaVu Sans", "hatch.linewidth": 0.8,
-        "text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "xtick.labelcolor": INK,
-        "ytick.labelcolor": INK, "axes.facecolor": "#ffffff",
-    }  # fmt: skip
+        "svg.fonttype": "none",
+        "svg.hashsalt": f"recdf-{number}",
+        "font.size": FONT,
+        "axes.labelsize": FONT,
+        "xtick.labelsize": FONT,
+        "ytick.labelsize": FONT,
+        "font.family": "DejaVu Sans",
+        "hatch.linewidth": 0.8,
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "xtick.labelcolor": INK,
+        "ytick.labelcolor": INK,
+        "axes.facecolor": "#ffffff",
+    }
     page = space.PAGE.set(looks or {})
     try:
         with matplotlib.rc_context(settings), warnings.catch_warnings():
@@ -123,8 +171,12 @@ def _entry(handle: Any, name: str) -> Entry:
 
     if isinstance(handle, Line2D):
         marker = handle.get_marker()
-        dashes = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5", "None": "none"}.get(str(handle.get_linestyle()), "")
-        return Entry(name, to_hex(handle.get_color()), str(marker) if marker != "None" else "", dashes, False)
+        dashes = {"--": "5 3", "-.": "6 2 1 2", ":": "1.5 2.5", "None": "none"}.get(
+            str(handle.get_linestyle()), ""
+        )
+        return Entry(
+            name, to_hex(handle.get_color()), str(marker) if marker != "None" else "", dashes, False
+        )
     return Entry(name, to_hex(handle.get_facecolor()), "", "", True)
 
 
@@ -132,7 +184,11 @@ def _entry(handle: Any, name: str) -> Entry:
 
 
 def _inline(
-    source: str, number: int, label: str, said: Mapping[str, tuple[str, list[str]]], tones: Mapping[str, str]
+    source: str,
+    number: int,
+    label: str,
+    said: Mapping[str, tuple[str, list[str]]],
+    tones: Mapping[str, str],
 ) -> str:
     """Return the SVG without what a page does not need or does not allow."""
     root = ElementTree.fromstring(source)
@@ -153,7 +209,8 @@ def _inline(
 
 
 def _say(element: ElementTree.Element, name: str, words: Sequence[str]) -> None:
-    """Add what a browser shows when a reader points at an artist: a text for each of its points, or one for it."""
+    """Add what a browser shows when a reader points at an artist: a text for each of its points, or
+    one for it."""
     marks = [one for one in element.iter() if _local(one.tag) == "use"]
     whole = [(element, words[0] if len(words) == 1 else name)] if words else []
     for one, text in zip(marks, words, strict=True) if len(marks) == len(words) > 1 else whole:
@@ -169,7 +226,8 @@ def _local(name: Any) -> str:
 def _plain_attributes(
     element: ElementTree.Element, used: set[str], number: int, tones: Mapping[str, str]
 ) -> None:
-    """Styles become attributes, colours of the page classes, and ids are unique among the pictures of a page."""
+    """Styles become attributes, colours of the page classes, and ids are unique among the pictures
+    of a page."""
     own = {_local(name): value for name, value in element.attrib.items()}
     own |= _styles(own.pop("style", ""))
     if own.get("id") in used:
@@ -178,7 +236,11 @@ def _plain_attributes(
         own.pop("id", None)
     for name, value in own.items():
         if name in LENGTHS:
-            own[name] = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
+            own[name] = re.sub(
+                r"-?\d+\.\d{3,}",
+                lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."),
+                value,
+            )
         if "#" in value and name in ("href", "clip-path", "fill", "stroke"):
             own[name] = re.sub(r"(^|\()#(?![0-9a-f]{6}$)", rf"\1#p{number}-", value)
     classes = []
@@ -194,7 +256,8 @@ def _plain_attributes(
 
 
 def _styles(text: str) -> dict[str, str]:
-    """Declarations of a style attribute as attributes; of the shorthand `font` the size and the weight."""
+    """Declarations of a style attribute as attributes; of the shorthand `font` the size and the
+    weight."""
     found = {}
     for declaration in text.split(";"):
         name, _, value = (part.strip() for part in declaration.partition(":"))
@@ -208,7 +271,8 @@ def _styles(text: str) -> dict[str, str]:
 
 
 def swatch(entry: Entry) -> dict[str, Any]:
-    """Return the shape of a legend's mark as the template draws it: a line, and the points of its marker."""
+    """Return the shape of a legend's mark as the template draws it: a line, and the points of its
+    marker."""
     shapes: dict[str, list[tuple[float, float]]] = {
         "s": [(9, 2), (17, 2), (17, 10), (9, 10)],
         "^": [(13, 1.5), (18, 10.5), (8, 10.5)],
@@ -216,8 +280,20 @@ def swatch(entry: Entry) -> dict[str, Any]:
         "D": [(13, 0.8), (18.2, 6), (13, 11.2), (7.8, 6)],
         "|": [(12, 1), (14, 1), (14, 11), (12, 11)],
         "<": [(8, 6), (17.5, 1), (17.5, 11)],
-        "P": [(11, 1), (15, 1), (15, 4), (18, 4), (18, 8), (15, 8),
-              (15, 11), (11, 11), (11, 8), (8, 8), (8, 4), (11, 4)],
+        "P": [
+            (11, 1),
+            (15, 1),
+            (15, 4),
+            (18, 4),
+            (18, 8),
+            (15, 8),
+            (15, 11),
+            (11, 11),
+            (11, 8),
+            (8, 8),
+            (8, 4),
+            (11, 4),
+        ],
     }
     angles = np.arange(5) * 2 * np.pi / 5
     star = [(13 + 5 * float(np.sin(a)), 6 - 5 * float(np.cos(a))) for a in angles]

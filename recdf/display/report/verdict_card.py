@@ -1,7 +1,7 @@
 """The verdict as five lines, each from the tables by a rule that docs/report.md writes down.
 
-Which, by how much, how sure, for whom worse, what could overturn it: in this order on every page about models, and in
-the same order on a page about an experiment.
+Which, by how much, how sure, for whom worse, what could overturn it: in this order on every page
+about models, and in the same order on a page about an experiment.
 """
 
 from __future__ import annotations
@@ -22,13 +22,20 @@ from .report_inputs import Subject
 __all__: list[str] = []
 
 WHICH, HOW_MUCH, SURE, FOR_WHOM, DOUBTS = CARD_LINES = (
-    "Which", "By how much", "How sure", "For whom worse", "What could overturn it"
+    "Which",
+    "By how much",
+    "How sure",
+    "For whom worse",
+    "What could overturn it",
 )
 POWER_Z = 0.8416  # of the normal distribution: 8 of 10
 
 
-def verdict_section(subject: Subject, check: pd.DataFrame | None, said: dict[str, list[Sentence]]) -> Section:
-    """Return the card about the models of a result; `said` holds sentences of other sections, by their id."""
+def verdict_section(
+    subject: Subject, check: pd.DataFrame | None, said: dict[str, list[Sentence]]
+) -> Section:
+    """Return the card about the models of a result; `said` holds sentences of other sections, by
+    their id."""
     found = headline(subject)
     doubts = find_doubts(subject, check, found.duel)
     reach = _reach(subject)
@@ -38,14 +45,20 @@ def verdict_section(subject: Subject, check: pd.DataFrame | None, said: dict[str
         (WHICH, (found.which, *found.below)),
         (HOW_MUCH, (*_amount(found), *reach)),
         (SURE, (*belief(subject), *_could_show(found.duel))),
-        (FOR_WHOM, tuple(worse) or (("Nothing was compared beside the first metric: no segments, no other metric.",),)),
+        (
+            FOR_WHOM,
+            tuple(worse)
+            or (("Nothing was compared beside the first metric: no segments, no other metric.",),),
+        ),
         (DOUBTS, tuple(overturn)),
         ("Beside it", tuple(sentence for sentences in said.values() for sentence in sentences)),
     ]
     return Section("verdict", "Verdict", badge=tempered(found.badge, doubts), lines=kept(lines))
 
 
-def kept(lines: Sequence[tuple[str, Sequence[Sentence]]]) -> tuple[tuple[str, tuple[Sentence, ...]], ...]:
+def kept(
+    lines: Sequence[tuple[str, Sequence[Sentence]]],
+) -> tuple[tuple[str, tuple[Sentence, ...]], ...]:
     """Return the lines that say something."""
     return tuple((name, tuple(sentences)) for name, sentences in lines if sentences)
 
@@ -53,10 +66,19 @@ def kept(lines: Sequence[tuple[str, Sequence[Sentence]]]) -> tuple[tuple[str, tu
 def tempered(badge: Badge, doubts: Sequence[Doubt]) -> Badge:
     """Let a badge say what would change it."""
     reasons = list(dict.fromkeys(doubt.badge for doubt in doubts if doubt.badge))
-    if not reasons or badge.text in ("withheld", "too few lists to tell", "no verdict", "one model"):
+    if not reasons or badge.text in (
+        "withheld",
+        "too few lists to tell",
+        "no verdict",
+        "one model",
+    ):
         return badge
-    return Badge("warning", f"{badge.text} and {' and '.join(reasons)}" if BUT in badge.text else
-                 f"{badge.text}{BUT}{' and '.join(reasons)}")  # fmt: skip
+    return Badge(
+        "warning",
+        f"{badge.text} and {' and '.join(reasons)}"
+        if BUT in badge.text
+        else f"{badge.text}{BUT}{' and '.join(reasons)}",
+    )
 
 
 def _amount(found: Headline) -> list[Sentence]:
@@ -67,7 +89,9 @@ def _amount(found: Headline) -> list[Sentence]:
     pair = f"{duel.model} − {duel.rival}: "
     judged = " whose lists people judged" if "n_human" in duel.row.index else ""
     users = f" {duel.gain:,} of {duel.n:,} users{judged} gain and {duel.lose:,} lose."
-    together = " The interval holds for all comparisons of the page together." if duel.together > 1 else ""
+    together = (
+        " The interval holds for all comparisons of the page together." if duel.together > 1 else ""
+    )
     return [(f"{pair}{duel.effect}.{users}{together}{duel.warned}",)]
 
 
@@ -89,4 +113,9 @@ def _reach(subject: Subject) -> list[Sentence]:
     pair, values = subject.tested_pair, subject.values(column)["value"]
     if not {*pair} <= set(values.index):
         raise OptionError(f"{column} is missing for one of {pair}")
-    return [(f"{pair[0]} shows {values[pair[0]]:.0%} of the catalogue, {pair[1]} {values[pair[1]]:.0%}.",)]
+    return [
+        (
+            f"{pair[0]} shows {values[pair[0]]:.0%} of the catalogue, {pair[1]} "
+            f"{values[pair[1]]:.0%}.",
+        )
+    ]

@@ -24,10 +24,20 @@ from ..samples import MetricRows
 from ..settings import Settings
 from ..units import Covariates, Units, make_units
 from .top_units import without_top
-from .two_sample import POWER, SKEWED_SAMPLES, TINY, Row, but, compare_pair, first_row, without_estimate
+from .two_sample import (
+    POWER,
+    SKEWED_SAMPLES,
+    TINY,
+    Row,
+    but,
+    compare_pair,
+    first_row,
+    without_estimate,
+)
 
-# Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 26 % of it. A test at
-# 5 % then errs in 11 % of simulated experiments, and in half of them where one user has a third.
+# Fewer equal users than this carry as much of a ratio's denominator as an arm does: one user has 26
+# % of it. A test at 5 % then errs in 11 % of simulated experiments, and in half of them where one
+# user has a third.
 FEW_UNITS_CARRY = 15
 # A design effect below this makes a test at 5 % err in less than 8 % of the experiments.
 ALIKE = 1.25
@@ -44,7 +54,8 @@ def compare_arms(
     made: dict[Any, Covariates] = {}
 
     def checked(row: Row, metric: MetricRows, units: Units, found: ArmsEstimate) -> Row:
-        """The row with what else may decide: the denominators, several rows of a unit, a few units."""
+        """The row with what else may decide: the denominators, several rows of a unit, a few
+        units."""
         row = _with_denominators(row, metric, units)
         if data.repeated is not None:
             codes = [data.repeated[metric.kept(one)] for one in arms]
@@ -55,15 +66,23 @@ def compare_arms(
         test = settings.tests[metric.name]
         units = make_units(metric, arms, data, test == "bootstrap", made)
         row = first_row(
-            metric.name, settings, units.n, units.n_dropped, units.warnings, clustered=units.clustered, cap=metric.cap,
+            metric.name,
+            settings,
+            units.n,
+            units.n_dropped,
+            units.warnings,
+            clustered=units.clustered,
+            cap=metric.cap,
             n_covariate_missing=units.n_covariate_missing,
-        )  # fmt: skip
+        )
         rows.append(row)
         if problem := _no_estimate(units):
             rows[i] = without_estimate(row, problem, _means(units))
             continue
         found = estimate_arms(units)
-        cautions = () if test == "proportion" else _unit_cautions(units, found, test)  # Fisher's test is exact
+        cautions = (
+            () if test == "proportion" else _unit_cautions(units, found, test)
+        )  # Fisher's test is exact
         plain = metric.sample.den is None and not units.clustered
         rows[i], tested = compare_pair(row, found, settings, cautions, plain)
         if tested and test != "t":
@@ -73,20 +92,26 @@ def compare_arms(
     # Metrics over the same units share one set of weights; dropped users make other units.
     batches: dict[tuple[str, int], list[int]] = {}
     for i in waiting:
-        batches.setdefault((settings.tests[metrics[i].name], -1 if metrics[i].defined is None else i), []).append(i)
+        batches.setdefault(
+            (settings.tests[metrics[i].name], -1 if metrics[i].defined is None else i), []
+        ).append(i)
     unordered = data.users is None and data.clusters is None
     for (kind, _), batch in batches.items():
         resample = _bootstrap if kind == "bootstrap" else _permute
-        numbers = resample([rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings)
+        numbers = resample(
+            [rows[i] for i in batch], [waiting[i] for i in batch], unordered, settings
+        )
         for i, new in zip(batch, numbers, strict=True):
             rows[i] = checked(but(rows[i], **new), metrics[i], *waiting[i])
     return rows
 
 
 def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], guessed: bool) -> Row:
-    """The row with its design effect if rows repeat units: its variance by units over the one by rows.
+    """The row with its design effect if rows repeat units: its variance by units over the one by
+    rows.
 
-    Units that are guessed count if their rows are alike: buckets, by which users are assigned, hold unlike users.
+    Units that are guessed count if their rows are alike: buckets, by which users are assigned, hold
+    unlike users.
     """
     by_row = by_unit = repeats = 0.0
     for z, code in zip(parts, codes, strict=True):
@@ -97,11 +122,16 @@ def _with_repeats(row: Row, parts: Sequence[Floats], codes: Sequence[Codes], gue
         by_row += float(z @ z) / max(len(z) - 1, 1) / len(z)
         by_unit += float(sums @ sums) * len(sums) / max(len(sums) - 1, 1) / len(z) ** 2
     effect = by_unit / by_row if by_row > 0 else np.nan
-    return row if not repeats or (guessed and effect < ALIKE) else but(row, "repeated_units", design_effect=effect)
+    return (
+        row
+        if not repeats or (guessed and effect < ALIKE)
+        else but(row, "repeated_units", design_effect=effect)
+    )
 
 
 def _with_denominators(row: Row, metric: MetricRows, units: Units) -> Row:
-    """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their difference."""
+    """The row with the mean denominator of each arm (rows of a cluster), and Welch's p of their
+    difference."""
     sides = units.sides
     if sides[0].den is None or not (metric.ratio or units.clustered):
         return row
@@ -110,7 +140,9 @@ def _with_denominators(row: Row, metric: MetricRows, units: Units) -> Row:
     if sides[0].strata is not None:
         size = np.add(*both(lambda side: side.strata.sums(), sides))
         shares = both(lambda side: side.strata._replace(weights=size / size.sum()), sides)
-        control, treatment = both(lambda side, strata: estimate_arm(Sample(side.den, strata=strata)), sides, shares)
+        control, treatment = both(
+            lambda side, strata: estimate_arm(Sample(side.den, strata=strata)), sides, shares
+        )
     return with_denominators(row, means, (control, treatment))
 
 
@@ -120,7 +152,9 @@ def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, A
     p = effect(control, treatment).p_value
     if not control.var + treatment.var > 0:  # every unit of an arm has the same
         p = float(np.isclose(control.mean, treatment.mean, rtol=1e-9, atol=0))
-    return but(row, mean_denominator_control=means[0], mean_denominator_treatment=means[1], p_denominator=p)
+    return but(
+        row, mean_denominator_control=means[0], mean_denominator_treatment=means[1], p_denominator=p
+    )
 
 
 def _no_estimate(units: Units) -> str:
@@ -151,16 +185,19 @@ def _means(units: Units) -> tuple[float, float]:
 def _unit_cautions(units: Units, found: ArmsEstimate, test: str) -> tuple[str, ...]:
     """Warnings about the units that the test is made of."""
     dens = [side.den for side in units.whole if side.den is not None]
-    # A few users may have most of a ratio's denominator in an arm, such as a program with thousands of views.
+    # A few users may have most of a ratio's denominator in an arm, such as a program with thousands
+    # of views.
     carried = any(len(den) >= TINY and effective_number(den) < FEW_UNITS_CARRY for den in dens)
-    # Where the difference cannot be so skewed that its t interval is too far to one side, no value need be read.
+    # Where the difference cannot be so skewed that its t interval is too far to one side, no value
+    # need be read.
     lopsided = test != "permutation" and may_be_skewed(*units.n, SKEWED_SAMPLES)
     cautions = {
         "few_clusters": units.clustered and min(side.n_effective for side in units.whole) < TINY,
         "tiny": not units.clustered and units.n_counting < TINY,
         "mostly_zero_denominator": any((den == 0).mean() >= MOSTLY for den in dens),
         "few_users_carry": test == "t" and not units.clustered and carried,
-        "skewed": lopsided and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED_SAMPLES,
+        "skewed": lopsided
+        and abs(skewness_of_means(*both(moments_of, residuals(units, found)))) > SKEWED_SAMPLES,
     }
     return tuple(word for word, holds in cautions.items() if holds)
 
@@ -168,13 +205,17 @@ def _unit_cautions(units: Units, found: ArmsEstimate, test: str) -> tuple[str, .
 Waiting = Sequence[tuple[Units, ArmsEstimate]]
 
 
-def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings) -> list[dict[str, float]]:
+def _bootstrap(
+    rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings
+) -> list[dict[str, float]]:
     """se, intervals and p from the replicates of both arms."""
     replicates, slopes = [], [(found.theta, found.centre) for _, found in waiting]
     with Progress(2, "both arms") as progress:
         for side in range(2):
             samples, seed = [units.sides[side] for units, _ in waiting], (settings.seed, side)
-            replicates.append(replicate_estimates(samples, settings.n_resamples, seed, slopes, unordered))
+            replicates.append(
+                replicate_estimates(samples, settings.n_resamples, seed, slopes, unordered)
+            )
             progress.add()
     control, treatment = replicates
     given = settings.alternative, settings.confidence
@@ -183,26 +224,44 @@ def _bootstrap(rows: list[Row], waiting: Waiting, unordered: bool, settings: Set
         positive = (control > 0).all(axis=0) & (treatment > 0).all(axis=0)
         relative = bootstrap_effect(np.where(positive, treatment / control - 1, np.nan), *given)
     mde = detectable(settings.alpha, POWER, settings.alternative) * numbers["se"]
-    return by_row(**numbers, rel_ci_low=relative["ci_low"], rel_ci_high=relative["ci_high"], mde=mde)
+    return by_row(
+        **numbers, rel_ci_low=relative["ci_low"], rel_ci_high=relative["ci_high"], mde=mde
+    )
 
 
-def _permute(rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings) -> list[dict[str, float]]:
+def _permute(
+    rows: list[Row], waiting: Waiting, unordered: bool, settings: Settings
+) -> list[dict[str, float]]:
     """p and interval from shuffled labels; the interval holds 0 where p is above alpha."""
-    control, treatment = (np.column_stack([found.values[side] for _, found in waiting]) for side in (0, 1))
+    control, treatment = (
+        np.column_stack([found.values[side] for _, found in waiting]) for side in (0, 1)
+    )
     if unordered:
-        # Units without ids are put in the order of their values, so that the order of the rows says nothing.
+        # Units without ids are put in the order of their values, so that the order of the rows says
+        # nothing.
         control, treatment = (part[np.lexsort(part.T)] for part in (control, treatment))
-    shuffled = permuted_t(np.concatenate([control, treatment]), len(treatment), settings.n_resamples, settings.seed)
+    shuffled = permuted_t(
+        np.concatenate([control, treatment]), len(treatment), settings.n_resamples, settings.seed
+    )
     observed = observed_t(control, treatment)
     p = permutation_p(shuffled, observed, settings.alternative)
     below, above = permutation_quantiles(shuffled, settings.alternative, settings.confidence)
     wide = above if settings.alternative == "less" else below
-    sides = both(lambda side: Arm(*np.array([found.arms[side] for _, found in waiting], np.float64).T), (0, 1))
+    sides = both(
+        lambda side: Arm(*np.array([found.arms[side] for _, found in waiting], np.float64).T),
+        (0, 1),
+    )
     se, diff = np.sqrt(sides[0].var + sides[1].var), np.array([row["diff"] for row in rows])
-    enough = np.isfinite(below) & np.isfinite(above)  # with too few units to shuffle there is no interval
+    enough = np.isfinite(below) & np.isfinite(
+        above
+    )  # with too few units to shuffle there is no interval
     low = np.where(enough, -np.inf if settings.alternative == "less" else diff - below * se, np.nan)
-    high = np.where(enough, np.inf if settings.alternative == "greater" else diff + above * se, np.nan)
+    high = np.where(
+        enough, np.inf if settings.alternative == "greater" else diff + above * se, np.nan
+    )
     rel_low, rel_high = fieller(*sides, wide, settings.alternative)
     mde = np.where(np.isfinite(wide), beyond(wide, POWER) * se, np.nan)
     relative = {"rel_ci_low": np.asarray(rel_low), "rel_ci_high": np.asarray(rel_high)}
-    return by_row(se=se, ci_low=low, ci_high=high, statistic=observed, p_value=p, mde=mde, **relative)
+    return by_row(
+        se=se, ci_low=low, ci_high=high, statistic=observed, p_value=p, mde=mde, **relative
+    )

@@ -19,7 +19,16 @@ from ...stats.arms import Sample, arm, linearise
 from ...stats.bootstrap import quantile_interval, replicate_estimates, standard_error
 from ...stats.moments import HUGE
 from ..choices import Percentile, check_value
-from ..experiment_columns import Codes, by_columns, frame_of, group_codes, key_codes, metric_specs, require, split
+from ..experiment_columns import (
+    Codes,
+    by_columns,
+    frame_of,
+    group_codes,
+    key_codes,
+    metric_specs,
+    require,
+    split,
+)
 from ..samples import MetricRows, read_metrics
 
 
@@ -40,23 +49,24 @@ def bootstrap_ci(
 ) -> pd.DataFrame:
     """Interval of a mean, or of a ratio of sums, by a Poisson bootstrap over units.
 
-    In replicate b every unit u gets a weight w_bu ~ Poisson(1); the replicate is Σ_u w_bu N_u / Σ_u w_bu D_u with N_u
-    the sum of the metric over the rows of the unit and D_u the number of its defined rows (or the denominator of a
-    ratio). Weights depend on the seed and the position of the unit in the order of the ids, so the numbers are
-    the same for any order of the rows.
+    In replicate b every unit u gets a weight w_bu ~ Poisson(1); the replicate is Σ_u w_bu N_u / Σ_u
+    w_bu D_u with N_u the sum of the metric over the rows of the unit and D_u the number of its
+    defined rows (or the denominator of a ratio). Weights depend on the seed and the position of the
+    unit in the order of the ids, so the numbers are the same for any order of the rows.
 
     Parameters
     ----------
     per_user : DataFrame
-        One or more rows per unit, such as `result.per_user`. Every row counts alike; `WeightWarning` says so if it was
-        evaluated with weights.
+        One or more rows per unit, such as `result.per_user`. Every row counts alike;
+        `WeightWarning` says so if it was evaluated with weights.
     metrics : str, list of str or mapping
         As in `compare_variants`. Rows where a metric is null are not part of its mean.
     by : str or list of str, optional
-        Columns of groups (model, segment) that get an interval each. Lists of several recommenders in one group are an
-        error, which asks for their column.
+        Columns of groups (model, segment) that get an interval each. Lists of several recommenders
+        in one group are an error, which asks for their column.
     cluster : str or list of str, default "user_id"
-        Columns of the units that are resampled: rows of one unit stay together (sessions of a user).
+        Columns of the units that are resampled: rows of one unit stay together (sessions of a
+        user).
     n_resamples : int, default 2000
         Number of replicates.
     confidence : float, default 0.95
@@ -66,17 +76,18 @@ def bootstrap_ci(
     seed : int, default 0
         Of the weights.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
-        and only after two seconds.
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        only on a terminal, and only after two seconds.
     options : Options, optional
         `by` and `user_col` (as `cluster`) of a project, where they are not given here.
 
     Returns
     -------
     DataFrame
-        One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`, `ci_high`, `n_units` (with a
-        defined row), `n_undefined` (rows), `method` (that of the interval), `n_resamples`, `seed`, `warning`. Warnings:
-        "zero_variance", "too_few_units" (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
+        One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`,
+        `ci_high`, `n_units` (with a defined row), `n_undefined` (rows), `method` (that of the
+        interval), `n_resamples`, `seed`, `warning`. Warnings: "zero_variance", "too_few_units"
+        (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
 
     Raises
     ------
@@ -85,8 +96,8 @@ def bootstrap_ci(
     EmptyPopulationError
         If there are no rows.
     OptionError, DataError
-        An option out of range; several recommenders in one group; a metric that is infinite or not numeric, a negative
-        denominator.
+        An option out of range; several recommenders in one group; a metric that is infinite or not
+        numeric, a negative denominator.
 
     References
     ----------
@@ -111,7 +122,9 @@ def bootstrap_ci(
     units = require(per_user, "per_user", as_columns(cluster))
     specs = metric_specs(metrics, per_user, "per_user")
     refuse_mixed_models(per_user, by_cols, units, "drop them from per_user")
-    warn_of_weights(per_user, "per_user", [*by_cols, *(name for pair in specs.values() for name in pair)])
+    warn_of_weights(
+        per_user, "per_user", [*by_cols, *(name for pair in specs.values() for name in pair)]
+    )
     columns = read_metrics(per_user, specs, {}, "drop", "per_user")
     group, groups = group_codes(per_user, "per_user", by_cols)
     (code,), _ = key_codes([("per_user", per_user)], units)
@@ -131,12 +144,25 @@ def bootstrap_ci(
 
 
 INTERVAL_COLUMNS = [
-    "metric", "value", "se", "ci_low", "ci_high", "n_units", "n_undefined", "method", "n_resamples", "seed", "warning",
-]  # fmt: skip
+    "metric",
+    "value",
+    "se",
+    "ci_low",
+    "ci_high",
+    "n_units",
+    "n_undefined",
+    "method",
+    "n_resamples",
+    "seed",
+    "warning",
+]
 
 
-def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> tuple[list[Sample], list[int]]:
-    """Numerator and denominator of every metric per unit, units in the order of their ids, and defined units.
+def _unit_sums(
+    metrics: list[MetricRows], rows: Codes, code: Codes
+) -> tuple[list[Sample], list[int]]:
+    """Numerator and denominator of every metric per unit, units in the order of their ids, and
+    defined units.
 
     With one row per unit and nothing undefined the denominator is None.
     """
@@ -158,16 +184,24 @@ def _unit_sums(metrics: list[MetricRows], rows: Codes, code: Codes) -> tuple[lis
 
 
 def _intervals(
-    samples: list[Sample], n_units: list[int], n_resamples: int, seed: int, confidence: float, interval: Percentile
+    samples: list[Sample],
+    n_units: list[int],
+    n_resamples: int,
+    seed: int,
+    confidence: float,
+    interval: Percentile,
 ) -> list[dict[str, Any]]:
-    """Return the value, standard error and interval of every metric of one group, from one set of replicates."""
+    """Return the value, standard error and interval of every metric of one group, from one set of
+    replicates."""
     found = [_point_estimate(sample, n) for sample, n in zip(samples, n_units, strict=True)]
     tested = [j for j, row in enumerate(found) if not row["warning"]]
     if not tested:
         return found
     replicates = replicate_estimates([samples[j] for j in tested], n_resamples, seed)
     value = np.array([found[j]["value"] for j in tested])
-    low, high = quantile_interval(replicates, value, alternative="two-sided", confidence=confidence, method=interval)
+    low, high = quantile_interval(
+        replicates, value, alternative="two-sided", confidence=confidence, method=interval
+    )
     se = standard_error(replicates)
     for i, j in enumerate(tested):
         found[j].update(se=se[i], ci_low=low[i], ci_high=high[i])
@@ -175,7 +209,9 @@ def _intervals(
 
 
 def _point_estimate(sample: Sample, n_units: int) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {"n_units": n_units}
+    row: dict[str, Any] = dict.fromkeys(("value", "se", "ci_low", "ci_high"), np.nan) | {
+        "n_units": n_units
+    }
     if n_units and np.abs(sample.num).max() >= HUGE:
         return row | {"warning": "huge_values"}
     if n_units:

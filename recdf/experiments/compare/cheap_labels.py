@@ -1,4 +1,5 @@
-"""Few human labels with many cheap ones: means and differences that use both, and hold under a biased judge."""
+"""Few human labels with many cheap ones: means and differences that use both, and hold under a
+biased judge."""
 
 from __future__ import annotations
 
@@ -40,47 +41,90 @@ from ..experiment_columns import (
 from .runs import Runs
 
 FEW_HUMAN = 30  # lists that people judged; with fewer the interval does not hold
-FEW_OFF = 3  # units where people and judge differ; fewer do not tell how far the judge is off elsewhere
+FEW_OFF = (
+    3  # units where people and judge differ; fewer do not tell how far the judge is off elsewhere
+)
 NOT_RANDOM = 0.01  # p of the test that people judged a random sample, all covariates together
 ORDER_OF_LISTS = "place of list"
 JUDGED = "judged by people"  # a column of a table that has both labels
 MOST_BIASES = 5  # that are said in sentences
 NO_MORE = "cheap has no more lists than human; the human labels alone say all that there is"
 CHEAP_COLUMNS = [  # of a comparison, besides those that every one has
-    "n_human", "n_cheap", "diff_human", "ci_low_human", "ci_high_human", "diff_cheap", "bias", "bias_low", "bias_high",
-    "weight", "n_effective", "p_random",
-]  # fmt: skip
+    "n_human",
+    "n_cheap",
+    "diff_human",
+    "ci_low_human",
+    "ci_high_human",
+    "diff_cheap",
+    "bias",
+    "bias_low",
+    "bias_high",
+    "weight",
+    "n_effective",
+    "p_random",
+]
 POWERED_COLUMNS = [
-    "baseline", "model", "metric", "n_human", "n_cheap", "mean", "se", "ci_low", "ci_high", "mean_human",
-    "ci_low_human", "ci_high_human", "mean_cheap", "bias", "bias_low", "bias_high", "weight", "n_effective", "p_random",
-    "confidence", "warning", "verdict",
-]  # fmt: skip
+    "baseline",
+    "model",
+    "metric",
+    "n_human",
+    "n_cheap",
+    "mean",
+    "se",
+    "ci_low",
+    "ci_high",
+    "mean_human",
+    "ci_low_human",
+    "ci_high_human",
+    "mean_cheap",
+    "bias",
+    "bias_low",
+    "bias_high",
+    "weight",
+    "n_effective",
+    "p_random",
+    "confidence",
+    "warning",
+    "verdict",
+]
 
 
 def prediction_powered(
-    human: pd.DataFrame, cheap: pd.DataFrame, metrics: str | Sequence[str] | None = None, *,
-    model_col: str = "model", baseline: Any = None, user_col: Columns | None = None,
-    covariates: Columns | None = None, probability_col: str | None = None, tuning: Tuning = "open",
-    smaller_is_better: Columns | None = None, larger_is_better: Columns | None = None, confidence: float = 0.95,
-) -> pd.DataFrame:  # fmt: skip
-    """Estimate means, or differences of models, from few lists that people judged and many that a judge labelled.
+    human: pd.DataFrame,
+    cheap: pd.DataFrame,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    model_col: str = "model",
+    baseline: Any = None,
+    user_col: Columns | None = None,
+    covariates: Columns | None = None,
+    probability_col: str | None = None,
+    tuning: Tuning = "open",
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Estimate means, or differences of models, from few lists that people judged and many that a
+    judge labelled.
 
-    With Y and f the values of a list under human and cheap labels, n lists that have both, and N more that have cheap
-    labels alone:
+    With Y and f the values of a list under human and cheap labels, n lists that have both, and N
+    more that have cheap labels alone:
 
         θ = λ·mean_N(f) + mean_n(Y − λf),   λ = max(0, cov_n(Y, f)/((1 + n/N)·var_n(f)))
         var θ = λ²·var_N(f)/N + var_n(Y − λf)/n
 
-    and the interval is that of Student's t with n − 2 degrees of freedom. It holds however biased the judge is, since
-    people correct it; a good judge makes it shorter, and a useless one leaves the interval of the human labels. λ is 0
-    where Y and f differ in fewer than three lists: so few errors do not tell how many there are in the other lists, and
-    an interval that counts on them held the truth in as few as 62 % of simulated runs.
+    and the interval is that of Student's t with n − 2 degrees of freedom. It holds however biased
+    the judge is, since people correct it; a good judge makes it shorter, and a useless one leaves
+    the interval of the human labels. λ is 0 where Y and f differ in fewer than three lists: so few
+    errors do not tell how many there are in the other lists, and an interval that counts on them
+    held the truth in as few as 62 % of simulated runs.
 
     Parameters
     ----------
     human, cheap : DataFrame
-        `result.per_user` of two evaluations of the same recommendations, one on each kind of labels. `cheap` has the
-        lists of `human` and more; those of `human` are a random sample of them.
+        `result.per_user` of two evaluations of the same recommendations, one on each kind of
+        labels. `cheap` has the lists of `human` and more; those of `human` are a random sample of
+        them.
     metrics : str or list of str, optional
         Columns such as "ndcg@10". Default: the float columns that both have.
     model_col : str, default "model"
@@ -90,33 +134,38 @@ def prediction_powered(
     user_col : str or list of str, optional
         Columns of the list key. Default: the columns before `n_true`, less `model_col`.
     covariates : str or list of str, optional
-        Numeric columns of `cheap` (activity, age of the account) by which the random sample is tested, beside f.
+        Numeric columns of `cheap` (activity, age of the account) by which the random sample is
+        tested, beside f.
     probability_col : str, optional
-        Column of `human`: the probability with which a list was chosen, as `rd.sample_to_judge` returns it, and 1 for
-        lists that people had judged in full before. Each list has the weight 1/probability; where the weights add up to
-        the number of lists in `cheap`, lists of one probability are a stratum. Default: all lists had the same.
+        Column of `human`: the probability with which a list was chosen, as `rd.sample_to_judge`
+        returns it, and 1 for lists that people had judged in full before. Each list has the weight
+        1/probability; where the weights add up to the number of lists in `cheap`, lists of one
+        probability are a stratum. Default: all lists had the same.
     tuning : {"open", "clipped"}, default "open"
         "clipped" is what ppi-python does: λ between 0 and 1, normal quantiles.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_models`.
     confidence : float, default 0.95
-        Of the intervals, each by itself; `rd.compare_models` with `cheap=` corrects for several tests.
+        Of the intervals, each by itself; `rd.compare_models` with `cheap=` corrects for several
+        tests.
 
     Returns
     -------
     DataFrame
-        One row per model and metric: `baseline`, `model` (null where there is none), `metric`, `n_human` (lists that
-        people judged, n), `n_cheap` (N), `mean` (or mean difference), `se`, `ci_low`, `ci_high`; `mean_human` with its
-        interval, from human labels alone; `mean_cheap` (of all n + N, biased); `bias` (mean of f − Y) with its
-        interval; `weight` (λ), `n_effective` (human labels that would give the same interval alone), `p_random` (test
-        of the random sample), `confidence`, `warning`, `verdict`.
-        Verdict of a mean: "both" where the joint interval is shorter, else "human alone"; of a difference "better",
-        "worse", "no difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
-        "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer), "not_random" (the lists
-        that people judged differ from the others, p below 0.01), "undefined_differs" (with probabilities: a judged list
-        has a value under one kind of labels alone, as ndcg has none where nothing is relevant; evaluate with
-        `undefined="zero"`, or take a metric that every list has, such as precision. Without them, such a list is none
-        of the mean, and the estimate allows for the lists like it that nobody judged).
+        One row per model and metric: `baseline`, `model` (null where there is none), `metric`,
+        `n_human` (lists that people judged, n), `n_cheap` (N), `mean` (or mean difference), `se`,
+        `ci_low`, `ci_high`; `mean_human` with its interval, from human labels alone; `mean_cheap`
+        (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
+        `n_effective` (human labels that would give the same interval alone), `p_random` (test of
+        the random sample), `confidence`, `warning`, `verdict`. Verdict of a mean: "both" where the
+        joint interval is shorter, else "human alone"; of a difference "better", "worse", "no
+        difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
+        "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer),
+        "not_random" (the lists that people judged differ from the others, p below 0.01),
+        "undefined_differs" (with probabilities: a judged list has a value under one kind of labels
+        alone, as ndcg has none where nothing is relevant; evaluate with `undefined="zero"`, or take
+        a metric that every list has, such as precision. Without them, such a list is none of the
+        mean, and the estimate allows for the lists like it that nobody judged).
 
     Raises
     ------
@@ -125,33 +174,51 @@ def prediction_powered(
     DuplicateError
         Several rows of a model and list.
     DataError
-        No list of `human` is in `cheap`, some are not, or `cheap` has no more; fewer than 3 lists; probabilities out of
-        (0, 1].
+        No list of `human` is in `cheap`, some are not, or `cheap` has no more; fewer than 3 lists;
+        probabilities out of (0, 1].
 
     References
     ----------
-    Angelopoulos, Bates, Fannjiang, Jordan, Zrnic 2023 (prediction-powered inference); Angelopoulos, Duchi, Zrnic 2023
-    (PPI++).
+    Angelopoulos, Bates, Fannjiang, Jordan, Zrnic 2023 (prediction-powered inference); Angelopoulos,
+    Duchi, Zrnic 2023 (PPI++).
 
     Examples
     --------
     >>> import numpy as np, pandas as pd, recdf as rd
     >>> rng = np.random.default_rng(1)
     >>> truth = rng.beta(2, 3, 3000)
-    >>> cheap = pd.DataFrame({"user_id": range(3000), "ndcg@10": 0.5 * truth + 0.4 + rng.normal(0, 0.03, 3000)})
+    >>> cheap = pd.DataFrame(
+    ...     {"user_id": range(3000), "ndcg@10": 0.5 * truth + 0.4 + rng.normal(0, 0.03, 3000)}
+    ... )
     >>> judged = rng.choice(3000, 100, replace=False)
     >>> human = pd.DataFrame({"user_id": judged, "ndcg@10": truth[judged]})
     >>> found = rd.prediction_powered(human, cheap, "ndcg@10", user_col="user_id")
-    >>> found[["mean", "ci_low", "ci_high", "ci_low_human", "ci_high_human", "mean_cheap", "n_effective"]].round(3)
+    >>> found[
+    ...     [
+    ...         "mean",
+    ...         "ci_low",
+    ...         "ci_high",
+    ...         "ci_low_human",
+    ...         "ci_high_human",
+    ...         "mean_cheap",
+    ...         "n_effective",
+    ...     ]
+    ... ].round(3)
         mean  ci_low  ci_high  ci_low_human  ci_high_human  mean_cheap  n_effective
     0  0.391   0.378    0.404         0.337          0.417       0.599      908.276
     """
     for name, value, hint in (("confidence", confidence, SHARE), ("tuning", tuning, Tuning)):
         check_value(name, value, hint)
     if probability_col is not None and tuning == "clipped":
-        raise OptionError('⟦probability_col=⟧ and ⟦tuning="clipped"⟧ exclude each other; leave out one of them')
+        raise OptionError(
+            '⟦probability_col=⟧ and ⟦tuning="clipped"⟧ exclude each other; leave out one of them'
+        )
     names = shared_metrics(human, cheap, metrics)
-    keys = as_columns(user_col) or [one for one in list_columns(cheap) if one != model_col] or ["user_id"]
+    keys = (
+        as_columns(user_col)
+        or [one for one in list_columns(cheap) if one != model_col]
+        or ["user_id"]
+    )
     tested = require(cheap, "cheap", as_columns(covariates))
     sides = _judged_lists(human, cheap, names, keys, model_col, probability_col)
     if baseline is not None and baseline not in sides:
@@ -160,8 +227,12 @@ def prediction_powered(
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     rows = []
     for model, own in sides.items():
-        if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(base[[ORDER_OF_LISTS, JUDGED]]):
-            raise DataError(f"{baseline} and {model} have other lists, or people judged other lists of them")
+        if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(
+            base[[ORDER_OF_LISTS, JUDGED]]
+        ):
+            raise DataError(
+                f"{baseline} and {model} have other lists, or people judged other lists of them"
+            )
         judged = own[JUDGED].to_numpy(bool)
         for name in names:
             y, f = labelled_values(own, name)
@@ -171,7 +242,10 @@ def prediction_powered(
                 y, f, beside = y - of_base[0], f - of_base[1], [of_base[1], *beside]
             there = ~np.isnan(y) & ~np.isnan(f)
             if there.sum() < 3:
-                raise DataError(f"{there.sum()} lists have human labels and cheap ones; an estimate needs at least 3")
+                raise DataError(
+                    f"{there.sum()} lists have human labels and cheap ones; an estimate needs at "
+                    "least 3"
+                )
             more, counted, chance, unlike = ~judged & ~np.isnan(f), judged, None, False
             if not more.any():
                 raise DataError(NO_MORE)
@@ -179,28 +253,47 @@ def prediction_powered(
                 unlike = bool(((np.isnan(y) != np.isnan(f)) & judged).any())
                 y, f = np.where(there, y, np.nan), np.where(judged & ~there, np.nan, f)
                 counted, chance = there, own[probability_col].to_numpy(np.float64)[there]
-            row = powered_row(labelled_units(y, f, counted, beside=beside), confidence, tuning, chance, unlike)
-            row |= {"n_human": int((judged & ~np.isnan(y)).sum()), "n_cheap": int(more.sum()), "confidence": confidence}
+            row = powered_row(
+                labelled_units(y, f, counted, beside=beside), confidence, tuning, chance, unlike
+            )
+            row |= {
+                "n_human": int((judged & ~np.isnan(y)).sum()),
+                "n_cheap": int(more.sum()),
+                "confidence": confidence,
+            }
             verdict = _verdict_of(row, base is not None, better[name])
-            rows.append({"baseline": baseline, "model": model, "metric": name, **row, "verdict": verdict})
+            rows.append(
+                {"baseline": baseline, "model": model, "metric": name, **row, "verdict": verdict}
+            )
     return pd.DataFrame(rows)[POWERED_COLUMNS]
 
 
-def shared_metrics(human: pd.DataFrame, cheap: pd.DataFrame, metrics: Any, role: str = "human") -> list[str]:
+def shared_metrics(
+    human: pd.DataFrame, cheap: pd.DataFrame, metrics: Any, role: str = "human"
+) -> list[str]:
     """Return the metrics that both tables have; one that is defined in two ways raises."""
     human, cheap = frame_of(role, human), frame_of("cheap", cheap)
     if metrics is None:
         both = [name for name in human.columns if name in cheap.columns]
-        metrics = [name for name in both if all(pd.api.types.is_float_dtype(one[name].dtype) for one in (human, cheap))]
+        metrics = [
+            name
+            for name in both
+            if all(pd.api.types.is_float_dtype(one[name].dtype) for one in (human, cheap))
+        ]
         if not metrics:
-            raise OptionError(f"{role} and cheap have no metric in common; evaluate the same metrics on both labels")
+            raise OptionError(
+                f"{role} and cheap have no metric in common; evaluate the same metrics on both "
+                "labels"
+            )
     specs = metric_specs(metrics, human, role)
     metric_specs(list(specs), cheap, "cheap")
     known = [evaluated(frame).get("metrics", {}) for frame in (human, cheap)]
     for name in specs:
         defined = [one.get(name, {}).get("definition") for one in known]
         if None not in defined and defined[0] != defined[1]:
-            raise OptionError(f"{name!r} is {defined[0]} in {role} and {defined[1]} in cheap; evaluate both alike")
+            raise OptionError(
+                f"{name!r} is {defined[0]} in {role} and {defined[1]} in cheap; evaluate both alike"
+            )
     return list(specs)
 
 
@@ -210,9 +303,14 @@ def cheap_column(name: str) -> str:
 
 
 def join_labels(
-    human: pd.DataFrame, cheap: pd.DataFrame, names: Sequence[str], keys: Sequence[str], role: str = "human"
+    human: pd.DataFrame,
+    cheap: pd.DataFrame,
+    names: Sequence[str],
+    keys: Sequence[str],
+    role: str = "human",
 ) -> pd.DataFrame:
-    """Return the rows of `cheap` with values of people in `names`, null where nobody judged, and the cheap ones beside.
+    """Return the rows of `cheap` with values of people in `names`, null where nobody judged, and
+    the cheap ones beside.
 
     Rows of `cheap` whose model people have not judged are left out.
     """
@@ -220,7 +318,9 @@ def join_labels(
     for name, frame in ((role, human), ("cheap", cheap)):
         require(frame, name, keys)
         if frame.duplicated(keys).any():
-            raise DuplicateError(f"{name} has several rows per {keys}; name the list key in ⟦+user_col=⟧")
+            raise DuplicateError(
+                f"{name} has several rows per {keys}; name the list key in ⟦+user_col=⟧"
+            )
     (own, other), n = key_codes([(role, human), ("cheap", cheap)], keys)
     place = np.full(n, -1)
     place[other] = np.arange(len(other))
@@ -228,18 +328,27 @@ def join_labels(
     if lost.any():
         of = "no list of" if lost.all() else f"{int(lost.sum()):,} of {len(human):,} lists of"
         have = f"{of} {role} {'has' if lost.all() else 'do not have'} cheap labels"
-        raise DataError(f"{have} ({some_keys(human, lost, keys)}); evaluate the same recommendations on both")
+        raise DataError(
+            f"{have} ({some_keys(human, lost, keys)}); evaluate the same recommendations on both"
+        )
     if len(human) == len(cheap):
         raise DataError(NO_MORE)
     row = np.full(len(cheap), -1)
     row[place[own]] = np.arange(len(human))
     values = {cheap_column(name): metric_values(cheap, "cheap", name) for name in names}
-    of_people = {name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names}
+    of_people = {
+        name: np.where(row >= 0, metric_values(human, role, name)[row], np.nan) for name in names
+    }
     return cheap.assign(**values, **of_people, **{JUDGED: 1.0 * (row >= 0)})
 
 
 def labels_of_both(
-    per_user: Any, cheap: Any, metrics: Any, keys: Sequence[str], model_col: str, others: Sequence[str]
+    per_user: Any,
+    cheap: Any,
+    metrics: Any,
+    keys: Sequence[str],
+    model_col: str,
+    others: Sequence[str],
 ) -> tuple[Any, Any]:
     """Return what `compare_models` takes, with both labels, and the metrics that both have.
 
@@ -248,36 +357,55 @@ def labels_of_both(
     given = getattr(cheap, "per_user", cheap)
     if isinstance(per_user, Mapping):
         if not isinstance(given, Mapping) or set(per_user) != set(given):
-            raise OptionError("cheap is no mapping of the same models as per_user; expected the same form of both")
+            raise OptionError(
+                "cheap is no mapping of the same models as per_user; expected the same form of both"
+            )
         first = next(iter(per_user))
         names = shared_metrics(per_user[first], given[first], metrics, "per_user")
-        pairs: dict[Any, Any] = {name: (one, frame_of("cheap", given[name]), keys) for name, one in per_user.items()}
+        pairs: dict[Any, Any] = {
+            name: (one, frame_of("cheap", given[name]), keys) for name, one in per_user.items()
+        }
     else:
         names = shared_metrics(per_user, given, metrics, "per_user")
-        known: pd.DataFrame = given[given[require(given, "cheap", [model_col])[0]].isin(per_user[model_col])]
+        known: pd.DataFrame = given[
+            given[require(given, "cheap", [model_col])[0]].isin(per_user[model_col])
+        ]
         pairs = {"": (per_user, known, [model_col, *keys])}
     for _, one, _ in pairs.values():
         require(one, "cheap", others)
-    joined = {name: join_labels(own, one, names, key, "per_user") for name, (own, one, key) in pairs.items()}
+    joined = {
+        name: join_labels(own, one, names, key, "per_user")
+        for name, (own, one, key) in pairs.items()
+    }
     return joined if isinstance(per_user, Mapping) else joined[""], names
 
 
 def _judged_lists(
-    human: pd.DataFrame, cheap: pd.DataFrame, names: Sequence[str], keys: list[str], model_col: str,
+    human: pd.DataFrame,
+    cheap: pd.DataFrame,
+    names: Sequence[str],
+    keys: list[str],
+    model_col: str,
     probability_col: str | None,
-) -> dict[Any, pd.DataFrame]:  # fmt: skip
-    """Return the lists of every model with both labels, in the order of their keys; under None without models."""
+) -> dict[Any, pd.DataFrame]:
+    """Return the lists of every model with both labels, in the order of their keys; under None
+    without models."""
     by = [model_col] if model_col in cheap.columns and model_col not in keys else []
     chance = [] if probability_col is None else require(human, "human", [probability_col])
     for name in chance:
         values = metric_values(human, "human", name)
         if not ((values > 0) & (values <= 1)).all():
             raise DataError(f"human[{name!r}] is not in (0, 1] everywhere; expected probabilities")
-    joined = join_labels(human, cheap.assign(**dict.fromkeys(chance, 1.0)), [*names, *chance], [*by, *keys])
+    joined = join_labels(
+        human, cheap.assign(**dict.fromkeys(chance, 1.0)), [*names, *chance], [*by, *keys]
+    )
     (joined[ORDER_OF_LISTS],), _ = key_codes([("cheap", joined)], keys)
     rows = joined.sort_values(ORDER_OF_LISTS, kind="stable", ignore_index=True)
     models = joined[model_col].drop_duplicates().tolist() if by else [None]
-    return {model: rows[rows[model_col] == model].reset_index(drop=True) if by else rows for model in models}
+    return {
+        model: rows[rows[model_col] == model].reset_index(drop=True) if by else rows
+        for model in models
+    }
 
 
 def labelled_values(rows: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
@@ -286,7 +414,10 @@ def labelled_values(rows: pd.DataFrame, name: str) -> tuple[Floats, Floats]:
 
 
 def powered_row(
-    units: LabelledUnits, confidence: float, tuning: Tuning = "open", chance: Floats | None = None,
+    units: LabelledUnits,
+    confidence: float,
+    tuning: Tuning = "open",
+    chance: Floats | None = None,
     unlike: bool = False,
 ) -> dict[str, Any]:
     """All numbers of one mean or difference."""
@@ -300,27 +431,57 @@ def powered_row(
         found = sampled_mean(y, used, np.concatenate([f, rest]), chance)
         alone, bias = (sampled_mean(one, nothing[:n], nothing, chance) for one in (y, f - y))
     low, high = powered_interval(found, confidence)
-    human, off = (powered_interval(one._replace(df=one.df + 1), confidence) for one in (alone, bias))
+    human, off = (
+        powered_interval(one._replace(df=one.df + 1), confidence) for one in (alone, bias)
+    )
     random = np.nan if chance is not None else _random_p([(f, rest), *units.beside])
-    count = units.n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()  # few may stand for many
-    doubts = {"few_human": count < FEW_HUMAN, "not_random": random < NOT_RANDOM, "undefined_differs": unlike}
+    count = (
+        units.n if chance is None else (1 / chance).sum() ** 2 / (1 / chance**2).sum()
+    )  # few may stand for many
+    doubts = {
+        "few_human": count < FEW_HUMAN,
+        "not_random": random < NOT_RANDOM,
+        "undefined_differs": unlike,
+    }
     return {
-        "mean": found.mean, "se": float(np.sqrt(found.var)), "df": found.df, "ci_low": low, "ci_high": high,
-        "mean_human": alone.mean, "ci_low_human": human[0], "ci_high_human": human[1],
-        "mean_cheap": units.share * float(f.mean()) + (1 - units.share) * float(rest.mean() if len(rest) else 0),
-        "bias": bias.mean, "bias_low": off[0], "bias_high": off[1], "weight": found.weight, "p_random": random,
-        "n_effective": units.n * ((human[1] - human[0]) / (high - low)) ** 2 if high > low else np.nan,
+        "mean": found.mean,
+        "se": float(np.sqrt(found.var)),
+        "df": found.df,
+        "ci_low": low,
+        "ci_high": high,
+        "mean_human": alone.mean,
+        "ci_low_human": human[0],
+        "ci_high_human": human[1],
+        "mean_cheap": units.share * float(f.mean())
+        + (1 - units.share) * float(rest.mean() if len(rest) else 0),
+        "bias": bias.mean,
+        "bias_low": off[0],
+        "bias_high": off[1],
+        "weight": found.weight,
+        "p_random": random,
+        "n_effective": units.n * ((human[1] - human[0]) / (high - low)) ** 2
+        if high > low
+        else np.nan,
         "warning": "; ".join(word for word, holds in doubts.items() if holds),
-    }  # fmt: skip
+    }
 
 
 def labelled_row(
-    y: Floats, f: Floats, judged: Mask, weights: Floats | None, unit: Codes | None, confidence: float,
+    y: Floats,
+    f: Floats,
+    judged: Mask,
+    weights: Floats | None,
+    unit: Codes | None,
+    confidence: float,
     beside: Sequence[Floats] = (),
-) -> dict[str, Any]:  # fmt: skip
-    """The same from the values of lists, with their numbers; null for fewer than three lists of people."""
+) -> dict[str, Any]:
+    """The same from the values of lists, with their numbers; null for fewer than three lists of
+    people."""
     units = labelled_units(y, f, judged, weights, unit, beside)
-    counts = {"n_human": int((judged & ~np.isnan(y)).sum()), "n_cheap": int((~judged & ~np.isnan(f)).sum())}
+    counts = {
+        "n_human": int((judged & ~np.isnan(y)).sum()),
+        "n_cheap": int((~judged & ~np.isnan(f)).sum()),
+    }
     if min(counts["n_human"], len(units.y)) > 2:
         return powered_row(units, confidence) | counts
     return dict.fromkeys(["df", *POWERED_COLUMNS], np.nan) | counts | {"warning": "few_human"}
@@ -329,11 +490,15 @@ def labelled_row(
 def powered_pair(
     pair: Sequence[Floats], cheap: Sequence[Floats], runs: Runs, confidence: float
 ) -> tuple[tuple[float, float], dict[str, Any]]:
-    """Return the means of two models, and all numbers of their difference, from values of cells under both labels.
+    """Return the means of two models, and all numbers of their difference, from values of cells
+    under both labels.
 
-    The mean of the baseline is that of its own weight λ, and the other one is apart from it by the difference.
+    The mean of the baseline is that of its own weight λ, and the other one is apart from it by the
+    difference.
     """
-    y, f, base_y, base_f = (runs.per_list(one) for one in (pair[1] - pair[0], cheap[1] - cheap[0], pair[0], cheap[0]))
+    y, f, base_y, base_f = (
+        runs.per_list(one) for one in (pair[1] - pair[0], cheap[1] - cheap[0], pair[0], cheap[0])
+    )
     table = runs.table(JUDGED)
     judged = runs.per_list(table.max(axis=0, initial=0, where=~np.isnan(table))) > 0
     found, base = (
@@ -342,18 +507,31 @@ def powered_pair(
     )
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
     row = {name: found[name] for name in (*CHEAP_COLUMNS, "warning")}
-    row["estimate"] = None if np.isnan(found["mean"]) else Arm(found["mean"], found["se"] ** 2, found["df"])
+    row["estimate"] = (
+        None if np.isnan(found["mean"]) else Arm(found["mean"], found["se"] ** 2, found["df"])
+    )
     return (base["mean"], base["mean"] + found["mean"]), row
 
 
 def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Say how many lists have which labels, and how far the judge is off; each row names `what` it is about."""
-    n = [f"{min(one):,.0f}" + (f" to {max(one):,.0f}" if min(one) < max(one) else "") for one in (n_human, n_cheap)]
-    said = [f"Labels of people on {n[0]} lists, cheap labels on {n[1]} more (prediction-powered inference)."]
+    """Say how many lists have which labels, and how far the judge is off; each row names `what` it
+    is about."""
+    n = [
+        f"{min(one):,.0f}" + (f" to {max(one):,.0f}" if min(one) < max(one) else "")
+        for one in (n_human, n_cheap)
+    ]
+    said = [
+        f"Labels of people on {n[0]} lists, cheap labels on {n[1]} more (prediction-powered "
+        "inference)."
+    ]
     for row in [one for one in rows if not pd.isna(one["bias_low"])][:MOST_BIASES]:
         form = f"+.{digits_for(row['bias'], row['bias_low'], row['bias_high'])}f"
         bias = f"{number(row['bias'], form)} {interval(row['bias_low'], row['bias_high'], form)}"
-        why = "which may be none" if row["bias_low"] <= 0 <= row["bias_high"] else "which the labels of people take out"
+        why = (
+            "which may be none"
+            if row["bias_low"] <= 0 <= row["bias_high"]
+            else "which the labels of people take out"
+        )
         why = why if row["weight"] > 0 else "and the labels of people count alone"
         if "few_human" in row["warning"] or row["p_random"] < NOT_RANDOM:
             why = "as far as these lists of people tell"
@@ -365,13 +543,21 @@ def compared_labels(table: pd.DataFrame) -> list[str]:
     """Say the same of a comparison, which was made with cheap labels if it has their columns."""
     if "n_human" not in table.columns or not len(table):
         return []
-    what = [f"{metric}, {model} − {base}" for metric, model, base in zip(*(
-        table[name].map(str).map(visible) for name in ("metric", "model", "baseline")), strict=True)]  # fmt: skip
-    return label_sentences(table["n_human"], table["n_cheap"], table.assign(what=what).to_dict("records"))
+    what = [
+        f"{metric}, {model} − {base}"
+        for metric, model, base in zip(
+            *(table[name].map(str).map(visible) for name in ("metric", "model", "baseline")),
+            strict=True,
+        )
+    ]
+    return label_sentences(
+        table["n_human"], table["n_cheap"], table.assign(what=what).to_dict("records")
+    )
 
 
 def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
-    """p of the hypothesis that people judged a random sample: Student's t of each column, by Bonferroni."""
+    """p of the hypothesis that people judged a random sample: Student's t of each column, by
+    Bonferroni."""
     least = 1.0
     for sides in columns:
         one, two = (moments_of(values[~np.isnan(values)]) for values in sides)
@@ -379,7 +565,9 @@ def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
         df = max(one.n + two.n - 2, 1)
         var = (one.var * one.n + two.var * two.n) / df * (1 / max(one.n, 1) + 1 / max(two.n, 1))
         if min(one.n, two.n) > 1 and var > 0:
-            least = min(least, float(t_p_value((one.mean - two.mean) / np.sqrt(var), df, "two-sided")))
+            least = min(
+                least, float(t_p_value((one.mean - two.mean) / np.sqrt(var), df, "two-sided"))
+            )
     return min(1.0, len(columns) * least)
 
 

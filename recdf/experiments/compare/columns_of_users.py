@@ -17,18 +17,28 @@ from ..samples import covariate_specs
 
 
 def columns_of_users(
-    metrics: Any, covariates: Any, variant_col: str, named: Sequence[Any], health: pd.DataFrame | None
+    metrics: Any,
+    covariates: Any,
+    variant_col: str,
+    named: Sequence[Any],
+    health: pd.DataFrame | None,
 ) -> NeededColumns:
-    """Return which columns of a frame a comparison reads: those that are named, and those that it looks at by itself.
+    """Return which columns of a frame a comparison reads: those that are named, and those that it
+    looks at by itself.
 
-    The latter are the user, dates that may be the time of the assignment, weights and, where no user is known, ids
-    that may repeat.
+    The latter are the user, dates that may be the time of the assignment, weights and, where no
+    user is known, ids that may repeat.
     """
 
     def needed(head: pd.DataFrame) -> list[str]:
         specs = metric_specs(metrics, head, "data")
-        pairs = [*specs.values(), *(x for xs in covariate_specs(covariates, specs, head).values() for x in xs)]
-        names = require(head, "data", [variant_col, *(name for one in named for name in as_columns(one))])
+        pairs = [
+            *specs.values(),
+            *(x for xs in covariate_specs(covariates, specs, head).values() for x in xs),
+        ]
+        names = require(
+            head, "data", [variant_col, *(name for one in named for name in as_columns(one))]
+        )
         names += [name for pair in pairs for name in pair if name is not None]
         if isinstance(health, pd.DataFrame) and "users_digest" in health.columns and len(health):
             names += key_of(health["users_digest"].iloc[0])
@@ -36,7 +46,9 @@ def columns_of_users(
         names += [name for name in head.columns if looks_like_date(head[name])]
         if "user_id" not in head.columns and not named[0]:
             kinds = pd.api.types.is_float_dtype, pd.api.types.is_bool_dtype
-            names += [name for name in head.columns if not any(kind(head[name].dtype) for kind in kinds)]
+            names += [
+                name for name in head.columns if not any(kind(head[name].dtype) for kind in kinds)
+            ]
         return [name for name in head.columns if name in names]
 
     return needed

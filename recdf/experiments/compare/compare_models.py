@@ -15,7 +15,16 @@ from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
-from ..choices import Alternative, Correction, PairMissing, PairTest, check_test, check_value, in_new_word, new_word
+from ..choices import (
+    Alternative,
+    Correction,
+    PairMissing,
+    PairTest,
+    check_test,
+    check_value,
+    in_new_word,
+    new_word,
+)
 from ..decide.verdict import adjusted_columns, directions, model_verdicts, read_together
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
@@ -69,129 +78,140 @@ def compare_models(
     """Compare models on the same users by the differences d = model − baseline per user.
 
     * test "t": t = d̄/(s_d/√n) with n − 1 degrees of freedom, interval d̄ ∓ t_q·s_d/√n.
-    * "randomization": signs of d are flipped B times; p = (1 + #{|T*| ≥ |T|})/(B + 1) with T = Σd, exact over all
-      2^m patterns when these are at most B (m users differ, m ≤ 16). Interval d̄ ∓ the confidence quantile of the
-      flipped mean of d − d̄.
+    * "randomization": signs of d are flipped B times; p = (1 + #{|T*| ≥ |T|})/(B + 1) with T = Σd,
+      exact over all 2^m patterns when these are at most B (m users differ, m ≤ 16). Interval d̄ ∓
+      the confidence quantile of the flipped mean of d − d̄.
     * "bootstrap": percentile interval and p of Poisson(1) weights per user.
-    * "wilcoxon": signed ranks, normal approximation. It does not test the mean, whose t interval stands beside it:
-      with skewed differences it rejects although the means are equal (warning "wilcoxon_not_mean").
+    * "wilcoxon": signed ranks, normal approximation. It does not test the mean, whose t interval
+      stands beside it: with skewed differences it rejects although the means are equal (warning
+      "wilcoxon_not_mean").
 
-    With weights w, d̄ = Σ w d / Σ w. Where a unit has several lists (`unit_col`), D_u = Σ w d and W_u = Σ w are its sums
-    over them (w is 1 without weights): d̄ = Σ D_u / Σ W_u is the mean over lists, and its standard error over n units is
-    √(n/(n − 1) · Σ (D_u − W_u d̄)²) / Σ W_u, with n − 1 degrees of freedom. Signs and weights of the resampling tests
-    are drawn for whole units; Wilcoxon ranks the means D_u / W_u.
+    With weights w, d̄ = Σ w d / Σ w. Where a unit has several lists (`unit_col`), D_u = Σ w d and
+    W_u = Σ w are its sums over them (w is 1 without weights): d̄ = Σ D_u / Σ W_u is the mean over
+    lists, and its standard error over n units is √(n/(n − 1) · Σ (D_u − W_u d̄)²) / Σ W_u, with n −
+    1 degrees of freedom. Signs and weights of the resampling tests are drawn for whole units;
+    Wilcoxon ranks the means D_u / W_u.
 
     Parameters
     ----------
     per_user : DataFrame or mapping
-        One row per (model, user), such as `result.per_user` evaluated `by="model"`, or model → its frame.
+        One row per (model, user), such as `result.per_user` evaluated `by="model"`, or model → its
+        frame.
     metrics : str or list of str, optional
         Metric columns. Default: every float column of all frames that is not a key.
     baseline : label, optional
-        The model that all others are compared with. Default: all pairs, the earlier in the order of names (or of
-        the mapping) as the baseline.
+        The model that all others are compared with. Default: all pairs, the earlier in the order of
+        names (or of the mapping) as the baseline.
     user_col, model_col : default "user_id", "model"
         Key of a list (string or list of strings), column of the model in a long frame.
     unit_col : str or list of str, optional
-        Columns that name who is independent of whom, such as the user of a session. Default: `user_id`
-        if `user_col` has it, else its first column.
+        Columns that name who is independent of whom, such as the user of a session. Default:
+        `user_id` if `user_col` has it, else its first column.
     fold : str or list of str, optional
-        Columns of folds or repetitions: models are paired within (user, fold), and a user counts once with the
-        mean over folds, because folds of one user are not independent.
+        Columns of folds or repetitions: models are paired within (user, fold), and a user counts
+        once with the mean over folds, because folds of one user are not independent.
     test : {"t", "randomization", "wilcoxon", "bootstrap"}, default "t"
         "permutation" and "proportion" are tests of `compare_variants`.
     missing : {"raise", "drop", "zero"}, default "raise"
-        Users with a value for one model of a pair only: error; leave them out, which withholds the verdict; or count 0
-        for the other model, which is refused for metrics whose worst value is not 0 (first_rank).
-        Users without a value for both are left out.
+        Users with a value for one model of a pair only: error; leave them out, which withholds the
+        verdict; or count 0 for the other model, which is refused for metrics whose worst value is
+        not 0 (first_rank). Users without a value for both are left out.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
         "greater": the model has the larger value. One-sided intervals are open on one side.
     confidence : float, default 0.95
         Of the intervals, all of a family together; alpha = 1 − confidence.
     margin : float or mapping, optional
-        Largest difference that does not matter (in units of the metric, or metric → number): adds `p_equivalence`
-        of the two one-sided t tests (TOST).
+        Largest difference that does not matter (in units of the metric, or metric → number): adds
+        `p_equivalence` of the two one-sided t tests (TOST).
     correction, family
         As in `compare_variants`.
     n_resamples, seed : int, default 2000, 0
-        Of the randomization test and the bootstrap. No p is below 1/(n_resamples + 1), so that many tests need more.
+        Of the randomization test and the bootstrap. No p is below 1/(n_resamples + 1), so that many
+        tests need more.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`.
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
-        and only after two seconds.
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        only on a terminal, and only after two seconds.
     weight_col : str, optional
-        Column of the users' weights, at least 0 and the same for all models of a user; users of weight 0 do not count.
-        `wins`, `ties` and `losses` count users. Not with test="wilcoxon", whose ranks take no weights. Without it every
-        user counts alike, and `WeightWarning` says so if `per_user` was evaluated with weights.
+        Column of the users' weights, at least 0 and the same for all models of a user; users of
+        weight 0 do not count. `wins`, `ties` and `losses` count users. Not with test="wilcoxon",
+        whose ranks take no weights. Without it every user counts alike, and `WeightWarning` says so
+        if `per_user` was evaluated with weights.
     by : str or list of str, optional
-        Columns of segments: models are compared within each segment (each combination of values), and the tests of all
-        segments are one family. Lists without a segment are in no row, and `UnknownWarning` counts them. A segment has
-        no row for a model that has no list there.
+        Columns of segments: models are compared within each segment (each combination of values),
+        and the tests of all segments are one family. Lists without a segment are in no row, and
+        `UnknownWarning` counts them. A segment has no row for a model that has no list there.
     segments : DataFrame, optional
-        Where `by` is, if not in `per_user`: one row per user, with `user_col` (or some of its columns) and the columns
-        of segments. Amounts and dates of more than 30 values are cut into four bands, as in `rd.leaderboard`. `by` may
-        be left out if there is one column.
+        Where `by` is, if not in `per_user`: one row per user, with `user_col` (or some of its
+        columns) and the columns of segments. Amounts and dates of more than 30 values are cut into
+        four bands, as in `rd.leaderboard`. `by` may be left out if there is one column.
     options : Options, optional
         `user_col` and `weight_col` of a project, where they are not given here.
     cheap : Evaluation, DataFrame or mapping, optional
-        The same recommendations on more lists under cheap labels, of a language model or of clicks, while `per_user`
-        has the lists that people judged, a random sample of them. Differences, intervals and p-values are then those of
-        `rd.prediction_powered`, with n − 2 degrees of freedom, by `test="t"` alone.
+        The same recommendations on more lists under cheap labels, of a language model or of clicks,
+        while `per_user` has the lists that people judged, a random sample of them. Differences,
+        intervals and p-values are then those of `rd.prediction_powered`, with n − 2 degrees of
+        freedom, by `test="t"` alone.
 
     Returns
     -------
     DataFrame
-        One row per (`by`, metric, pair), with the columns of `by` first: `metric`, `baseline`, `model`, `n_users` and
-        `n_lists` (units and lists of both),
-        `n_only_baseline`, `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `diff_without_top`
-        (without the ten units whose differences are farthest from the mean, 5 % of fewer than 200 units), `rel_diff`
-        (null unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z` (d̄/s_d), `wins`,
-        `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`, `df`, `p_value`, `p_adj`, `reject`, `p_equivalence`,
-        `p_equivalence_adj` (adjusted in the same families), `confidence`, `test`, `n_resamples`, `seed` (null without
-        resampling),
-        `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not, by `n_pred`), the
-        same comparison where both have lists (`n_both`, `mean_baseline_both`, `mean_model_both`, `diff_both`,
-        `se_both`, `ci_low_both`, `ci_high_both`, `verdict_both`; null if none is lacking), `warning`, `verdict`.
-        `ci_low` and `ci_high` hold for the m tests of a family together: they are those of 1 − alpha/m (with Šidák's
-        corrections of (1 − alpha)^(1/m), with "by" of 1 − alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the
-        correction decides, those of that step, so that an interval excludes 0 exactly where `reject` is True.
-        Warnings, separated by "; ": "zero_variance" (all differences equal), "too_few_users" (below 2) and
-        "huge_values" (from 1e150 on): no statistics; "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the
-        differences are ties, so that few users decide and t and TOST are not to be trusted); "few_differ" (fewer than
-        50 users differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often than it says;
-        "few_users_carry" (unequal weights or numbers of lists that are worth fewer than 30 equal users, and less than
-        half of them); "different_lists" (missing="drop" left some out); "repeated_units" (`user_id` or a later column
-        of the key repeats and is not the unit); "missing_lists" (a model lacks lists, and the verdict is another one
-        where both have lists: "worse, but better where both have lists").
-        Verdict: withheld ("check: ...") below 30 users, below 20 that differ if any does, where few users carry it,
-        where lists were left out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
-        (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon" "ranks higher" or
-        "ranks lower", which follows the signed ranks and says nothing of the mean; all of them with ", within the
-        margin" where p_equivalence_adj ≤ alpha too; else "equivalent" (p_equivalence_adj ≤ alpha) or "no difference
-        shown".
-        With `cheap=`, `n_users`, `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people judged,
-        `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `warning` stand `n_human` and
-        `n_cheap` (lists that people judged, and more with cheap labels alone), `diff_human` with `ci_low_human` and
-        `ci_high_human`, `diff_cheap`, `bias` (of the difference under cheap labels) with `bias_low` and `bias_high`,
-        `weight`, `n_effective` and `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by
-        itself. Warnings "few_human" and "not_random" (the lists that people judged differ from the others, p below
-        0.01) withhold the verdict. A list where people find nothing relevant, so that the metric is undefined, is no
-        list of that mean, and the estimate allows for the lists like it that nobody judged.
+        One row per (`by`, metric, pair), with the columns of `by` first: `metric`, `baseline`,
+        `model`, `n_users` and `n_lists` (units and lists of both), `n_only_baseline`,
+        `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `diff_without_top` (without
+        the ten units whose differences are farthest from the mean, 5 % of fewer than 200 units),
+        `rel_diff` (null unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z`
+        (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`, `df`,
+        `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same
+        families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling),
+        `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not,
+        by `n_pred`), the same comparison where both have lists (`n_both`, `mean_baseline_both`,
+        `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `verdict_both`;
+        null if none is lacking), `warning`, `verdict`. `ci_low` and `ci_high` hold for the m tests
+        of a family together: they are those of 1 − alpha/m (with Šidák's corrections of (1 −
+        alpha)^(1/m), with "by" of 1 − alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the
+        correction decides, those of that step, so that an interval excludes 0 exactly where
+        `reject` is True. Warnings, separated by "; ": "zero_variance" (all differences equal),
+        "too_few_users" (below 2) and "huge_values" (from 1e150 on): no statistics;
+        "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the differences are ties, so that few
+        users decide and t and TOST are not to be trusted); "few_differ" (fewer than 50 users
+        differ) and "skewed" (skewness of the differences above .14·√n): the test errs more often
+        than it says; "few_users_carry" (unequal weights or numbers of lists that are worth fewer
+        than 30 equal users, and less than half of them); "different_lists" (missing="drop" left
+        some out); "repeated_units" (`user_id` or a later column of the key repeats and is not the
+        unit); "missing_lists" (a model lacks lists, and the verdict is another one where both have
+        lists: "worse, but better where both have lists"). Verdict: withheld ("check: ...") below 30
+        users, below 20 that differ if any does, where few users carry it, where lists were left
+        out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
+        (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon"
+        "ranks higher" or "ranks lower", which follows the signed ranks and says nothing of the
+        mean; all of them with ", within the margin" where p_equivalence_adj ≤ alpha too; else
+        "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown". With `cheap=`, `n_users`,
+        `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people judged,
+        `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `warning`
+        stand `n_human` and `n_cheap` (lists that people judged, and more with cheap labels alone),
+        `diff_human` with `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the
+        difference under cheap labels) with `bias_low` and `bias_high`, `weight`, `n_effective` and
+        `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by itself.
+        Warnings "few_human" and "not_random" (the lists that people judged differ from the others,
+        p below 0.01) withhold the verdict. A list where people find nothing relevant, so that the
+        metric is undefined, is no list of that mean, and the estimate allows for the lists like it
+        that nobody judged.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError
         A column is missing, keys are of kinds that can never match, a key or model is null.
     OptionError
-        An unknown option value, an unknown baseline, fewer than two models; `cheap=` with another test than "t" or
-        with missing="zero"; a metric that is defined in another way in `cheap`.
+        An unknown option value, an unknown baseline, fewer than two models; `cheap=` with another
+        test than "t" or with missing="zero"; a metric that is defined in another way in `cheap`.
     DuplicateError
         Several rows of a user for one model.
     DataError
-        Users with values for one model only (`missing="raise"`); lists that `cheap` lacks, or a `cheap` without more
-        lists; a metric that is infinite or not numeric; a weight
-        that is null, negative or infinite, or that differs between the models of a user.
+        Users with values for one model only (`missing="raise"`); lists that `cheap` lacks, or a
+        `cheap` without more lists; a metric that is infinite or not numeric; a weight that is null,
+        negative or infinite, or that differs between the models of a user.
     MissingExtraError
         If SciPy is not installed and the test or `margin` needs it.
 
@@ -203,8 +223,13 @@ def compare_models(
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> long = pd.DataFrame({"model": ["als"] * 80 + ["pop"] * 80, "user_id": [*range(80)] * 2,
-    ...                      "mrr@5": [1, .5, .5, 1] * 20 + [.5, 0, .2, .5] * 20})
+    >>> long = pd.DataFrame(
+    ...     {
+    ...         "model": ["als"] * 80 + ["pop"] * 80,
+    ...         "user_id": [*range(80)] * 2,
+    ...         "mrr@5": [1, 0.5, 0.5, 1] * 20 + [0.5, 0, 0.2, 0.5] * 20,
+    ...     }
+    ... )
     >>> table = rd.compare_models(long, "mrr@5", baseline="pop")
     >>> table[["model", "n_users", "diff", "ci_low", "ci_high", "wins", "verdict"]].round(3)
       model  n_users  diff  ci_low  ci_high  wins verdict
@@ -222,14 +247,23 @@ def compare_models(
     test = check_test("test", test, PairTest)
     missing = in_new_word("missing", missing)
     settings = Settings(
-        alternative=alternative, confidence=confidence, correction=correction, family=family, n_resamples=n_resamples,
-        seed=seed, missing=missing,
-    )  # fmt: skip
+        alternative=alternative,
+        confidence=confidence,
+        correction=correction,
+        family=family,
+        n_resamples=n_resamples,
+        seed=seed,
+        missing=missing,
+    )
     if weight_col is not None and test == "wilcoxon":
-        raise OptionError('weight_col and ⟦test="wilcoxon"⟧ exclude each other: signed ranks take no weights')
+        raise OptionError(
+            'weight_col and ⟦test="wilcoxon"⟧ exclude each other: signed ranks take no weights'
+        )
     if cheap is not None and (test != "t" or missing == "zero"):
         other = f"⟦test={test!r}⟧" if test != "t" else '⟦missing="zero"⟧'
-        raise OptionError(f"⟦cheap=⟧ and {other} exclude each other: both labels together are tested by t")
+        raise OptionError(
+            f"⟦cheap=⟧ and {other} exclude each other: both labels together are tested by t"
+        )
     keys = [*as_columns(user_col), *as_columns(fold)]
     units = as_columns(unit_col)
     if cheap is not None:
@@ -238,27 +272,44 @@ def compare_models(
     parts, by_cols = [(pd.DataFrame(index=[0]), per_user)], as_columns(by)
     if by_cols or segments is not None:
         taken = [*MODEL_RESULT_COLUMNS, *(CHEAP_COLUMNS if cheap is not None else [])]
-        parts, by_cols = split_by_segment(per_user, by_cols, segments, as_columns(user_col), model_col, baseline, taken)
-    runs = [read_runs(part, as_columns(user_col), as_columns(fold), model_col, units) for _, part in parts]
+        parts, by_cols = split_by_segment(
+            per_user, by_cols, segments, as_columns(user_col), model_col, baseline, taken
+        )
+    runs = [
+        read_runs(part, as_columns(user_col), as_columns(fold), model_col, units)
+        for _, part in parts
+    ]
     keys += [*units, *by_cols]
-    names = [name for name in _metric_names(metrics, runs[0], [*keys, model_col]) if name != weight_col]
+    names = [
+        name for name in _metric_names(metrics, runs[0], [*keys, model_col]) if name != weight_col
+    ]
     settings = replace(settings, tests=dict.fromkeys(names, test), margins=_margins(margin, names))
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
-        warn_of_weights(runs[0].parts[0][1], runs[0].parts[0][0], [*keys, model_col, *as_columns(metrics)])
+        warn_of_weights(
+            runs[0].parts[0][1], runs[0].parts[0][0], [*keys, model_col, *as_columns(metrics)]
+        )
     else:
         runs = [own.weighted(weight_col) for own in runs]
     pairs = [_model_pairs(own.models, baseline) for own in runs]
-    steps = sum(-(-len(names) * len(own) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names) for own in pairs)
+    steps = sum(
+        -(-len(names) * len(own) // PAIRS_AT_ONCE) if test in RESAMPLED else len(names)
+        for own in pairs
+    )
     with Progress(steps, "compare_models", progress) as shown:
-        tables = [_compare_model_pairs(names, own, of, settings, shown) for own, of in zip(runs, pairs, strict=True)]
+        tables = [
+            _compare_model_pairs(names, own, of, settings, shown)
+            for own, of in zip(runs, pairs, strict=True)
+        ]
     result = pd.concat(tables, ignore_index=True)
     of_row = np.repeat(np.arange(len(parts)), [*map(len, tables)])
     result[by_cols] = pd.concat([label for label, _ in parts]).take(of_row).reset_index(drop=True)
     if missing == "zero":
         _refuse_zeros(result, better)
     read_together(result, settings)
-    result["p_equivalence_adj"], equivalent = adjusted_columns(result, settings, p_col="p_equivalence")
+    result["p_equivalence_adj"], equivalent = adjusted_columns(
+        result, settings, p_col="p_equivalence"
+    )
     ranks = result["ranks_higher"].to_numpy() if test == "wilcoxon" else None
     verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
     result["verdict"] = pd.Series(verdicts, dtype=str)
@@ -269,20 +320,51 @@ def compare_models(
 
 
 MODEL_RESULT_COLUMNS = [
-    "metric", "baseline", "model", "n_users", "n_lists", "n_only_baseline", "n_only_model", "mean_baseline",
-    "mean_model", "diff", "diff_without_top", "rel_diff", "se", "ci_low", "ci_high", "d_z", "wins", "ties", "losses",
-    "statistic", "df", "p_value", "p_adj", "reject", "p_equivalence", "p_equivalence_adj", "confidence", "test",
-    "n_resamples", "seed", *COLUMNS, "warning", "verdict",
-]  # fmt: skip
+    "metric",
+    "baseline",
+    "model",
+    "n_users",
+    "n_lists",
+    "n_only_baseline",
+    "n_only_model",
+    "mean_baseline",
+    "mean_model",
+    "diff",
+    "diff_without_top",
+    "rel_diff",
+    "se",
+    "ci_low",
+    "ci_high",
+    "d_z",
+    "wins",
+    "ties",
+    "losses",
+    "statistic",
+    "df",
+    "p_value",
+    "p_adj",
+    "reject",
+    "p_equivalence",
+    "p_equivalence_adj",
+    "confidence",
+    "test",
+    "n_resamples",
+    "seed",
+    *COLUMNS,
+    "warning",
+    "verdict",
+]
 
 
 def _refuse_zeros(table: pd.DataFrame, better: Mapping[str, str | None]) -> None:
-    """Raise if a 0 was counted for a list that one model lacks, and 0 is not the worst value of the metric."""
+    """Raise if a 0 was counted for a list that one model lacks, and 0 is not the worst value of the
+    metric."""
     lacking = (table["n_only_baseline"] + table["n_only_model"]).tolist()
     for metric, n_only in zip(table["metric"].tolist(), lacking, strict=True):
         if n_only and (better[metric] == "smaller" or not zero_is_worst(metric)):
             raise OptionError(
-                f'⟦missing="zero"⟧ would give {metric!r} a 0 for {n_only:,} users whom one model lacks, and 0 is not '
+                f'⟦missing="zero"⟧ would give {metric!r} a 0 for {n_only:,} users whom one model '
+                "lacks, and 0 is not "
                 'its worst value; pass ⟦+missing="drop"⟧, or leave this metric to a call of its own'
             )
 
@@ -298,7 +380,11 @@ def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
 
 
 def _compare_model_pairs(
-    names: list[str], runs: Runs, pairs: list[tuple[int, int]], settings: Settings, progress: Progress
+    names: list[str],
+    runs: Runs,
+    pairs: list[tuple[int, int]],
+    settings: Settings,
+    progress: Progress,
 ) -> pd.DataFrame:
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
@@ -316,7 +402,8 @@ def _compare_model_pairs(
             rows.append(row)
             if test in RESAMPLED and row["se"] > 0:
                 waiting.append((row, sums))
-            # One set of weights serves many pairs; the differences of all pairs would not fit in memory.
+            # One set of weights serves many pairs; the differences of all pairs would not fit in
+            # memory.
             if len(waiting) == PAIRS_AT_ONCE:
                 resample()
                 progress.add()
@@ -341,19 +428,40 @@ def _metric_names(metrics: str | Sequence[str] | None, runs: Runs, keys: list[st
             require(frame, role, names)
         return list(dict.fromkeys(names))
     frames = [frame for _, frame in runs.parts]
-    shared = [name for name in frames[0].columns if name not in keys and all(name in frame for frame in frames)]
-    names = [name for name in shared if all(pd.api.types.is_float_dtype(frame[name].dtype) for frame in frames)]
+    shared = [
+        name
+        for name in frames[0].columns
+        if name not in keys and all(name in frame for frame in frames)
+    ]
+    names = [
+        name
+        for name in shared
+        if all(pd.api.types.is_float_dtype(frame[name].dtype) for frame in frames)
+    ]
     if not names:
-        raise OptionError(f"per_user has no float column besides {keys}; name the metrics to compare in ⟦+metrics=⟧")
+        raise OptionError(
+            f"per_user has no float column besides {keys}; name the metrics to compare in "
+            "⟦+metrics=⟧"
+        )
     return names
 
 
 def _margins(margin: Any, names: list[str]) -> dict[str, float]:
-    margins = margin if isinstance(margin, Mapping) else {} if margin is None else dict.fromkeys(names, margin)
+    margins = (
+        margin
+        if isinstance(margin, Mapping)
+        else {}
+        if margin is None
+        else dict.fromkeys(names, margin)
+    )
     for name, value in margins.items():
         if name not in names:
             raise OptionError(f"margin names {name!r}, which is not compared; metrics are {names}")
-        check_value(f"margin[{name!r}]" if isinstance(margin, Mapping) else "margin", value, a_number(above=0))
+        check_value(
+            f"margin[{name!r}]" if isinstance(margin, Mapping) else "margin",
+            value,
+            a_number(above=0),
+        )
     return {name: float(value) for name, value in margins.items()}
 
 
@@ -374,12 +482,24 @@ def _compare_pairs(
             base, model, only, n_lists = table[b], table[m], (0, 0), table.shape[1]
             means = averages[b], averages[m]
         else:
-            base, model, only = paired_values(metric, table, (b, m), runs, settings.missing, cheap is None)
+            base, model, only = paired_values(
+                metric, table, (b, m), runs, settings.missing, cheap is None
+            )
             if cheap is not None:
-                *of_cheap, _ = paired_values(cheap_column(metric), cheap, (b, m), runs, settings.missing, False)
-                of_base, of_model = (~np.isnan([table[i], cheap[i]]) for i in (b, m))  # a row for each kind of labels
-                only = int((of_base & ~of_model).any(axis=0).sum()), int((of_model & ~of_base).any(axis=0).sum())
-            means, n_lists = (runs.mean(base), runs.mean(model)), int(np.count_nonzero(~np.isnan(base)))
+                *of_cheap, _ = paired_values(
+                    cheap_column(metric), cheap, (b, m), runs, settings.missing, False
+                )
+                of_base, of_model = (
+                    ~np.isnan([table[i], cheap[i]]) for i in (b, m)
+                )  # a row for each kind of labels
+                only = (
+                    int((of_base & ~of_model).any(axis=0).sum()),
+                    int((of_model & ~of_base).any(axis=0).sum()),
+                )
+            means, n_lists = (
+                (runs.mean(base), runs.mean(model)),
+                int(np.count_nonzero(~np.isnan(base))),
+            )
         sums, divisor = runs.unit_sums(runs.per_list(model - base))
         there = slice(None) if divisor is None else divisor > 0
         own, of_own = sums[there], None if single or divisor is None else divisor[there]
@@ -387,14 +507,32 @@ def _compare_pairs(
         if of_cheap:
             means, powered = powered_pair((base, model), of_cheap, runs, settings.confidence)
         row = {
-            "metric": metric, "baseline": b, "model": m, "n_users": len(own), "n_lists": n_lists,
-            "n_only_baseline": only[0], "n_only_model": only[1], "mean_baseline": means[0], "mean_model": means[1],
-            **(NONE_LACKING if has is None else where_both(base, model, (has[b], has[m]), runs, of_cheap)),
+            "metric": metric,
+            "baseline": b,
+            "model": m,
+            "n_users": len(own),
+            "n_lists": n_lists,
+            "n_only_baseline": only[0],
+            "n_only_model": only[1],
+            "mean_baseline": means[0],
+            "mean_model": means[1],
+            **(
+                NONE_LACKING
+                if has is None
+                else where_both(base, model, (has[b], has[m]), runs, of_cheap)
+            ),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
-            **paired_test(own, metric, settings, of_own, runs.repeated, powered.pop("estimate", None)),
-        }  # fmt: skip
+            **paired_test(
+                own, metric, settings, of_own, runs.repeated, powered.pop("estimate", None)
+            ),
+        }
         if powered:
-            row |= {**powered, "warning": "; ".join(filter(None, [row["warning"], powered["warning"]]))}
-        if settings.missing == "drop" and any(only):  # the models themselves select the lists that both have
+            row |= {
+                **powered,
+                "warning": "; ".join(filter(None, [row["warning"], powered["warning"]])),
+            }
+        if settings.missing == "drop" and any(
+            only
+        ):  # the models themselves select the lists that both have
             row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
         yield row, (sums, divisor)

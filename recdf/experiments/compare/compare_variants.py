@@ -15,7 +15,16 @@ from ...inputs.per_user_columns import warn_of_weights
 from ...progress import Progress
 from ...stats.arms import Sample
 from ...stats.shares import is_binary
-from ..choices import Alternative, Columns, Correction, RaiseOrDrop, Relative, VariantTest, check_value, new_word
+from ..choices import (
+    Alternative,
+    Columns,
+    Correction,
+    RaiseOrDrop,
+    Relative,
+    VariantTest,
+    check_value,
+    new_word,
+)
 from ..decide.balance import measured_late, shares_change, unbalanced
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
 from ..decide.verdict import directions
@@ -65,52 +74,61 @@ def compare_variants(
     covariate_time_col: str | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
-    """Compare every variant with the control, or with every other, metric by metric, on independent users.
+    """Compare every variant with the control, or with every other, metric by metric, on independent
+    users.
 
-    Each arm has an estimate m (a mean, or a ratio R = ΣN/ΣD of sums) and z, its value per user around it:
-    z = y − m, or (N − R·D)/mean(D) (delta method). v = Σz²/(n − 1)/n, se = √(v_c + v_t), t = (m_t − m_c)/se,
-    df = (v_c + v_t)²/(v_c²/(n_c − 1) + v_t²/(n_t − 1)) (Welch).
+    Each arm has an estimate m (a mean, or a ratio R = ΣN/ΣD of sums) and z, its value per user
+    around it: z = y − m, or (N − R·D)/mean(D) (delta method). v = Σz²/(n − 1)/n, se = √(v_c + v_t),
+    t = (m_t − m_c)/se, df = (v_c + v_t)²/(v_c²/(n_c − 1) + v_t²/(n_t − 1)) (Welch).
 
-    * strata: Σ W_h(m_th − m_ch), with z around m_ah within stratum h and arm a. W_h is the share of h in ΣD of both
-      arms, which for a mean is its share of the users; v = Σ W_h²Σz²/(n_h − 1)/n_h, df as above over arms and strata.
-    * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the number of rows. What a
-      cluster adds in several strata is summed before it is squared. With fewer than 40 clusters in an arm, counted as
-      clusters of equal size, v is the jackknife's.
-    * covariates (CUPED): m' = m − Σθ(x_arm − x_both), z' = z − Σθ·z_x, with θ the slopes of z on the z_x of all
-      covariates over both arms, within strata. For means of independent users, several covariates, one with missing
-      values, or one beside strata are a regression in which every centred covariate is interacted with the treatment,
-      with HC2 variances; missing values have an indicator of their own.
-    * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the delta method above.
-    * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N* users). A one-sided
-      mixture is of effects in the direction of the alternative, and its bound is nearer.
+    * strata: Σ W_h(m_th − m_ch), with z around m_ah within stratum h and arm a. W_h is the share of
+      h in ΣD of both arms, which for a mean is its share of the users; v = Σ W_h²Σz²/(n_h − 1)/n_h,
+      df as above over arms and strata.
+    * cluster: N and D are summed per cluster and arm; a mean becomes the ratio of its sum to the
+      number of rows. What a cluster adds in several strata is summed before it is squared. With
+      fewer than 40 clusters in an arm, counted as clusters of equal size, v is the jackknife's.
+    * covariates (CUPED): m' = m − Σθ(x_arm − x_both), z' = z − Σθ·z_x, with θ the slopes of z on
+      the z_x of all covariates over both arms, within strata. For means of independent users,
+      several covariates, one with missing values, or one beside strata are a regression in which
+      every centred covariate is interacted with the treatment, with HC2 variances; missing values
+      have an indicator of their own.
+    * weight_col: a mean becomes the ratio Σ w y / Σ w, a ratio of sums Σ w N / Σ w D, with the
+      delta method above.
+    * sequential_n: interval and p hold at every look at once (normal mixture, tightest at N*
+      users). A one-sided mixture is of effects in the direction of the alternative, and its bound
+      is nearer.
     * test "bootstrap": percentile interval and p of Poisson(1) weights per user.
-    * test "permutation": t of the data against t under shuffled labels; it holds where a small arm is skewed.
+    * test "permutation": t of the data against t under shuffled labels; it holds where a small arm
+      is skewed.
     * test "proportion": Fisher's exact p and Newcombe's interval of two shares.
 
     Parameters
     ----------
     data : DataFrame, path, or Arrow data
-        One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of parquet files (a path,
-        folder or glob), of a dataset or reader of pyarrow, of polars and of DuckDB only the columns that are needed
-        are read.
+        One row per user, as `join_experiment` returns it; rows below the user need `cluster`. Of
+        parquet files (a path, folder or glob), of a dataset or reader of pyarrow, of polars and of
+        DuckDB only the columns that are needed are read.
     metrics : str, list of str or mapping
         Metric columns, or name → column, or name → (numerator, denominator): a ratio of sums.
     control : label or None
-        The variant that the others are compared with. It is never guessed. None: all pairs of variants, the earlier in
-        the order of names as the control of each, which `correction` takes together.
+        The variant that the others are compared with. It is never guessed. None: all pairs of
+        variants, the earlier in the order of names as the control of each, which `correction` takes
+        together.
     variant_col : str, default "variant"
         Column of the variant.
     covariates : str, list of str or mapping, optional
-        Pre-period columns: one or a list of several for all metrics, or metric → column or list. For a ratio of sums,
-        each may be a tuple (numerator, denominator).
-        A covariate that is missing more often in one arm (p < 0.01) is not used and named in `warning`. One that
+        Pre-period columns: one or a list of several for all metrics, or metric → column or list.
+        For a ratio of sums, each may be a tuple (numerator, denominator). A covariate that is
+        missing more often in one arm (p < 0.01) is not used and named in `warning`. One that
         differs between the arms was not fixed before the experiment, and withholds the verdict.
     strata, cluster : str or list of str, optional
-        Columns of strata, such as the periods of a ramp-up, and of clusters, whose rows may be in several strata.
+        Columns of strata, such as the periods of a ramp-up, and of clusters, whose rows may be in
+        several strata.
     by : str or list of str, optional
         Segments: every comparison is made within each of their values.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        "greater": the treatment has the larger value. One-sided intervals are open (infinite) on one side.
+        "greater": the treatment has the larger value. One-sided intervals are open (infinite) on
+        one side.
     confidence : float, default 0.95
         Of the intervals; `reject` uses alpha = 1 − confidence.
     correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
@@ -120,46 +138,54 @@ def compare_variants(
     primary : str or list of str, optional
         Metrics that decide: they are a family of their own, all others another.
     nan : {"raise", "drop"}, default "raise"
-        Users whose metric is null: error, or leave them out of that metric and count them in `n_dropped`. A ratio
-        leaves out, in either case, users whose numerator is null and whose denominator is 0.
+        Users whose metric is null: error, or leave them out of that metric and count them in
+        `n_dropped`. A ratio leaves out, in either case, users whose numerator is null and whose
+        denominator is 0.
     sequential_n : int, optional
         Planned total of users N* in the two arms, for an interval that may be looked at any time.
     n_resamples, seed : int, default 2000, 0
         Of the bootstrap and the permutation test.
     expected : mapping, optional
-        Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p < 0.001), in the
-        segment or over all of them, the verdict is "invalid: sample ratio". In a ramp-up, those of each of `strata`:
-        {"week 1": {"A": 0.9, "B": 0.1}, "week 2": {"A": 0.5, "B": 0.5}}; χ² is then the sum over the strata.
+        Planned share of every variant. When users (or clusters) per variant do not fit it (χ², p <
+        0.001), in the segment or over all of them, the verdict is "invalid: sample ratio". In a
+        ramp-up, those of each of `strata`: {"week 1": {"A": 0.9, "B": 0.1}, "week 2": {"A": 0.5,
+        "B": 0.5}}; χ² is then the sum over the strata.
     health : DataFrame, optional
-        What `experiment_health` found, in place of `expected`. The users in `data` are tested by its planned shares,
-        and so is whether the variants have lost different shares of their assigned users on the way to `data`. Its
-        groups may be those of `by` and of `strata`, such as the periods of a ramp-up.
+        What `experiment_health` found, in place of `expected`. The users in `data` are tested by
+        its planned shares, and so is whether the variants have lost different shares of their
+        assigned users on the way to `data`. Its groups may be those of `by` and of `strata`, such
+        as the periods of a ramp-up.
     smaller_is_better, larger_is_better : str or list of str, optional
-        Metrics of which less, or more, is better. Default: what recdf knows of columns such as first_rank@10; for
-        ratios and for columns of other names larger is better. With `smaller_is_better` alone, all others are larger.
+        Metrics of which less, or more, is better. Default: what recdf knows of columns such as
+        first_rank@10; for ratios and for columns of other names larger is better. With
+        `smaller_is_better` alone, all others are larger.
     test : {"t", "permutation", "bootstrap", "proportion"} or mapping, default "t"
-        The test of all metrics; or metric → test, where a metric that it does not name gets "t". "proportion" is for
-        metrics that are 0 or 1 (hitrate@10). "randomization" and "wilcoxon" are tests of `compare_models`.
+        The test of all metrics; or metric → test, where a metric that it does not name gets "t".
+        "proportion" is for metrics that are 0 or 1 (hitrate@10). "randomization" and "wilcoxon" are
+        tests of `compare_models`.
     cap : mapping, optional
-        Metric → quantile, such as {"revenue": 0.999}: larger values count as that quantile of all rows, in all arms
-        and segments alike. It stands in the column `cap`.
+        Metric → quantile, such as {"revenue": 0.999}: larger values count as that quantile of all
+        rows, in all arms and segments alike. It stands in the column `cap`.
     relative : {"fieller", "log"}, default "fieller"
-        Relative interval: Fieller's, which agrees with the test; or that of the logarithm of the ratio.
+        Relative interval: Fieller's, which agrees with the test; or that of the logarithm of the
+        ratio.
     time_col : str, optional
-        Time or cohort of the assignment, or time of the exposure. When the shares of the variants change over it (χ²,
-        p < 0.001), periods are compared and not variants, and the verdict is withheld; give the period as `strata` to
-        compare within. Default: every column of dates without nulls that has one date per user.
+        Time or cohort of the assignment, or time of the exposure. When the shares of the variants
+        change over it (χ², p < 0.001), periods are compared and not variants, and the verdict is
+        withheld; give the period as `strata` to compare within. Default: every column of dates
+        without nulls that has one date per user.
     user_col : str or list of str, optional
-        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users. If
-        `user_id`, the first of several columns, or what looks like a unit repeats, the warning is "repeated_units".
+        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else
+        rows are users. If `user_id`, the first of several columns, or what looks like a unit
+        repeats, the warning is "repeated_units".
     progress : bool, optional
-        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default only on a terminal,
-        and only after two seconds.
+        Show the progress on stderr: with tqdm if that is installed, else in plain lines. By default
+        only on a terminal, and only after two seconds.
     weight_col : str, optional
-        Column of the users' weights, at least 0, which must not depend on the variant (revenue before the experiment,
-        1/probability of being sampled). Users of weight 0 are left out and counted in `n_dropped`. It takes no
-        proportions. Without it every user counts alike, and `WeightWarning` says so if `data` was evaluated with
-        weights.
+        Column of the users' weights, at least 0, which must not depend on the variant (revenue
+        before the experiment, 1/probability of being sampled). Users of weight 0 are left out and
+        counted in `n_dropped`. It takes no proportions. Without it every user counts alike, and
+        `WeightWarning` says so if `data` was evaluated with weights.
     covariate_time_col : str, optional
         Time at which the covariates were measured. One after `time_col` withholds the verdict.
     options : Options, optional
@@ -168,61 +194,71 @@ def compare_variants(
     Returns
     -------
     DataFrame
-        One row per (`by`, metric, pair): `metric`, `control`, `treatment`, `n_control`, `n_treatment` (users, or
-        clusters), `n_dropped`, `n_dropped_control`, `n_dropped_treatment`, `mean_control`, `mean_treatment` (as they
-        are), `mean_control_adjusted`, `mean_treatment_adjusted` (null without covariates and strata), `diff` (of the
-        adjusted means, if any), `se`, `se_control`, `se_treatment` (of each arm's mean as it is compared, by its
-        variance), `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
-        `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error), `statistic`, `df`,
-        `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same test finds with power 0.8 at the
-        unadjusted alpha), `confidence`, `method` (test and adjustment, such as "welch+cuped"), `cap`, `theta`,
-        `variance_reduction` (1 − v/v without covariate and strata), `n_covariate_missing`, `mean_denominator_control`,
-        `mean_denominator_treatment` (per unit of a ratio of sums; rows per cluster), `p_denominator` (Welch's p of
-        their difference), `diff_without_top` (`diff` without the ten units of both arms whose values are farthest from
-        the mean of all, 5 % of fewer than 200 units, counted as `df` + 2 where that is less),
-        `design_effect` (variance by units over that by rows, where rows repeat units), `srm_p` (of the sample ratio of
-        the users compared; the smallest where several tests are made), `balance_p` (that the arms have the same mean of
-        the covariates and weights; the smallest, times the number of these tests in the table), `unbalanced` (columns
-        that differ), `better` ("larger", "smaller", or "" for a metric without direction), `warning`, `verdict`.
-        Warnings, separated by "; ". Without statistics: "zero_variance", "constant_arm" (one arm has a single value),
-        "too_few_users" (an arm below 2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With
-        them: "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry" (the
-        denominators of an arm carry no more than those of 15 equal users would: (Σd)²/Σd² < 15), "skewed" (skewness of
-        the difference beyond 0.2), "denominator_differs" (p_denominator, Holm-adjusted, below 0.01), "few_units"
-        (without the top units the sign or the verdict turns), "repeated_units" (several rows of a unit, and no
-        cluster=), "unequal_missing", "unequal_covariate_missing", "shares_change", "sample_ratio", "covariate_differs"
-        (balance_p < 0.01; below 0.001 the verdict is withheld), "covariate_after" (measured after `time_col`),
-        "strata_differ" (the shares of the variants differ between strata, p < 0.001), "mostly_zero_denominator" (95 %
-        or more), "shared_clusters" (a cluster has users in both arms, which are taken as independent), "no_covariate"
-        (its denominators are all 0 in an arm).
-        Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning with which the effect
-        should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or "lower" for a metric without direction ·
-        "no difference shown", which is not proof of no difference: see the interval and `mde`. Without `expected` and
-        `health` it ends with "(sample ratio not checked)".
+        One row per (`by`, metric, pair): `metric`, `control`, `treatment`, `n_control`,
+        `n_treatment` (users, or clusters), `n_dropped`, `n_dropped_control`, `n_dropped_treatment`,
+        `mean_control`, `mean_treatment` (as they are), `mean_control_adjusted`,
+        `mean_treatment_adjusted` (null without covariates and strata), `diff` (of the adjusted
+        means, if any), `se`, `se_control`, `se_treatment` (of each arm's mean as it is compared, by
+        its variance), `ci_low`, `ci_high`, `rel_diff` (null unless the control mean is positive),
+        `rel_ci_low`, `rel_ci_high` (null unless the control mean is positive beyond its error),
+        `statistic`, `df`, `p_value`, `p_adj`, `reject`, `mde` (smallest true effect that the same
+        test finds with power 0.8 at the unadjusted alpha), `confidence`, `method` (test and
+        adjustment, such as "welch+cuped"), `cap`, `theta`, `variance_reduction` (1 − v/v without
+        covariate and strata), `n_covariate_missing`, `mean_denominator_control`,
+        `mean_denominator_treatment` (per unit of a ratio of sums; rows per cluster),
+        `p_denominator` (Welch's p of their difference), `diff_without_top` (`diff` without the ten
+        units of both arms whose values are farthest from the mean of all, 5 % of fewer than 200
+        units, counted as `df` + 2 where that is less), `design_effect` (variance by units over that
+        by rows, where rows repeat units), `srm_p` (of the sample ratio of the users compared; the
+        smallest where several tests are made), `balance_p` (that the arms have the same mean of the
+        covariates and weights; the smallest, times the number of these tests in the table),
+        `unbalanced` (columns that differ), `better` ("larger", "smaller", or "" for a metric
+        without direction), `warning`, `verdict`. Warnings, separated by "; ". Without statistics:
+        "zero_variance", "constant_arm" (one arm has a single value), "too_few_users" (an arm below
+        2), "zero_denominator", "huge_values" (from 1e150 on), "sequential_refused". With them:
+        "tiny" (fewer than 20 users in an arm), "few_clusters" (fewer than 20), "few_users_carry"
+        (the denominators of an arm carry no more than those of 15 equal users would: (Σd)²/Σd² <
+        15), "skewed" (skewness of the difference beyond 0.2), "denominator_differs" (p_denominator,
+        Holm-adjusted, below 0.01), "few_units" (without the top units the sign or the verdict
+        turns), "repeated_units" (several rows of a unit, and no cluster=), "unequal_missing",
+        "unequal_covariate_missing", "shares_change", "sample_ratio", "covariate_differs" (balance_p
+        < 0.01; below 0.001 the verdict is withheld), "covariate_after" (measured after `time_col`),
+        "strata_differ" (the shares of the variants differ between strata, p < 0.001),
+        "mostly_zero_denominator" (95 % or more), "shared_clusters" (a cluster has users in both
+        arms, which are taken as independent), "no_covariate" (its denominators are all 0 in an
+        arm). Verdict, first rule that holds: "invalid: sample ratio" · "check: ..." for a warning
+        with which the effect should not be read · "better" or "worse" (p_adj ≤ alpha), "higher" or
+        "lower" for a metric without direction · "no difference shown", which is not proof of no
+        difference: see the interval and `mde`. Without `expected` and `health` it ends with
+        "(sample ratio not checked)".
 
     Raises
     ------
     ColumnError, NullKeyError
         A column is missing; a user, variant, segment, stratum or cluster is null.
     OptionError
-        An unknown option or metric name, control absent, fewer than two variants, options that exclude each other.
+        An unknown option or metric name, control absent, fewer than two variants, options that
+        exclude each other.
     DuplicateError
         Several rows of a user without `cluster`.
     DataError
-        A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`; a negative
-        denominator; a stratum with fewer than 2 users or clusters in an arm; a proportion of values other than 0 and 1.
+        A user in two variants; a metric that is not numeric, infinite, or null with `nan="raise"`;
+        a negative denominator; a stratum with fewer than 2 users or clusters in an arm; a
+        proportion of values other than 0 and 1.
     MissingExtraError
         If SciPy is not installed (resampling and proportions of two variants need none).
 
     Notes
     -----
-    Which test for which data, what a verdict may say and what every warning means stand in docs/experiments.md. Where
-    the users do not fit in memory, `compare_variants_from_moments` makes this table from sums of parts of them.
+    Which test for which data, what a verdict may say and what every warning means stand in
+    docs/experiments.md. Where the users do not fit in memory, `compare_variants_from_moments` makes
+    this table from sums of parts of them.
 
     References
     ----------
-    Deng, Xu, Kohavi, Walker 2013 (CUPED); Lin 2013 (regression); Deng, Knoblich, Lu 2018 (delta method); Fieller 1954;
-    Newcombe 1998; Bell & McCaffrey 2002 (jackknife); Janssen 1997 (permutation); Waudby-Smith et al. 2023 (sequential).
+    Deng, Xu, Kohavi, Walker 2013 (CUPED); Lin 2013 (regression); Deng, Knoblich, Lu 2018 (delta
+    method); Fieller 1954; Newcombe 1998; Bell & McCaffrey 2002 (jackknife); Janssen 1997
+    (permutation); Waudby-Smith et al. 2023 (sequential).
 
     Examples
     --------
@@ -243,28 +279,48 @@ def compare_variants(
     frame_of("data", data)
     specs = metric_specs(metrics, data, "data")
     settings = Settings(
-        which_tests(test, specs), alternative, confidence, correction, family, subset("primary", primary, specs),
-        n_resamples, seed, sequential_n, relative,
-    )  # fmt: skip
+        which_tests(test, specs),
+        alternative,
+        confidence,
+        correction,
+        family,
+        subset("primary", primary, specs),
+        n_resamples,
+        seed,
+        sequential_n,
+        relative,
+    )
     check_together(settings, strata, cluster, covariates)
     check_value("nan", nan, RaiseOrDrop)
     if weight_col is not None and "proportion" in settings.tests.values():
-        raise OptionError('weight_col and ⟦test="proportion"⟧ exclude each other: it compares the shares of users')
+        raise OptionError(
+            'weight_col and ⟦test="proportion"⟧ exclude each other: it compares the shares of users'
+        )
     by_cols = by_columns(data, "data", by, VARIANT_RESULT_COLUMNS)
     if weight_col is None:
         used = [name for pair in specs.values() for name in pair]
         warn_of_weights(data, "data", [*by_cols, *as_columns(strata), *used])
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
-    columns = read_metrics(data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col)
+    columns = read_metrics(
+        data, specs, covariate_specs(covariates, specs, data), nan, cap=cap, weight_col=weight_col
+    )
     for metric in columns:
         if settings.tests[metric.name] == "proportion":
-            known = metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
+            known = (
+                metric.sample.num if metric.defined is None else metric.sample.num[metric.defined]
+            )
             if metric.sample.den is not None or not is_binary(known):
                 raise no_share(metric.name)
-    rows = read_experiment_rows(data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster))
+    rows = read_experiment_rows(
+        data, variant_col, by_cols, user_col, as_columns(strata), as_columns(cluster)
+    )
     arms = Arms.of(rows.groups, rows.variants, control, "data")
-    ratio = check_sample_ratio(expected, health, arms, lambda within: count_rows(rows, within), rows)
-    weight = {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
+    ratio = check_sample_ratio(
+        expected, health, arms, lambda within: count_rows(rows, within), rows
+    )
+    weight = (
+        {} if weight_col is None else {weight_col: Sample(read_weight(data, "data", weight_col))}
+    )
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
@@ -282,4 +338,3 @@ def compare_variants(
 
         table = compare_each(arms, test_both)
     return decide(arms, table, ratio, better, settings, found, balance)
-

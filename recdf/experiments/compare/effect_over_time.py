@@ -1,4 +1,5 @@
-"""The effect of an experiment by period: daily, cumulative, or by days since the exposure; and its trend."""
+"""The effect of an experiment by period: daily, cumulative, or by days since the exposure; and its
+trend."""
 
 from __future__ import annotations
 
@@ -70,17 +71,21 @@ def effect_over_time(
     progress: bool | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
-    """Compare every variant with the control in each period, and say whether the effect fades or grows.
+    """Compare every variant with the control in each period, and say whether the effect fades or
+    grows.
 
-    A period has one value per user, from the rows of the user in it, and is compared as `compare_variants` compares
-    users. A user is in a period from the exposure on: before it the user is absent, and not 0. With τ_d the effect on
-    day d and w_d = n_c·n_t/(n_c + n_t), the trend is the slope Σ c_d·τ_d, c_d = w_d(d − d̄)/Σ w_d(d − d̄)². Its variance
-    is n/(n − 1)·Σ u² in each arm, where u = Σ c_d·z_d/n_d has what one user (or cluster) adds on all days together.
+    A period has one value per user, from the rows of the user in it, and is compared as
+    `compare_variants` compares users. A user is in a period from the exposure on: before it the
+    user is absent, and not 0. With τ_d the effect on day d and w_d = n_c·n_t/(n_c + n_t), the trend
+    is the slope Σ c_d·τ_d, c_d = w_d(d − d̄)/Σ w_d(d − d̄)². Its variance is n/(n − 1)·Σ u² in each
+    arm, where u = Σ c_d·z_d/n_d has what one user (or cluster) adds on all days together.
 
     * kind "daily": the users who are exposed by then, and what they did on that day.
-    * kind "cumulative": the same users, and all that they did up to the end of that day. Bands hold at every look
-      together (normal mixture, as `sequential_n=` of `compare_variants`). The trend is that of single days.
-    * kind "since_exposure": day d of each user, counted from the exposure; only of users who were observed to its end.
+    * kind "cumulative": the same users, and all that they did up to the end of that day. Bands hold
+      at every look together (normal mixture, as `sequential_n=` of `compare_variants`). The trend
+      is that of single days.
+    * kind "since_exposure": day d of each user, counted from the exposure; only of users who were
+      observed to its end.
 
     Parameters
     ----------
@@ -91,15 +96,17 @@ def effect_over_time(
     control : label or None
         The variant that the others are compared with, or None for all pairs.
     time_col : str
-        Time of the row: datetimes, dates, or numbers of which one is a day. Days are those of its own time zone.
+        Time of the row: datetimes, dates, or numbers of which one is a day. Days are those of its
+        own time zone.
     exposure_col : str or None
-        Time at which the user was assigned or exposed, of the same kind; the earliest counts. Rows before it are left
-        out, and so are users without one. None: all users were there before the first row.
+        Time at which the user was assigned or exposed, of the same kind; the earliest counts. Rows
+        before it are left out, and so are users without one. None: all users were there before the
+        first row.
     kind : {"daily", "cumulative", "since_exposure"}, default "daily"
         What a period is.
     assignment : DataFrame, optional
-        One row per assigned user, with `variant_col`, `exposure_col` and `cluster`. Without it these are columns of
-        `rows`, and users who have no row at all are not known.
+        One row per assigned user, with `variant_col`, `exposure_col` and `cluster`. Without it
+        these are columns of `rows`, and users who have no row at all are not known.
     variant_col : str, default "variant"
         Column of the variant.
     user_col : str or list of str, default "user_id"
@@ -107,30 +114,32 @@ def effect_over_time(
     cluster : str or list of str, optional
         Columns of clusters of users, which are the units then.
     how : {"sum", "mean"} or mapping, optional
-        Metric → what a user with several rows in a period counts with. Default: the mean for measures of lists that
-        recdf knows (ndcg@10), the sum for everything else (counts and revenue).
+        Metric → what a user with several rows in a period counts with. Default: the mean for
+        measures of lists that recdf knows (ndcg@10), the sum for everything else (counts and
+        revenue).
     missing : {"zero", "drop"}, default "zero"
-        Exposed users without rows in a period: 0 (a mean of which less is better is null then, as in
-        `join_experiment`), or left out, which compares active users only and can turn the sign.
+        Exposed users without rows in a period: 0 (a mean of which less is better is null then, as
+        in `join_experiment`), or left out, which compares active users only and can turn the sign.
     nan : {"raise", "drop"}, default "raise"
-        Rows whose metric is null: error, or leave them out. A user of a mean or sum all of whose rows are null is left
-        out of the period and counted in `n_dropped`.
+        Rows whose metric is null: error, or leave them out. A user of a mean or sum all of whose
+        rows are null is left out of the period and counted in `n_dropped`.
     multi_variant : {"raise", "drop"}, default "raise"
         Users in two variants: error, or leave them out.
     confidence : float, default 0.95
         Of the intervals.
     correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
-        Of p_value into p_adj: over all periods, metrics and treatments, or for "cumulative" over those of one look.
-        Trends are a family of their own.
+        Of p_value into p_adj: over all periods, metrics and treatments, or for "cumulative" over
+        those of one look. Trends are a family of their own.
     sequential_n : int, optional
-        For "cumulative": the planned number of units in two arms, at which the bands are tightest. It belongs to the
-        plan; by default it is the number that there is at the end.
+        For "cumulative": the planned number of units in two arms, at which the bands are tightest.
+        It belongs to the plan; by default it is the number that there is at the end.
     expected : mapping, optional
-        Planned share of every variant, tested in each period and over all users (χ², p < 0.001). In a ramp-up, those of
-        each of `strata`, as `compare_variants` takes them.
+        Planned share of every variant, tested in each period and over all users (χ², p < 0.001). In
+        a ramp-up, those of each of `strata`, as `compare_variants` takes them.
     strata : str or list of str, optional
-        Columns such as the period of a ramp-up, one value per user, within which users are compared, and of which
-        `expected` may have the shares. The days of exposure need not be named.
+        Columns such as the period of a ramp-up, one value per user, within which users are
+        compared, and of which `expected` may have the shares. The days of exposure need not be
+        named.
     smaller_is_better, larger_is_better : str or list of str, optional
         Metrics of which less, or more, is better, as in `compare_variants`.
     progress : bool, optional
@@ -141,49 +150,65 @@ def effect_over_time(
     Returns
     -------
     DataFrame
-        One row per period, metric and treatment: `period` (the day, or days since the exposure), the columns of
-        `compare_variants`, `kind`, and for each metric and treatment, the same in all its rows: `trend` (change of the
-        daily effect per day), `trend_se`, `trend_ci_low`, `trend_ci_high`, `trend_p`, `trend_p_adj`, `trend_early` and
-        `trend_late` (mean effect of the first and of the last third of the periods), `trend_verdict`: "fades" or
-        "grows" (the effect is smaller or larger late, whatever its sign), "turns" (both thirds are shown, p < 0.001,
-        with opposite signs), "no trend shown", which is no proof of a constant effect, or why it is withheld.
+        One row per period, metric and treatment: `period` (the day, or days since the exposure),
+        the columns of `compare_variants`, `kind`, and for each metric and treatment, the same in
+        all its rows: `trend` (change of the daily effect per day), `trend_se`, `trend_ci_low`,
+        `trend_ci_high`, `trend_p`, `trend_p_adj`, `trend_early` and `trend_late` (mean effect of
+        the first and of the last third of the periods), `trend_verdict`: "fades" or "grows" (the
+        effect is smaller or larger late, whatever its sign), "turns" (both thirds are shown, p <
+        0.001, with opposite signs), "no trend shown", which is no proof of a constant effect, or
+        why it is withheld.
 
     Raises
     ------
     ColumnError, NullKeyError
         A column is missing; a user, variant or cluster is null.
     OptionError
-        An unknown option or metric name, control absent, one variant, `sequential_n` for another kind; a mean whose
-        direction is not known, so that nobody can say what a user without rows is worth.
+        An unknown option or metric name, control absent, one variant, `sequential_n` for another
+        kind; a mean whose direction is not known, so that nobody can say what a user without rows
+        is worth.
     DataError
-        A user in two variants; times that cannot be compared; a metric that is not numeric or null with `nan="raise"`;
-        no period to compare.
+        A user in two variants; times that cannot be compared; a metric that is not numeric or null
+        with `nan="raise"`; no period to compare.
 
     Notes
     -----
-    Use "since_exposure" for novelty: days of the calendar mix users who are new with users who are not. Its late days
-    have only users who came early. Where the shares of the variants change over the days of exposure, as in a ramp-up,
-    users are compared within the day of their exposure (with strata, as `compare_variants` does; "strata_differ" names
-    the periods), and τ_d = Σ_h W_h·τ_dh, w_d = 1/Σ_h W_h²(1/n_ch + 1/n_th). Neighbouring days with fewer than 8 units
-    of a variant are put together if their shares are alike. A day with fewer than 2 has nothing to compare; its users
-    are in `n_dropped`. Do not read the days of "daily" one by one until one of them is significant; "cumulative" may be
-    read every day.
+    Use "since_exposure" for novelty: days of the calendar mix users who are new with users who are
+    not. Its late days have only users who came early. Where the shares of the variants change over
+    the days of exposure, as in a ramp-up, users are compared within the day of their exposure (with
+    strata, as `compare_variants` does; "strata_differ" names the periods), and τ_d = Σ_h W_h·τ_dh,
+    w_d = 1/Σ_h W_h²(1/n_ch + 1/n_th). Neighbouring days with fewer than 8 units of a variant are
+    put together if their shares are alike. A day with fewer than 2 has nothing to compare; its
+    users are in `n_dropped`. Do not read the days of "daily" one by one until one of them is
+    significant; "cumulative" may be read every day.
 
     References
     ----------
-    Kohavi, Tang, Xu: Trustworthy Online Controlled Experiments, 2020, ch. 23 (long-term effects); Waudby-Smith et al.
-    2023 (sequential); Liang & Zeger 1986 (variance by clusters).
+    Kohavi, Tang, Xu: Trustworthy Online Controlled Experiments, 2020, ch. 23 (long-term effects);
+    Waudby-Smith et al. 2023 (sequential); Liang & Zeger 1986 (variance by clusters).
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> users = pd.DataFrame({"user_id": range(40), "variant": ["A", "B"] * 20, "exposed": pd.Timestamp("2026-03-02")})
+    >>> users = pd.DataFrame(
+    ...     {
+    ...         "user_id": range(40),
+    ...         "variant": ["A", "B"] * 20,
+    ...         "exposed": pd.Timestamp("2026-03-02"),
+    ...     }
+    ... )
     >>> days = pd.DataFrame({"day": pd.date_range("2026-03-01", periods=4)})
     >>> rows = users.merge(days, how="cross")
     >>> age = (rows["day"] - rows["exposed"]).dt.days
     >>> rows["orders"] = rows["user_id"] * (1 + age) % 7 + (rows["variant"] == "B") * (6 - 3 * age)
     >>> table = rd.experiments.effect_over_time(
-    ...     rows, "orders", control="A", time_col="day", exposure_col="exposed", kind="since_exposure")
+    ...     rows,
+    ...     "orders",
+    ...     control="A",
+    ...     time_col="day",
+    ...     exposure_col="exposed",
+    ...     kind="since_exposure",
+    ... )
     >>> table[["period", "n_control", "diff", "trend", "trend_verdict"]]
        period  n_control  diff  trend                     trend_verdict
     0       0         20  5.95  -3.05  fades (sample ratio not checked)
@@ -197,35 +222,68 @@ def effect_over_time(
     specs = metric_specs(metrics, rows, "rows")
     cumulative = kind == "cumulative"
     if sequential_n is not None and not cumulative:
-        raise OptionError('⟦sequential_n=⟧ is for ⟦+kind="cumulative"⟧, whose rows are looks at the same users')
+        raise OptionError(
+            '⟦sequential_n=⟧ is for ⟦+kind="cumulative"⟧, whose rows are looks at the same users'
+        )
     values = _value_of_each(how, specs)
     absent = _absent_count(rows, specs, values, missing, smaller_is_better, larger_is_better)
     better = directions(measured_means(specs), smaller_is_better, larger_is_better)
     given = None if assignment is None else named_frame("assignment", assignment)
-    people = read_people(rows, given, [str(name) for name in as_columns(user_col)], variant_col,
-                         [*as_columns(cluster), *as_columns(strata)],
-                         time_col, exposure_col, multi_variant)  # fmt: skip
-    read = [read_period_metric(rows, name, specs[name], values[name], absent[name], nan) for name in specs]
+    people = read_people(
+        rows,
+        given,
+        [str(name) for name in as_columns(user_col)],
+        variant_col,
+        [*as_columns(cluster), *as_columns(strata)],
+        time_col,
+        exposure_col,
+        multi_variant,
+    )
+    read = [
+        read_period_metric(rows, name, specs[name], values[name], absent[name], nan)
+        for name in specs
+    ]
     periods = read_periods(people, kind)
     users = _experiment_rows(people, periods, as_columns(cluster))
-    arms = Arms.of(users.groups, people.variants, control, "rows" if given is None else "assignment")
+    arms = Arms.of(
+        users.groups, people.variants, control, "rows" if given is None else "assignment"
+    )
     exposures = Exposures(people, periods, users, as_columns(strata))
     counts = exposures.counts.sum(axis=1)
-    ratio = check_sample_ratio(expected, None, arms, lambda within:
-        (exposures.labels, exposures.counts) if within and strata is not None else without_strata(counts))  # fmt: skip
-    settings = Settings(which_tests("t", specs), confidence=confidence, correction=correction,
-                        family="period" if cumulative else None,
-                        sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None)  # fmt: skip
+    ratio = check_sample_ratio(
+        expected,
+        None,
+        arms,
+        lambda within: (
+            (exposures.labels, exposures.counts)
+            if within and strata is not None
+            else without_strata(counts)
+        ),
+    )
+    settings = Settings(
+        which_tests("t", specs),
+        confidence=confidence,
+        correction=correction,
+        family="period" if cumulative else None,
+        sequential_n=_planned(sequential_n, counts[-1], arms) if cumulative else None,
+    )
     of_variant = [np.flatnonzero(people.variant == v) for v in range(len(people.variants))]
     compared = [exposures.within(users, pair) for pair in arms.pairs]
-    trends = [[Trend(len(people.frame), periods.days, within) for within in compared] for _ in specs]
+    trends = [
+        [Trend(len(people.frame), periods.days, within) for within in compared] for _ in specs
+    ]
     found: list[list[list[Row]]] = []
     with Progress(len(periods.rows), "effect_over_time", progress) as shown:
         for period, (alone, so_far) in enumerate(each_period(people, periods, read, cumulative)):
             present = periods.present(period)
             own = [of[present[of]] for of in of_variant]
             there = [(own[c], own[t]) for c, t in arms.pairs]
-            found.append([compare_arms(so_far, pair, of, settings) for pair, of in zip(there, compared, strict=True)])
+            found.append(
+                [
+                    compare_arms(so_far, pair, of, settings)
+                    for pair, of in zip(there, compared, strict=True)
+                ]
+            )
             for metric, of_metric in zip(alone, trends, strict=True):
                 for trend, pair in zip(of_metric, there, strict=True):
                     trend.add(period, metric, pair)
@@ -236,23 +294,32 @@ def effect_over_time(
     result = decide(arms, table, ratio, better, settings, ramped)
     ever = [of[(periods.start < periods.stop)[of]] for of in of_variant]
     slopes = [
-        trend.row((ever[c], ever[t]), confidence) for of_metric in trends
+        trend.row((ever[c], ever[t]), confidence)
+        for of_metric in trends
         for trend, (c, t) in zip(of_metric, arms.pairs, strict=True)
-    ]  # fmt: skip
+    ]
     fixed = Settings(settings.tests, confidence=confidence, correction=correction)
     trend_of = trend_table(slopes, list(specs), len(arms.pairs), result["verdict"].tolist(), fixed)
-    again = trend_of.iloc[np.tile(np.arange(len(trend_of)), len(periods.rows))].reset_index(drop=True)
+    again = trend_of.iloc[np.tile(np.arange(len(trend_of)), len(periods.rows))].reset_index(
+        drop=True
+    )
     whole = result.assign(kind=kind, **{name: again[name] for name in TREND_COLUMNS})
     whole.attrs = result.attrs
     return Comparison.of(whole)
 
 
 def _value_of_each(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, UserValue]:
-    """What a user counts with: the sum of the rows, or their mean, which measures of lists are by themselves."""
+    """What a user counts with: the sum of the rows, or their mean, which measures of lists are by
+    themselves."""
     found: dict[str, UserValue] = {}
     for name, (column, _) in specs.items():
         known = direction_of(column)
-        adds_up = known is None or known.counts or column.endswith("__n") or column.partition("@")[0] == "revenue"
+        adds_up = (
+            known is None
+            or known.counts
+            or column.endswith("__n")
+            or column.partition("@")[0] == "revenue"
+        )
         found[name] = "sum" if adds_up else "mean"
     given: Mapping[str, Any] = dict.fromkeys(specs, how) if isinstance(how, str) else how or {}
     for name in subset("how", list(given), specs):
@@ -262,10 +329,15 @@ def _value_of_each(how: Any, specs: Mapping[str, MetricColumns]) -> dict[str, Us
 
 
 def _absent_count(
-    rows: pd.DataFrame, specs: Mapping[str, MetricColumns], values: Mapping[str, UserValue], missing: AbsentUsers,
-    smaller: Columns | None, larger: Columns | None,
-) -> dict[str, bool]:  # fmt: skip
-    """Whether users without rows in a period count as 0: sums do, and means for which 0 is what no list is worth."""
+    rows: pd.DataFrame,
+    specs: Mapping[str, MetricColumns],
+    values: Mapping[str, UserValue],
+    missing: AbsentUsers,
+    smaller: Columns | None,
+    larger: Columns | None,
+) -> dict[str, bool]:
+    """Whether users without rows in a period count as 0: sums do, and means for which 0 is what no
+    list is worth."""
     check_value("missing", missing, AbsentUsers)
     if missing == "drop":
         return dict.fromkeys(specs, False)
@@ -283,10 +355,22 @@ def _experiment_rows(people: People, periods: Periods, cluster: list[str]) -> Ex
     n = len(people.frame)
     clusters = key_codes([("assignment", people.frame)], cluster)[0][0] if cluster else None
     groups = pd.DataFrame({"period": periods.labels})
-    return ExperimentRows(people.frame, people.variants, people.variant, groups, np.zeros(n, np.int64), np.arange(n),
-                          None, clusters)  # fmt: skip
+    return ExperimentRows(
+        people.frame,
+        people.variants,
+        people.variant,
+        groups,
+        np.zeros(n, np.int64),
+        np.arange(n),
+        None,
+        clusters,
+    )
 
 
 def _planned(given: int | None, overall: Floats, arms: Arms) -> int:
     """The number of units at which the bands are tightest: as planned, or all that there are."""
-    return given if given is not None else max(2, *(int(overall[c] + overall[t]) for c, t in arms.pairs))
+    return (
+        given
+        if given is not None
+        else max(2, *(int(overall[c] + overall[t]) for c, t in arms.pairs))
+    )

@@ -1,4 +1,5 @@
-"""Whether an effect fades or grows: the slope of the effects of all periods, with users as the units."""
+"""Whether an effect fades or grows: the slope of the effects of all periods, with users as the
+units."""
 
 from __future__ import annotations
 
@@ -22,21 +23,30 @@ from ..units import make_units
 from .two_sample import TINY
 
 TREND_COLUMNS = [
-    "trend", "trend_se", "trend_ci_low", "trend_ci_high", "trend_p", "trend_p_adj", "trend_early", "trend_late",
+    "trend",
+    "trend_se",
+    "trend_ci_low",
+    "trend_ci_high",
+    "trend_p",
+    "trend_p_adj",
+    "trend_early",
+    "trend_late",
     "trend_verdict",
-]  # fmt: skip
+]
 
 SLOPE = ["diff", "se", "ci_low", "ci_high", "df", "p_value"]
 
 
 class Trend:
-    """The slope Σ c_d·τ_d of one metric and treatment, added period by period, and the mean effects early and late.
+    """The slope Σ c_d·τ_d of one metric and treatment, added period by period, and the mean effects
+    early and late.
 
-    τ_d is the effect of the period that lies at d days, and c_d = w_d(d − d̄)/Σ w_d(d − d̄)² with w_d = n_c·n_t/(n_c +
-    n_t), or 1/Σ_h W_h²(1/n_ch + 1/n_th) in strata. A user's part in the slope is Σ c_d·z_d, with z_d its part in the
-    estimate of its arm (0 where it is absent), so that what a user does on different days may be alike. Sums are kept
-    for w_d·d and for w_d, because d̄ is not known before the last period, and for w_d of the first and of the last third
-    of the periods, which lie at `days`.
+    τ_d is the effect of the period that lies at d days, and c_d = w_d(d − d̄)/Σ w_d(d − d̄)² with
+    w_d = n_c·n_t/(n_c + n_t), or 1/Σ_h W_h²(1/n_ch + 1/n_th) in strata. A user's part in the slope
+    is Σ c_d·z_d, with z_d its part in the estimate of its arm (0 where it is absent), so that what
+    a user does on different days may be alike. Sums are kept for w_d·d and for w_d, because d̄ is
+    not known before the last period, and for w_d of the first and of the last third of the periods,
+    which lie at `days`.
     """
 
     def __init__(self, n_users: int, days: Floats, users: ExperimentRows) -> None:
@@ -70,7 +80,8 @@ class Trend:
         self.largest = max(self.largest, *map(abs, means))
 
     def row(self, arms: tuple[Codes, Codes], confidence: float) -> dict[str, Any]:
-        """The slope with its test, the mean effects of the first and last third, and whether these turn the sign."""
+        """The slope with its test, the mean effects of the first and last third, and whether these
+        turn the sign."""
         arms = self.users.comparable(arms)
         of = self.users.clusters
         n = both(lambda own: len(own if of is None else distinct(of[own])), arms)
@@ -93,9 +104,15 @@ class Trend:
             return effect(control, treatment, confidence=confidence)
 
         slope = test(np.array([1.0, -centre, 0.0, 0.0]) / float(weights @ np.square(days - centre)))
-        row |= {name: float(getattr(slope, name)) for name in SLOPE} | {"early": np.nan, "late": np.nan}
+        row |= {name: float(getattr(slope, name)) for name in SLOPE} | {
+            "early": np.nan,
+            "late": np.nan,
+        }
         if thirds.all():
-            ends = test(np.array([0.0, 0.0, 1.0 / thirds[0], 0.0])), test(np.array([0.0, 0.0, 0.0, 1.0 / thirds[1]]))
+            ends = (
+                test(np.array([0.0, 0.0, 1.0 / thirds[0], 0.0])),
+                test(np.array([0.0, 0.0, 0.0, 1.0 / thirds[1]])),
+            )
             shown = all(one.p_value <= HEALTH_ALPHA for one in ends)
             row |= {"early": float(ends[0].diff), "late": float(ends[1].diff)}
             row["turns"] = bool(shown and row["early"] * row["late"] < 0)
@@ -105,7 +122,11 @@ class Trend:
 def _inverse_size(side: Sample) -> float:
     """Σ W_h²/n_h, or 1/n without strata."""
     strata = side.strata
-    return 1 / side.n if strata is None else float((strata.weights**2 / np.maximum(strata.sums(), 1)).sum())
+    return (
+        1 / side.n
+        if strata is None
+        else float((strata.weights**2 / np.maximum(strata.sums(), 1)).sum())
+    )
 
 
 def _arm_of_parts(parts: Floats, own: Codes, users: ExperimentRows, least: float) -> Arm:
@@ -120,20 +141,34 @@ def _arm_of_parts(parts: Floats, own: Codes, users: ExperimentRows, least: float
     stratum = np.unique(stratum, return_inverse=True)[1]
     size = np.bincount(stratum).astype(np.float64)
     found = estimate_arm(Sample(parts, strata=Strata(stratum, size, unit)))
-    return Arm(np.float64(0.0), np.float64(0.0 if np.sqrt(found.var) <= least else found.var), found.df)
+    return Arm(
+        np.float64(0.0), np.float64(0.0 if np.sqrt(found.var) <= least else found.var), found.df
+    )
 
 
 def trend_table(
-    rows: Sequence[dict[str, Any]], metrics: Sequence[str], n_treatments: int, verdicts: Sequence[str],
+    rows: Sequence[dict[str, Any]],
+    metrics: Sequence[str],
+    n_treatments: int,
+    verdicts: Sequence[str],
     settings: Settings,
-) -> pd.DataFrame:  # fmt: skip
-    """The trend of every metric and treatment, read together; `verdicts` are those of all periods, in their order."""
+) -> pd.DataFrame:
+    """The trend of every metric and treatment, read together; `verdicts` are those of all periods,
+    in their order."""
     table = pd.DataFrame(rows)
     table.insert(0, "metric", np.repeat(list(metrics), n_treatments))
     read_together(table, settings)
     per_row = [list(verdicts[i :: len(table)]) for i in range(len(table))]
     table["verdict"] = trend_verdicts(table, per_row, TINY)
-    names = {"diff": "trend", "se": "trend_se", "ci_low": "trend_ci_low", "ci_high": "trend_ci_high",
-             "p_value": "trend_p", "p_adj": "trend_p_adj", "early": "trend_early", "late": "trend_late",
-             "verdict": "trend_verdict"}  # fmt: skip
+    names = {
+        "diff": "trend",
+        "se": "trend_se",
+        "ci_low": "trend_ci_low",
+        "ci_high": "trend_ci_high",
+        "p_value": "trend_p",
+        "p_adj": "trend_p_adj",
+        "early": "trend_early",
+        "late": "trend_late",
+        "verdict": "trend_verdict",
+    }
     return table.rename(columns=names)[TREND_COLUMNS]

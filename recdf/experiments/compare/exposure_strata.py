@@ -1,4 +1,5 @@
-"""A ramp-up seen from the days of exposure: the users of each period, and the strata within which to compare them."""
+"""A ramp-up seen from the days of exposure: the users of each period, and the strata within which
+to compare them."""
 
 from __future__ import annotations
 
@@ -17,12 +18,15 @@ from .user_periods import People, Periods, days_of
 
 
 class Exposures:
-    """Users by the day of their exposure, which is the first of their cluster where clusters were assigned.
+    """Users by the day of their exposure, which is the first of their cluster where clusters were
+    assigned.
 
     If columns of strata are named, the day is one within a stratum; `labels` are their values.
     """
 
-    def __init__(self, people: People, periods: Periods, users: ExperimentRows, strata: list[str]) -> None:
+    def __init__(
+        self, people: People, periods: Periods, users: ExperimentRows, strata: list[str]
+    ) -> None:
         start, stop, variant, unit = periods.start, periods.stop, people.variant, users.randomised
         stratum, self.labels = group_codes(people.frame, "assignment", strata)
         day = stratum * 0 if people.exposed is None else days_of(people.exposed, people.zone)
@@ -41,7 +45,9 @@ class Exposures:
 
         def table(present: Mask) -> Floats:
             cell = cohort[present] * shape[1] + variant[present]
-            return np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+            return (
+                np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+            )
 
         there = [table((start <= period) & (period < stop)) for period in range(len(periods.rows))]
         self.ever = table(start < stop)
@@ -55,7 +61,8 @@ class Exposures:
         self.ramped = bool(strata or self.changed.any() or p[-1] < UNEQUAL)
 
     def within(self, users: ExperimentRows, arms: tuple[int, int]) -> ExperimentRows:
-        """The users in strata of two variants: days of exposure, small ones put together where the shares are alike."""
+        """The users in strata of two variants: days of exposure, small ones put together where the
+        shares are alike."""
         if not self.ramped:
             return users
         table = self.ever[:, list(arms)]
@@ -63,7 +70,11 @@ class Exposures:
         for day in range(1, len(table)):
             last, new = strata[-1], table[day]
             small = min(last.min(), new.min()) < LEAST_EXPECTED
-            if small and not equal_shares_test([last[1], new[1]], [last.sum(), new.sum()])[1] < HEALTH_ALPHA:
+            if (
+                small
+                and not equal_shares_test([last[1], new[1]], [last.sum(), new.sum()])[1]
+                < HEALTH_ALPHA
+            ):
                 strata[-1] = last + new
             else:
                 strata.append(new)

@@ -20,7 +20,15 @@ from ...stats.shares import wilson
 from ...tables.comparisons import Comparison
 from ..choices import Alternative
 from ..decide.verdict import HEALTH_ALPHA
-from ..experiment_columns import Codes, Floats, frame_of, key_codes, metric_values, require, some_keys
+from ..experiment_columns import (
+    Codes,
+    Floats,
+    frame_of,
+    key_codes,
+    metric_values,
+    require,
+    some_keys,
+)
 from .compare_models import compare_models
 from .two_sample import POWER, TINY
 
@@ -40,22 +48,24 @@ def compare_interleaved(
 ) -> pd.DataFrame:
     """Compare the two recommenders of interleaved lists by the clicks that their items got.
 
-    For every unit, d is the credit of b minus that of a, 0 for a unit without clicks. The test is Student's t of d over
-    all units, as in `compare_models`. Beside it stands the sign test of the units that prefer b (d > 0) against those
-    that prefer a: p = P(at most min(wins, losses) or at least max(wins, losses) heads of wins + losses fair coins).
+    For every unit, d is the credit of b minus that of a, 0 for a unit without clicks. The test is
+    Student's t of d over all units, as in `compare_models`. Beside it stands the sign test of the
+    units that prefer b (d > 0) against those that prefer a: p = P(at most min(wins, losses) or at
+    least max(wins, losses) heads of wins + losses fair coins).
 
     Parameters
     ----------
     log : DataFrame
-        What `interleave` returned for the lists that were shown: a row per item with `team`, and `credit` if the lists
-        were optimized. Lists without clicks belong to it.
+        What `interleave` returned for the lists that were shown: a row per item with `team`, and
+        `credit` if the lists were optimized. Lists without clicks belong to it.
     clicks : DataFrame
         One row per click (or purchase), with the key of the list and the item.
     unit_col : str or list of str, default "user_id"
         Columns of `log` that name who is independent of whom: the user, not the list.
     credit : str, default "clicks"
-        What a click counts: "clicks", 1; "binary", every unit counts 1 for the recommender with more credit; or a
-        column of `clicks`, such as revenue. Of optimized lists each click counts times the `credit` of its item.
+        What a click counts: "clicks", 1; "binary", every unit counts 1 for the recommender with
+        more credit; or a column of `clicks`, such as revenue. Of optimized lists each click counts
+        times the `credit` of its item.
     user_col : str or list of str, optional
         Key of a list in both frames, such as ["user_id", "session_id"]. Default: `unit_col`.
     item_col : str, default "item_id"
@@ -70,25 +80,28 @@ def compare_interleaved(
     Returns
     -------
     DataFrame
-        One row with the columns of `compare_models` (`baseline` is "a", `model` is "b", the metric is the credit per
-        unit; `wins` are units that prefer b), and before `warning`: `preference` (share of b among the units that
-        prefer one), `preference_low`, `preference_high` (Wilson's interval), `p_sign`, `mde` (smallest true difference
-        found with power 0.8), `n_needed` (units that would show a true difference of the size of `diff` with power 0.8;
-        for the next experiment, since after this one it only restates p), `n_shown_a`, `n_shown_b` (items by team),
-        `p_balance`, `n_clicks`, `n_clicks_no_team` (on items of no team), `n_clicks_elsewhere` (on items that are not
-        in `log`; neither kind counts).
-        `p_balance` tests that teams were drawn by fair coins: by Student's t that the mean credit of the items shown,
-        and that of the first item with a team, is 0 (the smaller p, times 2; null below 20 units). Below 0.001 the
-        warning is "unbalanced_teams" and the verdict "invalid: teams out of balance", as for lists of the balanced
-        method where it is biased, or where rows of the log are lost.
-        Other warnings and verdicts are those of `compare_models`: "better" says that b is preferred to a.
+        One row with the columns of `compare_models` (`baseline` is "a", `model` is "b", the metric
+        is the credit per unit; `wins` are units that prefer b), and before `warning`: `preference`
+        (share of b among the units that prefer one), `preference_low`, `preference_high` (Wilson's
+        interval), `p_sign`, `mde` (smallest true difference found with power 0.8), `n_needed`
+        (units that would show a true difference of the size of `diff` with power 0.8; for the next
+        experiment, since after this one it only restates p), `n_shown_a`, `n_shown_b` (items by
+        team), `p_balance`, `n_clicks`, `n_clicks_no_team` (on items of no team),
+        `n_clicks_elsewhere` (on items that are not in `log`; neither kind counts). `p_balance`
+        tests that teams were drawn by fair coins: by Student's t that the mean credit of the items
+        shown, and that of the first item with a team, is 0 (the smaller p, times 2; null below 20
+        units). Below 0.001 the warning is "unbalanced_teams" and the verdict "invalid: teams out of
+        balance", as for lists of the balanced method where it is biased, or where rows of the log
+        are lost. Other warnings and verdicts are those of `compare_models`: "better" says that b is
+        preferred to a.
 
     Raises
     ------
     ColumnError, IdTypeError, NullKeyError
         A column is missing; ids are null, or of kinds that can never match.
     DuplicateError
-        `log` has an item twice in a list, as when a user has several lists and `user_col` does not tell them apart.
+        `log` has an item twice in a list, as when a user has several lists and `user_col` does not
+        tell them apart.
     DataError
         A team other than "a", "b" and ""; a credit that is null, negative or not numeric.
     MissingExtraError
@@ -96,8 +109,8 @@ def compare_interleaved(
 
     References
     ----------
-    Radlinski, Kurup, Joachims, CIKM 2008; Chapelle, Joachims, Radlinski, Yue: Large-scale validation and analysis of
-    interleaved search evaluation, TOIS 2012.
+    Radlinski, Kurup, Joachims, CIKM 2008; Chapelle, Joachims, Radlinski, Yue: Large-scale
+    validation and analysis of interleaved search evaluation, TOIS 2012.
 
     Examples
     --------
@@ -106,7 +119,9 @@ def compare_interleaved(
     >>> log = rd.experiments.interleave(a, b, k=2)
     >>> clicks = log[(log["team"] == "b") & (log["user_id"] % 3 > 0)]
     >>> table = rd.experiments.compare_interleaved(log, clicks)
-    >>> table[["n_users", "diff", "ci_low", "ci_high", "wins", "losses", "preference", "verdict"]].round(3)
+    >>> table[
+    ...     ["n_users", "diff", "ci_low", "ci_high", "wins", "losses", "preference", "verdict"]
+    ... ].round(3)
        n_users   diff  ci_low  ci_high  wins  losses  preference verdict
     0       60  0.667   0.544    0.789    40       0         1.0  better
     """
@@ -116,18 +131,27 @@ def compare_interleaved(
     keys = as_columns(user_col) or units
     require(log, "log", [*units, *keys, item_col, "team"])
     require(clicks, "clicks", [*keys, item_col])
-    weight = np.ones(len(clicks)) if credit in ("clicks", "binary") else metric_values(clicks, "clicks", credit)
+    weight = (
+        np.ones(len(clicks))
+        if credit in ("clicks", "binary")
+        else metric_values(clicks, "clicks", credit)
+    )
     wrong = ~(weight >= 0)
     if wrong.any():
-        raise DataError(f"clicks[{credit!r}] is null or negative in {int(wrong.sum()):,} of {len(clicks):,} rows")
+        raise DataError(
+            f"clicks[{credit!r}] is null or negative in {int(wrong.sum()):,} of {len(clicks):,} "
+            "rows"
+        )
     own = _credit_of_items(log)
     place = _places_in_log(log, clicks, keys, item_col)
     known = place >= 0
     if len(clicks) and not known.any():
         warn_user(
-            f"none of the {len(clicks):,} clicks is on an item of log; compare the columns {[*keys, item_col]}",
-            NoOverlapWarning, argument="clicks",
-        )  # fmt: skip
+            f"none of the {len(clicks):,} clicks is on an item of log; compare the columns "
+            f"{[*keys, item_col]}",
+            NoOverlapWarning,
+            argument="clicks",
+        )
     earned = own * np.bincount(place[known], weights=weight[known], minlength=len(log))
     (unit,), n_units = key_codes([("log", log)], units)
     sides = [_summed(np.maximum(sign * earned, 0), unit, n_units) for sign in (-1, 1)]
@@ -136,17 +160,26 @@ def compare_interleaved(
     metric = "credit" if credit in ("clicks", "binary") else credit
     a, b = (pd.DataFrame({"unit": np.arange(n_units), metric: of}) for of in sides)
     table = compare_models(
-        {"a": a, "b": b}, metric, baseline="a", user_col="unit", alternative=alternative, confidence=confidence,
+        {"a": a, "b": b},
+        metric,
+        baseline="a",
+        user_col="unit",
+        alternative=alternative,
+        confidence=confidence,
         larger_is_better=metric,
-    )  # fmt: skip
+    )
     more = _preference(sides[1] - sides[0], confidence, alternative) | {
-        "n_shown_a": int((own < 0).sum()), "n_shown_b": int((own > 0).sum()),
+        "n_shown_a": int((own < 0).sum()),
+        "n_shown_b": int((own > 0).sum()),
         "p_balance": _balance(log, own, unit, key_codes([("log", log)], keys)[0][0], n_units),
-        "n_clicks": len(clicks), "n_clicks_no_team": int((own[place[known]] == 0).sum()),
+        "n_clicks": len(clicks),
+        "n_clicks_no_team": int((own[place[known]] == 0).sum()),
         "n_clicks_elsewhere": int((~known).sum()),
-    }  # fmt: skip
+    }
     if more["p_balance"] < HEALTH_ALPHA:
-        table["warning"] = [f"{before}; unbalanced_teams".removeprefix("; ") for before in table["warning"]]
+        table["warning"] = [
+            f"{before}; unbalanced_teams".removeprefix("; ") for before in table["warning"]
+        ]
         table["verdict"] = "invalid: teams out of balance"
     before = [name for name in table.columns if name not in ("warning", "verdict")]
     return Comparison.of(table.assign(**more)[[*before, *more, "warning", "verdict"]])
@@ -158,15 +191,20 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
     unknown = ~team.isin(["a", "b", ""])
     if unknown.any():
         raise DataError(
-            f'log["team"] is neither "a", "b" nor "" in {int(unknown.sum()):,} of {len(log):,} rows '
-            f"({examples(team[unknown])})", column="team", count=int(unknown.sum()),
-        )  # fmt: skip
+            f'log["team"] is neither "a", "b" nor "" in {int(unknown.sum()):,} of {len(log):,} '
+            "rows "
+            f"({examples(team[unknown])})",
+            column="team",
+            count=int(unknown.sum()),
+        )
     if "credit" in log.columns:
         return np.nan_to_num(metric_values(log, "log", "credit"))
     return np.asarray((team == "b").to_numpy(np.float64) - (team == "a").to_numpy(np.float64))
 
 
-def _places_in_log(log: pd.DataFrame, clicks: pd.DataFrame, keys: list[str], item_col: str) -> Codes:
+def _places_in_log(
+    log: pd.DataFrame, clicks: pd.DataFrame, keys: list[str], item_col: str
+) -> Codes:
     """Row of the log of every click; −1 where its item was not in the list."""
     (shown, clicked), n = key_codes([("log", log), ("clicks", clicks)], [*keys, item_col])
     first = first_rows(shown, n)
@@ -174,9 +212,11 @@ def _places_in_log(log: pd.DataFrame, clicks: pd.DataFrame, keys: list[str], ite
     if again.any():
         raise DuplicateError(
             f"log has {int(again.sum()):,} repeated (list, item) rows of {len(log):,} "
-            f"({some_keys(log, again, [*keys, item_col])}); name in ⟦+user_col=⟧ what tells the lists of a user apart",
-            argument="user_col", count=int(again.sum()),
-        )  # fmt: skip
+            f"({some_keys(log, again, [*keys, item_col])}); name in ⟦+user_col=⟧ what tells the "
+            "lists of a user apart",
+            argument="user_col",
+            count=int(again.sum()),
+        )
     return first[clicked]
 
 
@@ -186,15 +226,26 @@ def _summed(values: Floats, unit: Codes, n_units: int) -> Floats:
 
 
 def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[str, float]:
-    """Share of units that prefer b, the sign test, and how many units show how large a difference."""
+    """Share of units that prefer b, the sign test, and how many units show how large a
+    difference."""
     wins, n = int((d > 1e-12).sum()), int((np.abs(d) > 1e-12).sum())
-    p_sign = min(1.0, 2 * float(scipy_module("special").bdtr(min(wins, n - wins), n, 0.5))) if n else np.nan
+    p_sign = (
+        min(1.0, 2 * float(scipy_module("special").bdtr(min(wins, n - wins), n, 0.5)))
+        if n
+        else np.nan
+    )
     share = wins / n if n else np.nan
-    low, high = wilson(share, n, NormalDist().inv_cdf((1 + confidence) / 2)) if n else (np.nan, np.nan)
+    low, high = (
+        wilson(share, n, NormalDist().inv_cdf((1 + confidence) / 2)) if n else (np.nan, np.nan)
+    )
     found = {
-        "preference": share, "preference_low": low, "preference_high": high, "p_sign": p_sign,
-        "mde": np.nan, "n_needed": np.nan,
-    }  # fmt: skip
+        "preference": share,
+        "preference_low": low,
+        "preference_high": high,
+        "p_sign": p_sign,
+        "mde": np.nan,
+        "n_needed": np.nan,
+    }
     sd, diff = (float(np.std(d, ddof=1)), abs(float(d.mean()))) if len(d) > 1 else (0.0, 0.0)
     if sd > 0:
         of_test = 1 - confidence, POWER, alternative
@@ -204,7 +255,8 @@ def _preference(d: Floats, confidence: float, alternative: Alternative) -> dict[
 
 
 def _balance(log: pd.DataFrame, own: Floats, unit: Codes, lists: Codes, n_units: int) -> float:
-    """p of a mean credit of 0, of all items that were shown to a unit and of the first that has a team."""
+    """p of a mean credit of 0, of all items that were shown to a unit and of the first that has a
+    team."""
     if n_units < TINY:
         return np.nan
     rank = metric_values(log, "log", "rank") if "rank" in log.columns else np.arange(len(log))

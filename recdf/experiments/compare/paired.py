@@ -25,36 +25,56 @@ MOSTLY_ZERO = 0.95
 RESAMPLED = ("randomization", "bootstrap")
 # Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.
 EXACT_UNITS = 16
-# Up to 8 % of equal models get a verdict where |γ|/√n is at most SKEWED and FEW_DIFFER units differ, γ the skewness.
+# Up to 8 % of equal models get a verdict where |γ|/√n is at most SKEWED and FEW_DIFFER units
+# differ, γ the skewness.
 FEW_DIFFER = 50
 SKEWED_PAIRS = 0.14
-# Unequal weights that are worth fewer equal units than this withhold the verdict. Equal models get one in 24 to 59 % of
-# simulated comparisons at 3 to 5 effective units, 15 to 27 % at 7, 8 to 22 % at 11, 7 to 20 % at 15, 7 to 15 % at 22,
-# at most 8 % of those with 30 or more; weights are lognormal, Pareto, or large for some units.
+# Unequal weights that are worth fewer equal units than this withhold the verdict. Equal models get
+# one in 24 to 59 % of simulated comparisons at 3 to 5 effective units, 15 to 27 % at 7, 8 to 22 %
+# at 11, 7 to 20 % at 15, 7 to 15 % at 22, at most 8 % of those with 30 or more; weights are
+# lognormal, Pareto, or large for some units.
 FEW_LISTS_CARRY = 30
 
 
-# Numbers of a pair that are null where nothing is tested; those of a resampling test are null until it is made.
+# Numbers of a pair that are null where nothing is tested; those of a resampling test are null until
+# it is made.
 PAIRED_NUMBERS = (
-    "diff", "se", "ci_low", "ci_high", "d_z", "statistic", "df", "p_value", "p_equivalence", "n_resamples",
+    "diff",
+    "se",
+    "ci_low",
+    "ci_high",
+    "d_z",
+    "statistic",
+    "df",
+    "p_value",
+    "p_equivalence",
+    "n_resamples",
     "diff_without_top",
-)  # fmt: skip
+)
 
 
 def paired_test(
-    sums: Floats, metric: str, settings: Settings, weights: Floats | None = None, repeated: bool = False,
+    sums: Floats,
+    metric: str,
+    settings: Settings,
+    weights: Floats | None = None,
+    repeated: bool = False,
     estimate: Arm | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Statistics of the units' sums of differences; `weights` are what the sum of each unit is divided by.
+) -> dict[str, Any]:
+    """Statistics of the units' sums of differences; `weights` are what the sum of each unit is
+    divided by.
 
-    `ranks_higher` says that the signed ranks of the model are higher. `estimate` is one from more than these units.
+    `ranks_higher` says that the signed ranks of the model are higher. `estimate` is one from more
+    than these units.
     """
     d = sums if weights is None else sums / weights
     wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
     row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
     test, margin = settings.tests[metric], settings.margins.get(metric)
-    row["warning"] = "; ".join(["wilcoxon_not_mean"] * (test == "wilcoxon") + ["repeated_units"] * repeated)
+    row["warning"] = "; ".join(
+        ["wilcoxon_not_mean"] * (test == "wilcoxon") + ["repeated_units"] * repeated
+    )
     if len(d) < 2:
         return but(row, "too_few_users", diff=d[0] if len(d) else np.nan)
     if max(d.max(), -d.min()) >= HUGE:
@@ -73,14 +93,21 @@ def paired_test(
         row["p_equivalence"] = float(equivalence_p(diff, se, units.df, margin))
     if test in RESAMPLED:
         return row
-    t = one_sample(units, alternative=settings.alternative, confidence=settings.confidence)._asdict()
-    used = ("ci_low", "ci_high") if test == "wilcoxon" else ("ci_low", "ci_high", "statistic", "df", "p_value")
+    t = one_sample(
+        units, alternative=settings.alternative, confidence=settings.confidence
+    )._asdict()
+    used = (
+        ("ci_low", "ci_high")
+        if test == "wilcoxon"
+        else ("ci_low", "ci_high", "statistic", "df", "p_value")
+    )
     row |= {name: float(t[name]) for name in used}
     return row | wilcoxon(d, settings.alternative) if test == "wilcoxon" else row
 
 
 def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> float:
-    """Standard deviation of the differences; with weights Σ w (d − mean)² / (Σ w − Σ w² / Σ w) is its square."""
+    """Standard deviation of the differences; with weights Σ w (d − mean)² / (Σ w − Σ w² / Σ w) is
+    its square."""
     if weights is None:
         return float(d.std(ddof=1))
     total = weights.sum()
@@ -88,7 +115,8 @@ def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> fl
 
 
 def estimate_of(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
-    """Mean difference with its variance, and the skewness of the values that the variance is made of."""
+    """Mean difference with its variance, and the skewness of the values that the variance is made
+    of."""
     if weights is None:
         found = moments_of(sums)
         return arm_of_moments(found), float(found.skewness)
@@ -99,20 +127,26 @@ def _pair_cautions(n: int, differ: int, skewness: float, weights: Floats | None)
     """What a reader of the numbers must know about the units that the test is made of."""
     found = {
         "mostly_zero": n - differ >= MOSTLY_ZERO * n,
-        "few_users_carry": weights is not None and effective_number(weights) < min(FEW_LISTS_CARRY, n / 2),
+        "few_users_carry": weights is not None
+        and effective_number(weights) < min(FEW_LISTS_CARRY, n / 2),
         "few_differ": differ < FEW_DIFFER,
         "skewed": abs(skewness) > SKEWED_PAIRS * np.sqrt(n),
     }
     return [word for word, holds in found.items() if holds]
 
 
-def paired_resamples(units: list[tuple[Floats, Floats | None]], test: str, settings: Settings) -> list[dict[str, Any]]:
+def paired_resamples(
+    units: list[tuple[Floats, Floats | None]], test: str, settings: Settings
+) -> list[dict[str, Any]]:
     """Interval and p of every column of units' sums by one set of resamples.
 
-    Beside a column stands what each sum is divided by: 0 for what is not a unit of this pair, None for 1 everywhere.
+    Beside a column stands what each sum is divided by: 0 for what is not a unit of this pair, None
+    for 1 everywhere.
     """
     filled = [d for d, _ in units]
-    masks, mask_of = distinct_columns([np.ones(len(d)) if weight is None else weight for d, weight in units])
+    masks, mask_of = distinct_columns(
+        [np.ones(len(d)) if weight is None else weight for d, weight in units]
+    )
     n = np.array([masks[j].sum() for j in mask_of])
     n_units = np.array([np.count_nonzero(masks[j]) for j in mask_of])
     total = np.array([d.sum() for d in filled])
@@ -120,11 +154,16 @@ def paired_resamples(units: list[tuple[Floats, Floats | None]], test: str, setti
     bootstrap = test == "bootstrap"
     sums = (poisson_sums if bootstrap else sign_sums)([*filled, *masks], b, settings.seed)
     sums, weights = sums[:, : len(filled)], sums[:, [len(filled) + j for j in mask_of]]
-    options: dict[str, Any] = {"alternative": settings.alternative, "confidence": settings.confidence}
+    options: dict[str, Any] = {
+        "alternative": settings.alternative,
+        "confidence": settings.confidence,
+    }
     mean = total / n
     if bootstrap:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return by_row(**bootstrap_effect(sums / weights, **options), n_resamples=[b] * len(mean))
+            return by_row(
+                **bootstrap_effect(sums / weights, **options), n_resamples=[b] * len(mean)
+            )
     # Flipped differences around their mean, spread by the n/(n − 1) that centring took away.
     centred = (sums - mean * weights) / n * np.sqrt(n_units / (n_units - 1))
     low, high = sign_flip_interval(centred, mean, **options)
@@ -133,5 +172,8 @@ def paired_resamples(units: list[tuple[Floats, Floats | None]], test: str, setti
     for row, d in zip(found, filled, strict=True):
         unequal = int(np.count_nonzero(d))
         if unequal <= EXACT_UNITS and 2**unequal <= b:
-            row |= {"p_value": exact_sign_flip_p(d, settings.alternative), "n_resamples": 2**unequal}
+            row |= {
+                "p_value": exact_sign_flip_p(d, settings.alternative),
+                "n_resamples": 2**unequal,
+            }
     return found

@@ -1,8 +1,8 @@
 """One treatment against the control: the estimates of both arms in, a row of numbers out.
 
-Contract: estimates come from the users of both arms (`arms_of_users`), or from moments of their values
-(`compare_from_moments`), and the row is the same. It is begun by `first_row`; `compare_pair` adds what the
-estimates tell, or `without_estimate` why there are none.
+Contract: estimates come from the users of both arms (`arms_of_users`), or from moments of their
+values (`compare_from_moments`), and the row is the same. It is begun by `first_row`; `compare_pair`
+adds what the estimates tell, or `without_estimate` why there are none.
 """
 
 from __future__ import annotations
@@ -24,33 +24,72 @@ from ..experiment_columns import MetricColumns
 from ..settings import Settings
 
 VARIANT_RESULT_COLUMNS = [
-    "metric", "control", "treatment", "n_control", "n_treatment", "n_dropped", "n_dropped_control",
-    "n_dropped_treatment", "mean_control", "mean_treatment", "mean_control_adjusted", "mean_treatment_adjusted",
-    "diff", "se", "se_control", "se_treatment", "ci_low", "ci_high", "rel_diff", "rel_ci_low", "rel_ci_high",
-    "statistic", "df", "p_value", "p_adj", "reject", "mde", "confidence", "method", "cap", "theta",
-    "variance_reduction", "n_covariate_missing", "mean_denominator_control", "mean_denominator_treatment",
-    "p_denominator", "diff_without_top", "design_effect", "srm_p", "balance_p", "unbalanced", "better", "warning",
+    "metric",
+    "control",
+    "treatment",
+    "n_control",
+    "n_treatment",
+    "n_dropped",
+    "n_dropped_control",
+    "n_dropped_treatment",
+    "mean_control",
+    "mean_treatment",
+    "mean_control_adjusted",
+    "mean_treatment_adjusted",
+    "diff",
+    "se",
+    "se_control",
+    "se_treatment",
+    "ci_low",
+    "ci_high",
+    "rel_diff",
+    "rel_ci_low",
+    "rel_ci_high",
+    "statistic",
+    "df",
+    "p_value",
+    "p_adj",
+    "reject",
+    "mde",
+    "confidence",
+    "method",
+    "cap",
+    "theta",
+    "variance_reduction",
+    "n_covariate_missing",
+    "mean_denominator_control",
+    "mean_denominator_treatment",
+    "p_denominator",
+    "diff_without_top",
+    "design_effect",
+    "srm_p",
+    "balance_p",
+    "unbalanced",
+    "better",
+    "warning",
     "verdict",
-]  # fmt: skip
+]
 
 # Power of the `mde` column.
 POWER = 0.8
 # Fewer units than this in an arm, or fewer clusters, are named in a warning.
 TINY = 20
-# |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I error of 10 % or
-# more is above it.
+# |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I
+# error of 10 % or more is above it.
 SKEWED_SAMPLES = 0.2
 
 
 def measured_means(specs: Mapping[str, MetricColumns]) -> dict[str, str]:
-    """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m over lists."""
+    """Name → the column whose mean it is, "" for other ratios: `m` over `m__n` is the mean of m
+    over lists."""
     return {name: num if den in (None, f"{num}__n") else "" for name, (num, den) in specs.items()}
 
 
 def no_share(metric: str) -> DataError:
     """Return the error for a metric that is to be compared as a share and is none."""
     return DataError(
-        f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares shares of users, so give it a '
+        f'metric {metric!r} has values other than 0 and 1; ⟦+test="proportion"⟧ compares shares of '
+        "users, so give it a "
         "column such as hitrate@10"
     )
 
@@ -61,22 +100,38 @@ Row = dict[str, Any]
 
 def but(row: Row, *warnings: str, **changes: Number | str) -> Row:
     """The row with other numbers and more warnings."""
-    new = {name: value if isinstance(value, str) else float(value) for name, value in changes.items()}
+    new = {
+        name: value if isinstance(value, str) else float(value) for name, value in changes.items()
+    }
     return {**row, **new, "warning": "; ".join(filter(None, [row["warning"], *warnings]))}
 
 
 def first_row(
-    metric: str, settings: Settings, n: tuple[int, int], n_dropped: tuple[float, float], warnings: Sequence[str], *,
-    clustered: bool = False, cap: float = np.nan, n_covariate_missing: int = 0,
-) -> Row:  # fmt: skip
-    """What is known before anything is estimated: units that count and that are left out (NaN if unknown), of both."""
+    metric: str,
+    settings: Settings,
+    n: tuple[int, int],
+    n_dropped: tuple[float, float],
+    warnings: Sequence[str],
+    *,
+    clustered: bool = False,
+    cap: float = np.nan,
+    n_covariate_missing: int = 0,
+) -> Row:
+    """What is known before anything is estimated: units that count and that are left out (NaN if
+    unknown), of both."""
     test = "sequential" if settings.sequential_n is not None else settings.tests[metric]
     row = dict.fromkeys(VARIANT_RESULT_COLUMNS, np.nan) | {
-        "metric": metric, "n_control": n[0], "n_treatment": n[1],
-        "n_dropped": sum(n_dropped), "n_dropped_control": n_dropped[0], "n_dropped_treatment": n_dropped[1],
+        "metric": metric,
+        "n_control": n[0],
+        "n_treatment": n[1],
+        "n_dropped": sum(n_dropped),
+        "n_dropped_control": n_dropped[0],
+        "n_dropped_treatment": n_dropped[1],
         "method": {"t": "welch", "proportion": "welch"}.get(test, test) + "+cluster" * clustered,
-        "cap": cap, "n_covariate_missing": n_covariate_missing, "warning": "",
-    }  # fmt: skip
+        "cap": cap,
+        "n_covariate_missing": n_covariate_missing,
+        "warning": "",
+    }
     return but(row, *warnings)
 
 
@@ -86,7 +141,10 @@ def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
     with np.errstate(over="ignore", invalid="ignore"):
         diff = treatment - control
         relative = treatment / control - 1 if control > 0 else np.float64(np.nan)
-    found = {name: one if np.isfinite(one) else np.nan for name, one in (("diff", diff), ("rel_diff", relative))}
+    found = {
+        name: one if np.isfinite(one) else np.nan
+        for name, one in (("diff", diff), ("rel_diff", relative))
+    }
     return but(row, problem, mean_control=control, mean_treatment=treatment, **found)
 
 
@@ -103,16 +161,25 @@ def compare_pair(
     if not varies and abs(treatment - control) <= MEAN_ROUNDING * abs(control):
         treatment = control  # the means of equal values differ by rounding error
     row = but(
-        row, mean_control=found.raw[0].mean, mean_treatment=found.raw[1].mean,
+        row,
+        mean_control=found.raw[0].mean,
+        mean_treatment=found.raw[1].mean,
         mean_control_adjusted=control if found.how else np.nan,
-        mean_treatment_adjusted=treatment if found.how else np.nan, diff=treatment - control,
-        se_control=np.sqrt(found.arms[0].var), se_treatment=np.sqrt(found.arms[1].var),
-        rel_diff=treatment / control - 1 if control > 0 else np.nan, theta=found.slope,
-        variance_reduction=found.reduction, method="+".join(filter(None, (test, found.how, cluster))),
-    )  # fmt: skip
+        mean_treatment_adjusted=treatment if found.how else np.nan,
+        diff=treatment - control,
+        se_control=np.sqrt(found.arms[0].var),
+        se_treatment=np.sqrt(found.arms[1].var),
+        rel_diff=treatment / control - 1 if control > 0 else np.nan,
+        theta=found.slope,
+        variance_reduction=found.reduction,
+        method="+".join(filter(None, (test, found.how, cluster))),
+    )
     constant = [not one.var > 0 for one in found.raw]
-    # Every user of one arm has a 1 and every user of the other a 0: no variance, yet a clear difference.
-    all_against_none = plain and not found.how and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
+    # Every user of one arm has a 1 and every user of the other a 0: no variance, yet a clear
+    # difference.
+    all_against_none = (
+        plain and not found.how and {row["mean_control"], row["mean_treatment"]} == {0.0, 1.0}
+    )
     if settings.tests[row["metric"]] == "proportion" or (all(constant) and all_against_none):
         return _proportion(row, settings), False
     row = but(row, *cautions)
@@ -120,17 +187,24 @@ def compare_pair(
         return but(row, "zero_variance"), False
     if any(constant):
         return but(row, "constant_arm"), False
-    if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {*row["warning"].split("; ")}:
+    if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {
+        *row["warning"].split("; ")
+    }:
         return but(row, "sequential_refused"), False
     return _welch(row, found, settings) if settings.tests[row["metric"]] == "t" else row, True
 
 
 def _welch(row: Row, found: ArmsEstimate, settings: Settings) -> Row:
-    """The row with Welch's test, or the one that holds at all looks, and the smallest effect that this test finds."""
+    """The row with Welch's test, or the one that holds at all looks, and the smallest effect that
+    this test finds."""
     planned, multiplier, n = settings.sequential_n, None, row["n_control"] + row["n_treatment"]
     if planned is not None:
-        multiplier = float(always_valid_multiplier(n, planned, settings.confidence, settings.alternative))
-    tested = effect(*found.arms, settings.alternative, settings.confidence, settings.relative, multiplier)
+        multiplier = float(
+            always_valid_multiplier(n, planned, settings.confidence, settings.alternative)
+        )
+    tested = effect(
+        *found.arms, settings.alternative, settings.confidence, settings.relative, multiplier
+    )
     if planned is None or multiplier is None:
         factor = detectable_t(tested.df, settings.alpha, POWER, settings.alternative)
     else:
@@ -142,18 +216,24 @@ def _welch(row: Row, found: ArmsEstimate, settings: Settings) -> Row:
 
 def _with_effect(row: Row, tested: Effect, **more: Number | str) -> Row:
     """The row with the numbers of its test beside the difference that it has."""
-    numbers = {name: value for name, value in tested._asdict().items() if name not in ("diff", "rel_diff")}
+    numbers = {
+        name: value for name, value in tested._asdict().items() if name not in ("diff", "rel_diff")
+    }
     return but(row, **numbers, **more)
 
 
 def _proportion(row: Row, settings: Settings) -> Row:
     """The row by Fisher's test and Newcombe's interval."""
     n = row["n_control"], row["n_treatment"]
-    # The mean of zeros and ones is their number over n, but for a rounding error that is far below 1/n.
+    # The mean of zeros and ones is their number over n, but for a rounding error that is far below
+    # 1/n.
     yes = round(row["mean_control"] * n[0]), round(row["mean_treatment"] * n[1])
     found = compare_shares(yes, n, alternative=settings.alternative, confidence=settings.confidence)
     factor = detectable(settings.alpha, POWER, settings.alternative)
-    # Without a difference both arms have the share of all users, which has a spread where one arm has none.
+    # Without a difference both arms have the share of all users, which has a spread where one arm
+    # has none.
     share = sum(yes) / sum(n)
     pooled = float(np.sqrt(share * (1 - share) * (1 / n[0] + 1 / n[1])))
-    return _with_effect(row, found, mde=factor * pooled if pooled > 0 else np.nan, method="proportion")
+    return _with_effect(
+        row, found, mde=factor * pooled if pooled > 0 else np.nan, method="proportion"
+    )

@@ -1,7 +1,9 @@
-"""Users of an experiment over time: who is in each period, and sums of each user, one period at a time.
+"""Users of an experiment over time: who is in each period, and sums of each user, one period at a
+time.
 
-Contract: users are those of one variant who have been exposed, in the order of their ids, so that no number depends on
-the order of the rows. A period holds arrays with one number per user; only what lasts is kept from one to the next.
+Contract: users are those of one variant who have been exposed, in the order of their ids, so that
+no number depends on the order of the rows. A period holds arrays with one number per user; only
+what lasts is kept from one to the next.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ PART_ROWS = 2**20
 
 
 class People(NamedTuple):
-    """The users, a row of `frame` each; `of_row` is the user of every row, −1 of one that does not count.
+    """The users, a row of `frame` each; `of_row` is the user of every row, −1 of one that does not
+    count.
 
     Times are instants; `zone` is the time zone of the days.
     """
@@ -59,7 +62,8 @@ class People(NamedTuple):
 
 
 class Periods(NamedTuple):
-    """Label, place in days and rows of every period; user i is in the periods from start[i] to stop[i] − 1."""
+    """Label, place in days and rows of every period; user i is in the periods from start[i] to
+    stop[i] − 1."""
 
     labels: Times
     days: Floats
@@ -72,15 +76,24 @@ class Periods(NamedTuple):
 
 
 def read_people(
-    rows: pd.DataFrame, assignment: pd.DataFrame | None, keys: list[str], variant_col: str, labels_of: list[str],
-    time_col: str, exposure_col: str | None, multi_variant: RaiseOrDrop,
-) -> People:  # fmt: skip
-    """Match the rows to users, each with the variant and the earliest exposure that the assignment or the rows name."""
+    rows: pd.DataFrame,
+    assignment: pd.DataFrame | None,
+    keys: list[str],
+    variant_col: str,
+    labels_of: list[str],
+    time_col: str,
+    exposure_col: str | None,
+    multi_variant: RaiseOrDrop,
+) -> People:
+    """Match the rows to users, each with the variant and the earliest exposure that the assignment
+    or the rows name."""
     fixed = [variant_col, *labels_of, *([] if exposure_col is None else [exposure_col])]
     role, given = ("rows", rows) if assignment is None else ("assignment", assignment)
     require(rows, "rows", [*keys, time_col])
     require(given, role, [*keys, *fixed])
-    (user, *others), n = key_codes([("rows", rows), *([] if assignment is None else [(role, given)])], keys)
+    (user, *others), n = key_codes(
+        [("rows", rows), *([] if assignment is None else [(role, given)])], keys
+    )
     user = user.astype(np.int32)
     if assignment is None:
         own = _changes(rows, user, n, fixed)
@@ -88,13 +101,16 @@ def read_people(
     of, (variant, labels) = others[0], group_codes(given, role, [variant_col])
     assigned = np.zeros(n, bool)
     assigned[of] = True
-    users = Users(user, of, n, int(assigned.sum()), in_several_variants(of, variant, n), ~assigned[user])
+    users = Users(
+        user, of, n, int(assigned.sum()), in_several_variants(of, variant, n), ~assigned[user]
+    )
     if users.stranger.all():
         raise DataError(f"no user of {role} is in rows" if len(rows) else "rows has no rows")
     if users.several.any() and multi_variant == "raise":
         raise DataError(
             f"{np.count_nonzero(users.several):,} users of {role} are in more than one variant "
-            f'({some_keys(given, users.several[of], keys)}); fix the table or pass ⟦+multi_variant="drop"⟧'
+            f"({some_keys(given, users.several[of], keys)}); fix the table or pass "
+            '⟦+multi_variant="drop"⟧'
         )
     exposure = read_exposure(users, rows, given, exposure_col, time_col, ("rows", role))
     first = first_rows(of, n) if exposure is None else exposure.first_row
@@ -102,7 +118,11 @@ def read_people(
     place = np.full(n, -1, np.int32)
     place[chosen] = np.arange(np.count_nonzero(chosen))
     of_row = place[user]
-    zone = pd.DatetimeIndex(pd.to_datetime(rows[time_col].head(1)).tolist()).tz if _is_dated(rows[time_col]) else None
+    zone = (
+        pd.DatetimeIndex(pd.to_datetime(rows[time_col].head(1)).tolist()).tz
+        if _is_dated(rows[time_col])
+        else None
+    )
     if exposure is None:
         times, exposed = comparable_times(rows, "rows", time_col)[1], None
     else:
@@ -148,7 +168,8 @@ def _in_parts(n: int, of: Callable[[slice], Codes]) -> np.ndarray:
 
 
 def read_periods(people: People, kind: PeriodKind) -> Periods:
-    """Cut time into days: those of the calendar, or those since each user's exposure that the user was observed."""
+    """Cut time into days: those of the calendar, or those since each user's exposure that the user
+    was observed."""
     if kind == "since_exposure":
         return _days_since_exposure(people)
     day = _in_parts(len(people.times), lambda part: days_of(people.times[part], people.zone))
@@ -158,24 +179,37 @@ def read_periods(people: People, kind: PeriodKind) -> Periods:
     rows = [of for of in split(day, int(known[-1]) + 1) if len(of)]
     start, n = np.zeros(len(people.frame), np.int64), len(rows)
     if people.exposed is not None:
-        # A user who was exposed after the last row of anyone in the period had no chance to have a row in it.
+        # A user who was exposed after the last row of anyone in the period had no chance to have a
+        # row in it.
         last = np.maximum.accumulate(np.array([people.times[of].max() for of in rows]))
         start = np.searchsorted(last, people.exposed).astype(np.int64)
     begun = int(start.min(initial=n))
     if begun == n:
         raise DataError("every row is older than all exposures; there is no period to compare")
     number = low + known[begun:]
-    labels = number if people.times.dtype.kind != "M" else number.astype("datetime64[D]").astype("datetime64[s]")
-    return Periods(labels, number.astype(np.float64), rows[begun:], start - begun, np.full(len(start), n - begun))
+    labels = (
+        number
+        if people.times.dtype.kind != "M"
+        else number.astype("datetime64[D]").astype("datetime64[s]")
+    )
+    return Periods(
+        labels,
+        number.astype(np.float64),
+        rows[begun:],
+        start - begun,
+        np.full(len(start), n - begun),
+    )
 
 
 def _days_since_exposure(people: People) -> Periods:
-    """Day 0 begins with the exposure of each user; a user is in the days that ended before the data did."""
+    """Day 0 begins with the exposure of each user; a user is in the days that ended before the data
+    did."""
     assert people.exposed is not None
     times = people.times
     dated = times.dtype.kind == "M"
     one_day: Any = np.timedelta64(1, "D") if dated else 1.0
-    # Differences are taken by the clock of the zone, so that two midnights are a whole day apart when clocks change.
+    # Differences are taken by the clock of the zone, so that two midnights are a whole day apart
+    # when clocks change.
     exposed = _local_clock(people.exposed, people.zone)
 
     def whole_days(part: slice) -> Mask:
@@ -184,11 +218,15 @@ def _days_since_exposure(people: People) -> Periods:
 
     # Rows of whole days stand for all of their day, so that the last of them is complete.
     whole = all(whole_days(part).all() for part in _slices_of_rows(len(times)))
-    end = _local_clock(times.max(keepdims=True), people.zone)[0] + (one_day if whole else 0 * one_day)
+    end = _local_clock(times.max(keepdims=True), people.zone)[0] + (
+        one_day if whole else 0 * one_day
+    )
     stop = np.maximum(np.floor((end - exposed) / one_day).astype(np.int64), 0)
     n = int(stop.max(initial=0))
     if not n:
-        raise DataError("no user was observed for a whole day after the exposure; there is no period to compare")
+        raise DataError(
+            "no user was observed for a whole day after the exposure; there is no period to compare"
+        )
 
     def since(part: slice) -> Codes:
         own = people.of_row[part]
@@ -237,7 +275,8 @@ class PeriodMetric:
         return {"num": np.where(known, self.num, 0.0), "n": known.astype(np.float64), **den}
 
     def of_users(self, sums: Mapping[str, Floats], n_rows: Floats) -> MetricRows:
-        """One value per user from its sums; null are users whose rows are all null, or who have none and must."""
+        """One value per user from its sums; null are users whose rows are all null, or who have
+        none and must."""
         if self.den is not None:
             return MetricRows(self.name, Sample(sums["num"], sums["den"]), {}, ratio=True)
         n = sums.get("n", n_rows)
@@ -248,18 +287,27 @@ class PeriodMetric:
 
 
 def read_period_metric(
-    rows: pd.DataFrame, name: str, columns: MetricColumns, value: UserValue, absent: bool, nan: RaiseOrDrop
+    rows: pd.DataFrame,
+    name: str,
+    columns: MetricColumns,
+    value: UserValue,
+    absent: bool,
+    nan: RaiseOrDrop,
 ) -> PeriodMetric:
     num, den = metric_values(rows, "rows", columns[0]), None
     if columns[1] is not None:
         den = metric_values(rows, "rows", columns[1])
         if (den < 0).any():
-            raise DataError(f"rows[{columns[1]!r}] is negative in {int((den < 0).sum()):,} rows; a denominator is not")
+            raise DataError(
+                f"rows[{columns[1]!r}] is negative in {int((den < 0).sum()):,} rows; a denominator "
+                "is not"
+            )
         num = np.where(np.isnan(den), np.nan, num)
     null = np.isnan(num) if den is None else np.isnan(num) & ~(den == 0)
     if null.any() and nan == "raise":
         raise DataError(
-            f"metric {name!r} is null in {int(null.sum()):,} of {len(rows):,} rows; pass ⟦+nan=\"drop\"⟧ to leave "
+            f"metric {name!r} is null in {int(null.sum()):,} of {len(rows):,} rows; pass "
+            '⟦+nan="drop"⟧ to leave '
             "these rows out"
         )
     return PeriodMetric(name, num, den, value, absent)
@@ -268,7 +316,8 @@ def read_period_metric(
 def each_period(
     people: People, periods: Periods, metrics: Sequence[PeriodMetric], cumulative: bool
 ) -> Iterator[tuple[list[MetricRows], list[MetricRows]]]:
-    """Yield the metrics of every period by itself, and as they are compared: the same, or of all periods so far."""
+    """Yield the metrics of every period by itself, and as they are compared: the same, or of all
+    periods so far."""
     n = len(people.frame)
     columns = [metric.columns for metric in metrics]
     so_far = [{name: np.zeros(n) for name in one} for one in columns]
@@ -280,15 +329,25 @@ def each_period(
         # One value per user needs no care about the order of its terms.
         single = n_rows.max(initial=0.0) <= 1
         sums = [
-            {name: _sums(values[rows], user, n, single) for name, values in one.items()} for one in columns
+            {name: _sums(values[rows], user, n, single) for name, values in one.items()}
+            for one in columns
         ]
         alone = [metric.of_users(own, n_rows) for metric, own in zip(metrics, sums, strict=True)]
         if not cumulative:
             yield alone, alone
             continue
         rows_so_far = rows_so_far + n_rows
-        so_far = [{name: one[name] + own[name] for name in one} for one, own in zip(so_far, sums, strict=True)]
-        yield alone, [metric.of_users(own, rows_so_far) for metric, own in zip(metrics, so_far, strict=True)]
+        so_far = [
+            {name: one[name] + own[name] for name in one}
+            for one, own in zip(so_far, sums, strict=True)
+        ]
+        yield (
+            alone,
+            [
+                metric.of_users(own, rows_so_far)
+                for metric, own in zip(metrics, so_far, strict=True)
+            ],
+        )
 
 
 def _sums(values: Floats, user: Codes, n: int, single: bool) -> Floats:
@@ -299,4 +358,7 @@ def _sums(values: Floats, user: Codes, n: int, single: bool) -> Floats:
 def check_period_kind(kind: PeriodKind, exposure_col: str | None) -> None:
     check_value("kind", kind, PeriodKind)
     if kind == "since_exposure" and exposure_col is None:
-        raise OptionError('⟦kind="since_exposure"⟧ counts days since the exposure; name its column in ⟦+exposure_col=⟧')
+        raise OptionError(
+            '⟦kind="since_exposure"⟧ counts days since the exposure; name its column in '
+            "⟦+exposure_col=⟧"
+        )

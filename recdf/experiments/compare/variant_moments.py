@@ -1,7 +1,7 @@
 """Moments of per-user metrics by variant: all that a plain test of means reads of the users.
 
-Contract: `MomentTable` has an array (groups, variants, metrics) of each moment, and labels on its sides. Cells without
-a row have n = 0.
+Contract: `MomentTable` has an array (groups, variants, metrics) of each moment, and labels on its
+sides. Cells without a row have n = 0.
 """
 
 from __future__ import annotations
@@ -21,12 +21,22 @@ from ...inputs.sorting import distinct
 from ...stats.moments import HUGE, Moments, add_moments, moments_of
 from ...stats.numbers import Floats
 from ..choices import Columns, RaiseOrDrop, check_value
-from ..experiment_columns import Codes, Mask, by_columns, frame_of, group_codes, metric_specs, metric_values, require
+from ..experiment_columns import (
+    Codes,
+    Mask,
+    by_columns,
+    frame_of,
+    group_codes,
+    metric_specs,
+    metric_values,
+    require,
+)
 from ..experiment_rows import ExperimentRows, read_experiment_rows
 from ..samples import MetricRows, read_metrics, subset
 from .two_sample import VARIANT_RESULT_COLUMNS
 
-# Columns of a frame of moments, beside `by` and the variant. Frames of other programs may lack the optional ones.
+# Columns of a frame of moments, beside `by` and the variant. Frames of other programs may lack the
+# optional ones.
 NEEDED = ("metric", "n", "mean", "std")
 OPTIONAL = ("n_null", "skewness", "min", "max")
 MOMENT_COLUMNS = ["metric", "n", "n_null", "mean", "std", "skewness", "min", "max"]
@@ -60,37 +70,59 @@ class MomentTable:
         with np.errstate(divide="ignore", invalid="ignore"):
             std = np.where(n > 1, np.sqrt(var * n / (n - 1)), np.nan)
         names = pd.Series([self.metrics[i] for i in metric], dtype=str)
-        numbers = [n.astype(np.int64), self.n_null[there].astype(np.int64), mean, std, skewness, low, high]
+        numbers = [
+            n.astype(np.int64),
+            self.n_null[there].astype(np.int64),
+            mean,
+            std,
+            skewness,
+            low,
+            high,
+        ]
         columns = dict(zip(MOMENT_COLUMNS, [names, *numbers], strict=True))
         return pd.concat([labels, pd.DataFrame(columns)], axis=1)
 
 
 def label_columns(frame: pd.DataFrame, role: str, by: Any, variant_col: str) -> list[str]:
-    """Return the columns of `by`. Neither they nor the variant may have the name of a column of a result."""
+    """Return the columns of `by`. Neither they nor the variant may have the name of a column of a
+    result."""
     require(frame, role, [variant_col])
     if variant_col in MOMENT_COLUMNS:
-        raise OptionError(f"⟦variant_col={variant_col!r}⟧ is also a column of moments; rename it in {role}")
+        raise OptionError(
+            f"⟦variant_col={variant_col!r}⟧ is also a column of moments; rename it in {role}"
+        )
     by_cols = by_columns(frame, role, by, [*MOMENT_COLUMNS, *VARIANT_RESULT_COLUMNS])
     if variant_col in by_cols:
-        raise OptionError(f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments")
+        raise OptionError(
+            f"⟦by={variant_col!r}⟧ is the column of the variant; name columns of segments"
+        )
     return by_cols
 
 
-def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Columns | None = None) -> MomentTable:
-    """Check a frame of moments (of some metrics), and add the rows of the same segment, variant and metric."""
+def read_moments(
+    moments: pd.DataFrame, variant_col: str, by: Any, metrics: Columns | None = None
+) -> MomentTable:
+    """Check a frame of moments (of some metrics), and add the rows of the same segment, variant and
+    metric."""
     frame_of("moments", moments)
     if not set(NEEDED) & set(moments.columns):
         raise ColumnError(
-            f"moments has none of the columns {', '.join(map(repr, NEEDED))}; expected what variant_moments returns. "
-            "If it has one row per user, call rd.variant_moments first, or pass the users to ⟦rd.compare_variants⟧"
+            f"moments has none of the columns {', '.join(map(repr, NEEDED))}; expected what "
+            "variant_moments returns. "
+            "If it has one row per user, call rd.variant_moments first, or pass the users to "
+            "⟦rd.compare_variants⟧"
         )
     require(moments, "moments", [variant_col, *NEEDED])
     by_cols = label_columns(moments, "moments", by, variant_col)
-    other = [name for name in moments.columns if name not in (*by_cols, variant_col, *NEEDED, *OPTIONAL)]
+    other = [
+        name for name in moments.columns if name not in (*by_cols, variant_col, *NEEDED, *OPTIONAL)
+    ]
     if other:
         raise ColumnError(
-            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name it in ⟦+by=⟧. If it "
-            "is a part of the users (a file, a shard), drop it, and the rows of its values are added: each user must "
+            f"moments has the column {other[0]!r}, which is no moment. If it is a segment, name it "
+            "in ⟦+by=⟧. If it "
+            "is a part of the users (a file, a shard), drop it, and the rows of its values are "
+            "added: each user must "
             "be in one part only"
         )
     if not len(moments):
@@ -106,25 +138,38 @@ def read_moments(moments: pd.DataFrame, variant_col: str, by: Any, metrics: Colu
     nulls = np.bincount(cell, weights=n_null, minlength=size).astype(np.float64)
     there = np.bincount(cell, minlength=size).reshape(shape) > 0
     table = MomentTable(
-        groups[by_cols], variants[variant_col], names,
-        Moments(*(np.asarray(values).reshape(shape) for values in added)), nulls.reshape(shape),
-    )  # fmt: skip
+        groups[by_cols],
+        variants[variant_col],
+        names,
+        Moments(*(np.asarray(values).reshape(shape) for values in added)),
+        nulls.reshape(shape),
+    )
     _check_same_users(table, there)
     return table
 
 
-def _chosen(moments: pd.DataFrame, metrics: Columns | None) -> tuple[pd.DataFrame, Codes, list[str]]:
-    """The rows of the metrics that were asked for, the code of each row's metric, and the metrics in order."""
+def _chosen(
+    moments: pd.DataFrame, metrics: Columns | None
+) -> tuple[pd.DataFrame, Codes, list[str]]:
+    """The rows of the metrics that were asked for, the code of each row's metric, and the metrics
+    in order."""
     names = moments["metric"]
     if names.isna().any():
-        raise NullKeyError(f"moments['metric'] is null in {int(names.isna().sum()):,} of {len(moments):,} rows")
+        raise NullKeyError(
+            f"moments['metric'] is null in {int(names.isna().sum()):,} of {len(moments):,} rows"
+        )
     codes, found = pd.factorize(names)
     if not all(isinstance(name, str) for name in found):
-        raise DataError(f"moments['metric'] has {examples(found)}; the name of a metric is a string")
+        raise DataError(
+            f"moments['metric'] has {examples(found)}; the name of a metric is a string"
+        )
     if metrics is None:
         return moments, codes, list(found)
     if isinstance(metrics, Mapping):
-        raise OptionError("metrics is a mapping; expected names of metrics in moments. A ratio of sums needs the users")
+        raise OptionError(
+            "metrics is a mapping; expected names of metrics in moments. A ratio of sums needs the "
+            "users"
+        )
     named = list(dict.fromkeys(subset("metrics", metrics, dict.fromkeys(found))))
     if not named:
         raise OptionError("metrics is empty; expected at least one metric of moments")
@@ -144,12 +189,21 @@ def _read_numbers(moments: pd.DataFrame) -> tuple[Moments, Floats]:
     slack = 1e-9 * np.fmax(np.abs(low), np.abs(high))
     with np.errstate(invalid="ignore"):
         _refuse_moments(moments, "n", ~((n >= 0) & (n == np.floor(n))), "is not a number of users")
-        counted = np.isnan(read["n_null"]) | ((read["n_null"] >= 0) & (read["n_null"] == np.floor(read["n_null"])))
+        counted = np.isnan(read["n_null"]) | (
+            (read["n_null"] >= 0) & (read["n_null"] == np.floor(read["n_null"]))
+        )
         _refuse_moments(moments, "n_null", ~counted, "is not a number of users")
         _refuse_moments(moments, "mean", np.isnan(mean) & (n > 0), "is null beside users")
-        _refuse_moments(moments, "std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more")
+        _refuse_moments(
+            moments, "std", np.isnan(std) & (n > 1) & ~huge, "is null beside two users or more"
+        )
         _refuse_moments(moments, "std", std < 0, "is negative")
-        _refuse_moments(moments, "mean", (mean < low - slack) | (mean > high + slack), "is not between min and max")
+        _refuse_moments(
+            moments,
+            "mean",
+            (mean < low - slack) | (mean > high + slack),
+            "is not between min and max",
+        )
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         var = np.where(n > 1, std**2 * (n - 1) / n, np.where(n == 1, 0.0, np.nan))
     skewness = np.where(var == 0, 0.0, read["skewness"])
@@ -159,7 +213,10 @@ def _read_numbers(moments: pd.DataFrame) -> tuple[Moments, Floats]:
 def _refuse_moments(moments: pd.DataFrame, name: str, bad: Mask, what: str) -> None:
     if bad.any():
         shown = moments.loc[bad, name].head(3).tolist() if name in moments.columns else []
-        raise DataError(f"moments[{name!r}] {what} in {int(bad.sum()):,} of {len(moments):,} rows ({examples(shown)})")
+        raise DataError(
+            f"moments[{name!r}] {what} in {int(bad.sum()):,} of {len(moments):,} rows "
+            f"({examples(shown)})"
+        )
 
 
 def _check_same_users(table: MomentTable, there: Mask) -> None:
@@ -175,20 +232,25 @@ def _check_same_users(table: MomentTable, there: Mask) -> None:
     g, v = np.argwhere(wrong)[0]
     found = {
         name: int(n) if here else "no row"
-        for name, n, here in zip(table.metrics, np.where(known[g, v], users[g, v], -1), there[g, v], strict=True)
+        for name, n, here in zip(
+            table.metrics, np.where(known[g, v], users[g, v], -1), there[g, v], strict=True
+        )
     }
     labels = [*table.groups.iloc[g].items(), (table.variants.name, table.variants.iloc[v])]
     where = ", ".join(f"{name}={value!r}" for name, value in labels)
     raise DataError(
-        f"the metrics of moments have different numbers of users (n + n_null) in {int(wrong.sum()):,} of "
-        f"{int(some.sum()):,} variants or segments, such as {where}: {found}. Every part of the users must have every "
+        "the metrics of moments have different numbers of users (n + n_null) in "
+        f"{int(wrong.sum()):,} of "
+        f"{int(some.sum()):,} variants or segments, such as {where}: {found}. Every part of the "
+        "users must have every "
         "metric; if the metrics are of different users, name those of the same users in ⟦+metrics=⟧"
     )
 
 
 # What to do instead where a function has moments and needs the users.
 GIVE_ROWS = (
-    "call ⟦rd.compare_variants⟧ on one row per user in memory (result.to_pandas(), then join_experiment), or on "
+    "call ⟦rd.compare_variants⟧ on one row per user in memory (result.to_pandas(), then "
+    "join_experiment), or on "
     "those of a sample of the users by a hash of their id"
 )
 
@@ -204,11 +266,12 @@ def variant_moments(
     user_col: Columns | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
-    """Reduce users to the moments of each variant, from which `compare_variants_from_moments` makes its table.
+    """Reduce users to the moments of each variant, from which `compare_variants_from_moments` makes
+    its table.
 
-    Moments of parts of the users add up: join the frames of several parts with `pd.concat`. Each user must be in one
-    part only, such as a shard by the hash of the user's id. Moments of days do not add up, since a user of two days
-    would count twice.
+    Moments of parts of the users add up: join the frames of several parts with `pd.concat`. Each
+    user must be in one part only, such as a shard by the hash of the user's id. Moments of days do
+    not add up, since a user of two days would count twice.
 
     Parameters
     ----------
@@ -221,19 +284,22 @@ def variant_moments(
     by : str or list of str, optional
         Segments: every one has moments of its own.
     nan : {"raise", "drop"}, default "raise"
-        Users whose metric is null: error, or leave them out of that metric and count them in `n_null`.
+        Users whose metric is null: error, or leave them out of that metric and count them in
+        `n_null`.
     user_col : str or list of str, optional
-        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else rows are users.
+        Key that must be unique (within `by`). Default: "user_id" if there is such a column; else
+        rows are users.
     options : Options, optional
         `user_col` and `by` of a project, where they are not given here.
 
     Returns
     -------
     DataFrame
-        One row per (`by`, variant, metric) with users: `by`, the column of the variant, `metric`, `n` (users with a
-        value, int64), `n_null` (users without one, int64), `mean`, `std` = √(Σ(y − mean)²/(n − 1)) (null for n < 2),
-        `skewness` = (Σ(y − mean)³/n)/(Σ(y − mean)²/n)^1.5 (0 where all values are equal), `min`, `max`. With values of
-        1e150 and more, whose squares overflow, `std` and `skewness` are null.
+        One row per (`by`, variant, metric) with users: `by`, the column of the variant, `metric`,
+        `n` (users with a value, int64), `n_null` (users without one, int64), `mean`, `std` = √(Σ(y
+        − mean)²/(n − 1)) (null for n < 2), `skewness` = (Σ(y − mean)³/n)/(Σ(y − mean)²/n)^1.5 (0
+        where all values are equal), `min`, `max`. With values of 1e150 and more, whose squares
+        overflow, `std` and `skewness` are null.
 
     Raises
     ------
@@ -248,18 +314,22 @@ def variant_moments(
 
     Notes
     -----
-    Use it where the users do not fit in memory, or to keep one small file for each part of the users. Do not use it
-    where they do fit: `compare_variants` also takes ratios, covariates, strata, clusters and resampling, which need the
-    users. In Spark and Dask, `result.variant_moments(assignment)` makes the moments where the rows are.
+    Use it where the users do not fit in memory, or to keep one small file for each part of the
+    users. Do not use it where they do fit: `compare_variants` also takes ratios, covariates,
+    strata, clusters and resampling, which need the users. In Spark and Dask,
+    `result.variant_moments(assignment)` makes the moments where the rows are.
 
     References
     ----------
-    Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983 (moments of parts added without loss).
+    Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983 (moments of parts added
+    without loss).
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> users = pd.DataFrame({"user_id": [1, 2, 3, 4], "variant": ["A", "B", "A", "B"], "hits": [1, 2, 3, 6]})
+    >>> users = pd.DataFrame(
+    ...     {"user_id": [1, 2, 3, 4], "variant": ["A", "B", "A", "B"], "hits": [1, 2, 3, 6]}
+    ... )
     >>> moments = rd.experiments.variant_moments(users, "hits")
     >>> moments[["variant", "metric", "n", "n_null", "mean", "std", "skewness"]].round(3)
       variant metric  n  n_null  mean    std  skewness
@@ -271,16 +341,25 @@ def variant_moments(
     specs = metric_specs(metrics, data, "data")
     for name, (num, den) in specs.items():
         if den is not None:
-            raise OptionError(f"metric {name!r} is a ratio of sums, whose test needs the users; {GIVE_ROWS}")
+            raise OptionError(
+                f"metric {name!r} is a ratio of sums, whose test needs the users; {GIVE_ROWS}"
+            )
         if num != name:  # its moments would no longer tell whether more or less is better
-            raise OptionError(f"metrics names {num!r} {name!r}; expected names of columns, so rename the column")
+            raise OptionError(
+                f"metrics names {num!r} {name!r}; expected names of columns, so rename the column"
+            )
     by_cols = label_columns(data, "data", by, variant_col)
     warn_of_weights(data, "data", [*by_cols, *(num for num, _ in specs.values())])
     columns = read_metrics(data, specs, {}, nan)
     rows = read_experiment_rows(data, variant_col, by_cols, user_col)
     repeated = None if rows.guessed else rows.repeated
-    if repeated is not None and any(len(distinct(repeated[cell])) < len(cell) for cell in rows.cells):
-        raise DuplicateError("data has several rows of a user, whose values are not independent; use rd.roll_up first")
+    if repeated is not None and any(
+        len(distinct(repeated[cell])) < len(cell) for cell in rows.cells
+    ):
+        raise DuplicateError(
+            "data has several rows of a user, whose values are not independent; use rd.roll_up "
+            "first"
+        )
     return _moments_of_rows(rows, columns).frame()
 
 
@@ -293,4 +372,6 @@ def _moments_of_rows(rows: ExperimentRows, metrics: list[MetricRows]) -> MomentT
         moments[cell] = [moments_of(metric.sample.num[metric.kept(mine)]) for metric in metrics]
         n_null[cell] = [metric.n_null(mine) for metric in metrics]
     names = [one.name for one in metrics]
-    return MomentTable(rows.groups, rows.variants, names, Moments(*np.moveaxis(moments, -1, 0)), n_null)
+    return MomentTable(
+        rows.groups, rows.variants, names, Moments(*np.moveaxis(moments, -1, 0)), n_null
+    )

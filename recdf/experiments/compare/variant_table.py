@@ -1,4 +1,5 @@
-"""From the rows of single comparisons to the table of an experiment: labels, checks, adjusted p-values, verdicts."""
+"""From the rows of single comparisons to the table of an experiment: labels, checks, adjusted
+p-values, verdicts."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from .two_sample import VARIANT_RESULT_COLUMNS, Row
 
 
 def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) -> pd.DataFrame:
-    """Test every pair of variants in every group; `test` takes the group and the pair, and gives a row per metric.
+    """Test every pair of variants in every group; `test` takes the group and the pair, and gives a
+    row per metric.
 
     Returns one row per (group, metric, pair) with its labels and numbers.
     """
@@ -35,10 +37,16 @@ def compare_each(arms: Arms, test: Callable[[int, tuple[int, int]], list[Row]]) 
 
 
 def decide(
-    arms: Arms, result: pd.DataFrame, ratio: SampleRatio, better: Mapping[str, Better | None], settings: Settings,
-    differences: Sequence[Difference] = (), balance: Mapping[str, Floats] | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Add what the checks found, the adjusted p-values and the verdicts, with which side of each metric is better."""
+    arms: Arms,
+    result: pd.DataFrame,
+    ratio: SampleRatio,
+    better: Mapping[str, Better | None],
+    settings: Settings,
+    differences: Sequence[Difference] = (),
+    balance: Mapping[str, Floats] | None = None,
+) -> pd.DataFrame:
+    """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
+    metric is better."""
     at = arms.of_rows(len(result))
     by_cols = list(arms.groups.columns)
     _add_warning(result, ratio.fails[at[0]], "sample_ratio")
@@ -54,20 +62,28 @@ def decide(
 
 
 def _add_differences(
-    table: pd.DataFrame, at: tuple[Codes, Codes, Codes], differences: Sequence[Difference],
+    table: pd.DataFrame,
+    at: tuple[Codes, Codes, Codes],
+    differences: Sequence[Difference],
     balance: Mapping[str, Floats],
-) -> None:  # fmt: skip
+) -> None:
     """Name what differs between the two variants of every row, with p of their covariates."""
     names = pd.Series([""] * len(table), dtype=object)
     for warning, name, where, metrics in differences:
-        rows = where[at[: where.ndim]] & (True if metrics is None else table["metric"].isin(metrics).to_numpy())
+        rows = where[at[: where.ndim]] & (
+            True if metrics is None else table["metric"].isin(metrics).to_numpy()
+        )
         names[rows] += f", {name}"
         _add_warning(table, rows & ~table["warning"].str.endswith(warning).to_numpy(), warning)
     table["unbalanced"] = names.str.removeprefix(", ").astype(str)
     p = {metric: of[at] for metric, of in balance.items()}
-    table["balance_p"] = [p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])]
+    table["balance_p"] = [
+        p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])
+    ]
 
 
 def _add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:
     if rows.any():
-        table.loc[rows, "warning"] = [f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]]
+        table.loc[rows, "warning"] = [
+            f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]
+        ]

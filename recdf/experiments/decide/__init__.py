@@ -1,1 +1,2 @@
-"""What a comparison allows to say: health of an experiment, sample ratio, balance, corrections, verdicts."""
+"""What a comparison allows to say: health of an experiment, sample ratio, balance, corrections,
+verdicts."""

@@ -1,7 +1,7 @@
 """How the p-values of a comparison were adjusted, in words that its own numbers bear out.
 
-Contract: a table is read as it stands, perhaps some rows of a larger one. A correction is named only if adjusting these
-rows by it gives the `p_adj` that they have.
+Contract: a table is read as it stands, perhaps some rows of a larger one. A correction is named
+only if adjusting these rows by it gives the `p_adj` that they have.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ..experiment_columns import Codes, Mask
 
 
 class Adjustment(NamedTuple):
-    """How p-values were adjusted ("" where the rows do not show it), the family of every row, and which have a test."""
+    """How p-values were adjusted ("" where the rows do not show it), the family of every row, and
+    which have a test."""
 
     how: str
     family: Codes
@@ -33,17 +34,23 @@ class Adjustment(NamedTuple):
         if not self.how:
             return "adjusted in a way that these rows do not show"
         span = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
-        return f"adjusted by {self.how} " + (f"for {span} tests" if len(sizes) == 1 else
-                                             f"in {len(sizes)} families of {span} tests")  # fmt: skip
+        return f"adjusted by {self.how} " + (
+            f"for {span} tests" if len(sizes) == 1 else f"in {len(sizes)} families of {span} tests"
+        )
 
     def among(self, row: int, rows: Mask) -> int:
         """Return how many tests of some rows were adjusted together with the test of one row."""
         together = self.how not in ("", "none") and self.tested[row]
-        return int(np.count_nonzero(rows & self.tested & (self.family == self.family[row]))) if together else 0
+        return (
+            int(np.count_nonzero(rows & self.tested & (self.family == self.family[row])))
+            if together
+            else 0
+        )
 
 
 def adjustment(table: pd.DataFrame) -> Adjustment:
-    """Return the correction and the families that a comparison of models or variants records, if its rows show them."""
+    """Return the correction and the families that a comparison of models or variants records, if
+    its rows show them."""
     known = table.attrs.get("recdf_comparison", {})
     table = table.reset_index(drop=True)
     p_adj = table["p_adj"].to_numpy(np.float64)

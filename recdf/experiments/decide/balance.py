@@ -1,4 +1,5 @@
-"""What differs between the variants although it was fixed before the experiment: covariates, weights, times, strata."""
+"""What differs between the variants although it was fixed before the experiment: covariates,
+weights, times, strata."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
 from .verdict import HEALTH_ALPHA
 
-# Level of the warning about a covariate, for all covariates and pairs of variants of a table together.
+# Level of the warning about a covariate, for all covariates and pairs of variants of a table
+# together.
 UNBALANCED = 0.01
 
 # Periods into which times are cut, each with as many users.
@@ -30,7 +32,8 @@ PERIODS = 10
 
 
 class Difference(NamedTuple):
-    """A warning, what it is about, the groups or (group, control, treatment) where it holds, and of which metrics."""
+    """A warning, what it is about, the groups or (group, control, treatment) where it holds, and of
+    which metrics."""
 
     warning: str
     name: str
@@ -39,15 +42,23 @@ class Difference(NamedTuple):
 
 
 def unbalanced(
-    metrics: list[MetricRows], weight: Mapping[str, Sample], rows: ExperimentRows, pairs: Sequence[tuple[int, int]]
+    metrics: list[MetricRows],
+    weight: Mapping[str, Sample],
+    rows: ExperimentRows,
+    pairs: Sequence[tuple[int, int]],
 ) -> tuple[list[Difference], dict[str, Floats]]:
     """Test every covariate, and the weights, of every pair of control and treatment.
 
-    Returns what differs, and by metric p of all tests together in an array (group, control, treatment).
+    Returns what differs, and by metric p of all tests together in an array (group, control,
+    treatment).
     """
-    used = {name: one for metric in metrics for name, one in {**metric.covariates, **weight}.items()}
+    used = {
+        name: one for metric in metrics for name, one in {**metric.covariates, **weight}.items()
+    }
     p = np.full((len(used), len(rows.groups), len(rows.variants), len(rows.variants)), np.nan)
-    for (i, one), group, pair in itertools.product(enumerate(used.values()), range(len(rows.groups)), pairs):
+    for (i, one), group, pair in itertools.product(
+        enumerate(used.values()), range(len(rows.groups)), pairs
+    ):
         p[i, group, *pair] = _p_value(one, rows, both(functools.partial(rows.arm, group), pair))
     p = np.fmin(p * np.count_nonzero(~np.isnan(p)), 1.0)
     found, of_metric = [], {metric.name: np.full(p.shape[1:], np.nan) for metric in metrics}
@@ -59,7 +70,8 @@ def unbalanced(
 
 
 def _p_value(covariate: Sample, rows: ExperimentRows, arms: tuple[Codes, Codes]) -> float:
-    """Compare units as they were assigned: users, or the sums of their clusters, within strata if there are any."""
+    """Compare units as they were assigned: users, or the sums of their clusters, within strata if
+    there are any."""
     users, n, strata = covariate.take(np.concatenate(arms)), both(len, arms), rows.strata_of(arms)
     if not_used(users, n, strata):
         return np.nan
@@ -67,35 +79,57 @@ def _p_value(covariate: Sample, rows: ExperimentRows, arms: tuple[Codes, Codes])
     if (clusters := rows.clusters) is not None:
         of = (0, 0) if strata is None else strata
         n_strata = int(max(map(np.max, of))) + 1
-        summed = both(lambda side, own, stratum: sum_by(side, clusters[own] * n_strata + stratum), sides, arms, of)
+        summed = both(
+            lambda side, own, stratum: sum_by(side, clusters[own] * n_strata + stratum),
+            sides,
+            arms,
+            of,
+        )
         sides = both(lambda one: one[0], summed)
         strata = None if strata is None else both(lambda one: one[1] % n_strata, summed)
-    return np.nan if min(len(side.num) for side in sides) < 2 else random_split_p(*around_pooled(*sides), strata)
+    return (
+        np.nan
+        if min(len(side.num) for side in sides) < 2
+        else random_split_p(*around_pooled(*sides), strata)
+    )
 
 
-def measured_late(data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows) -> list[Difference]:
+def measured_late(
+    data: pd.DataFrame, name: str | None, time_col: str | None, rows: ExperimentRows
+) -> list[Difference]:
     """The groups in which covariates were measured after the time of assignment or exposure."""
     if name is None:
         return []
     if time_col is None:
         raise OptionError(
-            f"⟦covariate_time_col={name!r}⟧ needs ⟦+time_col=⟧, the time of the assignment or of the exposure"
+            f"⟦covariate_time_col={name!r}⟧ needs ⟦+time_col=⟧, the time of the assignment or of "
+            "the exposure"
         )
     require(data, "data", [name, time_col])
     try:
         late = (data[name] > data[time_col]).to_numpy(bool, na_value=False)
     except TypeError:
-        raise OptionError(f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one form") from None
-    return [Difference("covariate_after", name, np.bincount(rows.group, late, len(rows.groups)) > 0)]
+        raise OptionError(
+            f"data[{name!r}] and data[{time_col!r}] cannot be compared; bring both to one form"
+        ) from None
+    return [
+        Difference("covariate_after", name, np.bincount(rows.group, late, len(rows.groups)) > 0)
+    ]
 
 
 def shares_change(
-    data: pd.DataFrame, time_col: str | None, strata: list[str], skip: Sequence[str], rows: ExperimentRows
+    data: pd.DataFrame,
+    time_col: str | None,
+    strata: list[str],
+    skip: Sequence[str],
+    rows: ExperimentRows,
 ) -> list[Difference]:
-    """The groups in which the shares of the variants differ between times of the assignment, or between strata.
+    """The groups in which the shares of the variants differ between times of the assignment, or
+    between strata.
 
-    Then users of different periods are compared, and an effect of the period looks like one of the treatment. With
-    strata, times are compared within each. Without `time_col`, it is all columns of dates that are fixed for a unit.
+    Then users of different periods are compared, and an effect of the period looks like one of the
+    treatment. With strata, times are compared within each. Without `time_col`, it is all columns of
+    dates that are fixed for a unit.
     """
     names = [name for name in data.columns if name not in skip] if time_col is None else [time_col]
     times = {name: _as_dates(data[name]) for name in require(data, "time_col: data", names)}
@@ -104,12 +138,20 @@ def shares_change(
     for name, dates in times.items():
         if time_col is None and dates is None:
             continue
-        code = group_codes(data, "data", [name])[0] if dates is None else np.unique(dates, return_inverse=True)[1]
+        code = (
+            group_codes(data, "data", [name])[0]
+            if dates is None
+            else np.unique(dates, return_inverse=True)[1]
+        )
         first, fixed = _first_row_of_units(code, rows)
         if time_col is not None or fixed:
             ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)
             found.append(
-                Difference("shares_change", name, _p_of_times(code, strata_of, first, rows, ordered) < HEALTH_ALPHA)
+                Difference(
+                    "shares_change",
+                    name,
+                    _p_of_times(code, strata_of, first, rows, ordered) < HEALTH_ALPHA,
+                )
             )
     if strata and time_col not in strata:
         p = _p_of_times(strata_of, 0 * strata_of, np.arange(len(data)), rows, ordered=False)
@@ -122,7 +164,9 @@ def looks_like_date(values: pd.Series) -> bool:
     if not len(values) or pd.api.types.is_numeric_dtype(values.dtype):
         return False
     first = values.iloc[0]
-    return isinstance(first, datetime.date) or bool(isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first))
+    return isinstance(first, datetime.date) or bool(
+        isinstance(first, str) and re.match(r"\d{4}-\d\d-\d\d", first)
+    )
 
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
@@ -136,7 +180,8 @@ def _as_dates(values: pd.Series) -> pd.Series | None:
 
 
 def _first_row_of_units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:
-    """The row of the least code of every unit in every group, and whether each unit has one code only."""
+    """The row of the least code of every unit in every group, and whether each unit has one code
+    only."""
     units = rows.randomised
     if units is None:
         return np.arange(len(code)), True
@@ -146,25 +191,37 @@ def _first_row_of_units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]
     return order[first], bool((code[order] == code[order[first]][own]).all())
 
 
-def _p_of_times(code: Codes, stratum: Codes, chosen: Codes, rows: ExperimentRows, ordered: bool) -> Floats:
-    """By group, p that the variants have the same shares at all times: the least of its strata times their number."""
+def _p_of_times(
+    code: Codes, stratum: Codes, chosen: Codes, rows: ExperimentRows, ordered: bool
+) -> Floats:
+    """By group, p that the variants have the same shares at all times: the least of its strata
+    times their number."""
     n_strata, p = int(stratum.max(initial=0)) + 1, np.full(len(rows.groups), np.nan)
-    for cell, mine in enumerate(split((rows.group * n_strata + stratum)[chosen], len(p) * n_strata)):
+    for cell, mine in enumerate(
+        split((rows.group * n_strata + stratum)[chosen], len(p) * n_strata)
+    ):
         here = chosen[mine]
-        times, variants = (np.unique(one[here], return_inverse=True)[1] for one in (code, rows.variant))
+        times, variants = (
+            np.unique(one[here], return_inverse=True)[1] for one in (code, rows.variant)
+        )
         table = np.zeros((int(times.max(initial=-1)) + 1, int(variants.max(initial=-1)) + 1))
         np.add.at(table, (times, variants), 1)
         share = table.sum(axis=0).min(initial=len(here)) / max(len(here), 1)
-        p[cell // n_strata] = np.fmin(p[cell // n_strata], independence_test(merge_periods(table, share, ordered))[1])
+        p[cell // n_strata] = np.fmin(
+            p[cell // n_strata], independence_test(merge_periods(table, share, ordered))[1]
+        )
     return p * n_strata
 
 
 def merge_periods(table: Floats, least_share: float, ordered: bool) -> Floats:
-    """Rows of neighbouring times put together so that χ² holds; small cohorts are put together too."""
+    """Rows of neighbouring times put together so that χ² holds; small cohorts are put together
+    too."""
     users = table.sum(axis=1)
     if ordered:
         most = max(1, min(PERIODS, int(users.sum() * least_share / LEAST_EXPECTED)))
-        period = np.minimum((np.cumsum(users) - users / 2) / max(users.sum(), 1) * most, most - 1).astype(np.int64)
+        period = np.minimum(
+            (np.cumsum(users) - users / 2) / max(users.sum(), 1) * most, most - 1
+        ).astype(np.int64)
     else:
         small = users * least_share < LEAST_EXPECTED
         period = np.where(small, 0, np.cumsum(~small))

@@ -1,4 +1,5 @@
-"""From the table of an experiment to a decision: what each metric is for, and whether the treatment ships."""
+"""From the table of an experiment to a decision: what each metric is for, and whether the treatment
+ships."""
 
 from __future__ import annotations
 
@@ -29,62 +30,99 @@ SAFE, WITHIN, HARMED = "safe", "worse, within the margin", "harmed beyond the ma
 NOT_SAFE = "not shown safe"
 SHIP, DO_NOT_SHIP, KEEP_RUNNING, INVALID = "ship", "do not ship", "keep running", "invalid"
 ROLE_COLUMNS = [
-    "metric", "role", "control", "treatment", "margin", "change", "change_low", "change_high", "p_safe", "p_harmed",
-    "p_adj", "verdict", "note",
-]  # fmt: skip
+    "metric",
+    "role",
+    "control",
+    "treatment",
+    "margin",
+    "change",
+    "change_low",
+    "change_high",
+    "p_safe",
+    "p_harmed",
+    "p_adj",
+    "verdict",
+    "note",
+]
 _NEEDED = [
-    "metric", "control", "treatment", "mean_control", "mean_treatment", "diff", "se_control", "se_treatment", "df",
-    "p_value", "p_adj", "reject", "confidence", "method", "better", "warning", "verdict",
-]  # fmt: skip
+    "metric",
+    "control",
+    "treatment",
+    "mean_control",
+    "mean_treatment",
+    "diff",
+    "se_control",
+    "se_treatment",
+    "df",
+    "p_value",
+    "p_adj",
+    "reject",
+    "confidence",
+    "method",
+    "better",
+    "warning",
+    "verdict",
+]
 
 
 def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
-    """Say of every metric of an experiment what its role makes of it, such as whether a guardrail is safe.
+    """Say of every metric of an experiment what its role makes of it, such as whether a guardrail
+    is safe.
 
-    A guardrail may lose up to its margin: u in units of the metric, or a share u of the control's mean. With s = 1
-    where larger is better and −1 where smaller is, and the means and standard errors of the arms as they are compared
-    (with clusters, covariates and strata), T = s·(m_t − m_c − u)/√(se_t² + se_c²), or relative, by Fieller's theorem,
-    T = s·(m_t − (1 + u)·m_c)/√(se_t² + (1 + u)²·se_c²). p_safe = P(t ≥ T) and p_harmed = P(t ≤ T) are one-sided, with
-    Welch's degrees of freedom. Metrics that were not tested by t (permutation, bootstrap, proportion, and
-    tests that hold at every look) are judged by the interval in the table, which is two-sided.
+    A guardrail may lose up to its margin: u in units of the metric, or a share u of the control's
+    mean. With s = 1 where larger is better and −1 where smaller is, and the means and standard
+    errors of the arms as they are compared (with clusters, covariates and strata), T = s·(m_t − m_c
+    − u)/√(se_t² + se_c²), or relative, by Fieller's theorem, T = s·(m_t − (1 + u)·m_c)/√(se_t² + (1
+    + u)²·se_c²). p_safe = P(t ≥ T) and p_harmed = P(t ≤ T) are one-sided, with Welch's degrees of
+    freedom. Metrics that were not tested by t (permutation, bootstrap, proportion, and tests that
+    hold at every look) are judged by the interval in the table, which is two-sided.
 
     Parameters
     ----------
     table : DataFrame
         What `compare_variants` returned without `by=`.
     roles : mapping
-        Metric → "success", "diagnostic" or ("guardrail", margin). The margin is the change for the worse that is still
-        allowed: "-2%" of the control's mean, or a number such as -0.05; "+5%" where smaller is better. Metrics that
-        are not named are diagnostic.
+        Metric → "success", "diagnostic" or ("guardrail", margin). The margin is the change for the
+        worse that is still allowed: "-2%" of the control's mean, or a number such as -0.05; "+5%"
+        where smaller is better. Metrics that are not named are diagnostic.
 
     Returns
     -------
     DataFrame
-        One row per row of the table: `metric`, `role`, `control`, `treatment`, `margin` (text), `change`, `change_low`,
-        `change_high` (guardrails: relative if the margin is, each bound one-sided at 1 − alpha; other metrics: `diff`
-        and its interval), `p_safe`, `p_harmed`, `p_adj` (success metrics: of the table, or after Holm's correction for
-        all success metrics and treatments if that is larger; null for others), `verdict` and `note` (why not more).
-        Verdict of a guardrail, first rule that holds: "not shown safe" where the table withholds its verdict ·
-        "harmed beyond the margin" (p_harmed ≤ alpha) · "worse, within the margin" (p_safe ≤ alpha, and the table shows
-        a loss) · "safe" (p_safe ≤ alpha) · "not shown safe". Other metrics have the verdict of the table.
+        One row per row of the table: `metric`, `role`, `control`, `treatment`, `margin` (text),
+        `change`, `change_low`, `change_high` (guardrails: relative if the margin is, each bound
+        one-sided at 1 − alpha; other metrics: `diff` and its interval), `p_safe`, `p_harmed`,
+        `p_adj` (success metrics: of the table, or after Holm's correction for all success metrics
+        and treatments if that is larger; null for others), `verdict` and `note` (why not more).
+        Verdict of a guardrail, first rule that holds: "not shown safe" where the table withholds
+        its verdict · "harmed beyond the margin" (p_harmed ≤ alpha) · "worse, within the margin"
+        (p_safe ≤ alpha, and the table shows a loss) · "safe" (p_safe ≤ alpha) · "not shown safe".
+        Other metrics have the verdict of the table.
 
     Raises
     ------
     ColumnError
         The table is not one of `compare_variants`.
     OptionError
-        A role or margin that is none, a margin that allows what is better, a metric without direction as guardrail, or
-        a table of segments.
+        A role or margin that is none, a margin that allows what is better, a metric without
+        direction as guardrail, or a table of segments.
 
     References
     ----------
-    Fieller 1954; Schultzberg, Ankargren & Frånberg 2024 (roles of metrics; why guardrails need no correction).
+    Fieller 1954; Schultzberg, Ankargren & Frånberg 2024 (roles of metrics; why guardrails need no
+    correction).
 
     Examples
     --------
     >>> import numpy as np, pandas as pd, recdf as rd
     >>> draw = np.random.default_rng(1)
-    >>> users = pd.DataFrame({"user_id": range(2000), "variant": ["A", "B"] * 1000, "spend": draw.normal(10, 2, 2000)})
+    >>> users = pd.DataFrame(
+    ...     {
+    ...         "user_id": range(2000),
+    ...         "variant": ["A", "B"] * 1000,
+    ...         "spend": draw.normal(10, 2, 2000),
+    ...     }
+    ... )
     >>> table = rd.compare_variants(users, "spend", control="A", expected={"A": 1, "B": 1})
     >>> judged = rd.experiments.role_verdicts(table, {"spend": ("guardrail", "-2%")})
     >>> judged[["metric", "margin", "change", "change_low", "verdict"]].round(3)
@@ -97,40 +135,49 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
     for row, p in zip(table.to_dict("records"), p_success, strict=True):
         role, budget = named.get(row["metric"], ("diagnostic", None))
         labels = {name: row[name] for name in ("metric", "control", "treatment")}
-        rows.append(labels | {"role": role} | (_plain(row, p) if budget is None else _guardrail(row, budget)))
+        rows.append(
+            labels
+            | {"role": role}
+            | (_plain(row, p) if budget is None else _guardrail(row, budget))
+        )
     return pd.DataFrame(rows)[ROLE_COLUMNS]
 
 
 def decide_experiment(
     table: pd.DataFrame, *, roles: Roles, ran: Mapping[str, Any] | None = None
 ) -> pd.DataFrame:
-    """Decide about every treatment of an experiment: ship, do not ship, keep running or invalid, with the reasons.
+    """Decide about every treatment of an experiment: ship, do not ship, keep running or invalid,
+    with the reasons.
 
-    First rule that holds: "invalid" if the table says that the variants are not alike (the sample ratio of any metric
-    does not fit the plan, shares change over time, a covariate differs) · "do not ship" if a guardrail is harmed beyond
-    its margin or a success metric is worse · "ship" if a success metric is better and every guardrail is safe, which
-    includes "worse, within the margin" · "keep running".
+    First rule that holds: "invalid" if the table says that the variants are not alike (the sample
+    ratio of any metric does not fit the plan, shares change over time, a covariate differs) · "do
+    not ship" if a guardrail is harmed beyond its margin or a success metric is worse · "ship" if a
+    success metric is better and every guardrail is safe, which includes "worse, within the margin"
+    · "keep running".
 
-    All guardrails must be safe, so that their tests need no correction; their power must be planned for. One success
-    metric is enough, so that those of all treatments are corrected together (Holm), if the table was not.
+    All guardrails must be safe, so that their tests need no correction; their power must be planned
+    for. One success metric is enough, so that those of all treatments are corrected together
+    (Holm), if the table was not.
 
     Parameters
     ----------
     table : DataFrame
-        What `compare_variants` returned for all users. A table of segments (`by=`) is refused: a decision is of the
-        whole. So is a table of all pairs. With `sequential_n=`, the decision may be made at any look; else once, with
-        the users that were planned.
+        What `compare_variants` returned for all users. A table of segments (`by=`) is refused: a
+        decision is of the whole. So is a table of all pairs. With `sequential_n=`, the decision may
+        be made at any look; else once, with the users that were planned.
     roles : mapping
-        Metric → role, see `role_verdicts`; at least one metric must be "success". Or what `read_plan` returned.
+        Metric → role, see `role_verdicts`; at least one metric must be "success". Or what
+        `read_plan` returned.
     ran : mapping, optional
-        What a plan says and the table does not: {"unit": "user_id", "segments": ["country"], "looks": 1}.
+        What a plan says and the table does not: {"unit": "user_id", "segments": ["country"],
+        "looks": 1}.
 
     Returns
     -------
     DataFrame
-        One row per treatment: `control`, `treatment`, `decision`, `reasons` (a sentence per metric, harms first,
-        separated by "; "), `harms` and `better` (metrics, separated by ", "). With a plan, also `deviations` (from the
-        plan, separated by "; ") and `plan` (its digest).
+        One row per treatment: `control`, `treatment`, `decision`, `reasons` (a sentence per metric,
+        harms first, separated by "; "), `harms` and `better` (metrics, separated by ", "). With a
+        plan, also `deviations` (from the plan, separated by "; ") and `plan` (its digest).
 
     Raises
     ------
@@ -146,7 +193,9 @@ def decide_experiment(
     >>> users["ctr"] = [1, 2, 3, 4, 2, 5, 3, 4] * 50
     >>> users["spend"] = [9, 9, 11, 11, 10, 10, 9, 9] * 50
     >>> table = rd.compare_variants(users, ["ctr", "spend"], control="A", expected={"A": 1, "B": 1})
-    >>> decided = rd.experiments.decide_experiment(table, roles={"ctr": "success", "spend": ("guardrail", "-2%")})
+    >>> decided = rd.experiments.decide_experiment(
+    ...     table, roles={"ctr": "success", "spend": ("guardrail", "-2%")}
+    ... )
     >>> decided[["treatment", "decision"]]
       treatment decision
     0         B     ship
@@ -157,14 +206,20 @@ def decide_experiment(
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):
         advice = "name one, as in ⟦+roles={'ctr': 'success'}⟧"
-        raise OptionError(f"no metric has the role of success, and only one that is better ships; {advice}")
+        raise OptionError(
+            f"no metric has the role of success, and only one that is better ships; {advice}"
+        )
     if table["control"].nunique() > 1:
         raise OptionError(
-            "table compares all pairs of variants; a decision is about treatments beside one control: pass what "
+            "table compares all pairs of variants; a decision is about treatments beside one "
+            "control: pass what "
             "rd.compare_variants returned with it as ⟦+control=⟧"
         )
     if table.duplicated(["metric", "treatment"]).any():
-        raise DataError("table has several rows of a metric and treatment; pass what one compare_variants returned")
+        raise DataError(
+            "table has several rows of a metric and treatment; pass what one compare_variants "
+            "returned"
+        )
     verdicts = table["verdict"].astype(str).reset_index(drop=True)
     rows = []
     for treatment in judged["treatment"].unique().tolist():
@@ -172,27 +227,38 @@ def decide_experiment(
         rows.append(_decision(judged[own], verdicts[own]))
     decided = pd.DataFrame(rows)
     if isinstance(roles, ExperimentPlan):
-        decided = decided.assign(deviations="; ".join(roles.deviations(table, ran)), plan=roles.digest)
+        decided = decided.assign(
+            deviations="; ".join(roles.deviations(table, ran)), plan=roles.digest
+        )
     return decided
 
 
 def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Budget | None]]:
     """Return the role of every metric that is named, and the margin of a guardrail."""
     if "baseline" in frame_of("table", table).columns:
-        raise ColumnError("table compares models; roles are of an experiment, and rd.gate decides about a model")
+        raise ColumnError(
+            "table compares models; roles are of an experiment, and rd.gate decides about a model"
+        )
     if missing := [name for name in _NEEDED if name not in table.columns]:
-        raise ColumnError(f"table has no column {missing[0]!r}; expected what rd.compare_variants returns")
+        raise ColumnError(
+            f"table has no column {missing[0]!r}; expected what rd.compare_variants returns"
+        )
     if segments := list(table.columns[: list(table.columns).index("metric")]):
         raise OptionError(
-            f"table compares within {segments}; a decision is of all users: pass what rd.compare_variants returned "
+            f"table compares within {segments}; a decision is of all users: pass what "
+            "rd.compare_variants returned "
             "without ⟦by=⟧"
         )
     if isinstance(roles, ExperimentPlan):  # what was not compared is a deviation
         roles = {name: role for name, role in roles.roles.items() if name in set(table["metric"])}
     if not isinstance(roles, Mapping) or not roles:
-        raise OptionError(f"⟦roles={roles!r}⟧; expected a mapping of metrics to roles, as {{'ctr': 'success'}}")
+        raise OptionError(
+            f"⟦roles={roles!r}⟧; expected a mapping of metrics to roles, as {{'ctr': 'success'}}"
+        )
     better = dict(zip(table["metric"], table["better"], strict=True))
-    subset("guardrails", [name for name, given in roles.items() if not isinstance(given, str)], better)
+    subset(
+        "guardrails", [name for name, given in roles.items() if not isinstance(given, str)], better
+    )
     subset("roles", list(roles), better)
     found: dict[str, tuple[RoleWord, Budget | None]] = {}
     for metric, given in roles.items():
@@ -201,47 +267,86 @@ def _read_roles(table: pd.DataFrame, roles: Any) -> dict[str, tuple[RoleWord, Bu
         if len(margin) != (word == "guardrail"):
             expected = "'success', 'diagnostic' or ('guardrail', '-2%')"
             raise OptionError(f"⟦roles[{metric!r}]={given!r}⟧; expected {expected}")
-        budget = Budget(metric, None, None, *read_change(f"guardrails[{metric!r}]", margin[0])) if margin else None
+        budget = (
+            Budget(metric, None, None, *read_change(f"guardrails[{metric!r}]", margin[0]))
+            if margin
+            else None
+        )
         if budget is not None:
-            check_budget(budget, better[metric] if better[metric] in get_args(Better) else None, None, "guardrails")
+            check_budget(
+                budget,
+                better[metric] if better[metric] in get_args(Better) else None,
+                None,
+                "guardrails",
+            )
         found[metric] = cast(RoleWord, word), budget
     return found
 
 
 def _together(table: pd.DataFrame, roles: Mapping[str, tuple[RoleWord, Budget | None]]) -> Any:
-    """Adjusted p of the success metrics, corrected at least for all of them; NaN for other metrics."""
-    success = table["metric"].map(lambda name: roles.get(name, ("",))[0] == "success").to_numpy(bool)
+    """Adjusted p of the success metrics, corrected at least for all of them; NaN for other
+    metrics."""
+    success = (
+        table["metric"].map(lambda name: roles.get(name, ("",))[0] == "success").to_numpy(bool)
+    )
     p = np.where(success, table["p_value"].to_numpy(np.float64), np.nan)
-    return np.where(success, np.fmax(table["p_adj"].to_numpy(np.float64), adjust(p, "holm")), np.nan)
+    return np.where(
+        success, np.fmax(table["p_adj"].to_numpy(np.float64), adjust(p, "holm")), np.nan
+    )
 
 
 def _plain(row: Mapping[Any, Any], p: float) -> dict[str, Any]:
     """Return what a success metric or a diagnostic shows: the verdict of the table."""
     verdict, note = str(row["verdict"]).removesuffix(NOT_CHECKED), ""
     if verdict == "better" and p > 1 - row["confidence"]:
-        verdict, note = "no difference shown", f"better alone, not among all success metrics: p {p_value(p)}"
+        verdict, note = (
+            "no difference shown",
+            f"better alone, not among all success metrics: p {p_value(p)}",
+        )
     return {
-        "margin": "", "change": row["diff"], "change_low": row["ci_low"], "change_high": row["ci_high"],
-        "p_safe": math.nan, "p_harmed": math.nan, "p_adj": p, "verdict": verdict, "note": note,
-    }  # fmt: skip
+        "margin": "",
+        "change": row["diff"],
+        "change_low": row["ci_low"],
+        "change_high": row["ci_high"],
+        "p_safe": math.nan,
+        "p_harmed": math.nan,
+        "p_adj": p,
+        "verdict": verdict,
+        "note": note,
+    }
 
 
 def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
     """Return whether a guardrail is safe."""
-    sign, allowed, relative = 1 if row["better"] == "larger" else -1, budget.allowed, budget.relative
-    change, low, high = (row[name] for name in (("rel_diff", "rel_ci_low", "rel_ci_high") if relative else
-                                                ("diff", "ci_low", "ci_high")))  # fmt: skip
+    sign, allowed, relative = (
+        1 if row["better"] == "larger" else -1,
+        budget.allowed,
+        budget.relative,
+    )
+    change, low, high = (
+        row[name]
+        for name in (
+            ("rel_diff", "rel_ci_low", "rel_ci_high") if relative else ("diff", "ci_low", "ci_high")
+        )
+    )
     p_safe = p_harmed = math.nan
     if str(row["method"]).startswith("welch") and row["df"] > 0:
         arms = _arms(row)
-        quantile, confidence = float(t_quantile(row["df"], "greater", row["confidence"])), row["confidence"]
+        quantile, confidence = (
+            float(t_quantile(row["df"], "greater", row["confidence"])),
+            row["confidence"],
+        )
         wide = quantile * math.hypot(row["se_control"], row["se_treatment"])
-        low, high = map(float, fieller(*arms, quantile)) if relative else (change - wide, change + wide)
+        low, high = (
+            map(float, fieller(*arms, quantile)) if relative else (change - wide, change + wide)
+        )
         if not relative or arms[0].mean > 0:
             scale, shift = (1 + allowed, 0.0) if relative else (1.0, allowed)
             allowed_control = Arm(scale * arms[0].mean + shift, scale**2 * arms[0].var, arms[0].df)
             sides: list[Alternative] = ["greater", "less"] if sign > 0 else ["less", "greater"]
-            p_safe, p_harmed = (float(effect(allowed_control, arms[1], side, confidence).p_value) for side in sides)
+            p_safe, p_harmed = (
+                float(effect(allowed_control, arms[1], side, confidence).p_value) for side in sides
+            )
     alpha = 1 - row["confidence"]
     ends = sign * (low - allowed), sign * (high - allowed)
     safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
@@ -254,38 +359,57 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
     elif safe:
         verdict = WITHIN if row["reject"] and sign * row["diff"] < 0 else SAFE
     elif math.isnan(min(ends)) and math.isnan(p_safe):
-        unknown = "the control's mean is not above 0", "this test has no relative interval: name the margin in units"
-        note = str(row["warning"]).replace("_", " ").replace(";", ",") or unknown[bool(row["mean_control"] > 0)]
+        unknown = (
+            "the control's mean is not above 0",
+            "this test has no relative interval: name the margin in units",
+        )
+        note = (
+            str(row["warning"]).replace("_", " ").replace(";", ",")
+            or unknown[bool(row["mean_control"] > 0)]
+        )
     elif row["reject"] and sign * row["diff"] < 0:
         note = "worse"
     return {
-        "margin": budget.text, "change": change, "change_low": low, "change_high": high, "p_safe": p_safe,
-        "p_harmed": p_harmed, "p_adj": math.nan, "verdict": verdict, "note": note,
-    }  # fmt: skip
+        "margin": budget.text,
+        "change": change,
+        "change_low": low,
+        "change_high": high,
+        "p_safe": p_safe,
+        "p_harmed": p_harmed,
+        "p_adj": math.nan,
+        "verdict": verdict,
+        "note": note,
+    }
 
 
 def _arms(row: Mapping[Any, Any]) -> tuple[Arm, Arm]:
     """Both arms as the table compares them.
 
-    Their degrees of freedom are those of their units, n − 1, times what makes that of the difference the table's.
+    Their degrees of freedom are those of their units, n − 1, times what makes that of the
+    difference the table's.
     """
     adjusted = "" if math.isnan(row["mean_control_adjusted"]) else "_adjusted"
 
     def arm_of(side: str, share: float) -> Arm:
-        return Arm(row[f"mean_{side}{adjusted}"], row[f"se_{side}"] ** 2, share * (row[f"n_{side}"] - 1))
+        return Arm(
+            row[f"mean_{side}{adjusted}"], row[f"se_{side}"] ** 2, share * (row[f"n_{side}"] - 1)
+        )
 
     share = row["df"] / float(effect(arm_of("control", 1.0), arm_of("treatment", 1.0)).df)
     return arm_of("control", share), arm_of("treatment", share)
 
 
 def _decision(judged: pd.DataFrame, verdicts: pd.Series) -> dict[str, Any]:
-    """Return the decision about one treatment from its rows, and the verdicts that the table gives them."""
+    """Return the decision about one treatment from its rows, and the verdicts that the table gives
+    them."""
     first = judged.iloc[0]
     success, guardrail = judged["role"] == "success", judged["role"] == "guardrail"
     worse = (judged["verdict"] == "worse") | (judged["verdict"] == HARMED)
     better = success & (judged["verdict"] == "better")
     safe = judged["verdict"].isin([SAFE, WITHIN])
-    invalid = list(dict.fromkeys(one for one in verdicts.str.removesuffix(NOT_CHECKED) if one in NOT_ALIKE))
+    invalid = list(
+        dict.fromkeys(one for one in verdicts.str.removesuffix(NOT_CHECKED) if one in NOT_ALIKE)
+    )
     decision = KEEP_RUNNING
     if invalid:
         decision = INVALID
@@ -293,28 +417,52 @@ def _decision(judged: pd.DataFrame, verdicts: pd.Series) -> dict[str, Any]:
         decision = DO_NOT_SHIP
     elif better.any() and safe[guardrail].all():
         decision = SHIP
-    shown = judged.assign(order=np.select(
-        [worse & guardrail, worse, judged["verdict"] == WITHIN, guardrail & ~safe, success, guardrail], range(6), 6
-    )).sort_values("order", kind="stable")  # fmt: skip
+    shown = judged.assign(
+        order=np.select(
+            [
+                worse & guardrail,
+                worse,
+                judged["verdict"] == WITHIN,
+                guardrail & ~safe,
+                success,
+                guardrail,
+            ],
+            range(6),
+            6,
+        )
+    ).sort_values("order", kind="stable")
     # A diagnostic without a difference is no reason for anything.
-    said = [_reason(row) for row in shown.to_dict("records") if row["order"] < 6 or row["verdict"] == "better"]
-    unchecked = ["the sample ratio was not checked"] if verdicts.str.endswith(NOT_CHECKED).any() else []
+    said = [
+        _reason(row)
+        for row in shown.to_dict("records")
+        if row["order"] < 6 or row["verdict"] == "better"
+    ]
+    unchecked = (
+        ["the sample ratio was not checked"] if verdicts.str.endswith(NOT_CHECKED).any() else []
+    )
     return {
-        "control": first["control"], "treatment": first["treatment"], "decision": decision,
+        "control": first["control"],
+        "treatment": first["treatment"],
+        "decision": decision,
         "reasons": "; ".join([*invalid, *(said if not invalid else []), *unchecked]),
-        "harms": ", ".join(judged.loc[worse, "metric"]), "better": ", ".join(judged.loc[better, "metric"]),
-    }  # fmt: skip
+        "harms": ", ".join(judged.loc[worse, "metric"]),
+        "better": ", ".join(judged.loc[better, "metric"]),
+    }
 
 
 def allowed_of(row: Mapping[Any, Any]) -> tuple[float, bool]:
-    """Return the change that a row of `role_verdicts` allows, null without a margin, and whether it is relative."""
+    """Return the change that a row of `role_verdicts` allows, null without a margin, and whether it
+    is relative."""
     return read_change("margin", row["margin"]) if row["margin"] else (math.nan, False)
 
 
 def change_texts(row: Mapping[Any, Any]) -> tuple[str, str]:
-    """Return the change of a row of `role_verdicts`, and its bounds, in per cent if it is relative."""
-    change, low, high = (signed(row[name], row["margin"].endswith("%")) for name in ("change", "change_low",
-                                                                                     "change_high"))  # fmt: skip
+    """Return the change of a row of `role_verdicts`, and its bounds, in per cent if it is
+    relative."""
+    change, low, high = (
+        signed(row[name], row["margin"].endswith("%"))
+        for name in ("change", "change_low", "change_high")
+    )
     return change, f"[{low}, {high}]"
 
 

@@ -1,4 +1,5 @@
-"""Check that an experiment is sound before its effects are read; name its users, so that another table knows them."""
+"""Check that an experiment is sound before its effects are read; name its users, so that another
+table knows them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,16 @@ from ...inputs.options import Options, as_columns
 from ...inputs.sorting import distinct
 from ...stats.shares import equal_shares_test, share_test
 from ..assigned_users import in_several_variants
-from ..experiment_columns import Codes, Mask, by_columns, count_distinct, frame_of, group_codes, key_codes, require
+from ..experiment_columns import (
+    Codes,
+    Mask,
+    by_columns,
+    count_distinct,
+    frame_of,
+    group_codes,
+    key_codes,
+    require,
+)
 
 
 @renamed(alpha=("confidence", lambda alpha: 1 - alpha))
@@ -37,40 +47,46 @@ def experiment_health(
     cluster: str | Sequence[str] | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
-    """Check an experiment before reading its effects: sample ratio, missing metrics, users in two variants.
+    """Check an experiment before reading its effects: sample ratio, missing metrics, users in two
+    variants.
 
-    Sample ratio mismatch (SRM): Pearson's χ² = Σ (O_v − E_v)²/E_v of the users per variant O_v against the planned
-    E_v = N·share_v, with V − 1 degrees of freedom. Missing metrics: Pearson's χ² of "has metrics" × variant. A small
-    p says that assignment, logging or the treatment itself decides who is measured; no effect should be read then.
+    Sample ratio mismatch (SRM): Pearson's χ² = Σ (O_v − E_v)²/E_v of the users per variant O_v
+    against the planned E_v = N·share_v, with V − 1 degrees of freedom. Missing metrics: Pearson's
+    χ² of "has metrics" × variant. A small p says that assignment, logging or the treatment itself
+    decides who is measured; no effect should be read then.
 
     Parameters
     ----------
     per_user, assignment, user_col, variant_col
         As in `join_experiment`; `per_user` may have several rows per user.
     expected : mapping, optional
-        Planned share (or weight, > 0) of every variant. Default: equal shares. In a ramp-up, those of each period:
-        {"week 1": {"A": 0.9, "B": 0.1}, "week 2": {"A": 0.5, "B": 0.5}}, with the column of the period as `by`.
+        Planned share (or weight, > 0) of every variant. Default: equal shares. In a ramp-up, those
+        of each period: {"week 1": {"A": 0.9, "B": 0.1}, "week 2": {"A": 0.5, "B": 0.5}}, with the
+        column of the period as `by`.
     by : str or list of str, optional
         Columns of `assignment` (country, week): every group is checked by itself.
     confidence : float, default 0.999
         Of both flags, whose level is alpha = 1 − confidence.
     cluster : str or list of str, optional
-        Columns of `assignment` that were assigned as a whole, as in `compare_variants`: the person of several devices.
-        Then `n_assigned`, `n_with_metrics` and both tests count clusters, of which one with metrics of any user has
-        metrics. Where a cluster is in several variants, users were assigned, and users are counted.
+        Columns of `assignment` that were assigned as a whole, as in `compare_variants`: the person
+        of several devices. Then `n_assigned`, `n_with_metrics` and both tests count clusters, of
+        which one with metrics of any user has metrics. Where a cluster is in several variants,
+        users were assigned, and users are counted.
     options : Options, optional
         `user_col` of a project, where they are not given here.
 
     Returns
     -------
     DataFrame
-        One row per (`by`, variant), sorted: `n_assigned` (distinct users, those in two variants left out),
-        `share`, `expected_share`, `n_with_metrics`, `n_missing`, `missing_rate`, `n_multi_variant` (users of this
-        variant who are in another one too), and, the same in all rows of a group, `n_unassigned` (users of
-        `per_user` in no variant of any group), `srm_chi2`, `srm_p` (null when an expected count is below 8), `srm_flag`
-        ("sample_ratio" or ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing; exact, by
-        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or ""). `users_digest`
-        names the user's column and a sample of hashes, by which `compare_variants` knows that it compares these users.
+        One row per (`by`, variant), sorted: `n_assigned` (distinct users, those in two variants
+        left out), `share`, `expected_share`, `n_with_metrics`, `n_missing`, `missing_rate`,
+        `n_multi_variant` (users of this variant who are in another one too), and, the same in all
+        rows of a group, `n_unassigned` (users of `per_user` in no variant of any group),
+        `srm_chi2`, `srm_p` (null when an expected count is below 8), `srm_flag` ("sample_ratio" or
+        ""), `missing_chi2`, `missing_p` (null when nobody or everybody is missing; exact, by
+        Fisher's test, when an expected count is below 8), `missing_flag` ("missing_metrics" or "").
+        `users_digest` names the user's column and a sample of hashes, by which `compare_variants`
+        knows that it compares these users.
 
     Raises
     ------
@@ -105,19 +121,29 @@ def experiment_health(
     if not len(assignment):
         raise DataError("assignment has no rows; expected one per assigned user")
     clusters = require(assignment, "assignment", as_columns(cluster))
-    counted = _users_of_variants(per_user, assignment, keys, variant_col, by_cols, expected, clusters)
+    counted = _users_of_variants(
+        per_user, assignment, keys, variant_col, by_cols, expected, clusters
+    )
     return _health_table(*counted, 1 - confidence)
 
 
 def _users_of_variants(
-    per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[str], variant_col: str, by_cols: list[str],
-    expected: Mapping[Any, Any] | None, clusters: list[str],
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:  # fmt: skip
-    """Labels of the groups, planned shares of the variants, and numbers of users as arrays (groups, variants).
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    keys: list[str],
+    variant_col: str,
+    by_cols: list[str],
+    expected: Mapping[Any, Any] | None,
+    clusters: list[str],
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """Labels of the groups, planned shares of the variants, and numbers of users as arrays (groups,
+    variants).
 
     Distinct users, or clusters, that are assigned and measured; users in two variants.
     """
-    (metric_user, user), n_users = key_codes([("per_user", per_user), ("assignment", assignment)], keys)
+    (metric_user, user), n_users = key_codes(
+        [("per_user", per_user), ("assignment", assignment)], keys
+    )
     variant, labels = group_codes(assignment, "assignment", [variant_col])
     group, groups = group_codes(assignment, "assignment", by_cols)
     names = labels[variant_col].tolist()
@@ -140,33 +166,55 @@ def _users_of_variants(
         return count_distinct(cell[chosen], n_cells, own[chosen], n).reshape(shape)
 
     hashed = hash_users(assignment[alone], counted, "assignment")
-    return groups[by_cols], shares, {
-        "n_assigned": per_cell(unit, n_units, alone),
-        "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
-        "n_multi_variant": per_cell(user, n_users, ~alone),
-        "n_unassigned": np.full(n_cells, np.count_nonzero(np.bincount(user, minlength=n_users) == 0)),
-        "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
-    }  # fmt: skip
+    return (
+        groups[by_cols],
+        shares,
+        {
+            "n_assigned": per_cell(unit, n_units, alone),
+            "n_with_metrics": per_cell(unit, n_units, alone & has_metrics[unit]),
+            "n_multi_variant": per_cell(user, n_users, ~alone),
+            "n_unassigned": np.full(
+                n_cells, np.count_nonzero(np.bincount(user, minlength=n_users) == 0)
+            ),
+            "users_digest": digest_users(hashed, cell[alone], n_cells, counted),
+        },
+    )
 
 
 def _health_table(
     groups: pd.DataFrame, shares: pd.DataFrame, counted: Mapping[str, Any], alpha: float
 ) -> pd.DataFrame:
-    planned, assigned, measured = shares.to_numpy(), counted["n_assigned"], counted["n_with_metrics"]
+    planned, assigned, measured = (
+        shares.to_numpy(),
+        counted["n_assigned"],
+        counted["n_with_metrics"],
+    )
     repeat = np.repeat(np.arange(len(assigned)), planned.shape[1])
-    srm = np.array([share_test(row, plan) for row, plan in zip(assigned, planned, strict=True)])[repeat].T
-    lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])[repeat].T
+    srm = np.array([share_test(row, plan) for row, plan in zip(assigned, planned, strict=True)])[
+        repeat
+    ].T
+    lost = np.array([equal_shares_test(has, n) for n, has in zip(assigned, measured, strict=True)])[
+        repeat
+    ].T
     with np.errstate(invalid="ignore"):
         columns = {
-            "variant": pd.Series([*shares.columns] * len(assigned)), "n_assigned": assigned.ravel(),
+            "variant": pd.Series([*shares.columns] * len(assigned)),
+            "n_assigned": assigned.ravel(),
             "share": (assigned / assigned.sum(axis=1, keepdims=True)).ravel(),
-            "expected_share": planned.ravel(), "n_with_metrics": measured.ravel(),
-            "n_missing": (assigned - measured).ravel(), "missing_rate": ((assigned - measured) / assigned).ravel(),
-            "n_multi_variant": counted["n_multi_variant"].ravel(), "n_unassigned": counted["n_unassigned"],
-            "srm_chi2": srm[0], "srm_p": srm[1], "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
-            "missing_chi2": lost[0], "missing_p": lost[1],
-            "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""), "users_digest": counted["users_digest"],
-        }  # fmt: skip
+            "expected_share": planned.ravel(),
+            "n_with_metrics": measured.ravel(),
+            "n_missing": (assigned - measured).ravel(),
+            "missing_rate": ((assigned - measured) / assigned).ravel(),
+            "n_multi_variant": counted["n_multi_variant"].ravel(),
+            "n_unassigned": counted["n_unassigned"],
+            "srm_chi2": srm[0],
+            "srm_p": srm[1],
+            "srm_flag": np.where(srm[1] < alpha, "sample_ratio", ""),
+            "missing_chi2": lost[0],
+            "missing_p": lost[1],
+            "missing_flag": np.where(lost[1] < alpha, "missing_metrics", ""),
+            "users_digest": counted["users_digest"],
+        }
     result = pd.concat([groups.iloc[repeat].reset_index(drop=True), pd.DataFrame(columns)], axis=1)
     order = np.lexsort([pd.factorize(result["variant"], sort=True)[0], repeat])
     return result.iloc[order].reset_index(drop=True)
@@ -175,18 +223,22 @@ def _health_table(
 def plans_of(
     expected: Mapping[Any, Any] | None, columns: Sequence[str], labels: pd.DataFrame, argument: str
 ) -> list[Mapping[Any, float] | None]:
-    """Planned shares in every row of labels: those of all, or of each stratum (stratum → variant → share)."""
+    """Planned shares in every row of labels: those of all, or of each stratum (stratum → variant →
+    share)."""
     if expected is None or not by_stratum(expected):
         return [expected] * len(labels)
     if len(columns) != 1:
         raise OptionError(
             "expected has shares for each of several strata, such as the periods of a ramp-up; "
-            f"name their column, and no other, in ⟦+{argument}=⟧, or pass the shares of the variants"
+            f"name their column, and no other, in ⟦+{argument}=⟧, or pass the shares of the "
+            "variants"
         )
     strata = labels[columns[0]].tolist()
     if lacking := [name for name in strata if name not in expected]:
         known = examples(list(expected))
-        raise OptionError(f"expected has no shares for {columns[0]} {examples(lacking)}; it has those of {known}")
+        raise OptionError(
+            f"expected has no shares for {columns[0]} {examples(lacking)}; it has those of {known}"
+        )
     return [expected[name] for name in strata]
 
 
@@ -195,15 +247,22 @@ def by_stratum(expected: Mapping[Any, Any] | None) -> bool:
     return bool(expected) and all(isinstance(part, Mapping) for part in (expected or {}).values())
 
 
-def shares_of_plans(plans: Sequence[Mapping[Any, float] | None], variants: Sequence[Any]) -> pd.DataFrame:
-    """Return planned shares by stratum (rows) and variant: those of the experiment, then those that nobody is in."""
+def shares_of_plans(
+    plans: Sequence[Mapping[Any, float] | None], variants: Sequence[Any]
+) -> pd.DataFrame:
+    """Return planned shares by stratum (rows) and variant: those of the experiment, then those that
+    nobody is in."""
     absent = dict.fromkeys(name for plan in plans for name in plan or () if name not in variants)
     names = [*variants, *absent]
     shares = np.array([[planned_shares(plan, names)[name] for name in names] for plan in plans])
-    return pd.DataFrame(shares / shares.sum(axis=1, keepdims=True), columns=pd.Index(names, dtype=object))
+    return pd.DataFrame(
+        shares / shares.sum(axis=1, keepdims=True), columns=pd.Index(names, dtype=object)
+    )
 
 
-def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]) -> dict[Any, float]:
+def planned_shares(
+    expected: Mapping[Any, float] | None, variants: Sequence[Any]
+) -> dict[Any, float]:
     """Planned share by variant: equal when not given; complete and positive when given."""
     if expected is None:
         return dict.fromkeys(variants, 1.0)
@@ -218,17 +277,20 @@ def planned_shares(expected: Mapping[Any, float] | None, variants: Sequence[Any]
 
 Hashes = npt.NDArray[np.uint64]
 
-# Users that a digest names: those with the smallest hashes. If all users with a hash of at most the largest of these
-# are named, other users are found out, and a part of the same users is not.
+# Users that a digest names: those with the smallest hashes. If all users with a hash of at most the
+# largest of these are named, other users are found out, and a part of the same users is not.
 NAMED = 16
 _DIGITS = 12
 
 
 def hash_users(frame: pd.DataFrame, keys: list[str], role: str) -> Hashes:
-    """Return a hash of the key of every row, which depends on the ids and not on how they are stored."""
+    """Return a hash of the key of every row, which depends on the ids and not on how they are
+    stored."""
     hashed = np.zeros(len(frame), np.uint64)
     for name in keys:
-        hashed = hashed * np.uint64(0x5851F42D4C957F2D) + _hash(read_ids(frame[name], f"{role}[{name!r}]"))
+        hashed = hashed * np.uint64(0x5851F42D4C957F2D) + _hash(
+            read_ids(frame[name], f"{role}[{name!r}]")
+        )
     return np.asarray(hashed >> np.uint64(64 - 4 * _DIGITS))
 
 
@@ -260,6 +322,8 @@ def key_of(digest: str) -> list[str]:
 def others(digest: str, hashed: Hashes) -> Mask:
     """Which of these users cannot be among those of a digest."""
     text = digest.rpartition(":")[2]
-    named = np.array([int(text[i : i + _DIGITS], 16) for i in range(0, len(text), _DIGITS)], np.uint64)
+    named = np.array(
+        [int(text[i : i + _DIGITS], 16) for i in range(0, len(text), _DIGITS)], np.uint64
+    )
     within = hashed <= named[-1] if len(named) == NAMED else np.ones(len(hashed), bool)
     return np.asarray(within & ~np.isin(hashed, named))

@@ -1,4 +1,5 @@
-"""Which offline metric predicts the online effect? From past experiments, with the noise of both sides taken out."""
+"""Which offline metric predicts the online effect? From past experiments, with the noise of both
+sides taken out."""
 
 from __future__ import annotations
 
@@ -19,10 +20,27 @@ from .verdict import directions
 
 LEAST_TESTS = 10  # fewer experiments say nothing about the next one
 PROXY_COLUMNS = [
-    "online", "offline", "n_tests", "slope", "slope_low", "slope_high", "correlation", "correlation_low",
-    "correlation_high", "naive_slope", "naive_low", "naive_high", "naive_correlation", "noise_offline", "noise_online",
-    "called_right", "regret", "confidence", "warning", "verdict",
-]  # fmt: skip
+    "online",
+    "offline",
+    "n_tests",
+    "slope",
+    "slope_low",
+    "slope_high",
+    "correlation",
+    "correlation_low",
+    "correlation_high",
+    "naive_slope",
+    "naive_low",
+    "naive_high",
+    "naive_correlation",
+    "noise_offline",
+    "noise_online",
+    "called_right",
+    "regret",
+    "confidence",
+    "warning",
+    "verdict",
+]
 
 Effects = str | Sequence[str] | Mapping[str, str]
 
@@ -35,71 +53,87 @@ class PastEffects(NamedTuple):
 
 
 def proxy_metrics(
-    tests: pd.DataFrame, *, offline: Effects, online: Effects, cov: str | Mapping[tuple[str, str], str] | None = None,
-    experiment_col: Columns | None = None, smaller_is_better: Columns | None = None,
-    larger_is_better: Columns | None = None, joint: bool = True, confidence: float = 0.95,
-) -> pd.DataFrame:  # fmt: skip
-    """Say which offline metric predicts the online effect, from past experiments that measured both.
+    tests: pd.DataFrame,
+    *,
+    offline: Effects,
+    online: Effects,
+    cov: str | Mapping[tuple[str, str], str] | None = None,
+    experiment_col: Columns | None = None,
+    smaller_is_better: Columns | None = None,
+    larger_is_better: Columns | None = None,
+    joint: bool = True,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Say which offline metric predicts the online effect, from past experiments that measured
+    both.
 
-    Both differences of an experiment are estimates. Their noise pulls the slope of a naive regression towards 0, and
-    noise that they share (the same users) pushes it away from 0. Here it is taken out: with x̂ and ŷ the centred
-    differences of n experiments, a factor f = n/(n − 1) and the sampling (co)variances v and c of each experiment,
+    Both differences of an experiment are estimates. Their noise pulls the slope of a naive
+    regression towards 0, and noise that they share (the same users) pushes it away from 0. Here it
+    is taken out: with x̂ and ŷ the centred differences of n experiments, a factor f = n/(n − 1) and
+    the sampling (co)variances v and c of each experiment,
 
         slope = mean(f·x̂·ŷ − c) / mean(f·x̂² − v_x)
 
-    is that of the true effects. Its interval is Fieller's over the experiments, with the t quantile of n − 2 degrees of
-    freedom. `correlation` has √(mean(f·x̂² − v_x)·mean(f·ŷ² − v_y)) below the line; its interval is approximate.
+    is that of the true effects. Its interval is Fieller's over the experiments, with the t quantile
+    of n − 2 degrees of freedom. `correlation` has √(mean(f·x̂² − v_x)·mean(f·ŷ² − v_y)) below the
+    line; its interval is approximate.
 
     Parameters
     ----------
     tests : DataFrame
-        One row per past experiment: what the offline comparison said of the variant that was then launched, and what
-        the experiment found. `rd.diagnostics.past_tests` reads it from folders of results.
+        One row per past experiment: what the offline comparison said of the variant that was then
+        launched, and what the experiment found. `rd.diagnostics.past_tests` reads it from folders
+        of results.
     offline, online : str, list of str or mapping
-        Columns of differences, treatment less control. The standard errors are in a column of the same name with
-        "_se", or in the one that a mapping names: {"ndcg": "ndcg_error"}.
+        Columns of differences, treatment less control. The standard errors are in a column of the
+        same name with "_se", or in the one that a mapping names: {"ndcg": "ndcg_error"}.
     cov : str or mapping, optional
-        Column of the sampling covariance of both differences, where they were measured on the same users; with several
-        metrics, (offline, online) → column. Default: they were measured on other users, so that it is 0.
+        Column of the sampling covariance of both differences, where they were measured on the same
+        users; with several metrics, (offline, online) → column. Default: they were measured on
+        other users, so that it is 0.
     experiment_col : str or list of str, optional
         Names an experiment, to find several rows of one.
     smaller_is_better, larger_is_better : str or list of str, optional
         As in `compare_variants`: they decide what is a win.
     joint : bool, default True
-        The intervals of all pairs hold together (Bonferroni), since the best of several metrics is looked for.
+        The intervals of all pairs hold together (Bonferroni), since the best of several metrics is
+        looked for.
     confidence : float, default 0.95
         Of the intervals.
 
     Returns
     -------
     DataFrame
-        One row per pair of an online and an offline metric: `online`, `offline`, `n_tests`; `slope` (online effect per
-        unit of the offline one) and `correlation` of the true effects, with intervals, null where the data bound them
-        nowhere; `naive_slope`, its interval, `naive_correlation` (ordinary regression of the estimates, for
-        comparison); `noise_offline`, `noise_online` (share of the variance of the estimates that is sampling noise);
-        `called_right` (share of the experiments in which the offline metric has the sign of the true online effect)
-        and `regret` (online effect that is lost per experiment if the sign of the offline metric decides), both with
-        normal true effects; `confidence`, `warning`, `verdict`.
-        Verdict: "predicts", "predicts the opposite", "no relation shown"; "cannot tell" with a warning: "few_tests"
-        (fewer than 10), "noise" (sampling noise above the signal of either side, or a slope without bounds).
+        One row per pair of an online and an offline metric: `online`, `offline`, `n_tests`; `slope`
+        (online effect per unit of the offline one) and `correlation` of the true effects, with
+        intervals, null where the data bound them nowhere; `naive_slope`, its interval,
+        `naive_correlation` (ordinary regression of the estimates, for comparison); `noise_offline`,
+        `noise_online` (share of the variance of the estimates that is sampling noise);
+        `called_right` (share of the experiments in which the offline metric has the sign of the
+        true online effect) and `regret` (online effect that is lost per experiment if the sign of
+        the offline metric decides), both with normal true effects; `confidence`, `warning`,
+        `verdict`. Verdict: "predicts", "predicts the opposite", "no relation shown"; "cannot tell"
+        with a warning: "few_tests" (fewer than 10), "noise" (sampling noise above the signal of
+        either side, or a slope without bounds).
 
     Raises
     ------
     ColumnError, OptionError
         A column is missing; a name stands on both sides.
     DuplicateError
-        Several rows of one experiment: they share the users of its control, so that their errors are not independent.
+        Several rows of one experiment: they share the users of its control, so that their errors
+        are not independent.
     DataError
-        Null or infinite values, a standard error that is not above 0, a covariance beyond what the errors allow, or
-        fewer than 3 experiments.
+        Null or infinite values, a standard error that is not above 0, a covariance beyond what the
+        errors allow, or fewer than 3 experiments.
     MissingExtraError
         If SciPy is not installed.
 
     Notes
     -----
-    Use it to choose the metric that gates launches. Do not read the slope as what happens if a metric is optimised on
-    purpose: it describes experiments like those of the past. Experiments that were run because the offline metric was
-    good are such a selection.
+    Use it to choose the metric that gates launches. Do not read the slope as what happens if a
+    metric is optimised on purpose: it describes experiments like those of the past. Experiments
+    that were run because the offline metric was good are such a selection.
 
     References
     ----------
@@ -110,10 +144,18 @@ def proxy_metrics(
     >>> import numpy as np, pandas as pd, recdf as rd
     >>> rng = np.random.default_rng(1)
     >>> true = rng.normal(0.002, 0.01, 60)
-    >>> tests = pd.DataFrame({"ndcg": true + rng.normal(0, 0.006, 60), "ndcg_se": 0.006,
-    ...                       "ctr": 0.5 * true + rng.normal(0, 0.003, 60), "ctr_se": 0.003})
+    >>> tests = pd.DataFrame(
+    ...     {
+    ...         "ndcg": true + rng.normal(0, 0.006, 60),
+    ...         "ndcg_se": 0.006,
+    ...         "ctr": 0.5 * true + rng.normal(0, 0.003, 60),
+    ...         "ctr_se": 0.003,
+    ...     }
+    ... )
     >>> found = rd.experiments.proxy_metrics(tests, offline="ndcg", online="ctr")
-    >>> found[["slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict"]].round(2)
+    >>> found[["slope", "slope_low", "slope_high", "naive_slope", "called_right", "verdict"]].round(
+    ...     2
+    ... )
        slope  slope_low  slope_high  naive_slope  called_right   verdict
     0   0.59       0.44        0.96         0.36          0.82  predicts
     """
@@ -123,59 +165,93 @@ def proxy_metrics(
     sides = error_columns("offline", offline), error_columns("online", online)
     twice = sorted(set(sides[0]) & set(sides[1]))
     if twice:
-        raise OptionError(f"{twice} are in ⟦offline=⟧ and in ⟦online=⟧; expected two kinds of metrics")
+        raise OptionError(
+            f"{twice} are in ⟦offline=⟧ and in ⟦online=⟧; expected two kinds of metrics"
+        )
     _one_row_each(tests, as_columns(experiment_col))
-    x_of, y_of = ({name: _read_effects(tests, name, error) for name, error in side.items()} for side in sides)
-    better = directions({name: name for side in sides for name in side}, smaller_is_better, larger_is_better)
+    x_of, y_of = (
+        {name: _read_effects(tests, name, error) for name, error in side.items()} for side in sides
+    )
+    better = directions(
+        {name: name for side in sides for name in side}, smaller_is_better, larger_is_better
+    )
     sign = {name: -1.0 if one == "smaller" else 1.0 for name, one in better.items()}
     pairs = [(name, goal) for goal in y_of for name in x_of]
-    named = {pairs[0]: cov} if isinstance(cov, str) and len(pairs) == 1 else {} if cov is None else cov
+    named = (
+        {pairs[0]: cov} if isinstance(cov, str) and len(pairs) == 1 else {} if cov is None else cov
+    )
     if not isinstance(named, Mapping) or set(named) - set(pairs):
-        raise OptionError(f"⟦cov={cov!r}⟧; expected (offline, online) → column of tests, for pairs of {pairs}")
+        raise OptionError(
+            f"⟦cov={cov!r}⟧; expected (offline, online) → column of tests, for pairs of {pairs}"
+        )
     level = 1 - (1 - confidence) / (len(pairs) if joint else 1)
     rows = []
     for name, goal in pairs:
         x, y = x_of[name], y_of[goal]
-        row = _pair_row(x, y, _covariance(tests, named.get((name, goal)), x, y), (sign[name], sign[goal]), level)
+        row = _pair_row(
+            x, y, _covariance(tests, named.get((name, goal)), x, y), (sign[name], sign[goal]), level
+        )
         rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
     return pd.DataFrame(rows)[PROXY_COLUMNS]
 
 
-def _pair_row(x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, float], level: float) -> dict[str, Any]:
+def _pair_row(
+    x: PastEffects, y: PastEffects, cov: Floats, sign: tuple[float, float], level: float
+) -> dict[str, Any]:
     """What all experiments say about one pair of metrics."""
     n, (up_x, up_y) = len(x.diff), sign
     true = true_effects(x.diff, y.diff, x.var, y.var, cov, level)
     called_right, regret = launches_by_sign(
-        up_x * x.diff, up_y * y.diff, x.var, y.var, up_x * up_y * cov, true._replace(cov=up_x * up_y * true.cov)
+        up_x * x.diff,
+        up_y * y.diff,
+        x.var,
+        y.var,
+        up_x * up_y * cov,
+        true._replace(cov=up_x * up_y * true.cov),
     )
     noisy = x.var.mean() > true.var_x or y.var.mean() > true.var_y or np.isnan(true.slope_low)
-    warning = ",".join(word for word, there in (("few_tests", n < LEAST_TESTS), ("noise", noisy)) if there)
+    warning = ",".join(
+        word for word, there in (("few_tests", n < LEAST_TESTS), ("noise", noisy)) if there
+    )
     side = up_x * up_y * (np.sign(true.slope_low) if true.slope_low * true.slope_high > 0 else 0.0)
     verdict = {1.0: "predicts", -1.0: "predicts the opposite"}.get(side, "no relation shown")
     naive, low, high, correlation = _naive_line(x.diff, y.diff, level)
     return {
-        "n_tests": n, **{k: v for k, v in true._asdict().items() if k in PROXY_COLUMNS}, "naive_slope": naive,
-        "naive_low": low, "naive_high": high, "naive_correlation": correlation,
-        "noise_offline": float(x.var.mean() / x.diff.var(ddof=1)), "called_right": called_right,
-        "noise_online": float(y.var.mean() / y.diff.var(ddof=1)), "regret": regret, "warning": warning,
+        "n_tests": n,
+        **{k: v for k, v in true._asdict().items() if k in PROXY_COLUMNS},
+        "naive_slope": naive,
+        "naive_low": low,
+        "naive_high": high,
+        "naive_correlation": correlation,
+        "noise_offline": float(x.var.mean() / x.diff.var(ddof=1)),
+        "called_right": called_right,
+        "noise_online": float(y.var.mean() / y.diff.var(ddof=1)),
+        "regret": regret,
+        "warning": warning,
         "verdict": "cannot tell" if warning else verdict,
-    }  # fmt: skip
+    }
 
 
 def _naive_line(x: Floats, y: Floats, level: float) -> tuple[float, float, float, float]:
-    """The least-squares line of the estimates, as people draw it: slope, its t interval, correlation."""
+    """The least-squares line of the estimates, as people draw it: slope, its t interval,
+    correlation."""
     (xx, xy), (_, yy) = np.cov(x, y)
     slope, n = xy / xx, len(x)
     reach = t_quantile(n - 2, "two-sided", level) * np.sqrt(max(yy / xx - slope**2, 0.0) / (n - 2))
     return float(slope), float(slope - reach), float(slope + reach), float(xy / np.sqrt(xx * yy))
 
 
-# --------------------------------------------------------------------------------- what is handed over
+# --------------------------------------------------------------------------------- what is handed
+# over
 
 
 def error_columns(argument: str, given: Effects) -> dict[str, str]:
     """Column of the differences → column of their standard errors."""
-    named = dict(given) if isinstance(given, Mapping) else {name: f"{name}_se" for name in as_columns(given)}
+    named = (
+        dict(given)
+        if isinstance(given, Mapping)
+        else {name: f"{name}_se" for name in as_columns(given)}
+    )
     if not named:
         raise OptionError(f"⟦{argument}=⟧ is empty; expected at least one column of tests")
     return named
@@ -183,14 +259,22 @@ def error_columns(argument: str, given: Effects) -> dict[str, str]:
 
 def _one_row_each(tests: pd.DataFrame, keys: list[str]) -> None:
     if len(tests) < 3:
-        raise DataError(f"tests has {len(tests)} rows; a line needs at least 3 experiments", count=len(tests))
-    again = tests.duplicated(require(tests, "tests", keys), keep=False).to_numpy() if keys else np.zeros(1, bool)
+        raise DataError(
+            f"tests has {len(tests)} rows; a line needs at least 3 experiments", count=len(tests)
+        )
+    again = (
+        tests.duplicated(require(tests, "tests", keys), keep=False).to_numpy()
+        if keys
+        else np.zeros(1, bool)
+    )
     if again.any():
         raise DuplicateError(
-            f"tests has several rows of one experiment ({some_keys(tests, again, keys)}), which share the users of "
+            f"tests has several rows of one experiment ({some_keys(tests, again, keys)}), which "
+            "share the users of "
             "its control, so that their errors are not independent; keep one row of each experiment",
-            argument="experiment_col", count=int(again.sum()),
-        )  # fmt: skip
+            argument="experiment_col",
+            count=int(again.sum()),
+        )
 
 
 def _read_effects(tests: pd.DataFrame, name: str, error: str) -> PastEffects:
@@ -198,7 +282,9 @@ def _read_effects(tests: pd.DataFrame, name: str, error: str) -> PastEffects:
     diff, se = (_numbers(tests, column) for column in (name, error))
     if not (se > 0).all():
         bad = int((se <= 0).sum())
-        raise DataError(f"tests[{error!r}] is not above 0 in {bad} of {len(se)} rows; expected standard errors")
+        raise DataError(
+            f"tests[{error!r}] is not above 0 in {bad} of {len(se)} rows; expected standard errors"
+        )
     if not diff.var() > 0:
         raise DataError(f"tests[{name!r}] has the same value in all rows, which shows no relation")
     return PastEffects(diff, se**2)
@@ -208,7 +294,10 @@ def _numbers(tests: pd.DataFrame, name: str) -> Floats:
     values = metric_values(tests, "tests", name)
     if np.isnan(values).any():
         missing = int(np.isnan(values).sum())
-        raise DataError(f"tests[{name!r}] is null in {missing} of {len(values)} rows; leave these experiments out")
+        raise DataError(
+            f"tests[{name!r}] is null in {missing} of {len(values)} rows; leave these experiments "
+            "out"
+        )
     return values
 
 
@@ -218,5 +307,8 @@ def _covariance(tests: pd.DataFrame, column: str | None, x: PastEffects, y: Past
         return np.zeros(len(x.diff))
     values = _numbers(tests, column)
     if (values**2 > x.var * y.var * (1 + 1e-9)).any():
-        raise DataError(f"tests[{column!r}] is beyond the product of both standard errors; expected a covariance")
+        raise DataError(
+            f"tests[{column!r}] is beyond the product of both standard errors; expected a "
+            "covariance"
+        )
     return values

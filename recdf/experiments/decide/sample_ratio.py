@@ -12,7 +12,16 @@ import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
 from ...stats.shares import independence_test, share_tests
-from ..experiment_columns import Codes, Floats, Mask, count_distinct, group_codes, key_codes, require, split
+from ..experiment_columns import (
+    Codes,
+    Floats,
+    Mask,
+    count_distinct,
+    group_codes,
+    key_codes,
+    require,
+    split,
+)
 from ..experiment_rows import ExperimentRows
 from .experiment_health import by_stratum, hash_users, key_of, others, plans_of, shares_of_plans
 from .verdict import HEALTH_ALPHA
@@ -20,7 +29,8 @@ from .verdict import HEALTH_ALPHA
 
 @dataclass(frozen=True)
 class Arms:
-    """Labels of the segments (one row without columns if there are none) and of the variants, and which are compared.
+    """Labels of the segments (one row without columns if there are none) and of the variants, and
+    which are compared.
 
     A pair is a control and a treatment, by their places among the variants.
     """
@@ -31,12 +41,15 @@ class Arms:
 
     @classmethod
     def of(cls, groups: pd.DataFrame, variants: pd.Series, control: Any, role: str) -> Arms:
-        """All variants against the control, or all pairs; refuse an unknown control, and a variant that is alone."""
+        """All variants against the control, or all pairs; refuse an unknown control, and a variant
+        that is alone."""
         names, where = variants.tolist(), f"{role}[{variants.name!r}]"
         if control is not None and control not in names:
             raise OptionError(f"⟦control={control!r}⟧ is not in {where}; its variants are {names}")
         if len(names) < 2:
-            raise OptionError(f"{where} has one variant, {names[0]!r}; a comparison needs at least two")
+            raise OptionError(
+                f"{where} has one variant, {names[0]!r}; a comparison needs at least two"
+            )
         if control is None:
             return cls(groups, variants, list(itertools.combinations(range(len(names)), 2)))
         c = names.index(control)
@@ -47,21 +60,23 @@ class Arms:
         return list(self.variants.tolist())
 
     def of_rows(self, n: int) -> tuple[Codes, Codes, Codes]:
-        """The group, the control and the treatment of each of n rows, which stand by group, metric and pair."""
+        """The group, the control and the treatment of each of n rows, which stand by group, metric
+        and pair."""
         control, treatment = np.tile(np.transpose(self.pairs), n // len(self.pairs))
         return np.repeat(np.arange(len(self.groups)), n // len(self.groups)), control, treatment
 
 
 class SampleRatio(NamedTuple):
-    """Per group: whether the users per variant do not fit the plan, whether that was tested at all, and the p of it."""
+    """Per group: whether the users per variant do not fit the plan, whether that was tested at all,
+    and the p of it."""
 
     fails: Mask
     checked: Mask
     p: Floats
 
 
-# Labels of the strata (one row without columns if there are none), and units by group, stratum and variant. The last
-# place of the groups has the units of all of them, NaN where these are not known.
+# Labels of the strata (one row without columns if there are none), and units by group, stratum and
+# variant. The last place of the groups has the units of all of them, NaN where these are not known.
 CountedUnits = tuple[pd.DataFrame, Floats]
 
 
@@ -71,15 +86,21 @@ def without_strata(counts: Floats) -> CountedUnits:
 
 
 def check_sample_ratio(
-    expected: Mapping[Any, Any] | None, health: pd.DataFrame | None, arms: Arms, count: Callable[[bool], CountedUnits],
+    expected: Mapping[Any, Any] | None,
+    health: pd.DataFrame | None,
+    arms: Arms,
+    count: Callable[[bool], CountedUnits],
     rows: ExperimentRows | None = None,
-) -> SampleRatio:  # fmt: skip
-    """Test the units that are compared against the planned shares, or against those of `experiment_health`.
+) -> SampleRatio:
+    """Test the units that are compared against the planned shares, or against those of
+    `experiment_health`.
 
     `count` gives the units, within strata if it is called with True.
     """
     if expected is not None and health is not None:
-        raise OptionError("expected and health are both given; the health table has the expected shares already")
+        raise OptionError(
+            "expected and health are both given; the health table has the expected shares already"
+        )
     if health is not None:
         return _from_health(health, arms, count, rows)
     if expected is not None:
@@ -91,7 +112,8 @@ def check_sample_ratio(
 
 
 def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
-    """Units by group, stratum and variant against the planned shares, in every group and over all of them.
+    """Units by group, stratum and variant against the planned shares, in every group and over all
+    of them.
 
     The shares are by stratum and variant, and perhaps by group.
     """
@@ -100,7 +122,9 @@ def _from_plan(shares: Floats, counts: Floats) -> SampleRatio:
     p = np.array([share_tests(own, plan)[1] for own, plan in zip(units, planned, strict=True)])
     p, overall = p[:-1], p[-1]
     return SampleRatio(
-        (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA), ~np.isnan(p) | ~np.isnan(overall), np.fmin(p, overall)
+        (p < HEALTH_ALPHA) | (overall < HEALTH_ALPHA),
+        ~np.isnan(p) | ~np.isnan(overall),
+        np.fmin(p, overall),
     )
 
 
@@ -117,10 +141,13 @@ def count_rows(rows: ExperimentRows, within: bool) -> CountedUnits:
     known = count_units(rows)[-1].sum()
     if known < overall.sum():
         raise OptionError(
-            "shares of every stratum are planned, but users (or clusters) are in several strata; give each of them "
+            "shares of every stratum are planned, but users (or clusters) are in several strata; "
+            "give each of them "
             "the stratum of its assignment, or pass the shares of the variants"
         )
-    return labels, np.concatenate([by_group, [overall if known == overall.sum() else overall * np.nan]])
+    return labels, np.concatenate(
+        [by_group, [overall if known == overall.sum() else overall * np.nan]]
+    )
 
 
 def count_units(rows: ExperimentRows) -> Floats:
@@ -130,20 +157,28 @@ def count_units(rows: ExperimentRows) -> Floats:
     unit = np.arange(len(rows.variant)) if units is None else units
     n_units = int(unit.max(initial=-1)) + 1
 
-    by_group = count_distinct(rows.group * n_variants + rows.variant, n_groups * n_variants, unit, n_units)
+    by_group = count_distinct(
+        rows.group * n_variants + rows.variant, n_groups * n_variants, unit, n_units
+    )
     overall = count_distinct(rows.variant, n_variants, unit, n_units).astype(np.float64)
     # Without a key, rows of several groups could be the same users, whose counts must not be added.
     known = units is not None or n_groups == 1
-    return np.vstack([by_group.reshape(n_groups, -1), overall if known else np.full(n_variants, np.nan)])
+    return np.vstack(
+        [by_group.reshape(n_groups, -1), overall if known else np.full(n_variants, np.nan)]
+    )
 
 
 def _from_health(
-    health: pd.DataFrame, arms: Arms, count: Callable[[bool], CountedUnits], rows: ExperimentRows | None
+    health: pd.DataFrame,
+    arms: Arms,
+    count: Callable[[bool], CountedUnits],
+    rows: ExperimentRows | None,
 ) -> SampleRatio:
-    """Test the units that are compared by the planned shares of a health table, which must be of the same users.
+    """Test the units that are compared by the planned shares of a health table, which must be of
+    the same users.
 
-    Of the users of the table some may be left out, such as those who were not exposed, but alike in all variants. The
-    rows of the users are None where only moments of them are known.
+    Of the users of the table some may be left out, such as those who were not exposed, but alike in
+    all variants. The rows of the users are None where only moments of them are known.
     """
     variants, by = arms.names, _by_of_health(health, arms.names)
     within = any(name not in arms.groups.columns for name in by)
@@ -179,13 +214,17 @@ def _from_health(
     own = _from_plan(np.concatenate([planned, planned[:1]]), counts)
     left_out = np.full(len(arms.groups), np.nan)
     if np.array_equal(users[:-1], counts[:-1]):  # else users came in clusters
-        p = [[independence_test([some, of - some])[1] for some, of in zip(*one, strict=True)]
-             for one in zip(users[:-1], assigned, strict=True)]  # fmt: skip
+        p = [
+            [independence_test([some, of - some])[1] for some, of in zip(*one, strict=True)]
+            for one in zip(users[:-1], assigned, strict=True)
+        ]
         left_out = np.minimum(1.0, len(labels) * np.fmin.reduce(p, axis=1))
     flagged = (cells("srm_flag") != "").any(axis=(1, 2))
     tested = ~np.isnan(cells("srm_p").astype(np.float64)).all(axis=(1, 2))
     p_value = np.fmin(own.p, left_out)
-    return SampleRatio(flagged | own.fails | (left_out < HEALTH_ALPHA), tested | own.checked, p_value)
+    return SampleRatio(
+        flagged | own.fails | (left_out < HEALTH_ALPHA), tested | own.checked, p_value
+    )
 
 
 def _by_of_health(health: pd.DataFrame, variants: list[Any]) -> list[str]:
@@ -203,13 +242,19 @@ def _by_of_health(health: pd.DataFrame, variants: list[Any]) -> list[str]:
 
 
 def _read_health(
-    health: pd.DataFrame, by: list[str], groups: pd.DataFrame, strata: pd.DataFrame, variants: list[Any]
+    health: pd.DataFrame,
+    by: list[str],
+    groups: pd.DataFrame,
+    strata: pd.DataFrame,
+    variants: list[Any],
 ) -> tuple[pd.DataFrame, Codes]:
-    """The rows of a health table by group and variant, and which of its groups each group and stratum compared is."""
+    """The rows of a health table by group and variant, and which of its groups each group and
+    stratum compared is."""
     unknown = [name for name in by if name not in groups.columns and name not in strata.columns]
     if unknown:
         raise OptionError(
-            f"health is by {by}, but the comparison is not by {unknown}; make it without them, or, where the planned "
+            f"health is by {by}, but the comparison is not by {unknown}; make it without them, or, "
+            "where the planned "
             f"shares change, compare within ⟦+strata={unknown[0]!r}⟧"
         )
     of_row, labels = group_codes(health, "health", by)
@@ -217,21 +262,38 @@ def _read_health(
     order = np.lexsort([variant, of_row])
     order = order[variant[order] >= 0]
     if not np.array_equal(variant[order], np.tile(np.arange(len(variants)), len(labels))):
-        raise OptionError("health has not one row for each variant; pass the table of experiment_health with all rows")
-    place = {key: i for i, key in enumerate(labels[by].itertuples(index=False, name=None))} if by else {(): 0}
-    of_both = groups.reset_index(drop=True).merge(strata.drop(columns=groups.columns, errors="ignore"), how="cross")
+        raise OptionError(
+            "health has not one row for each variant; pass the table of experiment_health with all "
+            "rows"
+        )
+    place = (
+        {key: i for i, key in enumerate(labels[by].itertuples(index=False, name=None))}
+        if by
+        else {(): 0}
+    )
+    of_both = groups.reset_index(drop=True).merge(
+        strata.drop(columns=groups.columns, errors="ignore"), how="cross"
+    )
     keys = list(of_both[by].itertuples(index=False, name=None)) if by else [()] * len(of_both)
     absent = [key for key in keys if key not in place]
     if absent:
-        raise OptionError(f"health has no rows for {by} {absent[0]}; make it with ⟦+by={by}⟧ from the same assignment")
-    return health.iloc[order], np.array([place[key] for key in keys], np.int64).reshape(len(groups), len(strata))
+        raise OptionError(
+            f"health has no rows for {by} {absent[0]}; make it with ⟦+by={by}⟧ from the same "
+            "assignment"
+        )
+    return health.iloc[order], np.array([place[key] for key in keys], np.int64).reshape(
+        len(groups), len(strata)
+    )
 
 
 def _other_users(variants: list[Any], assigned: Floats, compared: Floats) -> OptionError:
     def counts(n: Floats) -> str:
-        return ", ".join(f"{int(users):,} of {name!r}" for name, users in zip(variants, n, strict=True))
+        return ", ".join(
+            f"{int(users):,} of {name!r}" for name, users in zip(variants, n, strict=True)
+        )
 
     return OptionError(
-        f"health was made of other users than data: it counts {counts(assigned)}, and data has {counts(compared)}. "
+        f"health was made of other users than data: it counts {counts(assigned)}, and data has "
+        f"{counts(compared)}. "
         "Pass what experiment_health gives for the assignment that data was joined with"
     )

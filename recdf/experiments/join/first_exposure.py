@@ -22,10 +22,11 @@ Times = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Exposure:
-    """When users were exposed, and when the rows of per_user happened, both as numbers that compare.
+    """When users were exposed, and when the rows of per_user happened, both as numbers that
+    compare.
 
-    `first_row` is the row of assignment of each user's earliest exposure; `early` marks rows of per_user before it;
-    `unexposed` users have no time of exposure at all.
+    `first_row` is the row of assignment of each user's earliest exposure; `early` marks rows of
+    per_user before it; `unexposed` users have no time of exposure at all.
     """
 
     of_user: Times
@@ -36,20 +37,28 @@ class Exposure:
 
 
 def read_exposure(
-    users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, exposure_col: str | None, time_col: str | None,
+    users: Users,
+    per_user: pd.DataFrame,
+    assignment: pd.DataFrame,
+    exposure_col: str | None,
+    time_col: str | None,
     roles: tuple[str, str] = ("per_user", "assignment"),
-) -> Exposure | None:  # fmt: skip
+) -> Exposure | None:
     if exposure_col is None or time_col is None:
         return None
     role, assigned_in = roles
     known = assignment[exposure_col].notna().to_numpy()
     if not known.any():
-        raise DataError(f"{assigned_in}[{exposure_col!r}] is null in all {len(known):,} rows; nobody was exposed")
+        raise DataError(
+            f"{assigned_in}[{exposure_col!r}] is null in all {len(known):,} rows; nobody was "
+            "exposed"
+        )
     kind, exposed = comparable_times(assignment[known], assigned_in, exposure_col)
     own_kind, times = comparable_times(per_user, role, time_col)
     if kind != own_kind:
         raise DataError(
-            f"{role}[{time_col!r}] is {own_kind} and {assigned_in}[{exposure_col!r}] {kind}; they cannot be compared: "
+            f"{role}[{time_col!r}] is {own_kind} and {assigned_in}[{exposure_col!r}] {kind}; they "
+            "cannot be compared: "
             "bring both to one form (tz_localize gives a naive datetime its time zone)"
         )
     order = np.argsort(exposed, kind="stable")
@@ -76,7 +85,8 @@ def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Ti
     values, where = frame[name], f"{role}[{name!r}]"
     if values.isna().any():
         raise DataError(
-            f"{where} is null in {int(values.isna().sum()):,} of {len(frame):,} rows; expected a time in each"
+            f"{where} is null in {int(values.isna().sum()):,} of {len(frame):,} rows; expected a "
+            "time in each"
         )
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         return "number", read_numbers(values, where)
@@ -86,6 +96,7 @@ def comparable_times(frame: pd.DataFrame, role: str, name: str) -> tuple[str, Ti
     read = read_ids(values, where)
     if not read.kind.startswith("datetime"):
         raise DataError(
-            f"{where} holds {read.kind} values ({examples(values.head(5))}); parse it with pd.to_datetime first"
+            f"{where} holds {read.kind} values ({examples(values.head(5))}); parse it with "
+            "pd.to_datetime first"
         )
     return read.kind, read.values

@@ -1,6 +1,8 @@
-"""The work of `join_experiment`: users of both frames are matched, and every assigned user gets a row.
+"""The work of `join_experiment`: users of both frames are matched, and every assigned user gets a
+row.
 
-Contract: `read_frames` checks, `join_frames` joins. The frames may hold some users of a population with all their rows.
+Contract: `read_frames` checks, `join_frames` joins. The frames may hold some users of a population
+with all their rows.
 """
 
 from __future__ import annotations
@@ -64,35 +66,55 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
     """Check the options and the columns of both frames, and code their users."""
     check_record(options)
     if (options.exposure_col is None) != (options.time_col is None):
-        raise OptionError("⟦exposure_col=⟧ (of assignment) and ⟦time_col=⟧ (of per_user) go together")
+        raise OptionError(
+            "⟦exposure_col=⟧ (of assignment) and ⟦time_col=⟧ (of per_user) go together"
+        )
     keys, by_cols, time = options.keys, options.by, options.time
     per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
-    require(assignment, "assignment", [*keys, options.variant_col, *as_columns(options.exposure_col)])
+    require(
+        assignment, "assignment", [*keys, options.variant_col, *as_columns(options.exposure_col)]
+    )
     require(per_user, "per_user", [*keys, *by_cols, *time])
-    if isinstance(options.how, Mapping):  # A column without a rule does not come along, so it may be in both frames.
+    if isinstance(
+        options.how, Mapping
+    ):  # A column without a rule does not come along, so it may be in both frames.
         kept = {*keys, *by_cols, *time, *options.how}
-        per_user = per_user.drop(columns=[name for name in assignment.columns if name in per_user and name not in kept])
+        per_user = per_user.drop(
+            columns=[name for name in assignment.columns if name in per_user and name not in kept]
+        )
     _distinct_columns(per_user, assignment, keys)
-    return Frames(per_user, assignment, match_users(per_user, assignment, keys, options.variant_col))
+    return Frames(
+        per_user, assignment, match_users(per_user, assignment, keys, options.variant_col)
+    )
 
 
-def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | None = None) -> pd.DataFrame:
+def join_frames(
+    frames: Frames, options: JoinOptions, by_values: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """Join users who have been matched: all users, or some of them with all their rows.
 
     Some users may lack a `by` value that others have, so `by_values` names all of them.
     """
     per_user, assignment, users = frames
-    keys, missing, exposure_col, time_col = options.keys, options.missing, options.exposure_col, options.time_col
+    keys, missing, exposure_col, time_col = (
+        options.keys,
+        options.missing,
+        options.exposure_col,
+        options.time_col,
+    )
     _refuse_users(users, per_user, assignment, options)
     exposure = read_exposure(users, per_user, assignment, exposure_col, time_col)
     if exposure is not None and options.unexposed == "raise" and exposure.unexposed.any():
         shown = some_keys(assignment, exposure.unexposed[users.of_assignment], keys)
         raise DataError(
-            f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} ({shown}), which means "
+            f"{int(exposure.unexposed.sum()):,} users of assignment have no {exposure_col!r} "
+            f"({shown}), which means "
             'that they were never exposed; pass ⟦+unexposed="drop"⟧ to leave them out'
         )
     assigned = _assigned_rows(users, exposure)
-    cells = _cells(per_user, options, users, assigned, _by_groups(per_user, options.by, by_values), exposure)
+    cells = _cells(
+        per_user, options, users, assigned, _by_groups(per_user, options.by, by_values), exposure
+    )
     if missing == "raise":
         _refuse_missing(cells, assigned, assignment, keys)
     fills: dict[str, float | None] = {}
@@ -104,14 +126,20 @@ def join_frames(frames: Frames, options: JoinOptions, by_values: pd.DataFrame | 
         result["n_before_exposure"] = cells.n_early[cells.kept(missing)]
     result.attrs = copy.deepcopy(per_user.attrs)
     result.attrs["recdf_experiment"] = {
-        "user_col": keys, "variant_col": options.variant_col, "by": options.by, "missing": missing,
-        "n_assigned": len(assigned), "n_missing": int((~cells.found).sum()), "n_unassigned": users.n_unassigned,
-        "n_multi_variant": int(users.several.sum()), "n_repeated": len(assignment) - users.n_assigned,
+        "user_col": keys,
+        "variant_col": options.variant_col,
+        "by": options.by,
+        "missing": missing,
+        "n_assigned": len(assigned),
+        "n_missing": int((~cells.found).sum()),
+        "n_unassigned": users.n_unassigned,
+        "n_multi_variant": int(users.several.sum()),
+        "n_repeated": len(assignment) - users.n_assigned,
         "n_before_exposure": 0 if exposure is None else int(exposure.early.sum()),
         "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~users.several).sum()),
         "n_cells_before_exposure": cells.n_absent,
         "null_for_missing": [name for name, value in fills.items() if value is None],
-    }  # fmt: skip
+    }
     return result
 
 
@@ -120,17 +148,21 @@ def no_common_user(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: list[
     frames = {"assignment": assignment, "per_user": per_user}
     empty = [f"{role} has no rows" for role, frame in frames.items() if not len(frame)]
     shown = [
-        f"{role}[{', '.join(map(repr, keys))}] has {some_keys(one, slice(5), keys)}" for role, one in frames.items()
+        f"{role}[{', '.join(map(repr, keys))}] has {some_keys(one, slice(5), keys)}"
+        for role, one in frames.items()
     ]
     return DataError(f"no user of assignment is in per_user: {', '.join(empty or shown)}")
 
 
-def _refuse_users(users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions) -> None:
+def _refuse_users(
+    users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinOptions
+) -> None:
     """Raise for users that the options do not allow."""
     if users.several.any() and options.multi_variant == "raise":
         raise DataError(
             f"{np.count_nonzero(users.several):,} users of assignment are in more than one variant "
-            f"({some_keys(assignment, users.several[users.of_assignment], options.keys)}); fix the table or pass "
+            f"({some_keys(assignment, users.several[users.of_assignment], options.keys)}); fix the "
+            "table or pass "
             '⟦+multi_variant="drop"⟧'
         )
     if users.n_unassigned and options.unassigned == "raise":
@@ -140,8 +172,11 @@ def _refuse_users(users: Users, per_user: pd.DataFrame, assignment: pd.DataFrame
         )
 
 
-def _by_groups(per_user: pd.DataFrame, by: list[str], by_values: pd.DataFrame | None) -> tuple[Codes, pd.DataFrame]:
-    """The code of each row's `by` value, and the values by code: those of the rows, or the given ones."""
+def _by_groups(
+    per_user: pd.DataFrame, by: list[str], by_values: pd.DataFrame | None
+) -> tuple[Codes, pd.DataFrame]:
+    """The code of each row's `by` value, and the values by code: those of the rows, or the given
+    ones."""
     if by_values is None or not by:
         return group_codes(per_user, "per_user", by)
     pairs = [read_by([per_user[name], by_values[name]], name) for name in by]
@@ -152,7 +187,8 @@ def _by_groups(per_user: pd.DataFrame, by: list[str], by_values: pd.DataFrame | 
 
 
 def _assigned_rows(users: Users, exposure: Exposure | None) -> Codes:
-    """Row of assignment for each user in one variant: the first, or that of the earliest exposure."""
+    """Row of assignment for each user in one variant: the first, or that of the earliest
+    exposure."""
     if exposure is None:
         chosen = np.full(users.n, -1, np.int64)  # −1 for users that are not there
         chosen[users.of_assignment[::-1]] = np.arange(len(users.of_assignment))[::-1]
@@ -182,13 +218,17 @@ class _Cells:
 
 
 def _cells(
-    per_user: pd.DataFrame, options: JoinOptions, users: Users, assigned: Codes, grouped: tuple[Codes, pd.DataFrame],
+    per_user: pd.DataFrame,
+    options: JoinOptions,
+    users: Users,
+    assigned: Codes,
+    grouped: tuple[Codes, pd.DataFrame],
     exposure: Exposure | None,
-) -> _Cells:  # fmt: skip
+) -> _Cells:
     """The cells of the result in its order: by value, then row of assignment.
 
-    With times of exposure, a cell whose last row of anyone is before the exposure of its user is left out: a user
-    who was not exposed yet in that week had no chance to have metrics in it.
+    With times of exposure, a cell whose last row of anyone is before the exposure of its user is
+    left out: a user who was not exposed yet in that week had no chance to have metrics in it.
     """
     group, groups = grouped
     early = np.zeros(len(per_user), bool) if exposure is None else exposure.early
@@ -209,18 +249,26 @@ def _cells(
     n_early = np.bincount(group[early] * users.n + users.of_metric[early], minlength=len(rows))
     carried = [name for name in metrics.columns if name not in {*options.keys, *options.by}]
     return _Cells(
-        metrics, groups[options.by].iloc[in_group[present]], carried, rows[cell],
-        np.tile(assigned, len(groups))[present], n_early[cell], int((~present).sum()),
-    )  # fmt: skip
+        metrics,
+        groups[options.by].iloc[in_group[present]],
+        carried,
+        rows[cell],
+        np.tile(assigned, len(groups))[present],
+        n_early[cell],
+        int((~present).sum()),
+    )
 
 
-def _refuse_missing(cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]) -> None:
+def _refuse_missing(
+    cells: _Cells, assigned: Codes, assignment: pd.DataFrame, keys: list[str]
+) -> None:
     if not cells.found.all():
         absent = distinct(cells.assigned[~cells.found])
         raise DataError(
             f"{len(absent):,} of {len(assigned):,} assigned users have no metrics "
             f"({some_keys(assignment, absent, keys)}); "
-            'pass ⟦+missing="zero"⟧ if no list means no value for the user, "nan" to keep them undefined, or "drop"'
+            'pass ⟦+missing="zero"⟧ if no list means no value for the user, "nan" to keep them '
+            'undefined, or "drop"'
         )
 
 
@@ -231,8 +279,13 @@ def _joined_frame(
     keep = cells.kept(missing)
     labels = cells.labels[keep].reset_index(drop=True)
     carried_over = assignment.iloc[cells.assigned[keep]].reset_index(drop=True)
-    taken = {name: take_or_fill(cells.metrics[name], cells.row[keep], fills.get(name)) for name in cells.carried}
-    result = pd.concat([labels, carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1)
+    taken = {
+        name: take_or_fill(cells.metrics[name], cells.row[keep], fills.get(name))
+        for name in cells.carried
+    }
+    result = pd.concat(
+        [labels, carried_over, pd.DataFrame(taken, index=carried_over.index)], axis=1
+    )
     result["has_metrics"] = cells.found[keep]
     return result
 
@@ -241,24 +294,33 @@ def _distinct_columns(per_user: pd.DataFrame, assignment: pd.DataFrame, keys: li
     both = [name for name in per_user.columns if name in assignment.columns and name not in keys]
     if both:
         raise DataError(
-            f"per_user and assignment both have {', '.join(map(repr, both))}; rename or drop one of them, "
+            f"per_user and assignment both have {', '.join(map(repr, both))}; rename or drop one "
+            "of them, "
             f"e.g. assignment.rename(columns={{{both[0]!r}: {f'assigned_{both[0]}'!r}}})"
         )
     for role, frame in (("per_user", per_user), ("assignment", assignment)):
         taken = [name for name in ("has_metrics", "n_before_exposure") if name in frame.columns]
         if taken:
-            raise DataError(f"{role} has a column {taken[0]!r}, which join_experiment writes; rename it")
+            raise DataError(
+                f"{role} has a column {taken[0]!r}, which join_experiment writes; rename it"
+            )
 
 
 def _metric_rows(
-    per_user: pd.DataFrame, options: JoinOptions, kept: Mask, users: tuple[Codes, int], groups: tuple[Codes, int]
+    per_user: pd.DataFrame,
+    options: JoinOptions,
+    kept: Mask,
+    users: tuple[Codes, int],
+    groups: tuple[Codes, int],
 ) -> tuple[Codes, pd.DataFrame]:
-    """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are in."""
+    """Row of the metrics of each (by, user) cell, −1 for none, and the metrics those rows are
+    in."""
     cell = (groups[0] * users[1] + users[0])[kept]
     row = np.full(groups[1] * users[1], -1, np.int64)
     metrics = per_user if kept.all() else per_user[kept]
     if options.how is not None:
-        # Every cell becomes one row, in order of first appearance. The column of the time is gone by then.
+        # Every cell becomes one row, in order of first appearance. The column of the time is gone
+        # by then.
         seen, first = np.unique(cell, return_index=True)
         over = [name for name in map(str, as_columns(options.over)) if name not in options.time]
         metrics = roll_up(metrics, [*options.by, *options.keys], options.how, over=over)
@@ -269,8 +331,10 @@ def _metric_rows(
     if twice.any():
         what = "user" if not options.by else f"user and {options.by}"
         raise DuplicateError(
-            f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have more than one "
+            f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have more "
+            "than one "
             f"({some_keys(metrics, twice, options.keys)}); roll them up first with "
-            f"rd.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what tells the rows apart"
+            f"rd.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what "
+            "tells the rows apart"
         )
     return row, metrics

@@ -1,4 +1,5 @@
-"""What a metric is worth for an assigned user without metrics: 0, its worst value, or nothing that is known."""
+"""What a metric is worth for an assigned user without metrics: 0, its worst value, or nothing that
+is known."""
 
 from __future__ import annotations
 
@@ -17,15 +18,20 @@ from ..experiment_columns import Codes, is_metric
 
 
 def fill_values(
-    metrics: pd.DataFrame, names: Sequence[str], missing: Missing, smaller_is_better: Columns | None,
-    larger_is_better: Columns | None, known: Mapping[str, float | None],
-) -> dict[str, float | None]:  # fmt: skip
+    metrics: pd.DataFrame,
+    names: Sequence[str],
+    missing: Missing,
+    smaller_is_better: Columns | None,
+    larger_is_better: Columns | None,
+    known: Mapping[str, float | None],
+) -> dict[str, float | None]:
     """Value of every numeric column for users without metrics; None is null.
 
-    A list that was not shown has no hits and no revenue: counts, sums and metrics of which more is better, from 0 on,
-    are 0. Where less is better a 0 would be the best value there is, so these are null, or with `missing="worst"`
-    their upper bound. Carried columns and weights are null. A column whose direction is not known raises. `known` are
-    the values of metrics that another process has registered.
+    A list that was not shown has no hits and no revenue: counts, sums and metrics of which more is
+    better, from 0 on, are 0. Where less is better a 0 would be the best value there is, so these
+    are null, or with `missing="worst"` their upper bound. Carried columns and weights are null. A
+    column whose direction is not known raises. `known` are the values of metrics that another
+    process has registered.
     """
     spec = evaluated(metrics)  # after a merge it is lost, and its columns raise
     no_metrics = {*spec.get("carry", {}), spec.get("weight")}
@@ -49,15 +55,19 @@ def fill_values(
             found[name] = _registered(name, missing)
     if unknown:
         raise OptionError(
-            f"⟦missing={missing!r}⟧: per_user[{unknown[0]!r}] is no metric that recdf knows, so its value for a user "
-            f"without metrics is not known either. Name it in ⟦+larger_is_better=⟧ (0, such as a revenue) or in "
-            f"⟦smaller_is_better=⟧ (null, such as a waiting time); the same for {unknown}, or drop these columns"
+            f"⟦missing={missing!r}⟧: per_user[{unknown[0]!r}] is no metric that recdf knows, so "
+            "its value for a user "
+            "without metrics is not known either. Name it in ⟦+larger_is_better=⟧ (0, such as a "
+            "revenue) or in "
+            f"⟦smaller_is_better=⟧ (null, such as a waiting time); the same for {unknown}, or drop "
+            "these columns"
         )
     return found
 
 
 def known_values(names: Iterable[str], missing: Missing) -> dict[str, float | None]:
-    """Value, for users without metrics, of those columns that are metrics registered in this process."""
+    """Value, for users without metrics, of those columns that are metrics registered in this
+    process."""
     return {name: _registered(name, missing) for name in names if direction_of(name) is not None}
 
 
@@ -74,7 +84,8 @@ def _registered(name: str, missing: Missing) -> float | None:
 
 
 def zero_is_worst(name: str) -> bool:
-    """Whether 0 is what a metric is worth without a list; columns that recdf does not know are taken for such."""
+    """Whether 0 is what a metric is worth without a list; columns that recdf does not know are
+    taken for such."""
     return _registered(name, "zero") is not None
 
 
@@ -83,7 +94,8 @@ def take_or_fill(values: pd.Series, rows: Codes, fill: float | None) -> pd.Serie
     dtype = values.dtype
     values = values.reset_index(drop=True)
     if fill is not None and is_metric(values):
-        # Label −1 is not in the index, so it takes the fill value, which has the column's type if it can.
+        # Label −1 is not in the index, so it takes the fill value, which has the column's type if
+        # it can.
         if not (float(fill).is_integer() or pd.api.types.is_float_dtype(dtype)):
             values = values.astype("float64")
         value: Any = values.dtype.type(fill)

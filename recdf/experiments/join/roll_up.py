@@ -18,7 +18,16 @@ from ...inputs.sorting import distinct
 from ...inputs.sums import exact_sums
 from ...metrics.direction import direction_of
 from ..choices import Roll, check_value
-from ..experiment_columns import Codes, Floats, first_rows, frame_of, is_metric, key_codes, metric_values, require
+from ..experiment_columns import (
+    Codes,
+    Floats,
+    first_rows,
+    frame_of,
+    is_metric,
+    key_codes,
+    metric_values,
+    require,
+)
 
 
 @renamed(unit="unit_col")
@@ -34,39 +43,45 @@ def roll_up(
 ) -> pd.DataFrame:
     """Roll rows by session or day up to one row per unit, such as the user that was randomised.
 
-    With r the rows of a unit where metric m is defined: sum = Σ_r m, mean = Σ_r m / |r|. Beside every metric
-    that is averaged or can be undefined stands `<metric>__n` = |r|, so that no denominator is lost:
+    With r the rows of a unit where metric m is defined: sum = Σ_r m, mean = Σ_r m / |r|. Beside
+    every metric that is averaged or can be undefined stands `<metric>__n` = |r|, so that no
+    denominator is lost:
 
     * after `how="sum"` the ratio `{"ctr": ("hits@10", "n_pred")}` is clicks per shown item, and
-      `{"ndcg by session": ("ndcg@10", "ndcg@10__n")}` the mean over sessions, both with an interval that knows
-      the unit;
+      `{"ndcg by session": ("ndcg@10", "ndcg@10__n")}` the mean over sessions, both with an interval
+      that knows the unit;
     * after `how="mean"` the metric itself is the mean over units, each counting once.
 
     Parameters
     ----------
     per_user : DataFrame
-        One row per list, such as `result.per_user` evaluated with `user_col=["user_id", "session_id"]`.
+        One row per list, such as `result.per_user` evaluated with `user_col=["user_id",
+        "session_id"]`.
     unit_col : str or list of str, default "user_id"
-        Columns that name a unit. Add the `by` columns (`["model", "user_id"]`): rows of two models must not mix.
+        Columns that name a unit. Add the `by` columns (`["model", "user_id"]`): rows of two models
+        must not mix.
     how : {"mean", "sum", "min", "max"} or mapping, default "mean"
-        One rule for every numeric column (bool counts as 0 and 1), or column → rule for the columns to keep.
+        One rule for every numeric column (bool counts as 0 and 1), or column → rule for the columns
+        to keep.
 
     over : str or list of str, optional
-        Columns that the rows of a unit differ in (session, day), and that are no metrics. Default: the columns of
-        the list key, where it is known that per_user came from `evaluate`.
+        Columns that the rows of a unit differ in (session, day), and that are no metrics. Default:
+        the columns of the list key, where it is known that per_user came from `evaluate`.
     rolled_by : {"mean", "sum", "min", "max"}, optional
-        Rule by which per_user was rolled up in a first step. Default: the rule of `roll_up`, where that is known.
+        Rule by which per_user was rolled up in a first step. Default: the rule of `roll_up`, where
+        that is known.
     options : Options, optional
         `user_col` of a project, as `unit_col`, where that is not given here.
 
     Returns
     -------
     DataFrame
-        One row per unit in order of first appearance: unit columns, `n_rows` (int64: rows of the unit), then the
-        metrics. Sums of integers stay int64; everything else is float64, NaN where a unit has no defined row.
-        Columns that are not numeric (session ids, dates) and the other columns of the list key are left out.
-        Rolling up in two steps (session, day, user) by one rule equals one step: `n_rows` and `<metric>__n` of the
-        first step are summed and weigh its means.
+        One row per unit in order of first appearance: unit columns, `n_rows` (int64: rows of the
+        unit), then the metrics. Sums of integers stay int64; everything else is float64, NaN where
+        a unit has no defined row. Columns that are not numeric (session ids, dates) and the other
+        columns of the list key are left out. Rolling up in two steps (session, day, user) by one
+        rule equals one step: `n_rows` and `<metric>__n` of the first step are summed and weigh its
+        means.
 
     Raises
     ------
@@ -77,13 +92,16 @@ def roll_up(
     OptionError
         If `how` is unknown, or a frame rolled up by sums is now to be averaged (or the reverse).
     DataError
-        If a metric is infinite or not numeric; if `per_user` was evaluated `by` columns that `unit_col` lacks; if a
-        merge has lost what tells sessions from models and ids from counts, and neither `over` nor `how` says it.
+        If a metric is infinite or not numeric; if `per_user` was evaluated `by` columns that
+        `unit_col` lacks; if a merge has lost what tells sessions from models and ids from counts,
+        and neither `over` nor `how` says it.
 
     Examples
     --------
     >>> import pandas as pd, recdf as rd
-    >>> sessions = pd.DataFrame({"user_id": [1, 1, 2], "n_pred": [10, 5, 10], "ndcg@10": [0.5, 0.2, None]})
+    >>> sessions = pd.DataFrame(
+    ...     {"user_id": [1, 1, 2], "n_pred": [10, 5, 10], "ndcg@10": [0.5, 0.2, None]}
+    ... )
     >>> rd.experiments.roll_up(sessions, how="sum")
        user_id  n_rows  n_pred  ndcg@10  ndcg@10__n
     0        1       2      15      0.7           2
@@ -104,24 +122,35 @@ def roll_up(
         if name == "n_rows" or _counted_metric(name, per_user):
             continue
         data.update(_rolled(per_user, name, rule, codes, n))
-    result = pd.concat([result, pd.DataFrame({name: values[order] for name, values in data.items()})], axis=1)
+    result = pd.concat(
+        [result, pd.DataFrame({name: values[order] for name, values in data.items()})], axis=1
+    )
     result.attrs = copy.deepcopy(per_user.attrs)
-    result.attrs["recdf_roll_up"] = {"unit": units, "how": how if isinstance(how, str) else dict(how)}
+    result.attrs["recdf_roll_up"] = {
+        "unit": units,
+        "how": how if isinstance(how, str) else dict(how),
+    }
     return result
 
 
-def _check_rule(per_user: pd.DataFrame, how: Roll | Mapping[str, Roll], rolled_by: Roll | None) -> None:
+def _check_rule(
+    per_user: pd.DataFrame, how: Roll | Mapping[str, Roll], rolled_by: Roll | None
+) -> None:
     """One rule for all steps: a mean of sums would weigh the units by nothing that has a name."""
     if isinstance(how, Mapping):
         return
     before = per_user.attrs.get("recdf_roll_up", {}).get("how") if rolled_by is None else rolled_by
     if before is None and "n_rows" in per_user.columns:
         raise OptionError(
-            "per_user has a column n_rows, so it was rolled up before; say by which rule in ⟦+rolled_by=⟧, such as "
+            "per_user has a column n_rows, so it was rolled up before; say by which rule in "
+            "⟦+rolled_by=⟧, such as "
             f"⟦+rolled_by={how!r}⟧"
         )
     if isinstance(before, str) and before != how:
-        raise OptionError(f"⟦how={how!r}⟧, but per_user was rolled up by ⟦how={before!r}⟧; use one rule for all steps")
+        raise OptionError(
+            f"⟦how={how!r}⟧, but per_user was rolled up by ⟦how={before!r}⟧; use one rule for all "
+            "steps"
+        )
 
 
 def _rules(
@@ -137,35 +166,45 @@ def _rules(
     keys = {*units, *over}
     listed = [name for name in list_columns(per_user) if name not in keys]
     _refuse_mixing(per_user, units, listed)
-    numbers = [name for name in per_user.columns if name not in {*keys, *listed} and is_metric(per_user[name])]
+    numbers = [
+        name
+        for name in per_user.columns
+        if name not in {*keys, *listed} and is_metric(per_user[name])
+    ]
     return dict.fromkeys(_without_ids(per_user, numbers), how)
 
 
 def _refuse_mixing(per_user: pd.DataFrame, units: list[str], listed: list[str]) -> None:
-    """Raise unless it is known that what is left of the list's columns are sessions or days and not models.
+    """Raise unless it is known that what is left of the list's columns are sessions or days and not
+    models.
 
-    Which of the two a column is stands in attrs alone, which a merge loses; then the caller must say it.
+    Which of the two a column is stands in attrs alone, which a merge loses; then the caller must
+    say it.
     """
     spec = evaluated(per_user)
     by = as_columns(spec.get("by"))
     mixed = [name for name in by if name in per_user.columns and name not in units]
     if mixed:
         raise DataError(
-            f"per_user was evaluated by {mixed}, which ⟦unit_col={units}⟧ lacks; a unit would mix them: "
+            f"per_user was evaluated by {mixed}, which ⟦unit_col={units}⟧ lacks; a unit would mix "
+            "them: "
             f"pass ⟦+unit_col={[*mixed, *units]}⟧, or select one of them first"
         )
     known = (*as_columns(spec.get("user_col")), *spec.get("carry", {}), spec.get("weight"))
     unknown = [name for name in listed if name not in known]
     if unknown:
         raise DataError(
-            f"per_user has {unknown} before n_true, beside ⟦unit_col={units}⟧; name in ⟦+over=⟧ the columns that the "
-            "rows of a unit are rolled up over (sessions, days), and add to ⟦+unit_col=⟧ those that must not be mixed "
+            f"per_user has {unknown} before n_true, beside ⟦unit_col={units}⟧; name in ⟦+over=⟧ "
+            "the columns that the "
+            "rows of a unit are rolled up over (sessions, days), and add to ⟦+unit_col=⟧ those "
+            "that must not be mixed "
             "(models)"
         )
 
 
 def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
-    """The metrics among the numeric columns. Whole numbers of an unknown name may be ids: the caller must say it."""
+    """The metrics among the numeric columns. Whole numbers of an unknown name may be ids: the
+    caller must say it."""
     spec = evaluated(per_user)
     keys = as_columns(spec.get("user_col"))
     whole = [name for name in numbers if not pd.api.types.is_float_dtype(per_user[name].dtype)]
@@ -173,8 +212,10 @@ def _without_ids(per_user: pd.DataFrame, numbers: list[str]) -> list[str]:
     unknown = [name for name in whole if name not in counts and direction_of(name) is None]
     if unknown and not spec:
         raise DataError(
-            f"per_user has whole numbers in {unknown}, which may be ids or counts; name in ⟦+over=⟧ the columns that "
-            "the rows of a unit are rolled up over, or give every metric its rule, such as ⟦+how={'clicks': 'sum'}⟧"
+            f"per_user has whole numbers in {unknown}, which may be ids or counts; name in "
+            "⟦+over=⟧ the columns that "
+            "the rows of a unit are rolled up over, or give every metric its rule, such as "
+            "⟦+how={'clicks': 'sum'}⟧"
         )
     return [name for name in numbers if name not in keys]
 
@@ -216,8 +257,14 @@ def _rolled(per_user: pd.DataFrame, name: str, rule: Roll, codes: Codes, n: int)
         per_row *= metric_values(per_user, "per_user", f"{name}__n")
     weighted = np.where(defined, values, 0.0) * (per_row if rule == "mean" else 1.0)
     sums = exact_sums(weighted, codes, n)
-    counts = np.bincount(codes, weights=per_row, minlength=n).astype(np.int64) if earlier is None else earlier
-    rolled: Floats = np.where(counts > 0, sums / np.maximum(counts, 1) if rule == "mean" else sums, np.nan)
+    counts = (
+        np.bincount(codes, weights=per_row, minlength=n).astype(np.int64)
+        if earlier is None
+        else earlier
+    )
+    rolled: Floats = np.where(
+        counts > 0, sums / np.maximum(counts, 1) if rule == "mean" else sums, np.nan
+    )
     return {name: rolled, f"{name}__n": counts}
 
 

@@ -1,4 +1,5 @@
-"""Does the test hold on one's own data? Many experiments without an effect, by splitting past users at random."""
+"""Does the test hold on one's own data? Many experiments without an effect, by splitting past users
+at random."""
 
 from __future__ import annotations
 
@@ -48,11 +49,13 @@ def aa_test(
     progress: bool | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
-    """Split past users at random n times, and count how often a test finds a difference, where there is none.
+    """Split past users at random n times, and count how often a test finds a difference, where
+    there is none.
 
-    Each unit is in the treatment with the probability s_t/(s_c + s_t). The test of a split is that of
-    `compare_variants`: Welch's t of means, of ratios by the delta method, of sums per cluster. It needs only sums of N,
-    D, N², D² and N·D over the treatment, so that all splits are one product of matrices.
+    Each unit is in the treatment with the probability s_t/(s_c + s_t). The test of a split is that
+    of `compare_variants`: Welch's t of means, of ratios by the delta method, of sums per cluster.
+    It needs only sums of N, D, N², D² and N·D over the treatment, so that all splits are one
+    product of matrices.
 
     Parameters
     ----------
@@ -65,13 +68,14 @@ def aa_test(
     n : int, default 1000
         Number of splits.
     user_col : str or list of str, optional
-        Key of a user, which must be unique without `cluster`. Default: "user_id" if there is such a column; else rows
-        are users.
+        Key of a user, which must be unique without `cluster`. Default: "user_id" if there is such a
+        column; else rows are users.
     cluster : str or list of str, optional
-        Columns of clusters, which are split as wholes: the user of several sessions, the region of users.
+        Columns of clusters, which are split as wholes: the user of several sessions, the region of
+        users.
     cap : mapping, optional
-        Metric → quantile, as in `compare_variants`. Default: means that are not 0/1 are tried without a cap and
-        with caps at 0.999, 0.99 and 0.98.
+        Metric → quantile, as in `compare_variants`. Default: means that are not 0/1 are tried
+        without a cap and with caps at 0.999, 0.99 and 0.98.
     nan : {"raise", "drop"}, default "raise"
         Rows whose metric is null.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
@@ -88,17 +92,17 @@ def aa_test(
     Returns
     -------
     DataFrame
-        One row per (metric, cap): `metric`, `cap` (null: none), `cap_value`, `n_units`, `n_splits` (those with a test:
-        an arm of equal values has none), `n_rejected`, `n_rejected_low`, `n_rejected_high` (with a lower and a higher
-        treatment), `rejected` (share), `rejected_low`, `rejected_high` (its 99 % interval, Wilson), `ks`, `p_ks`
-        (distance of the p-values from the uniform distribution, Kolmogorov and Smirnov), `alpha`, `warning`,
-        `verdict` and `recommended`.
-        Verdict: "rejects too often" or "rejects too rarely" where alpha is outside the interval, else "holds"; "not
-        tested" without a split that has a test. `recommended`, the same in all rows of a metric, is the first that
-        holds: "t", or "t, cap=0.99"; else "proportion" for a 0/1 metric, and "permutation" for others, which holds
-        because it splits in the same way.
-        Warning: "few_clusters", with fewer than 40 clusters in an arm, where `compare_variants` takes the jackknife,
-        which rejects less often.
+        One row per (metric, cap): `metric`, `cap` (null: none), `cap_value`, `n_units`, `n_splits`
+        (those with a test: an arm of equal values has none), `n_rejected`, `n_rejected_low`,
+        `n_rejected_high` (with a lower and a higher treatment), `rejected` (share), `rejected_low`,
+        `rejected_high` (its 99 % interval, Wilson), `ks`, `p_ks` (distance of the p-values from the
+        uniform distribution, Kolmogorov and Smirnov), `alpha`, `warning`, `verdict` and
+        `recommended`. Verdict: "rejects too often" or "rejects too rarely" where alpha is outside
+        the interval, else "holds"; "not tested" without a split that has a test. `recommended`, the
+        same in all rows of a metric, is the first that holds: "t", or "t, cap=0.99"; else
+        "proportion" for a 0/1 metric, and "permutation" for others, which holds because it splits
+        in the same way. Warning: "few_clusters", with fewer than 40 clusters in an arm, where
+        `compare_variants` takes the jackknife, which rejects less often.
 
     Raises
     ------
@@ -113,7 +117,8 @@ def aa_test(
 
     Notes
     -----
-    It cannot see what went wrong in logging or in the assignment of a real experiment; an A/A experiment can.
+    It cannot see what went wrong in logging or in the assignment of a real experiment; an A/A
+    experiment can.
 
     References
     ----------
@@ -122,9 +127,13 @@ def aa_test(
     Examples
     --------
     >>> import numpy as np, pandas as pd, recdf as rd
-    >>> users = pd.DataFrame({"user_id": range(2000), "revenue": np.random.default_rng(1).lognormal(0, 2, 2000)})
+    >>> users = pd.DataFrame(
+    ...     {"user_id": range(2000), "revenue": np.random.default_rng(1).lognormal(0, 2, 2000)}
+    ... )
     >>> table = rd.experiments.aa_test(users, "revenue", shares=(0.9, 0.1))
-    >>> table[["cap", "rejected", "rejected_low", "rejected_high", "verdict", "recommended"]].round(3)
+    >>> table[["cap", "rejected", "rejected_low", "rejected_high", "verdict", "recommended"]].round(
+    ...     3
+    ... )
          cap  rejected  rejected_low  rejected_high            verdict  recommended
     0    NaN     0.138         0.112          0.168  rejects too often  t, cap=0.98
     1  0.999     0.130         0.105          0.160  rejects too often  t, cap=0.98
@@ -151,34 +160,64 @@ def aa_test(
                     tried[one] = capped
             sums = [_unit_columns(one, code, n_units) for one in tried.values()]
             found = _rejections(sums, share, n, settings, bool(cluster))
-            sound = [one for one, row in zip(tried, found, strict=True) if row["verdict"] == "holds"]
+            sound = [
+                one for one, row in zip(tried, found, strict=True) if row["verdict"] == "holds"
+            ]
             instead = "proportion" if shares_of_users and not cluster else "permutation"
             recommended = _in_words(sound[0]) if sound else instead
             for (one, own), row in zip(tried.items(), found, strict=True):
-                of = {"metric": metric.name, "cap": one, "cap_value": own.cap, "recommended": recommended}
+                of = {
+                    "metric": metric.name,
+                    "cap": one,
+                    "cap_value": own.cap,
+                    "recommended": recommended,
+                }
                 rows.append({**row, **of})
             shown.add()
     return pd.DataFrame(rows)[AA_COLUMNS]
 
 
 AA_COLUMNS = [
-    "metric", "cap", "cap_value", "n_units", "n_splits", "n_rejected", "n_rejected_low", "n_rejected_high", "rejected",
-    "rejected_low", "rejected_high", "ks", "p_ks", "alpha", "warning", "verdict", "recommended",
-]  # fmt: skip
+    "metric",
+    "cap",
+    "cap_value",
+    "n_units",
+    "n_splits",
+    "n_rejected",
+    "n_rejected_low",
+    "n_rejected_high",
+    "rejected",
+    "rejected_low",
+    "rejected_high",
+    "ks",
+    "p_ks",
+    "alpha",
+    "warning",
+    "verdict",
+    "recommended",
+]
 
 
 def _share_of_treatment(shares: Sequence[float] | Mapping[Any, float]) -> float:
     given = list(shares.values() if isinstance(shares, Mapping) else shares)
     if len(given) != 2:
-        raise OptionError(f"⟦shares={shares!r}⟧; expected two shares, of control and treatment", argument="shares")
+        raise OptionError(
+            f"⟦shares={shares!r}⟧; expected two shares, of control and treatment", argument="shares"
+        )
     for one in given:
         check_value("shares", one, a_number(above=0))
     return float(given[1] / (given[0] + given[1]))
 
 
-def _units_of_splits(per_user: pd.DataFrame, user_col: Any, cluster: list[str]) -> tuple[Codes, int]:
+def _units_of_splits(
+    per_user: pd.DataFrame, user_col: Any, cluster: list[str]
+) -> tuple[Codes, int]:
     """Unit of every row, in the order of the ids: its cluster, its user, or itself."""
-    keys = cluster or as_columns(user_col) or [name for name in ["user_id"] if name in per_user.columns]
+    keys = (
+        cluster
+        or as_columns(user_col)
+        or [name for name in ["user_id"] if name in per_user.columns]
+    )
     if not keys:
         return np.arange(len(per_user)), len(per_user)
     (code,), n_units = key_codes([("per_user", per_user)], keys)
@@ -186,9 +225,12 @@ def _units_of_splits(per_user: pd.DataFrame, user_col: Any, cluster: list[str]) 
         again = np.bincount(code)[code] > 1
         one = keys[0] if len(keys) == 1 else keys
         raise DuplicateError(
-            f"per_user has several rows per {keys} ({some_keys(per_user, again, keys)}), which are not independent; "
-            f"pass ⟦+cluster={one!r}⟧ to split users as wholes", argument="cluster", count=int(again.sum()),
-        )  # fmt: skip
+            f"per_user has several rows per {keys} ({some_keys(per_user, again, keys)}), which are "
+            "not independent; "
+            f"pass ⟦+cluster={one!r}⟧ to split users as wholes",
+            argument="cluster",
+            count=int(again.sum()),
+        )
     return code, n_units
 
 
@@ -198,14 +240,17 @@ def _values_of(metric: MetricRows) -> Floats:
 
 
 def _unit_columns(metric: MetricRows, code: Codes, n_units: int) -> list[Floats]:
-    """1, N, N², D, D² and N·D of every unit, N around the ratio of all; 0 for a unit without a row that counts.
+    """1, N, N², D, D² and N·D of every unit, N around the ratio of all; 0 for a unit without a row
+    that counts.
 
     A mean is the ratio of the sum to the number of rows.
     """
     rows = np.arange(len(code)) if metric.defined is None else np.flatnonzero(metric.defined)
     den = np.ones(len(code)) if metric.sample.den is None else metric.sample.den
     own = code[rows]
-    numerator, denominator = (exact_sums(one[rows], own, n_units) for one in (metric.sample.num, den))
+    numerator, denominator = (
+        exact_sums(one[rows], own, n_units) for one in (metric.sample.num, den)
+    )
     total = float(denominator.sum())
     num = numerator - (float(numerator.sum()) / total if total else 0.0) * denominator
     there = (np.bincount(own, minlength=n_units) > 0).astype(np.float64)
@@ -229,7 +274,9 @@ def _rejections(
         known = ~np.isnan(p) & (arms[0].var > 0) & (arms[1].var > 0)
         few = clustered and effective_number(own[3]) * min(share, 1 - share) < JACKKNIFE_BELOW
         found = _of_p(p[known], diff[known], settings.alpha)
-        rows.append({"n_units": int(own[0].sum()), **found, "warning": "few_clusters" if few else ""})
+        rows.append(
+            {"n_units": int(own[0].sum()), **found, "warning": "few_clusters" if few else ""}
+        )
     return rows
 
 
@@ -250,14 +297,22 @@ def _of_p(p: Floats, diff: Floats, alpha: float) -> dict[str, Any]:
     low, high = wilson(k / n, n, Z_OF_SHARE) if n else (np.nan, np.nan)
     ordered, steps = np.sort(p), np.arange(n + 1) / max(n, 1)
     ks = float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max())) if n else np.nan
-    verdict = "rejects too often" if low > alpha else "rejects too rarely" if high < alpha else "holds"
+    verdict = (
+        "rejects too often" if low > alpha else "rejects too rarely" if high < alpha else "holds"
+    )
     return {
-        "n_splits": n, "n_rejected": k, "n_rejected_low": int((reject & (diff < 0)).sum()),
-        "n_rejected_high": int((reject & (diff > 0)).sum()), "rejected": k / n if n else np.nan, "rejected_low": low,
-        "rejected_high": high, "ks": ks,
-        "p_ks": float(scipy_module("special").kolmogorov(np.sqrt(n) * ks)) if n else np.nan, "alpha": alpha,
+        "n_splits": n,
+        "n_rejected": k,
+        "n_rejected_low": int((reject & (diff < 0)).sum()),
+        "n_rejected_high": int((reject & (diff > 0)).sum()),
+        "rejected": k / n if n else np.nan,
+        "rejected_low": low,
+        "rejected_high": high,
+        "ks": ks,
+        "p_ks": float(scipy_module("special").kolmogorov(np.sqrt(n) * ks)) if n else np.nan,
+        "alpha": alpha,
         "verdict": verdict if n else "not tested",
-    }  # fmt: skip
+    }
 
 
 def _in_words(cap: float) -> str:

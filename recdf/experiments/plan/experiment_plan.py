@@ -23,7 +23,8 @@ RAN_ON = 0.1
 
 @dataclass(frozen=True)
 class ExperimentPlan:
-    """What was decided before an experiment, as `read_plan` reads it; `roles=` takes it in place of a mapping.
+    """What was decided before an experiment, as `read_plan` reads it; `roles=` takes it in place of
+    a mapping.
 
     `digest` is the SHA-256 of the file. Fields that are None were left open.
     """
@@ -52,14 +53,19 @@ class ExperimentPlan:
         return dict.fromkeys(self.primary, "success") | margins
 
     def deviations(self, table: pd.DataFrame, ran: Mapping[str, Any] | None = None) -> list[str]:
-        """Say what a comparison of variants, and `ran` (unit, segments, looks), have otherwise than planned."""
+        """Say what a comparison of variants, and `ran` (unit, segments, looks), have otherwise than
+        planned."""
         own = table[table["metric"].isin(list(self.roles))]
         always = own["method"].str.startswith("sequential")
         test = own["method"].str.split("+").str[0].replace("welch", "t").where(~always, "t")
         n = _planned_users(own)
-        done = {name: tuple(as_columns(value)) for name, value in (ran or {}).items() if name != "looks"}
+        done = {
+            name: tuple(as_columns(value)) for name, value in (ran or {}).items() if name != "looks"
+        }
         looks = (ran or {}).get("looks")
-        found = [f"{name} was not compared" for name in self.roles if name not in set(table["metric"])]
+        found = [
+            f"{name} was not compared" for name in self.roles if name not in set(table["metric"])
+        ]
         if self.control is not None and set(table["control"].map(str)) != {str(self.control)}:
             found.append(f"control {table['control'].iloc[0]} instead of {self.control}")
         if self.method is not None:
@@ -70,7 +76,9 @@ class ExperimentPlan:
             if planned is not None and name in done and set(done[name]) != set(planned):
                 found.append(f"{name} {_names(done[name])} instead of {_names(planned)}")
         if self.n is not None and not self.n <= n <= (1 + RAN_ON) * self.n:
-            found.append(f"{'stopped early' if n < self.n else 'ran on'}: {n:,} users instead of {self.n:,}")
+            found.append(
+                f"{'stopped early' if n < self.n else 'ran on'}: {n:,} users instead of {self.n:,}"
+            )
         if self.looks == "any" and not always.all():
             found.append("the test does not hold at every look (sequential_n), as planned")
         elif isinstance(self.looks, int) and looks is not None and looks > self.looks:
@@ -86,21 +94,23 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
     Parameters
     ----------
     path : path
-        A file with `hypothesis` (text) and `primary` (the success metrics), and, if they are planned, `control`, `unit`
-        (the columns that were assigned), `segments`, `method` (a test of `compare_variants`), `n` (users of all
-        variants, or clusters), `looks` (a number, or "any" for a test that holds at every look), `confidence` (0.95),
-        and a table `[guardrails]` of metrics and margins.
+        A file with `hypothesis` (text) and `primary` (the success metrics), and, if they are
+        planned, `control`, `unit` (the columns that were assigned), `segments`, `method` (a test of
+        `compare_variants`), `n` (users of all variants, or clusters), `looks` (a number, or "any"
+        for a test that holds at every look), `confidence` (0.95), and a table `[guardrails]` of
+        metrics and margins.
 
     Returns
     -------
     ExperimentPlan
-        Pass it as `roles=` to `decide_experiment` and `rd.report`: each deviation is then named, and `digest`, the
-        SHA-256 of the file, stands in the result.
+        Pass it as `roles=` to `decide_experiment` and `rd.report`: each deviation is then named,
+        and `digest`, the SHA-256 of the file, stands in the result.
 
     Raises
     ------
     OptionError
-        The file is no TOML, lacks a hypothesis or primary metric, or has a key or value that a plan has not.
+        The file is no TOML, lacks a hypothesis or primary metric, or has a key or value that a plan
+        has not.
 
     Examples
     --------
@@ -126,7 +136,9 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
         if not keys.get(name):
             raise OptionError(f"plan {path} has no {name}; expected a text")
     lists: dict[str, Any] = {
-        name: tuple(as_columns(keys[name])) for name in ("primary", "unit", "segments") if name in keys
+        name: tuple(as_columns(keys[name]))
+        for name in ("primary", "unit", "segments")
+        if name in keys
     }
     return ExperimentPlan(**(keys | lists), digest=hashlib.sha256(content).hexdigest())
 
@@ -134,7 +146,10 @@ def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
 def _planned_users(table: pd.DataFrame) -> int:
     """Users of all variants, also those whose metric is null; clusters where these are compared."""
     rows = ~table["method"].str.endswith("+cluster")
-    arms = [table[f"n_{arm}"] + table[f"n_dropped_{arm}"].fillna(0).where(rows, 0) for arm in ("control", "treatment")]
+    arms = [
+        table[f"n_{arm}"] + table[f"n_dropped_{arm}"].fillna(0).where(rows, 0)
+        for arm in ("control", "treatment")
+    ]
     total = arms[0].groupby(table["metric"]).max() + arms[1].groupby(table["metric"]).sum()
     return int(total.max()) if len(total) else 0
 

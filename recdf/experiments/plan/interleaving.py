@@ -1,4 +1,5 @@
-"""Make lists for an interleaving experiment: one list per user, mixed from those of two recommenders."""
+"""Make lists for an interleaving experiment: one list per user, mixed from those of two
+recommenders."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from ..experiment_columns import Codes, Floats, Mask, key_codes, some_keys
 
 Interleaving = Literal["team_draft", "optimized", "balanced"]
 
-# Users whose probabilities are computed together, so that their arrays stay in the cache of the processor.
+# Users whose probabilities are computed together, so that their arrays stay in the cache of the
+# processor.
 USERS_AT_ONCE = 2**13
 
 
@@ -41,51 +43,58 @@ def interleave(
     rank_col: str | None = None,
     options: Options | None = None,
 ) -> pd.DataFrame:
-    """Mix the lists of two recommenders into one list per user, and say which of them each item stands for.
+    """Mix the lists of two recommenders into one list per user, and say which of them each item
+    stands for.
 
-    Clicks on the mixed lists tell which recommender a user prefers (`compare_interleaved`). Every user sees both, so
-    that the differences between users, which an A/B test must average out, cancel.
+    Clicks on the mixed lists tell which recommender a user prefers (`compare_interleaved`). Every
+    user sees both, so that the differences between users, which an A/B test must average out,
+    cancel.
 
-    * "team_draft" (Radlinski et al. 2008): the recommender with fewer items in the list picks next, and a coin decides
-      where both have as many. It adds its best item that is not in the list yet, which is then of its team.
-    * "optimized" (Radlinski & Craswell 2013): at rank t, recommender a picks with the probability π_t for which the
-      expected credit of that rank is 0, so that a user who clicks at random prefers neither. The credit of an item is
-      its rank in a minus its rank in b (the length of the list + 1 where it is not in it). Where no π_t does that,
-      about one rank in a hundred, the item earns no credit.
-    * "balanced" (Joachims 2002): the items a₁, b₁, a₂, b₂, ... without repetitions; a coin decides who is first. It is
-      biased where one list is a shifted copy of the other, and warns.
+    * "team_draft" (Radlinski et al. 2008): the recommender with fewer items in the list picks next,
+      and a coin decides where both have as many. It adds its best item that is not in the list yet,
+      which is then of its team.
+    * "optimized" (Radlinski & Craswell 2013): at rank t, recommender a picks with the probability
+      π_t for which the expected credit of that rank is 0, so that a user who clicks at random
+      prefers neither. The credit of an item is its rank in a minus its rank in b (the length of the
+      list + 1 where it is not in it). Where no π_t does that, about one rank in a hundred, the item
+      earns no credit.
+    * "balanced" (Joachims 2002): the items a₁, b₁, a₂, b₂, ... without repetitions; a coin decides
+      who is first. It is biased where one list is a shifted copy of the other, and warns.
 
-    Items of a shared prefix, the first items that both lists have in the same order, are of no team, because a click on
-    them tells nothing. So are items that stand in only because the other list has ended.
+    Items of a shared prefix, the first items that both lists have in the same order, are of no
+    team, because a click on them tells nothing. So are items that stand in only because the other
+    list has ended.
 
     Parameters
     ----------
     a, b : DataFrame
-        Recommended items in long form, as `pred` of `evaluate`; or mappings of users to their items.
+        Recommended items in long form, as `pred` of `evaluate`; or mappings of users to their
+        items.
     k : int, default 10
         Length of the mixed lists.
     method : {"team_draft", "optimized", "balanced"}, default "team_draft"
         How lists are mixed.
     seed : int, default 0
-        Of the coins. The coins of a user depend on the seed and the user's id alone, so that the list is the same
-        whoever else is in the frames, and in whatever order the rows stand.
+        Of the coins. The coins of a user depend on the seed and the user's id alone, so that the
+        list is the same whoever else is in the frames, and in whatever order the rows stand.
     user_col : str or list of str, default "user_id"
         Key of a list in both frames, such as ["user_id", "session_id"].
     item_col : str, default "item_id"
         Column of the item in both frames.
     score_col, rank_col : str, optional
-        Column that orders the items of a list, descending or ascending, as in `evaluate`: by default `rank`, else
-        `score`, else the order of the rows. Equal scores are ordered by the larger item id.
+        Column that orders the items of a list, descending or ascending, as in `evaluate`: by
+        default `rank`, else `score`, else the order of the rows. Equal scores are ordered by the
+        larger item id.
     options : Options, optional
         The columns of a project, where they are not given here.
 
     Returns
     -------
     DataFrame
-        One row per item of a list, by user and rank: the columns of `user_col`, `item_col`, `rank` (from 1) and `team`
-        ("a", "b", or "" for no team). With "optimized" also `credit`, positive where b ranks the item higher, and the
-        team is who ranks it higher; with "balanced" the team is that, too. A user whom only one frame has gets that
-        list, without teams.
+        One row per item of a list, by user and rank: the columns of `user_col`, `item_col`, `rank`
+        (from 1) and `team` ("a", "b", or "" for no team). With "optimized" also `credit`, positive
+        where b ranks the item higher, and the team is who ranks it higher; with "balanced" the team
+        is that, too. A user whom only one frame has gets that list, without teams.
 
     Raises
     ------
@@ -121,9 +130,18 @@ def interleave(
     ranked = [
         _ranks_in_lists(frame, role, chosen, user, item)
         for (role, frame), user, item in zip(tables, users, items, strict=True)
-    ]  # fmt: skip
+    ]
     sides = [
-        _Side.of(users[one], items[one], ranked[one], users[not one], items[not one], ranked[not one], n_items, k)
+        _Side.of(
+            users[one],
+            items[one],
+            ranked[one],
+            users[not one],
+            items[not one],
+            ranked[not one],
+            n_items,
+            k,
+        )
         for one in (0, 1)
     ]
     both = first_rows(np.concatenate(users), n_users)
@@ -132,21 +150,28 @@ def interleave(
     found = _draft(sides[0], sides[1], k, method, coins)
     if method == "balanced":
         warn_user(
-            "Balanced interleaving is biased where one list is a shifted copy of the other: a user who clicks at "
+            "Balanced interleaving is biased where one list is a shifted copy of the other: a user "
+            "who clicks at "
             'random then prefers one of them. Pass ⟦+method="team_draft"⟧',
-            RecdfWarning, argument="method", value=method,
-        )  # fmt: skip
+            RecdfWarning,
+            argument="method",
+            value=method,
+        )
     at, rank = np.nonzero(found.item >= 0)
     item = first_rows(np.concatenate(items), n_items)[found.item[at, rank]]
     every_item = pd.concat([frame[item_col] for frame in frames], ignore_index=True)
     result = labels.iloc[at].reset_index(drop=True)
     result[item_col] = take_rows(every_item, item)
     result["rank"] = rank + 1
-    result["team"] = pd.Series(np.array(["", "a", "b"], dtype=object)[found.team[at, rank]], dtype=str)
+    result["team"] = pd.Series(
+        np.array(["", "a", "b"], dtype=object)[found.team[at, rank]], dtype=str
+    )
     return result.assign(credit=found.credit[at, rank]) if method == "optimized" else result
 
 
-def _ranks_in_lists(frame: pd.DataFrame, role: str, options: Options, user: Codes, item: Codes) -> Codes:
+def _ranks_in_lists(
+    frame: pd.DataFrame, role: str, options: Options, user: Codes, item: Codes
+) -> Codes:
     """Rank from 0 of every row in the list of its user."""
     read = read_pred(frame, order_source(frame, options), options, role)
     number = np.arange(len(frame)) if read.number is None else read.number
@@ -163,15 +188,18 @@ def _ranks_in_lists(frame: pd.DataFrame, role: str, options: Options, user: Code
         rows = by_pair[1:][again]
         shown = some_keys(frame, rows[:5], [*as_columns(options.user_col), options.item_col])
         raise DuplicateError(
-            f"{role} has {len(rows):,} repeated (list, item) rows of {len(frame):,}: {shown}; drop them",
-            argument=role, count=len(rows),
-        )  # fmt: skip
+            f"{role} has {len(rows):,} repeated (list, item) rows of {len(frame):,}: {shown}; drop "
+            "them",
+            argument=role,
+            count=len(rows),
+        )
     return rank
 
 
 @dataclass(frozen=True)
 class _Side:
-    """The first k items of one recommender by user: item (−1: none) and its rank from 0 in the other's whole list.
+    """The first k items of one recommender by user: item (−1: none) and its rank from 0 in the
+    other's whole list.
 
     The rank in a list that lacks the item is the length of that list.
     """
@@ -181,7 +209,15 @@ class _Side:
 
     @classmethod
     def of(
-        cls, user: Codes, item: Codes, rank: Codes, user_2: Codes, item_2: Codes, rank_2: Codes, n_items: int, k: int
+        cls,
+        user: Codes,
+        item: Codes,
+        rank: Codes,
+        user_2: Codes,
+        item_2: Codes,
+        rank_2: Codes,
+        n_items: int,
+        k: int,
     ) -> _Side:
         n_users = int(max(user.max(initial=-1), user_2.max(initial=-1))) + 1
         length = np.bincount(user_2, minlength=n_users)
@@ -189,11 +225,18 @@ class _Side:
         user, item, rank = user[top], item[top], rank[top]
         pair, pair_2 = user * n_items + item, user_2 * n_items + item_2
         order = np.argsort(pair_2)
-        near = order[np.minimum(np.searchsorted(pair_2[order], pair), len(order) - 1)] if len(order) else order
+        near = (
+            order[np.minimum(np.searchsorted(pair_2[order], pair), len(order) - 1)]
+            if len(order)
+            else order
+        )
         other = length[user]
         if len(order):
             other = np.where(pair_2[near] == pair, rank_2[near], other)
-        grids = np.full((n_users, k), -1, np.int64), np.full((n_users, k), np.iinfo(np.int32).max, np.int64)
+        grids = (
+            np.full((n_users, k), -1, np.int64),
+            np.full((n_users, k), np.iinfo(np.int32).max, np.int64),
+        )
         for grid, values in zip(grids, (item, other), strict=True):
             grid[user, rank] = values
         return cls(*grids)
@@ -204,7 +247,8 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Drafted:
-    """Items of the mixed lists by user and rank (−1: none), their team (0: none, 1: a, 2: b) and credit."""
+    """Items of the mixed lists by user and rank (−1: none), their team (0: none, 1: a, 2: b) and
+    credit."""
 
     item: Codes
     team: Codes
@@ -222,7 +266,9 @@ def user_coins(hashed: Hashes, seed: int) -> Callable[[int], Floats]:
     return uniform
 
 
-def _draft(a: _Side, b: _Side, k: int, method: Interleaving, coin: Callable[[int], Floats]) -> _Drafted:
+def _draft(
+    a: _Side, b: _Side, k: int, method: Interleaving, coin: Callable[[int], Floats]
+) -> _Drafted:
     """Fill the lists of all users, rank by rank."""
     n = len(a.item)
     user = np.arange(n)
@@ -230,11 +276,15 @@ def _draft(a: _Side, b: _Side, k: int, method: Interleaving, coin: Callable[[int
     taken = [np.pad(side.item < 0, ((0, 0), (0, 1))) for side in (a, b)]
     found = _Drafted(np.full((n, k), -1), np.zeros((n, k), np.int64), np.zeros((n, k), np.int64))
     ahead, shared, first = np.zeros(n, np.int64), np.ones(n, bool), coin(0) < 0.5
-    chance, settled = _chances(a, b, k) if method == "optimized" else (np.empty((n, 0)), np.ones((n, k), bool))
+    chance, settled = (
+        _chances(a, b, k) if method == "optimized" else (np.empty((n, 0)), np.ones((n, k), bool))
+    )
     for t in range(k):
         next_a, next_b = (one.argmin(axis=1) for one in taken)
         has_a, has_b = next_a < k, next_b < k
-        item_a, item_b = (side.item[user, np.minimum(at, k - 1)] for side, at in ((a, next_a), (b, next_b)))
+        item_a, item_b = (
+            side.item[user, np.minimum(at, k - 1)] for side, at in ((a, next_a), (b, next_b))
+        )
         shared &= (item_a == item_b) & (next_a == t) & (next_b == t)
         if method == "team_draft":
             picks_a = (ahead < 0) | ((ahead == 0) & (coin(t) < 0.5))
@@ -246,7 +296,10 @@ def _draft(a: _Side, b: _Side, k: int, method: Interleaving, coin: Callable[[int
         picks_b = has_b & ~picks_a
         earns = has_a & has_b & ~shared & settled[:, t]
         ahead += earns * (picks_a.astype(np.int64) - picks_b)
-        for picks, side, own, at, others in ((picks_a, a, 0, next_a, 1), (picks_b, b, 1, next_b, 0)):
+        for picks, side, own, at, others in (
+            (picks_a, a, 0, next_a, 1),
+            (picks_b, b, 1, next_b, 0),
+        ):
             rows = np.flatnonzero(picks)
             place = at[rows]
             found.item[rows, t] = side.item[rows, place]
@@ -262,24 +315,31 @@ def _draft(a: _Side, b: _Side, k: int, method: Interleaving, coin: Callable[[int
 
 
 def _chances(a: _Side, b: _Side, k: int) -> tuple[Floats, Mask]:
-    """Probability by user and rank that a picks, with which the expected credit of the rank is 0, if there is one."""
+    """Probability by user and rank that a picks, with which the expected credit of the rank is 0,
+    if there is one."""
     parts = [
         _chances_of(a.some(rows), b.some(rows), k)
-        for rows in (slice(i, i + USERS_AT_ONCE) for i in range(0, max(len(a.item), 1), USERS_AT_ONCE))
+        for rows in (
+            slice(i, i + USERS_AT_ONCE) for i in range(0, max(len(a.item), 1), USERS_AT_ONCE)
+        )
     ]
-    return np.concatenate([one for one, _ in parts]), np.concatenate([settled for _, settled in parts])
+    return np.concatenate([one for one, _ in parts]), np.concatenate(
+        [settled for _, settled in parts]
+    )
 
 
 def _chances_of(a: _Side, b: _Side, k: int) -> tuple[Floats, Mask]:
     """The same for some users, by the distribution of what has been picked.
 
-    After t picks the list holds the first i items of a and, of b, the first t − i that are not among these. Of all
-    pairs of (t, i) `mass` has the probability. An item that a picks moves i behind it; one that b picks leaves i.
+    After t picks the list holds the first i items of a and, of b, the first t − i that are not
+    among these. Of all pairs of (t, i) `mass` has the probability. An item that a picks moves i
+    behind it; one that b picks leaves i.
     """
     n, user, place = len(a.item), np.arange(len(a.item)), np.arange(k)
     mass, chance, settled = np.zeros((n, k + 1)), np.full((n, k), 0.5), np.ones((n, k), bool)
     mass[:, 0] = 1.0
-    # By i: the places in b of the items that are not among the first i of a, in order; k where there are no more.
+    # By i: the places in b of the items that are not among the first i of a, in order; k where
+    # there are no more.
     left = [np.sort(np.where((b.item >= 0) & (b.other >= i), place, k), axis=1) for i in range(k)]
     for t in range(k):
         credit = np.zeros((n, 2))

@@ -19,22 +19,35 @@ from .plan_experiment import Z95, read_past
 
 
 def plan_comparison(
-    per_user: pd.DataFrame, metrics: str | Sequence[str], *, baseline: Any, n: int | None = None,
-    diff: float | None = None, rel_diff: float | None = None, model_col: str = "model", user_col: Columns = "user_id",
-    unit_col: Columns | None = None, alpha: float = 0.05, power: float = 0.8, n_comparisons: int = 1,
+    per_user: pd.DataFrame,
+    metrics: str | Sequence[str],
+    *,
+    baseline: Any,
+    n: int | None = None,
+    diff: float | None = None,
+    rel_diff: float | None = None,
+    model_col: str = "model",
+    user_col: Columns = "user_id",
+    unit_col: Columns | None = None,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    n_comparisons: int = 1,
     alternative: Alternative = "two-sided",
-) -> pd.DataFrame:  # fmt: skip
-    """Say how many lists a difference of two models needs, or how small a difference `n` lists can show.
+) -> pd.DataFrame:
+    """Say how many lists a difference of two models needs, or how small a difference `n` lists can
+    show.
 
-    With s the standard deviation of the paired differences of the lists that both models have, and K the noncentrality
-    for which a noncentral t with n − 1 degrees of freedom exceeds the quantile of the test at alpha/n_comparisons with
-    the chance `power`: mde = K·s/√n. Lists of one unit are summed before squares, as in `plan_experiment` with
-    `cluster=`. n_low and n_high are n·exp(∓1.96·v), with v² the variance of ln s².
+    With s the standard deviation of the paired differences of the lists that both models have, and
+    K the noncentrality for which a noncentral t with n − 1 degrees of freedom exceeds the quantile
+    of the test at alpha/n_comparisons with the chance `power`: mde = K·s/√n. Lists of one unit are
+    summed before squares, as in `plan_experiment` with `cluster=`. n_low and n_high are
+    n·exp(∓1.96·v), with v² the variance of ln s².
 
     Parameters
     ----------
     per_user : DataFrame
-        `result.per_user` of a smaller test set, or of earlier models that are as alike as those to be compared.
+        `result.per_user` of a smaller test set, or of earlier models that are as alike as those to
+        be compared.
     metrics : str or list of str
         Columns.
     baseline : label
@@ -42,7 +55,8 @@ def plan_comparison(
     n : int
         Lists; or
     diff, rel_diff : float
-        the difference to be found, in units of the metric, or of the baseline's mean. Exactly one of the three.
+        the difference to be found, in units of the metric, or of the baseline's mean. Exactly one
+        of the three.
     model_col : str, default "model"
         Column of the model.
     user_col, unit_col : str or list of str
@@ -53,16 +67,18 @@ def plan_comparison(
     Returns
     -------
     DataFrame
-        One row per metric and model: `metric`, `baseline`, `model`, `n_lists` (in the data, of both models),
-        `mean_baseline`, `std`, `n` (lists that it takes, int64), `n_low`, `n_high` (null with `n=`), `mde_abs`,
-        `mde_rel` (null unless the baseline's mean is positive), `design_effect` (null without `unit_col`).
+        One row per metric and model: `metric`, `baseline`, `model`, `n_lists` (in the data, of both
+        models), `mean_baseline`, `std`, `n` (lists that it takes, int64), `n_low`, `n_high` (null
+        with `n=`), `mde_abs`, `mde_rel` (null unless the baseline's mean is positive),
+        `design_effect` (null without `unit_col`).
 
     Raises
     ------
     ColumnError, OptionError
         A column or the baseline is missing; not exactly one of `n`, `diff` and `rel_diff`.
     DuplicateError, DataError
-        Several rows of a model and list; fewer than 2 lists that both have, or no list that differs.
+        Several rows of a model and list; fewer than 2 lists that both have, or no list that
+        differs.
 
     References
     ----------
@@ -73,7 +89,9 @@ def plan_comparison(
     >>> import recdf as rd
     >>> shop = rd.sample_shop()
     >>> result = rd.evaluate(shop.true, shop.pred, ["ndcg"], k=10, by="model")
-    >>> plan = rd.experiments.plan_comparison(result.per_user, "ndcg@10", baseline="popularity", diff=0.01)
+    >>> plan = rd.experiments.plan_comparison(
+    ...     result.per_user, "ndcg@10", baseline="popularity", diff=0.01
+    ... )
     >>> plan[["model", "n_lists", "std", "n"]].round(3)
         model  n_lists    std     n
     0     knn     1537  0.290  6600
@@ -83,7 +101,9 @@ def plan_comparison(
     require(frame_of("per_user", per_user), "per_user", [model_col, *keys, *units])
     specs = metric_specs(metrics, per_user, "per_user")
     if sum(one is not None for one in (n, diff, rel_diff)) != 1:
-        raise OptionError(f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them")
+        raise OptionError(
+            f"n={n!r}, ⟦diff={diff!r}⟧ and ⟦rel_diff={rel_diff!r}⟧; expected exactly one of them"
+        )
     check_value("n", n, either(a_number(3, whole=True), NONE))
     for name, given in (("diff", diff), ("rel_diff", rel_diff)):
         check_value(name, given, either(a_number(above=0), NONE))
@@ -99,36 +119,68 @@ def plan_comparison(
             past = read_past(metric, len(both), clusters)
             mean = float(both[f"{metric.name}⟦baseline⟧"].mean())
             if rel_diff is not None and not mean > 0:
-                raise DataError(f"metric {metric.name!r} has mean {mean:g}; a relative difference needs a positive one")
+                raise DataError(
+                    f"metric {metric.name!r} has mean {mean:g}; a relative difference needs a "
+                    "positive one"
+                )
             wanted = diff if rel_diff is None else rel_diff * mean
             of_test = level, power, alternative, past.size
             lists = n if wanted is None else paired_units_needed(wanted / past.planned, *of_test)
             assert lists is not None
             mde = past.planned * least_paired_effect(lists, *of_test)
             spread = math.exp(Z95 * past.error_std) if n is None else math.nan
-            rows.append({
-                "metric": metric.name, "baseline": baseline, "model": model, "n_lists": len(both),
-                "mean_baseline": mean, "std": past.std, "n": lists, "n_low": lists / spread, "n_high": lists * spread,
-                "mde_abs": mde, "mde_rel": mde / mean if mean > 0 else math.nan, "design_effect": past.design_effect,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "metric": metric.name,
+                    "baseline": baseline,
+                    "model": model,
+                    "n_lists": len(both),
+                    "mean_baseline": mean,
+                    "std": past.std,
+                    "n": lists,
+                    "n_low": lists / spread,
+                    "n_high": lists * spread,
+                    "mde_abs": mde,
+                    "mde_rel": mde / mean if mean > 0 else math.nan,
+                    "design_effect": past.design_effect,
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def _pairs(
-    per_user: pd.DataFrame, metrics: list[str], keys: list[str], units: list[str], model_col: str, baseline: Any
+    per_user: pd.DataFrame,
+    metrics: list[str],
+    keys: list[str],
+    units: list[str],
+    model_col: str,
+    baseline: Any,
 ) -> Iterator[tuple[Any, pd.DataFrame, list[MetricRows]]]:
-    """Give each model with the lists that it shares with the baseline, and the differences of the metrics."""
+    """Give each model with the lists that it shares with the baseline, and the differences of the
+    metrics."""
     models = per_user[model_col]
     if not (models == baseline).any():
-        raise OptionError(f"baseline={baseline!r}: no such {model_col}; there is {models.dropna().unique().tolist()}")
+        raise OptionError(
+            f"baseline={baseline!r}: no such {model_col}; there is "
+            f"{models.dropna().unique().tolist()}"
+        )
     if per_user.duplicated([model_col, *keys]).any():
-        raise DuplicateError(f"per_user has several rows per {[model_col, *keys]}; name the list key in ⟦+user_col=⟧")
+        raise DuplicateError(
+            f"per_user has several rows per {[model_col, *keys]}; name the list key in ⟦+user_col=⟧"
+        )
     columns = [*dict.fromkeys([*keys, *units])]
     base = per_user.loc[models == baseline, [*keys, *metrics]]
     for model in models[models != baseline].dropna().unique().tolist():
         own = per_user.loc[models == model, [*columns, *metrics]]
         both = own.merge(base, on=keys, suffixes=("", "⟦baseline⟧")).dropna(subset=metrics)
         both = both.dropna(subset=[f"{name}⟦baseline⟧" for name in metrics])
-        minus = {name: both[name].astype(float) - both[f"{name}⟦baseline⟧"].astype(float) for name in metrics}
+        minus = {
+            name: both[name].astype(float) - both[f"{name}⟦baseline⟧"].astype(float)
+            for name in metrics
+        }
         frame = pd.DataFrame(minus, index=both.index)
-        yield model, both, read_metrics(frame, metric_specs(metrics, frame, "per_user"), {}, "raise", "per_user")
+        yield (
+            model,
+            both,
+            read_metrics(frame, metric_specs(metrics, frame, "per_user"), {}, "raise", "per_user"),
+        )

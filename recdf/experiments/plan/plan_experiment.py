@@ -27,37 +27,54 @@ Z95 = NormalDist().inv_cdf(0.975)
 
 
 def plan_experiment(
-    per_user: pd.DataFrame, metrics: str | Sequence[str] | Mapping[str, Any], *, n: int | None = None,
-    rel_effect: float | None = None, control_share: float = 0.5, alpha: float = 0.05, power: float = 0.8,
-    covariates: str | Mapping[str, Any] | None = None, nan: RaiseOrDrop = "raise", cluster: Columns | None = None,
-    arrivals: pd.DataFrame | Sequence[float] | None = None, sequential: bool = False,
-    guardrails: Mapping[str, Any] | None = None, n_comparisons: int = 1, alternative: Alternative = "two-sided",
-) -> pd.DataFrame:  # fmt: skip
-    """Say how small an effect `n` users can show, or how many users, and days, a relative effect needs.
+    per_user: pd.DataFrame,
+    metrics: str | Sequence[str] | Mapping[str, Any],
+    *,
+    n: int | None = None,
+    rel_effect: float | None = None,
+    control_share: float = 0.5,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    covariates: str | Mapping[str, Any] | None = None,
+    nan: RaiseOrDrop = "raise",
+    cluster: Columns | None = None,
+    arrivals: pd.DataFrame | Sequence[float] | None = None,
+    sequential: bool = False,
+    guardrails: Mapping[str, Any] | None = None,
+    n_comparisons: int = 1,
+    alternative: Alternative = "two-sided",
+) -> pd.DataFrame:
+    """Say how small an effect `n` users can show, or how many users, and days, a relative effect
+    needs.
 
-    With s the standard deviation per user (after the adjustment when covariates are given), c the control's share and
-    K the noncentrality for which a noncentral t with n − 2 degrees of freedom exceeds t_{1−α/2} with the chance `power`
-    (about z_{1−α/2} + z_power for many users): mde = K·s·√(1/(c·n) + 1/((1 − c)·n)).
+    With s the standard deviation per user (after the adjustment when covariates are given), c the
+    control's share and K the noncentrality for which a noncentral t with n − 2 degrees of freedom
+    exceeds t_{1−α/2} with the chance `power` (about z_{1−α/2} + z_power for many users): mde =
+    K·s·√(1/(c·n) + 1/((1 − c)·n)).
 
-    * cluster: s² is the variance of the mean by sums per cluster, times the rows; its ratio to that by rows is the
-      design effect. The degrees of freedom count clusters.
-    * sequential: K = A + z_power with A the multiplier of the interval that holds at every look, at its planned n.
-    * guardrails: K is that of the one-sided test of level α that no loss is as large as the margin δ, without an
-      effect; with a relative margin u the control's part is (1 + u)²/(c·n). Each of G guardrails has the power
-      1 − (1 − power)/G, so that all of them are shown safe with the chance `power`.
-    * n_low, n_high: n·exp(∓1.96·v), with v² the variance of ln(s²/m²) by z²/s² − 2·z/m of the units of the past.
+    * cluster: s² is the variance of the mean by sums per cluster, times the rows; its ratio to that
+      by rows is the design effect. The degrees of freedom count clusters.
+    * sequential: K = A + z_power with A the multiplier of the interval that holds at every look, at
+      its planned n.
+    * guardrails: K is that of the one-sided test of level α that no loss is as large as the margin
+      δ, without an effect; with a relative margin u the control's part is (1 + u)²/(c·n). Each of G
+      guardrails has the power 1 − (1 − power)/G, so that all of them are shown safe with the chance
+      `power`.
+    * n_low, n_high: n·exp(∓1.96·v), with v² the variance of ln(s²/m²) by z²/s² − 2·z/m of the units
+      of the past.
 
     Parameters
     ----------
     per_user : DataFrame
-        One row per user of the past, such as the control's or last month's; rows below the user need `cluster`.
+        One row per user of the past, such as the control's or last month's; rows below the user
+        need `cluster`.
     metrics, covariates, nan
         As in `compare_variants`; several covariates are a regression.
     n : int
         Users in both arms together; or
     rel_effect : float
-        the effect to be found, relative to the mean (0.02: two per cent). Exactly one of the two, unless all metrics
-        are guardrails.
+        the effect to be found, relative to the mean (0.02: two per cent). Exactly one of the two,
+        unless all metrics are guardrails.
     control_share : float, default 0.5
         Share of the control among the users of both arms.
     alpha, power : float, default 0.05, 0.8
@@ -65,8 +82,9 @@ def plan_experiment(
     cluster : str or list of str, optional
         Columns of what is assigned as a whole. Users are then rows.
     arrivals : DataFrame or list of float, optional
-        New users by day, as `arrivals_by_day` counts them in a log, or their numbers in order: those who come into
-        these two arms. After the last day as many come as on an average day of the last week.
+        New users by day, as `arrivals_by_day` counts them in a log, or their numbers in order:
+        those who come into these two arms. After the last day as many come as on an average day of
+        the last week.
     sequential : bool, default False
         The comparison will be made with `sequential_n=` of the planned users.
     guardrails : mapping, optional
@@ -79,10 +97,11 @@ def plan_experiment(
     Returns
     -------
     DataFrame
-        One row per metric: `metric`, `role` ("success" or "guardrail"), `mean`, `std` (per user, without covariates),
-        `n_control`, `n_treatment` (int64), `n_low`, `n_high` (95 % interval of their sum, null with `n`), `days` (until
-        so many users came; null without `arrivals`), `mde_abs`, `mde_rel` (null unless the mean is positive; of a
-        guardrail, the smallest margin that is shown), `power` (of a guardrail with `n`: that its margin is shown),
+        One row per metric: `metric`, `role` ("success" or "guardrail"), `mean`, `std` (per user,
+        without covariates), `n_control`, `n_treatment` (int64), `n_low`, `n_high` (95 % interval of
+        their sum, null with `n`), `days` (until so many users came; null without `arrivals`),
+        `mde_abs`, `mde_rel` (null unless the mean is positive; of a guardrail, the smallest margin
+        that is shown), `power` (of a guardrail with `n`: that its margin is shown),
         `variance_reduction` (null without covariates), `design_effect` (null without clusters).
 
     Raises
@@ -92,7 +111,8 @@ def plan_experiment(
     DuplicateError
         Several rows of a "user_id" without `cluster`, such as sessions.
     DataError
-        A metric with fewer than 2 units, not numeric, infinite or null; `rel_effect` with a mean that is not positive.
+        A metric with fewer than 2 units, not numeric, infinite or null; `rel_effect` with a mean
+        that is not positive.
 
     References
     ----------
@@ -102,7 +122,9 @@ def plan_experiment(
     --------
     >>> import pandas as pd, recdf as rd
     >>> users = pd.DataFrame({"revenue": [0.0, 10.0, 0.0, 30.0]})
-    >>> plan = rd.experiments.plan_experiment(users, "revenue", rel_effect=0.1, arrivals=[900, 500, 400])
+    >>> plan = rd.experiments.plan_experiment(
+    ...     users, "revenue", rel_effect=0.1, arrivals=[900, 500, 400]
+    ... )
     >>> plan[["metric", "mean", "n_control", "n_treatment", "days", "mde_abs"]]
         metric  mean  n_control  n_treatment  days  mde_abs
     0  revenue  10.0       3141         3141  11.0      1.0
@@ -111,7 +133,10 @@ def plan_experiment(
     check_value("nan", nan, RaiseOrDrop)
     check_value("rel_effect", rel_effect, either(a_number(above=0), NONE))
     specs = metric_specs(metrics, per_user, "per_user")
-    margins = {name: read_change(f"guardrails[{name!r}]", given) for name, given in (guardrails or {}).items()}
+    margins = {
+        name: read_change(f"guardrails[{name!r}]", given)
+        for name, given in (guardrails or {}).items()
+    }
     subset("guardrails", list(margins), specs)
     if (n is None) == (rel_effect is None) and (n is not None or len(margins) < len(specs)):
         raise OptionError(f"n={n!r} and ⟦rel_effect={rel_effect!r}⟧; expected exactly one of them")
@@ -119,35 +144,63 @@ def plan_experiment(
     design = _Design(control_share, alpha, power, n_comparisons, alternative, sequential)
     keys = as_columns(cluster)
     clusters = group_codes(per_user, "per_user", keys)[0] if keys else None
-    if not keys and "user_id" in per_user.columns and (again := per_user["user_id"].duplicated()).any():
+    if (
+        not keys
+        and "user_id" in per_user.columns
+        and (again := per_user["user_id"].duplicated()).any()
+    ):
         raise DuplicateError(
-            "per_user has several rows per user_id, and a plan counts users; roll them up first with "
-            "rd.experiments.roll_up, or pass the rows of one model", count=int(again.sum()),
-        )  # fmt: skip
+            "per_user has several rows per user_id, and a plan counts users; roll them up first "
+            "with "
+            "rd.experiments.roll_up, or pass the rows of one model",
+            count=int(again.sum()),
+        )
     coming = None if arrivals is None else daily_arrivals(arrivals)
     rows = []
-    for metric in read_metrics(per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"):
+    for metric in read_metrics(
+        per_user, specs, covariate_specs(covariates, specs, per_user), nan, "per_user"
+    ):
         past = read_past(metric, len(per_user), clusters)
         if metric.name in margins:
             row = _of_guardrail(past, design.of_guardrail(len(margins)), n, *margins[metric.name])
         else:
             row = _of_effect(metric.name, past, design, n, rel_effect)
         arms = row["n_control"] + row["n_treatment"]
-        error = past.error_std if metric.name in margins and not margins[metric.name][1] else past.error
+        error = (
+            past.error_std if metric.name in margins and not margins[metric.name][1] else past.error
+        )
         spread = math.exp(Z95 * error) if n is None else math.nan
-        rows.append({"metric": metric.name, "mean": past.mean, "std": past.std} | row | {
-            "n_low": arms / spread, "n_high": arms * spread,
-            "days": math.nan if coming is None else days_until(arms, coming),
-            "mde_rel": row["mde_abs"] / past.mean if past.mean > 0 else math.nan,
-            "variance_reduction": past.reduction, "design_effect": past.design_effect,
-        })  # fmt: skip
+        rows.append(
+            {"metric": metric.name, "mean": past.mean, "std": past.std}
+            | row
+            | {
+                "n_low": arms / spread,
+                "n_high": arms * spread,
+                "days": math.nan if coming is None else days_until(arms, coming),
+                "mde_rel": row["mde_abs"] / past.mean if past.mean > 0 else math.nan,
+                "variance_reduction": past.reduction,
+                "design_effect": past.design_effect,
+            }
+        )
     return pd.DataFrame(rows)[PLAN_COLUMNS]
 
 
 PLAN_COLUMNS = [
-    "metric", "role", "mean", "std", "n_control", "n_treatment", "n_low", "n_high", "days", "mde_abs", "mde_rel",
-    "power", "variance_reduction", "design_effect",
-]  # fmt: skip
+    "metric",
+    "role",
+    "mean",
+    "std",
+    "n_control",
+    "n_treatment",
+    "n_low",
+    "n_high",
+    "days",
+    "mde_abs",
+    "mde_rel",
+    "power",
+    "variance_reduction",
+    "design_effect",
+]
 
 
 def _of_effect(
@@ -159,34 +212,57 @@ def _of_effect(
         mde = design.detectable(*arms, past.size) * past.planned
     else:
         if not past.mean > 0:
-            raise DataError(f"metric {name!r} has mean {past.mean:g}; a relative effect needs a positive mean, pass n=")
+            raise DataError(
+                f"metric {name!r} has mean {past.mean:g}; a relative effect needs a positive mean, "
+                "pass n="
+            )
         mde = float(rel_effect or 0) * past.mean
         arms = design.needed(mde / past.planned, past.size)
-    return {"role": "success", "n_control": arms[0], "n_treatment": arms[1], "mde_abs": mde, "power": design.power}
+    return {
+        "role": "success",
+        "n_control": arms[0],
+        "n_treatment": arms[1],
+        "mde_abs": mde,
+        "power": design.power,
+    }
 
 
 def _of_guardrail(
     past: Past, design: _Design, n: int | None, allowed: float, relative: bool
 ) -> dict[str, Any]:
-    """Users with which a metric without an effect is shown to lose less than its margin, or the chance of that."""
+    """Users with which a metric without an effect is shown to lose less than its margin, or the
+    chance of that."""
     scale, margin = (1 + allowed, abs(allowed * past.mean)) if relative else (1.0, abs(allowed))
     if not margin > 0:
-        raise OptionError(f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be safe")
+        raise OptionError(
+            f"a margin of {allowed:g} beside the mean {past.mean:g} is never shown to be safe"
+        )
     if n is None:
-        arms, chance, shown = design.needed(margin / past.planned, past.size, scale), design.power, margin
+        arms, chance, shown = (
+            design.needed(margin / past.planned, past.size, scale),
+            design.power,
+            margin,
+        )
     else:
         arms = design.arms(n)
         chance = design.chance(margin / past.planned, *arms, past.size, scale)
         shown = design.detectable(*arms, past.size, scale) * past.planned
-    return {"role": "guardrail", "n_control": arms[0], "n_treatment": arms[1], "mde_abs": shown, "power": chance}
+    return {
+        "role": "guardrail",
+        "n_control": arms[0],
+        "n_treatment": arms[1],
+        "mde_abs": shown,
+        "power": chance,
+    }
 
 
 @dataclass(frozen=True)
 class Past:
-    """A metric in the past: its mean, standard deviations per user, as they are and as the test sees them.
+    """A metric in the past: its mean, standard deviations per user, as they are and as the test
+    sees them.
 
-    `size` is the number of users of a unit; `error` and `error_std` are the standard errors of ln(planned²/mean²) and
-    of ln(planned²).
+    `size` is the number of users of a unit; `error` and `error_std` are the standard errors of
+    ln(planned²/mean²) and of ln(planned²).
     """
 
     mean: float
@@ -210,27 +286,43 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     n_units = len(sample.num)
     if n_units < 2:
         unit = "users" if clusters is None else "clusters"
-        raise DataError(f"metric {metric.name!r} has {n_units} {unit}; a standard deviation needs at least 2")
+        raise DataError(
+            f"metric {metric.name!r} has {n_units} {unit}; a standard deviation needs at least 2"
+        )
     mean, z = deviations(sample)
     z_seen = adjusted(seen, *slopes(seen))[1] if seen.covariates else deviations(seen)[1]
-    plain, planned = (math.sqrt(float(one @ one) / (n_units - 1) * len(kept) / n_units) for one in (z, z_seen))
+    plain, planned = (
+        math.sqrt(float(one @ one) / (n_units - 1) * len(kept) / n_units) for one in (z, z_seen)
+    )
     std = math.sqrt(by_rows * len(kept))
     influence = z_seen**2 * ((n_units - 1) / max(float(z_seen @ z_seen), 1e-300))
     of_both = influence - (2 * z / mean if mean else 0.0)
     error, error_std = (float(np.std(one)) / math.sqrt(n_units) for one in (of_both, influence))
     if not planned > 0:
-        raise DataError(f"metric {metric.name!r} has the same value for all; nothing says how it varies")
+        raise DataError(
+            f"metric {metric.name!r} has the same value for all; nothing says how it varies"
+        )
     return Past(
-        float(mean), std, planned, len(kept) / n_units, error, error_std,
+        float(mean),
+        std,
+        planned,
+        len(kept) / n_units,
+        error,
+        error_std,
         1 - (planned / plain) ** 2 if metric.covariates and plain > 0 else math.nan,
         math.nan if clusters is None or not std > 0 else (plain / std) ** 2,
-    )  # fmt: skip
+    )
 
 
 def _as_seen(metric: MetricRows, sample: Sample, kept: Codes) -> Sample:
-    """The sample as the experiment will see it, with its covariates or without what they explain."""
+    """The sample as the experiment will see it, with its covariates or without what they
+    explain."""
     taken = [one.take(kept) for one in metric.covariates.values()]
-    gaps = [Sample(one.missing.astype(np.float64)) for one in taken if sample.den is None and one.missing.any()]
+    gaps = [
+        Sample(one.missing.astype(np.float64))
+        for one in taken
+        if sample.den is None and one.missing.any()
+    ]
     return sample._replace(covariates=(*map(without_gaps, taken), *gaps))
 
 
@@ -250,44 +342,63 @@ class _Design:
 
     def of_guardrail(self, n_guardrails: int) -> _Design:
         """The same experiment, as one of its guardrails is tested."""
-        power, side = 1 - (1 - self.power) / n_guardrails, "two-sided" if self.sequential else "greater"
+        power, side = (
+            1 - (1 - self.power) / n_guardrails,
+            "two-sided" if self.sequential else "greater",
+        )
         return replace(self, power=power, n_comparisons=1, alternative=cast(Alternative, side))
 
     def arms(self, n: int) -> tuple[int, int]:
         """Users of both arms of an experiment of n users."""
         n_control = round(check_value("n", n, a_number(4, whole=True)) * self.control_share)
         if min(n_control, n - n_control) < 2:
-            raise OptionError(f"n={n} with ⟦+control_share={self.control_share}⟧ leaves an arm with fewer than 2 users")
+            raise OptionError(
+                f"n={n} with ⟦+control_share={self.control_share}⟧ leaves an arm with fewer than 2 "
+                "users"
+            )
         return n_control, n - n_control
 
     def _factor(self, df: float) -> float:
         """Smallest effect found with the power, in standard errors."""
         level = self.alpha / self.n_comparisons
         if self.sequential:  # at the planned number of units, whatever that is
-            return float(beyond(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative), self.power))
+            return float(
+                beyond(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative), self.power)
+            )
         return float(detectable_t(max(df, 1.0), level, self.power, self.alternative))
 
-    def detectable(self, n_control: int, n_treatment: int, size: float = 1.0, scale: float = 1.0) -> float:
+    def detectable(
+        self, n_control: int, n_treatment: int, size: float = 1.0, scale: float = 1.0
+    ) -> float:
         """Smallest effect found with the power, in standard deviations."""
         factor = self._factor((n_control + n_treatment) / size - 2)
         return factor * math.sqrt(scale**2 / n_control + 1 / n_treatment)
 
-    def chance(self, effect: float, n_control: int, n_treatment: int, size: float, scale: float) -> float:
+    def chance(
+        self, effect: float, n_control: int, n_treatment: int, size: float, scale: float
+    ) -> float:
         """Chance of finding an effect, given in standard deviations."""
         errors = effect / math.sqrt(scale**2 / n_control + 1 / n_treatment)
         level = self.alpha / self.n_comparisons
         if self.sequential:
-            return NormalDist().cdf(errors - float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative)))
-        return float(chance_beyond((n_control + n_treatment) / size - 2, level, errors, self.alternative))
+            return NormalDist().cdf(
+                errors - float(always_valid_multiplier(1.0, 1.0, 1 - level, self.alternative))
+            )
+        return float(
+            chance_beyond((n_control + n_treatment) / size - 2, level, errors, self.alternative)
+        )
 
     def needed(self, effect: float, size: float = 1.0, scale: float = 1.0) -> tuple[int, int]:
         """Users of both arms that find an effect, given in standard deviations, with the power.
 
-        The t quantile depends on the number of users, so the normal formula is where the search starts.
+        The t quantile depends on the number of users, so the normal formula is where the search
+        starts.
         """
         shares = self.control_share, 1 - self.control_share
         spread = (scale**2 / shares[0] + 1 / shares[1]) / effect**2
-        total = detectable(self.alpha / self.n_comparisons, self.power, self.alternative) ** 2 * spread
+        total = (
+            detectable(self.alpha / self.n_comparisons, self.power, self.alternative) ** 2 * spread
+        )
         for _ in range(STEPS):
             total, before = self._factor(total / size - 2) ** 2 * spread, total
             if abs(total - before) < 1e-6 * before:

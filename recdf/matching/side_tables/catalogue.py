@@ -1,10 +1,11 @@
-"""What is known of items: the catalogue (what could have been recommended), categories and features, by item code.
+"""What is known of items: the catalogue (what could have been recommended), categories and
+features, by item code.
 
 The categories of the items come from one of its columns. An item may have none, one or several.
 
-Feature columns, or a caller's function, say how similar items are. Their arrays have one entry per row of the frame
-that the caller gave. `row_of` is the row of each item code, -1 for a code without a row. `recdf.metrics.similarity`
-computes similarities for one block of lists at a time.
+Feature columns, or a caller's function, say how similar items are. Their arrays have one entry per
+row of the frame that the caller gave. `row_of` is the row of each item code, -1 for a code without
+a row. `recdf.metrics.similarity` computes similarities for one block of lists at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ...inputs.sorting import offsets, spans
 
 @dataclass(frozen=True)
 class Labels:
-    """Categories of rows or item codes: entry i has `code[start[i]:start[i + 1]]`, which are positions in `names`."""
+    """Categories of rows or item codes: entry i has `code[start[i]:start[i + 1]]`, which are
+    positions in `names`."""
 
     names: pd.Index
     start: np.ndarray
@@ -43,13 +45,17 @@ class Labels:
         return Labels(self.names, offsets(length), self.code[entries])
 
     def entries(self, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return all categories of some items, as the position in `items` and the category of each entry."""
+        """Return all categories of some items, as the position in `items` and the category of each
+        entry."""
         length = self.length[items]
-        return np.repeat(np.arange(len(items)), length), self.code[spans(self.start[:-1][items], length)]
+        return np.repeat(np.arange(len(items)), length), self.code[
+            spans(self.start[:-1][items], length)
+        ]
 
 
 def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
-    """Read categories from a column of plain values, of strings that `separator` splits, or of lists of values."""
+    """Read categories from a column of plain values, of strings that `separator` splits, or of
+    lists of values."""
     if holds_collections(series):
         values, length = flatten(series)
         codes, names = pd.factorize(check_labels(as_series(values), where))
@@ -61,7 +67,10 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
         kind = pd.api.types.infer_dtype(values, skipna=True)
         parts = [[value] for value in values]
         if kind == "string" and separator:
-            parts = [[part.strip() for part in value.split(separator) if part.strip()] for value in values]
+            parts = [
+                [part.strip() for part in value.split(separator) if part.strip()]
+                for value in values
+            ]
         part_length = np.fromiter((len(part) for part in parts), np.int64, len(parts))
         flat = [one for part in parts for one in part]
         part_code, names = pd.factorize(as_series(flat) if parts else pd.Series(flat, dtype=object))
@@ -75,14 +84,19 @@ def read_labels(series: pd.Series, where: str, separator: str | None) -> Labels:
 def holds_collections(series: pd.Series) -> bool:
     """Tell whether the column holds lists, arrays or sets."""
     present = series.dropna()
-    return len(present) > 0 and isinstance(present.iloc[0], list | tuple | set | frozenset | np.ndarray)
+    return len(present) > 0 and isinstance(
+        present.iloc[0], list | tuple | set | frozenset | np.ndarray
+    )
 
 
 def flatten(series: pd.Series) -> tuple[list[Any], np.ndarray]:
-    """Return all values of a column of lists, and the length of each list; a null is an empty list."""
+    """Return all values of a column of lists, and the length of each list; a null is an empty
+    list."""
     null = series.isna().to_numpy()
     rows = [[] if gone else list(value) for value, gone in zip(series, null, strict=True)]
-    return [one for row in rows for one in row], np.fromiter((len(row) for row in rows), np.int64, len(rows))
+    return [one for row in rows for one in row], np.fromiter(
+        (len(row) for row in rows), np.int64, len(rows)
+    )
 
 
 def unique_rows(codes: np.ndarray, n_items: int, where: str) -> np.ndarray:
@@ -128,7 +142,8 @@ class Catalogue:
         return found
 
     def labels(self, name: str, separator: str | None = "|") -> Labels:
-        """Return the categories of each item from one column; `separator` splits strings that name several."""
+        """Return the categories of each item from one column; `separator` splits strings that name
+        several."""
         if (name, separator) not in self._labels:
             found = read_labels(column(self.frame, name, "items"), f"items[{name!r}]", separator)
             self._labels[name, separator] = found.of_rows(self.row_of)
@@ -138,7 +153,8 @@ class Catalogue:
 Similarity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-# ------------------------------------------------------------------------------------------ similarity
+# ------------------------------------------------------------------------------------------
+# similarity
 
 
 @dataclass
@@ -151,18 +167,23 @@ class FeatureTable:
     _made: dict[tuple[str, str], np.ndarray] = field(default_factory=dict, repr=False)
 
     def known(self, kind: str | Similarity, separator: str) -> np.ndarray:
-        """Return the row of each item code, -1 for an item that has no row or whose row has a null."""
+        """Return the row of each item code, -1 for an item that has no row or whose row has a
+        null."""
         if self.function is not None or callable(kind):
             return self.row_of
         return self._once(("known", separator), lambda: self._known(separator))
 
     def matrix(self, separator: str) -> np.ndarray:
-        """Return numbers and indicators (rows × features) as float64, and below them one row of zeros."""
+        """Return numbers and indicators (rows × features) as float64, and below them one row of
+        zeros."""
         return self._once(("matrix", separator), lambda: _below_zeros(self._numbers(separator)[0]))
 
     def values(self, separator: str) -> np.ndarray:
-        """Return the values that Hamming similarity compares position by position: numbers, and codes of categories."""
-        return self._once(("values", separator), lambda: _below_zeros(self._numbers(separator, one_hot=False)[0]))
+        """Return the values that Hamming similarity compares position by position: numbers, and
+        codes of categories."""
+        return self._once(
+            ("values", separator), lambda: _below_zeros(self._numbers(separator, one_hot=False)[0])
+        )
 
     def _once(self, key: tuple[str, str], make: Callable[[], np.ndarray]) -> np.ndarray:
         if key not in self._made:
@@ -176,18 +197,22 @@ class FeatureTable:
     def _numbers(self, separator: str, one_hot: bool = True) -> tuple[np.ndarray, np.ndarray]:
         if not self.columns:
             raise OptionError("needs feature columns; ⟦+features=⟧ names none")
-        blocks, null = zip(*(_numbers_of(series, separator, one_hot) for series in self.columns), strict=True)
+        blocks, null = zip(
+            *(_numbers_of(series, separator, one_hot) for series in self.columns), strict=True
+        )
         return np.concatenate(blocks, axis=1), np.logical_or.reduce(null)
 
     def unit(self, separator: str) -> np.ndarray:
-        """Return the rows scaled to length 1; a row of zeros stays as it is, so that its similarity is 0."""
+        """Return the rows scaled to length 1; a row of zeros stays as it is, so that its similarity
+        is 0."""
         return self._once(("unit", separator), lambda: _unit(self.matrix(separator)))
 
     def vectors(self, kind: str | Similarity, separator: str) -> tuple[np.ndarray, int] | None:
-        """Return vectors and a divisor such that similarity is the scalar product of two vectors over the divisor.
+        """Return vectors and a divisor such that similarity is the scalar product of two vectors
+        over the divisor.
 
-        The result is None for a similarity that has no such form. The share of equal positions has it where there are
-        few values, since each value can then become an indicator.
+        The result is None for a similarity that has no such form. The share of equal positions has
+        it where there are few values, since each value can then become an indicator.
         """
         if callable(kind) or self.function is not None or kind == "jaccard":
             return None
@@ -195,17 +220,21 @@ class FeatureTable:
             return self.unit(separator), 1
         values = self.values(separator)[:-1]
         codes, n_values = zip(
-            *((np.unique(c, return_inverse=True)[1], len(np.unique(c))) for c in values.T), strict=True
+            *((np.unique(c, return_inverse=True)[1], len(np.unique(c))) for c in values.T),
+            strict=True,
         )
         if sum(n_values) > sizes().most_indicators:
             return None
-        return self._once(("indicators", separator), lambda: _indicators(codes, n_values)), len(codes)
+        return self._once(("indicators", separator), lambda: _indicators(codes, n_values)), len(
+            codes
+        )
 
     def similar(self, kind: str | Similarity, separator: str) -> tuple[Similarity, int, int]:
-        """Return a function from two blocks of rows, (lists × a) and (lists × b), to similarities (lists × a × b).
+        """Return a function from two blocks of rows, (lists × a) and (lists × b), to similarities
+        (lists × a × b).
 
-        Row -1 is the row of zeros. The other two values returned are the bytes that the function needs for each pair
-        and for each row.
+        Row -1 is the row of zeros. The other two values returned are the bytes that the function
+        needs for each pair and for each row.
         """
         own = kind if callable(kind) else self.function
         if own is not None:
@@ -213,7 +242,11 @@ class FeatureTable:
         if kind == "hamming":
             values = self.values(separator)
             width = values.shape[1]
-            return lambda a, b: (values[a][:, :, None] == values[b][:, None]).mean(axis=-1), width, 8 * width
+            return (
+                lambda a, b: (values[a][:, :, None] == values[b][:, None]).mean(axis=-1),
+                width,
+                8 * width,
+            )
         matrix = self.matrix(separator)
         if kind == "cosine":
             unit = self.unit(separator)
@@ -234,7 +267,8 @@ class FeatureTable:
 
 
 def _indicators(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> np.ndarray:
-    """Return an indicator (0 or 1) for each value of each position, and below them one row of zeros."""
+    """Return an indicator (0 or 1) for each value of each position, and below them one row of
+    zeros."""
     found = np.zeros((len(codes[0]) + 1, sum(n_values)))
     for code, first in zip(codes, offsets(np.array(n_values)), strict=False):
         found[np.arange(len(code)), first + code.ravel()] = 1.0
@@ -252,12 +286,15 @@ def _unit(matrix: np.ndarray) -> np.ndarray:
 
 
 def called(function: Similarity, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Call the caller's similarity for pairs of positions. Row -1 is not passed to it; its similarity is 0."""
+    """Call the caller's similarity for pairs of positions. Row -1 is not passed to it; its
+    similarity is 0."""
     real = (a >= 0) & (b >= 0)
     found = np.zeros(real.shape)
     values = np.asarray(function(a[real], b[real]), dtype=np.float64)
     if values.shape != (np.count_nonzero(real),):
-        raise DataError(f"similarity returned shape {values.shape} for {np.count_nonzero(real):,} pairs")
+        raise DataError(
+            f"similarity returned shape {values.shape} for {np.count_nonzero(real):,} pairs"
+        )
     found[real] = values
     return found
 
@@ -273,25 +310,31 @@ def _numbers_of(series: pd.Series, separator: str, one_hot: bool) -> tuple[np.nd
     elif pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype):
         numbers = read_numbers(series, f"feature {series.name!r}").astype(np.float64)
         if np.isinf(numbers).any():
-            raise DataError(f"feature {series.name!r} holds {np.isinf(numbers).sum():,} infinite values")
+            raise DataError(
+                f"feature {series.name!r} holds {np.isinf(numbers).sum():,} infinite values"
+            )
         return np.where(null, 0.0, numbers)[:, None], null
     labels = read_labels(series, f"feature {series.name!r}", separator)
     if not one_hot and (labels.length <= 1).all():
         code = np.zeros(len(series))
         code[labels.length == 1] = labels.code + 1.0
         return code[:, None], null
-    # In the order of the names and not of the rows, so that products of vectors do not depend on the order of rows.
+    # In the order of the names and not of the rows, so that products of vectors do not depend on
+    # the order of rows.
     place = np.argsort(np.argsort(labels.names.astype(str), kind="stable"))
     indicator = np.zeros((len(series), len(labels.names)))
     indicator[np.repeat(np.arange(len(series)), labels.length), place[labels.code]] = 1.0
     return indicator, null
 
 
-def _vectors(values: list[Any], length: np.ndarray, null: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _vectors(
+    values: list[Any], length: np.ndarray, null: np.ndarray, name: str
+) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.unique(length[~null])
     if len(lengths) != 1:
         raise DataError(
-            f"feature {name!r} holds vectors of {len(lengths)} lengths ({lengths[:5].tolist()}); expected one"
+            f"feature {name!r} holds vectors of {len(lengths)} lengths ({lengths[:5].tolist()}); "
+            "expected one"
         )
     matrix = np.zeros((len(null), lengths[0]))
     matrix[~null] = np.asarray(values, dtype=np.float64).reshape(-1, lengths[0])

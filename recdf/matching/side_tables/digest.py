@@ -1,6 +1,8 @@
-"""A digest of each side table, so that two results with equal `spec` are known to come from the same tables.
+"""A digest of each side table, so that two results with equal `spec` are known to come from the
+same tables.
 
-Contract: equal values give an equal digest, whatever their width, their encoding, or the library that holds them.
+Contract: equal values give an equal digest, whatever their width, their encoding, or the library
+that holds them.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from ...inputs.threads import each
 
 DIGEST_BYTES = 8
 
-# A digest of very many numbers is that of weighted sums of so many neighbours, which takes a third of the time.
+# A digest of very many numbers is that of weighted sums of so many neighbours, which takes a third
+# of the time.
 MANY_ROWS, SUMMED = 10**6, 2**12
 
 # So many values are read at a time, which stay in the processor's cache.
@@ -25,7 +28,8 @@ READ = 2**16
 
 
 class DescribedSide(TypedDict):
-    """A side table as `spec` records it. A similarity that is a function has no rows, and its name is its digest."""
+    """A side table as `spec` records it. A similarity that is a function has no rows, and its name
+    is its digest."""
 
     columns: list[str]
     rows: int | None
@@ -33,7 +37,8 @@ class DescribedSide(TypedDict):
 
 
 def described(columns: Sequence[pd.Series]) -> DescribedSide:
-    """Describe the columns of a side table by their names, their number of rows, and a digest of their values."""
+    """Describe the columns of a side table by their names, their number of rows, and a digest of
+    their values."""
     total = blake2b(digest_size=DIGEST_BYTES)
     for series in columns:
         total.update(str(series.name).encode())
@@ -47,13 +52,22 @@ def described(columns: Sequence[pd.Series]) -> DescribedSide:
 
 def described_function(function: Any) -> DescribedSide:
     """Describe a similarity that is the caller's own function."""
-    return {"columns": [], "rows": None, "digest": str(getattr(function, "__name__", type(function).__name__))}
+    return {
+        "columns": [],
+        "rows": None,
+        "digest": str(getattr(function, "__name__", type(function).__name__)),
+    }
 
 
 def _add_values(total: Any, series: pd.Series) -> None:
     try:
         array = pa.array(series.array, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # Arrow has no type for these values
+    except (
+        pa.ArrowException,
+        TypeError,
+        ValueError,
+        OverflowError,
+    ):  # Arrow has no type for these values
         total.update(repr(series.tolist()).encode("utf-8", "backslashreplace"))
         return
     if isinstance(array, pa.ChunkedArray):
@@ -66,7 +80,9 @@ def _add_values(total: Any, series: pd.Series) -> None:
         return
     array = array.cast(kind)
     n_null = array.null_count
-    total.update(np.packbits(np.asarray(array.is_null(), bool)) if n_null else bytes(-(-len(array) // 8)))
+    total.update(
+        np.packbits(np.asarray(array.is_null(), bool)) if n_null else bytes(-(-len(array) // 8))
+    )
     if kind == pa.large_string():
         array = pa.concat_arrays([array.fill_null("")])
         _, edges, data = array.buffers()
@@ -79,12 +95,16 @@ def _add_values(total: Any, series: pd.Series) -> None:
     values = np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
     if len(values) >= MANY_ROWS and values.itemsize == 8:
         rows, values = np.split(values.view(np.uint64), [len(values) // SUMMED * SUMMED])
-        weight = np.random.RandomState(0).randint(2**63, size=SUMMED, dtype=np.uint64) | np.uint64(1)
+        weight = np.random.RandomState(0).randint(2**63, size=SUMMED, dtype=np.uint64) | np.uint64(
+            1
+        )
 
         def sums(first: int) -> np.ndarray:
             bits = rows[first : first + READ].reshape(-1, SUMMED)
             # A change of the highest bits alone would be alike for all weights.
-            found: np.ndarray = np.einsum("ij,j->i", bits ^ bits >> np.uint64(32), weight)  # as @, but faster
+            found: np.ndarray = np.einsum(
+                "ij,j->i", bits ^ bits >> np.uint64(32), weight
+            )  # as @, but faster
             return found
 
         for found in each(sums, range(0, len(rows), READ)):
@@ -93,7 +113,8 @@ def _add_values(total: Any, series: pd.Series) -> None:
 
 
 def _plain_type(kind: Any) -> Any:
-    """Return the type in which values of one kind are compared; None for rare kinds, which are compared as text."""
+    """Return the type in which values of one kind are compared; None for rare kinds, which are
+    compared as text."""
     plain = {
         pa.large_string(): pa.types.is_string(kind) or pa.types.is_large_string(kind),
         pa.int8(): pa.types.is_boolean(kind),
@@ -106,7 +127,11 @@ def _plain_type(kind: Any) -> Any:
 def hashes(labels: pd.Series) -> np.ndarray:
     """Return a hash of each label, equal for equal labels, whatever their dtype."""
     numeric = pd.api.types.is_numeric_dtype(labels.dtype)
-    texts = () if numeric else (str(label).encode("utf-8", "surrogatepass") for label in labels.astype(object))
+    texts = (
+        ()
+        if numeric
+        else (str(label).encode("utf-8", "surrogatepass") for label in labels.astype(object))
+    )
     values = labels.to_numpy(np.float64) if numeric else np.fromiter(texts, object, len(labels))
     found: np.ndarray = pd.util.hash_array(values)
     return found

@@ -1,7 +1,7 @@
 """The log of a call: past interactions, by item code and by the user of each list.
 
-Contract: arrays by item code have `n_items` entries, and arrays by list have one entry per list of the population. What
-takes long to compute is computed once, on first use.
+Contract: arrays by item code have `n_items` entries, and arrays by list have one entry per list of
+the population. What takes long to compute is computed once, on first use.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ TailSize = Annotated[float, a_number(above=0)]
 
 @dataclass
 class LogCodes:
-    """Past interactions: the codes of user and item per row, and the user of each list, -1 if it is not in the log."""
+    """Past interactions: the codes of user and item per row, and the user of each list, -1 if it is
+    not in the log."""
 
     user: np.ndarray
     item: np.ndarray
-    matched_user: np.ndarray | IdTypeError  # the error, if users of both have types that never match
+    matched_user: (
+        np.ndarray | IdTypeError
+    )  # the error, if users of both have types that never match
     n_items: int
     rank: Callable[[], np.ndarray | None]
 
@@ -50,7 +53,8 @@ class LogCodes:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The distinct items of each user: where each user starts, the items, and the interactions of each pair."""
+        """The distinct items of each user: where each user starts, the items, and the interactions
+        of each pair."""
         key = self.user.astype(np.int64) * self.n_items + self.item
         key, count = np.unique(key, return_counts=True)
         known = () if isinstance(self.matched_user, IdTypeError) else self.matched_user
@@ -64,8 +68,11 @@ class LogCodes:
         return np.repeat(np.arange(len(start) - 1), np.diff(start))
 
     def count(self, share_of: str) -> np.ndarray:
-        """Return the number of users (share_of "users") or of interactions ("events") of each item code."""
-        return np.bincount(self.pairs[1] if share_of == "users" else self.item, minlength=self.n_items)
+        """Return the number of users (share_of "users") or of interactions ("events") of each item
+        code."""
+        return np.bincount(
+            self.pairs[1] if share_of == "users" else self.item, minlength=self.n_items
+        )
 
     def total(self, share_of: str) -> int:
         """Return the number of users, or of interactions, of the whole log."""
@@ -78,11 +85,14 @@ class LogCodes:
 
     def surprise(self, share_of: str) -> np.ndarray:
         """Return −log2 p(i); an item that is not in the log counts as if one user had it."""
-        found: np.ndarray = np.log2(max(self.total(share_of), 1)) - np.log2(np.maximum(self.count(share_of), 1))
+        found: np.ndarray = np.log2(max(self.total(share_of), 1)) - np.log2(
+            np.maximum(self.count(share_of), 1)
+        )
         return found
 
     def by_popularity(self, least_first: bool = False) -> np.ndarray:
-        """Item codes of the log, most interactions first, or least; items with equally many are sorted by id."""
+        """Item codes of the log, most interactions first, or least; items with equally many are
+        sorted by id."""
         count = self.count("events")
         codes = np.flatnonzero(count)
         rank = self.rank()
@@ -90,7 +100,8 @@ class LogCodes:
         return codes[np.lexsort((codes if rank is None else rank[codes], order))]
 
     def rank_share(self, share_of: str) -> np.ndarray:
-        """Return the mean rank of each item's count, from the smallest, over the items of the log; 0 if not there."""
+        """Return the mean rank of each item's count, from the smallest, over the items of the log;
+        0 if not there."""
         count = self.count(share_of)
         codes = np.flatnonzero(count)
         _, level, n_level = np.unique(count[codes], return_inverse=True, return_counts=True)
@@ -99,10 +110,12 @@ class LogCodes:
         return found
 
     def tail(self, size: float) -> np.ndarray:
-        """Tell for each item code whether it is in the tail, which `size` cuts; an item that is not in the log is not.
+        """Tell for each item code whether it is in the tail, which `size` cuts; an item that is not
+        in the log is not.
 
-        Below 1, `size` is the share of the items of the log that are the tail, at least one item; those with the fewest
-        interactions, and of these those with the smaller ids. From 1 on, it is the most interactions of such an item.
+        Below 1, `size` is the share of the items of the log that are the tail, at least one item;
+        those with the fewest interactions, and of these those with the smaller ids. From 1 on, it
+        is the most interactions of such an item.
         """
         if size >= 1:
             count = self.count("events")
@@ -113,7 +126,8 @@ class LogCodes:
         return found
 
     def head(self, share: float) -> np.ndarray:
-        """Tell for each item code whether it is one of the most popular items that hold this share of interactions."""
+        """Tell for each item code whether it is one of the most popular items that hold this share
+        of interactions."""
         order = self.by_popularity()
         held = np.cumsum(self.count("events")[order])
         short = held < share * len(self.item) * (1 - 1e-12)
@@ -122,7 +136,8 @@ class LogCodes:
         return found
 
     def cooccurrence(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-        """Return, for pairs of item codes, users with both / √(users with the one · users with the other), or 0."""
+        """Return, for pairs of item codes, users with both / √(users with the one · users with the
+        other), or 0."""
         by_item = np.argsort(self.pairs[1], kind="stable")
         users, n = self.pair_user[by_item], self.count("users")
         start, both, n_users = offsets(n), np.zeros(len(one)), len(self.pairs[0])
@@ -140,7 +155,9 @@ class LogCodes:
         """
         of_user, past, _ = self.pairs
         own = np.append(of_user[:-1], 0)[self.list_user]
-        return pair_within(item, start, length, past, own, self.n_history, self.n_items).has_sought(len(item))
+        return pair_within(item, start, length, past, own, self.n_history, self.n_items).has_sought(
+            len(item)
+        )
 
     @cached_property
     def n_history(self) -> np.ndarray:

@@ -1,11 +1,14 @@
-"""The side tables of one call: checked at the door, and as codes. What several metrics need is computed once.
+"""The side tables of one call: checked at the door, and as codes. What several metrics need is
+computed once.
 
-Contract: to read a table that was not given raises an OptionError that names the argument. Each function below `Sides`
-makes the codes of one table, and `records.SIDE_TABLES` says which. The aspects say what a user may want of an item, and
-the baseline is another recommender's lists for the same keys.
+Contract: to read a table that was not given raises an OptionError that names the argument. Each
+function below `Sides` makes the codes of one table, and `records.SIDE_TABLES` says which. The
+aspects say what a user may want of an item, and the baseline is another recommender's lists for the
+same keys.
 
-Each function with `_door` in its name checks the columns and ids of some side tables. It takes the name of a table, the
-data, the options and the doors of the tables before it. `records.SIDE_TABLES` says which table has which door.
+Each function with `_door` in its name checks the columns and ids of some side tables. It takes the
+name of a table, the data, the options and the doors of the tables before it. `records.SIDE_TABLES`
+says which table has which door.
 """
 
 from __future__ import annotations
@@ -25,7 +28,15 @@ from ...inputs.ids import IdColumn, check_labels, read_ids
 from ...inputs.options import Options, as_columns
 from ...inputs.true_and_pred import ReadRows, order_source, read_catalogue, read_keyed, read_pred
 from ..overlap import samples_of
-from ..ranked import joined, pred_blocks, rank_pred, refuse_duplicates, refuse_ties, repeats, tied_rows
+from ..ranked import (
+    joined,
+    pred_blocks,
+    rank_pred,
+    refuse_duplicates,
+    refuse_ties,
+    repeats,
+    tied_rows,
+)
 from .catalogue import Catalogue, FeatureTable, unique_rows
 from .digest import DescribedSide, described, described_function
 from .log import LogCodes
@@ -38,9 +49,10 @@ IN_LISTS = ("base", "exclude")
 class Door:
     """One side table with checked columns and ids.
 
-    frame : its columns, of which the digest is made · item : its items, one per row; None if its rows are those of
-    `items` · item_col : the column that holds them · table, keys : its rows of users and items, and those columns of
-    the list key that it has · similarity : a function of two arrays of positions in `items`.
+    frame : its columns, of which the digest is made · item : its items, one per row; None if its
+    rows are those of `items` · item_col : the column that holds them · table, keys : its rows of
+    users and items, and those columns of the list key that it has · similarity : a function of two
+    arrays of positions in `items`.
     """
 
     frame: pd.DataFrame
@@ -84,7 +96,9 @@ class Doors(dict[str, Door]):
     def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
         return {
-            name: described(door.columns) if door.similarity is None else described_function(door.similarity)
+            name: described(door.columns)
+            if door.similarity is None
+            else described_function(door.similarity)
             for name, door in self.items()
         }
 
@@ -102,17 +116,25 @@ def catalogue_door(name: str, data: Any, options: Options, _: Doors) -> Door:
 
 def lists_door(name: str, data: Any, options: Options, _: Doors) -> Door:
     """Read recommended lists, with the columns of `pred`."""
-    alone, frame = options.updated(by=None), as_frame(data, name, options.user_col, options.item_col)
+    alone, frame = (
+        options.updated(by=None),
+        as_frame(data, name, options.user_col, options.item_col),
+    )
     table = read_pred(frame, order_source(frame, alone), alone, name)
-    return Door(table.frame, table.item, options.item_col, table, tuple(as_columns(options.user_col)))
+    return Door(
+        table.frame, table.item, options.item_col, table, tuple(as_columns(options.user_col))
+    )
 
 
 def keyed_door(name: str, data: Any, options: Options, _: Doors) -> Door:
     """Read rows of users and items.
 
-    The lists may be of sessions while a log knows only users, so only the key columns that it has must match.
+    The lists may be of sessions while a log knows only users, so only the key columns that it has
+    must match.
     """
-    return _keyed(name, as_frame(data, name, options.user_col, options.item_col), options, needs_user=True)
+    return _keyed(
+        name, as_frame(data, name, options.user_col, options.item_col), options, needs_user=True
+    )
 
 
 def pairs_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
@@ -120,7 +142,9 @@ def pairs_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
     door = keyed_door(name, data, options, doors)
     assert door.table is not None
     table = replace(door.table, counts={**door.table.counts, f"{name}_rows": len(door.table)})
-    frame = pd.DataFrame({one: door.frame[one] for one in (*door.keys, options.item_col)}, copy=False)
+    frame = pd.DataFrame(
+        {one: door.frame[one] for one in (*door.keys, options.item_col)}, copy=False
+    )
     return replace(door, frame=frame, table=table)
 
 
@@ -144,26 +168,46 @@ def aspects_frame(data: Any, options: Options) -> pd.DataFrame:
         return as_frame(data, "aspects", options.user_col, options.item_col)
     names = as_columns(options.user_col)
     if len(names) > 1:
-        raise ColumnError(f"aspects is a mapping, which has one key column, but ⟦user_col={options.user_col!r}⟧")
-    rows = [(user, number, item) for user, sets in data.items() for number, items in enumerate(sets) for item in items]
-    frame = pd.DataFrame(rows, columns=[names[0], "aspect", options.item_col], dtype=None if rows else object)
+        raise ColumnError(
+            f"aspects is a mapping, which has one key column, but ⟦user_col={options.user_col!r}⟧"
+        )
+    rows = [
+        (user, number, item)
+        for user, sets in data.items()
+        for number, items in enumerate(sets)
+        for item in items
+    ]
+    frame = pd.DataFrame(
+        rows, columns=[names[0], "aspect", options.item_col], dtype=None if rows else object
+    )
     return frame.astype({"aspect": "int64"})
 
 
 def features_door(name: str, data: Any, options: Options, doors: Doors) -> Door:
-    """Read what items are compared by: columns of `items`, a frame with a row per item, or a function of positions.
+    """Read what items are compared by: columns of `items`, a frame with a row per item, or a
+    function of positions.
 
-    Without features= no column of `items` is a feature. To take all of them would compare items by price and by title.
+    Without features= no column of `items` is a feature. To take all of them would compare items by
+    price and by title.
     """
     item_col, items = options.item_col, doors.get("items")
-    if isinstance(data, str) or (isinstance(data, list | tuple) and all(isinstance(one, str) for one in data)):
+    if isinstance(data, str) or (
+        isinstance(data, list | tuple) and all(isinstance(one, str) for one in data)
+    ):
         if items is None:
             raise OptionError(f"⟦features={data!r}⟧ names columns of ⟦items=⟧, which is not given")
         names = as_columns(data)
-        return Door(_side_by_side([items.frame[item_col], *(column(items.frame, one, "items") for one in names)]), None)
+        return Door(
+            _side_by_side(
+                [items.frame[item_col], *(column(items.frame, one, "items") for one in names)]
+            ),
+            None,
+        )
     if callable(data):
         if items is None:
-            raise OptionError("⟦features=⟧ is a function of positions in ⟦+items=⟧, which is not given")
+            raise OptionError(
+                "⟦features=⟧ is a function of positions in ⟦+items=⟧, which is not given"
+            )
         return Door(items.frame.iloc[:, :0], None, similarity=data)
     if isinstance(data, Mapping):
         data = pd.Series(list(data.values()), index=list(data))
@@ -190,7 +234,8 @@ def _side_by_side(columns: list[pd.Series]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class BaseLists:
-    """The baseline's lists, best first, each item once; `list_base` is the baseline's list for each list, or -1."""
+    """The baseline's lists, best first, each item once; `list_base` is the baseline's list for each
+    list, or -1."""
 
     start: np.ndarray
     item: np.ndarray
@@ -198,9 +243,16 @@ class BaseLists:
 
 
 def base_lists(
-    table: ReadRows, code: Coded, item: Coded, items: IdCodes, key: np.ndarray, n_keys: int, options: Options
+    table: ReadRows,
+    code: Coded,
+    item: Coded,
+    items: IdCodes,
+    key: np.ndarray,
+    n_keys: int,
+    options: Options,
 ) -> BaseLists:
-    """Rank the baseline's lists, each item once, and find which of them belongs to each list of the population."""
+    """Rank the baseline's lists, each item once, and find which of them belongs to each list of the
+    population."""
     blocks = pred_blocks(table, code, None, n_keys, item)
     lists = joined(blocks.each(lambda block: rank_pred(table, block, items, options)))
     tied = tied_rows(lists)
@@ -220,9 +272,10 @@ def base_lists(
 class Aspects:
     """What a user may want of an item: entries (user, item, aspect), ordered by user and item.
 
-    `key` : user * n_items + item, where the user is 0 if all users have the same aspects · `list_user` : the user of
-    each list, -1 for none; None if all users have the same aspects · `n_of_user` : number of distinct aspects of each
-    user · `labels` : the label of each aspect, under the name of their column.
+    `key` : user * n_items + item, where the user is 0 if all users have the same aspects ·
+    `list_user` : the user of each list, -1 for none; None if all users have the same aspects ·
+    `n_of_user` : number of distinct aspects of each user · `labels` : the label of each aspect,
+    under the name of their column.
     """
 
     key: np.ndarray
@@ -239,16 +292,18 @@ class Aspects:
         return np.append(self.n_of_user, 0).take(self.list_user)
 
 
-# What makes the codes of each side table, and what messages say of it: the argument and its meaning.
+# What makes the codes of each side table, and what messages say of it: the argument and its
+# meaning.
 Coders = Mapping[str, tuple[Callable[["Sides", str], Any], str]]
 
 
 class Sides:
     """The side tables of one call as codes: the attribute of the name of a table holds it.
 
-    doors : the checked tables · codes : the code of the item of each row, by table · users : the code of the user of
-    each row, and of each list (-1: not in the table), by table; None for a table without users · n_items : all item
-    codes are below it · item_rank : returns the place of each item code in the order of the items.
+    doors : the checked tables · codes : the code of the item of each row, by table · users : the
+    code of the user of each row, and of each list (-1: not in the table), by table; None for a
+    table without users · n_items : all item codes are below it · item_rank : returns the place of
+    each item code in the order of the items.
     """
 
     items: Catalogue
@@ -259,15 +314,29 @@ class Sides:
     base: BaseLists
 
     def __init__(
-        self, coders: Coders, doors: Doors, codes: dict[str, np.ndarray], items: IdCodes, keys: pd.DataFrame | None,
+        self,
+        coders: Coders,
+        doors: Doors,
+        codes: dict[str, np.ndarray],
+        items: IdCodes,
+        keys: pd.DataFrame | None,
         base: BaseLists | None,
-    ) -> None:  # fmt: skip
-        """Take the checked tables, the `codes` of the item column of each, the `keys` of the lists, and `base` lists.
+    ) -> None:
+        """Take the checked tables, the `codes` of the item column of each, the `keys` of the lists,
+        and `base` lists.
 
         `keys` is None where there are no lists.
         """
-        self._coders, self.doors, self.codes, self.n_items, self.item_rank = coders, doors, codes, items.n, items.rank
-        of_users = [name for name, door in doors.items() if name not in IN_LISTS and door.table is not None]
+        self._coders, self.doors, self.codes, self.n_items, self.item_rank = (
+            coders,
+            doors,
+            codes,
+            items.n,
+            items.rank,
+        )
+        of_users = [
+            name for name, door in doors.items() if name not in IN_LISTS and door.table is not None
+        ]
         self.users = {name: self._match_users(name, keys) for name in of_users}
         self._made: dict[str, Any] = {} if base is None else {"base": base}
 
@@ -281,7 +350,8 @@ class Sides:
     def _match_users(
         self, name: str, keys: pd.DataFrame | None
     ) -> tuple[np.ndarray | None, np.ndarray | IdTypeError | None]:
-        """Return the user code of each row of a side table, and of each list (-1: not in the table).
+        """Return the user code of each row of a side table, and of each list (-1: not in the
+        table).
 
         Both are None for a table without a user column.
         """
@@ -309,10 +379,15 @@ class Sides:
         return self.codes[name]
 
     def n_known(self) -> dict[str, int]:
-        """Return, for each side table whose users all metrics read, the number of lists whose user it has."""
+        """Return, for each side table whose users all metrics read, the number of lists whose user
+        it has."""
         found = {name: of_lists for name, (_, of_lists) in self.users.items() if name != "log"}
         found |= {"base": self._made["base"].list_base} if "base" in self._made else {}
-        return {name: int(np.count_nonzero(one >= 0)) for name, one in found.items() if isinstance(one, np.ndarray)}
+        return {
+            name: int(np.count_nonzero(one >= 0))
+            for name, one in found.items()
+            if isinstance(one, np.ndarray)
+        }
 
     def described(self) -> dict[str, DescribedSide]:
         """Return each table, by its role, as `spec` records it."""
@@ -336,7 +411,8 @@ def log_codes(sides: Sides, name: str) -> LogCodes:
 
 
 def features_codes(sides: Sides, name: str) -> FeatureTable:
-    """Return what items are compared by, which may be positions in the catalogue and nothing else."""
+    """Return what items are compared by, which may be positions in the catalogue and nothing
+    else."""
     door, row_of = sides.doors.get(name), None
     if name in sides.codes:
         row_of = unique_rows(sides.codes[name], sides.n_items, name)
@@ -354,12 +430,14 @@ def marked_codes(sides: Sides, name: str) -> np.ndarray:
 
 
 def base_codes(sides: Sides, name: str) -> BaseLists:
-    """Raise, since the lists of the baseline are ranked where those of `pred` are, if it was given."""
+    """Raise, since the lists of the baseline are ranked where those of `pred` are, if it was
+    given."""
     raise OptionError(f"needs {sides._coders[name][1]}")
 
 
 def aspects_codes(sides: Sides, name: str) -> Callable[..., Aspects]:
-    """Return a function of the name of the column of aspects; by default the only further column, else "aspect"."""
+    """Return a function of the name of the column of aspects; by default the only further column,
+    else "aspect"."""
     sides.needed(name)
     return cache(partial(_aspects, sides, name))
 
@@ -381,7 +459,17 @@ def _aspects(sides: Sides, table_name: str, name: str | None = None) -> Aspects:
     user = np.zeros(len(aspect), np.int64) if user is None else user.astype(np.int64)
     key = user * sides.n_items + item
     entry = np.unique(np.stack([key, aspect]), axis=1) if len(key) else np.zeros((2, 0), np.int64)
-    n_users = int(max(user.max(initial=0), -1 if list_user is None else list_user.max(initial=-1))) + 1
+    n_users = (
+        int(max(user.max(initial=0), -1 if list_user is None else list_user.max(initial=-1))) + 1
+    )
     own = pd.unique(entry[0] // sides.n_items * n_aspects + entry[1]) // n_aspects
     n_of_user = np.bincount(own, minlength=n_users)
-    return Aspects(entry[0], entry[1], n_aspects, list_user, n_of_user, sides.n_items, pd.Series(labels, name=name))
+    return Aspects(
+        entry[0],
+        entry[1],
+        n_aspects,
+        list_user,
+        n_of_user,
+        sides.n_items,
+        pd.Series(labels, name=name),
+    )

@@ -1,4 +1,5 @@
-"""Discounted cumulative gain: the sum of the gains of the hits, where a gain counts less at a lower place."""
+"""Discounted cumulative gain: the sum of the gains of the hits, where a gain counts less at a lower
+place."""
 
 from __future__ import annotations
 
@@ -40,21 +41,28 @@ def gain_values(kind: str, gain: np.ndarray) -> np.ndarray:
 
 def discounts_of(kind: AnyDiscount, log_base: float, rank: np.ndarray) -> np.ndarray:
     """Discount of each of some ranks."""
-    ranks = np.arange(1, int(rank.max(initial=0)) + 1)  # few, so a discount function is called seldom
+    ranks = np.arange(
+        1, int(rank.max(initial=0)) + 1
+    )  # few, so a discount function is called seldom
     return _at_rank(_weights(kind, log_base, ranks), rank)
 
 
 def sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
     """Sum of the discounts of ranks 1 to k. There may be too many ranks to add one by one.
 
-    Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral of that function,
-    plus half a discount at each end and the first correction of Euler and Maclaurin. The second correction is below
-    1e-16.
+    Beyond the first ranks, discounts are a smooth function of the rank. Their sum is the integral
+    of that function, plus half a discount at each end and the first correction of Euler and
+    Maclaurin. The second correction is below 1e-16.
     """
     if callable(kind):  # any function: it has to be called for every rank
-        parts = (np.arange(first, min(first + RANKS_AT_A_TIME, k + 1)) for first in range(1, k + 1, RANKS_AT_A_TIME))
+        parts = (
+            np.arange(first, min(first + RANKS_AT_A_TIME, k + 1))
+            for first in range(1, k + 1, RANKS_AT_A_TIME)
+        )
         return math.fsum(float(np.sum(_weights(kind, log_base, ranks))) for ranks in parts)
-    flat = {"none": k, "jk": int(min(log_base, k)), "log": 0}[kind]  # so many first ranks have the discount 1
+    flat = {"none": k, "jk": int(min(log_base, k)), "log": 0}[
+        kind
+    ]  # so many first ranks have the discount 1
     head = min(k, flat + RANKS_ADDED)
     first = flat + float(np.sum(_weights(kind, log_base, np.arange(flat + 1, head + 1))))
     if head == k:
@@ -67,7 +75,8 @@ def sum_of_discounts(kind: AnyDiscount, log_base: float, k: int) -> float:
 
 
 def _integral(low: float, high: float) -> float:
-    """∫ dx / ln x, which is ∫ e^u / u du with u = ln x, by Gauss and Legendre in steps of at most 1."""
+    """∫ dx / ln x, which is ∫ e^u / u du with u = ln x, by Gauss and Legendre in steps of at most
+    1."""
     edges = np.linspace(math.log(low), math.log(high), max(2, math.ceil(math.log(high / low)) + 1))
     nodes, weights = np.polynomial.legendre.leggauss(16)
     half = np.diff(edges)[:, None] / 2
@@ -95,7 +104,8 @@ def _at_rank(weights: np.ndarray, rank: np.ndarray) -> np.ndarray:
 
 
 def as_key(discount: AnyDiscount) -> AnyDiscount:
-    """The same discount in a form that can be a key of a dictionary: a callable object may not be hashable."""
+    """The same discount in a form that can be a key of a dictionary: a callable object may not be
+    hashable."""
     return discount if isinstance(discount, str) else getattr(discount, "__call__")  # noqa: B004, B009
 
 
@@ -112,8 +122,11 @@ def _dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, tied: 
     return _dcg_of_ties(lists, gain_values(gain, lists.whole.hits.gain), discount, log_base)
 
 
-def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: AnyDiscount, log_base: float) -> np.ndarray:
-    """DCG where each hit of the whole list has the mean discount of all ranks of its score. Ranks beyond k have 0.
+def _dcg_of_ties(
+    lists: Lists, gains: np.ndarray, discount: AnyDiscount, log_base: float
+) -> np.ndarray:
+    """DCG where each hit of the whole list has the mean discount of all ranks of its score. Ranks
+    beyond k have 0.
 
     `gains` has one number for each of these hits.
     """
@@ -128,13 +141,16 @@ def _dcg_of_ties(lists: Lists, gains: np.ndarray, discount: AnyDiscount, log_bas
 def _observed_ndcg(
     lists: Lists, gain: str, discount: AnyDiscount, log_base: float, ideal: str, tied: str
 ) -> np.ndarray:
-    """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and in the ideal."""
+    """NDCG with propensities: a row of `true` counts its gain times 1/propensity, in the list and
+    in the ideal."""
     refuse("ideal", ideal, ("relevant",))
     worth = gain_values(gain, lists.matched.true_lists.gain) * weights_of(lists)
     if tied == "averaged" and lists.matched.tie_level is not None:
         total = _dcg_of_ties(lists, worth[lists.whole.hits.true_place], discount, log_base)
     else:
-        total = lists.sum(worth[lists.hits.true_place] * discounts_of(discount, log_base, lists.hits.rank))
+        total = lists.sum(
+            worth[lists.hits.true_place] * discounts_of(discount, log_base, lists.hits.rank)
+        )
     return ratio(total, lists.sum_best(worth, _discounted, "linear", as_key(discount), log_base))
 
 
@@ -143,8 +159,11 @@ def ideal_dcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float) -
     return lists.sum_ideal(_discounted, gain, as_key(discount), log_base)
 
 
-def _mean_ndcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, average: str) -> np.ndarray:
-    """Mean of DCG/IDCG of the whole list at several ranks: those of its hits, or those where the ideal gain falls."""
+def _mean_ndcg(
+    lists: Lists, gain: str, discount: AnyDiscount, log_base: float, average: str
+) -> np.ndarray:
+    """Mean of DCG/IDCG of the whole list at several ranks: those of its hits, or those where the
+    ideal gain falls."""
     whole, hits, n, true = lists.whole, lists.whole.hits, lists.n_true, lists.matched.true_lists
     discounted, ideal = _discounted(hits, gain, discount, log_base), true.ideal
     best = running(np.add, ideal.rank, _discounted(ideal, gain, discount, log_base))
@@ -153,11 +172,17 @@ def _mean_ndcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, 
     place = (end - np.append(true.n_relevant, 0) - 1)[true_list]  # of rank 0 in the ideal list
     at_end = ratio(whole.sum(discounted), ideal_dcg(whole, gain, discount, log_base))
     if average == "hits":
-        upto = running(np.add, hits.number, discounted) / best[place[hits.list] + np.minimum(hits.rank, n[hits.list])]
+        upto = (
+            running(np.add, hits.number, discounted)
+            / best[place[hits.list] + np.minimum(hits.rank, n[hits.list])]
+        )
         return ratio(whole.sum(upto) + (n - whole.n_hits) * at_end, n)
     gains = gain_values(gain, ideal.gain)
-    falls = np.append(gains[1:] != gains[:-1], True)[: len(gains)] | (ideal.rank == true.n_relevant[ideal.list])
-    # DCG at a rank is the sum of the hits above it, so that each hit counts in all ranks from its own on.
+    falls = np.append(gains[1:] != gains[:-1], True)[: len(gains)] | (
+        ideal.rank == true.n_relevant[ideal.list]
+    )
+    # DCG at a rank is the sum of the hits above it, so that each hit counts in all ranks from its
+    # own on.
     parts = falls / best
     upto = running(np.add, ideal.rank, parts)
     from_here = upto[end[ideal.list] - 1] - upto + parts
@@ -169,10 +194,15 @@ def _mean_ndcg(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, 
     return ratio(total, np.where(n > 0, n_ranks + longer, 0))
 
 
-def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: float, whole: bool) -> np.ndarray:
-    """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole list."""
+def _idcg_of_list(
+    lists: Lists, gain: str, discount: AnyDiscount, log_base: float, whole: bool
+) -> np.ndarray:
+    """DCG at k of the list's own hits by descending gain: those in the first k, or of the whole
+    list."""
     hits = lists.whole.hits if whole else lists.hits
-    gains = hits.gain[np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))]  # lists stay where they are
+    gains = hits.gain[
+        np.lexsort((-hits.gain, np.cumsum(hits.number == 1)))
+    ]  # lists stay where they are
     discounted = gain_values(gain, gains) * discounts_of(discount, log_base, hits.number)
     return lists.sum(np.where(hits.number <= lists.k, discounted, 0.0), hits)
 
@@ -180,53 +210,62 @@ def _idcg_of_list(lists: Lists, gain: str, discount: AnyDiscount, log_base: floa
 @metric(optional=("propensity",))
 @renamed(base="log_base")
 def ndcg(
-    lists: Lists, *, gain: Gain = "linear", discount: Discount | Callable[[int], float] = "log",
-    log_base: Annotated[float, a_number(above=1)] = 2, ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-    tied: Literal["ranked", "averaged"] = "ranked", average: Literal["none", "hits", "levels"] = "none",
-) -> np.ndarray:  # fmt: skip
+    lists: Lists,
+    *,
+    gain: Gain = "linear",
+    discount: Discount | Callable[[int], float] = "log",
+    log_base: Annotated[float, a_number(above=1)] = 2,
+    ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
+    tied: Literal["ranked", "averaged"] = "ranked",
+    average: Literal["none", "hits", "levels"] = "none",
+) -> np.ndarray:
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1].
 
     Formula
     -------
-    DCG / IDCG, DCG = Σ_{i ≤ k} gain(g_i) · disc(i), where g_i is the gain of the item at rank i, 0 for a miss, and
-    IDCG is the same sum over the ideal list. With `propensity_col`, both have gain(g_i) · v_i in place of gain(g_i),
-    where v = 1/max(propensity, propensity_floor); the ideal list then begins with the largest products.
+    DCG / IDCG, DCG = Σ_{i ≤ k} gain(g_i) · disc(i), where g_i is the gain of the item at rank i, 0
+    for a miss, and IDCG is the same sum over the ideal list. With `propensity_col`, both have
+    gain(g_i) · v_i in place of gain(g_i), where v = 1/max(propensity, propensity_floor); the ideal
+    list then begins with the largest products.
 
     Parameters
     ----------
     gain : {"linear", "exp2", "binary"}, default "linear"
         "linear": gain(g) = g. "exp2": gain(g) = 2^g − 1. "binary": gain(g) = 1 for g > 0.
     discount : {"log", "jk", "none"} or function, default "log"
-        "log": disc(i) = 1/log_b(i + 1). "jk": disc(i) = 1/max(1, log_b i), so that ranks up to b are not
-        discounted. "none": disc(i) = 1. A function takes the rank and returns the discount.
+        "log": disc(i) = 1/log_b(i + 1). "jk": disc(i) = 1/max(1, log_b i), so that ranks up to b
+        are not discounted. "none": disc(i) = 1. A function takes the rank and returns the discount.
     log_base : float, default 2
         Base b of the logarithm.
     ideal : {"relevant", "k", "shown", "listed"}, default "relevant"
-        The ideal list. "relevant": the best min(k, n_true) relevant items; undefined without any. "k": k items of gain
-        1, which needs gains in [0, 1] or `gain="binary"`. "shown": the first k items in their best order; 0 where a
-        list with relevant items has no hit. "listed": the best k items of the whole list; 0 where it has no hit. With
-        `propensity_col` only "relevant" is possible.
+        The ideal list. "relevant": the best min(k, n_true) relevant items; undefined without any.
+        "k": k items of gain 1, which needs gains in [0, 1] or `gain="binary"`. "shown": the first k
+        items in their best order; 0 where a list with relevant items has no hit. "listed": the best
+        k items of the whole list; 0 where it has no hit. With `propensity_col` only "relevant" is
+        possible.
     tied : {"ranked", "averaged"}, default "ranked"
-        "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they share the mean
-        discount of their ranks.
+        "ranked": equal scores have the ranks that the option `ties` gives them. "averaged": they
+        share the mean discount of their ranks.
     average : {"none", "hits", "levels"}, default "none"
-        "none": the value at k. The others are means of DCG/IDCG over ranks of the whole list, and k is ignored: "hits"
-        over the ranks of all n_true relevant items, where those that are not recommended stand at the end of the list;
-        "levels" over the last rank of each gain in the ideal list, and over the end of a list of more than n_true + 1
-        items. They take only ideal="relevant" and tied="ranked".
+        "none": the value at k. The others are means of DCG/IDCG over ranks of the whole list, and k
+        is ignored: "hits" over the ranks of all n_true relevant items, where those that are not
+        recommended stand at the end of the list; "levels" over the last rank of each gain in the
+        ideal list, and over the end of a list of more than n_true + 1 items. They take only
+        ideal="relevant" and tied="ranked".
 
     Notes
     -----
-    Use it as the general measure of a ranked list. It uses graded relevance and ranks, and the best order of the
-    relevant items has the value 1. Each list is divided by its own ideal, so the amount of gain is lost; `dcg` and
-    `revenue` keep it. The discount falls slowly: rank 10 still has 29 % of the weight of rank 1. This is too much for
-    users who look at two or three items, for whom `mrr` and `rbp` are better. Libraries differ in gain, discount and
-    ideal, so name them when you report the number.
+    Use it as the general measure of a ranked list. It uses graded relevance and ranks, and the best
+    order of the relevant items has the value 1. Each list is divided by its own ideal, so the
+    amount of gain is lost; `dcg` and `revenue` keep it. The discount falls slowly: rank 10 still
+    has 29 % of the weight of rank 1. This is too much for users who look at two or three items, for
+    whom `mrr` and `rbp` are better. Libraries differ in gain, discount and ideal, so name them when
+    you report the number.
 
     References
     ----------
-    Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ndcg_cut`, and `ndcg_rel` and `Rndcg` for the averages over
-    hits and levels; McSherry & Najork (2008), ECIR, for ties.
+    Järvelin & Kekäläinen (2002), ACM TOIS 20(4); trec_eval `ndcg_cut`, and `ndcg_rel` and `Rndcg`
+    for the averages over hits and levels; McSherry & Najork (2008), ECIR, for ties.
 
     Examples
     --------
@@ -235,10 +274,13 @@ def ndcg(
     """
     if ideal == "shown" and tied == "averaged":
         raise OptionError(
-            '⟦tied="averaged"⟧ credits items below rank k, which ⟦ideal="shown"⟧ leaves out; take ⟦+ideal="listed"⟧'
+            '⟦tied="averaged"⟧ credits items below rank k, which ⟦ideal="shown"⟧ leaves out; take '
+            '⟦+ideal="listed"⟧'
         )
     if average != "none" and (ideal != "relevant" or tied != "ranked"):
-        raise OptionError(f'⟦average={average!r}⟧ takes only ⟦+ideal="relevant"⟧ and ⟦+tied="ranked"⟧')
+        raise OptionError(
+            f'⟦average={average!r}⟧ takes only ⟦+ideal="relevant"⟧ and ⟦+tied="ranked"⟧'
+        )
     if lists.item_weights is not None:
         refuse("average", average, ("none",))
         return _observed_ndcg(lists, gain, discount, log_base, ideal, tied)
@@ -252,7 +294,8 @@ def ndcg(
         )
     total = _dcg(lists, gain, discount, log_base, tied)
     if ideal == "k":
-        # An item of gain 1 counts 1 by every rule of gain, so the ideal is the sum of the discounts.
+        # An item of gain 1 counts 1 by every rule of gain, so the ideal is the sum of the
+        # discounts.
         found: np.ndarray = total / sum_of_discounts(discount, log_base, lists.k)
         return found
     if ideal == "relevant":
@@ -267,10 +310,14 @@ def ndcg(
 @metric(bounds=(0.0, None), better=None)
 @renamed(base="log_base")
 def dcg(
-    lists: Lists, *, gain: Gain = "linear", discount: Discount | Callable[[int], float] = "log",
-    log_base: Annotated[float, a_number(above=1)] = 2, tied: Literal["ranked", "averaged"] = "ranked",
+    lists: Lists,
+    *,
+    gain: Gain = "linear",
+    discount: Discount | Callable[[int], float] = "log",
+    log_base: Annotated[float, a_number(above=1)] = 2,
+    tied: Literal["ranked", "averaged"] = "ranked",
     of: Literal["list", "ideal"] = "list",
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Discounted gain of the list; larger is better within one list, at least 0.
 
     Formula
@@ -280,12 +327,14 @@ def dcg(
     Parameters
     ----------
     of : {"list", "ideal"}, default "list"
-        "ideal": the sum over the best min(k, n_true) relevant items, which is the largest value that a list can reach.
+        "ideal": the sum over the best min(k, n_true) relevant items, which is the largest value
+        that a list can reach.
 
     Notes
     -----
-    Use it when the amount of gain matters, for instance as a sum over sessions. Do not compare users by it: a user with
-    more or better relevant items can reach more. `ndcg` removes this difference.
+    Use it when the amount of gain matters, for instance as a sum over sessions. Do not compare
+    users by it: a user with more or better relevant items can reach more. `ndcg` removes this
+    difference.
 
     References
     ----------
@@ -299,25 +348,29 @@ def dcg(
     if of == "list":
         return _dcg(lists, gain, discount, log_base, tied)
     if tied != "ranked":
-        raise OptionError(f'⟦tied={tied!r}⟧ has no meaning with ⟦of="ideal"⟧, whose order no score gives')
+        raise OptionError(
+            f'⟦tied={tied!r}⟧ has no meaning with ⟦of="ideal"⟧, whose order no score gives'
+        )
     return ideal_dcg(lists, gain, discount, log_base)
 
 
 @metric(cut=False)
 def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> np.ndarray:
-    """Gain of the hits, less where more gain was possible above; larger is better, in [0, 1]. k is ignored.
+    """Gain of the hits, less where more gain was possible above; larger is better, in [0, 1]. k is
+    ignored.
 
     Formula
     -------
-    Σ_i gain(g_i) / log2(2 + Σ_{j ≤ i} max(1, b_j) − Σ_{j ≤ i} gain(g_j)), over the sum of the gains of all relevant
-    items, where g_i is the gain of the item at rank i, 0 for a miss, and b_j the j-th largest gain of a relevant item,
-    0 after n_true. Undefined for n_true = 0.
+    Σ_i gain(g_i) / log2(2 + Σ_{j ≤ i} max(1, b_j) − Σ_{j ≤ i} gain(g_j)), over the sum of the gains
+    of all relevant items, where g_i is the gain of the item at rank i, 0 for a miss, and b_j the
+    j-th largest gain of a relevant item, 0 after n_true. Undefined for n_true = 0.
 
     Notes
     -----
-    Use it in place of `ndcg` where a list should not lose for ranks that no better item could have taken: the discount
-    grows only with the gain that was missed so far. It is little known, so report `ndcg` beside it. Do not use it for a
-    fixed number of places, since it reads the whole list.
+    Use it in place of `ndcg` where a list should not lose for ranks that no better item could have
+    taken: the discount grows only with the gain that was missed so far. It is little known, so
+    report `ndcg` beside it. Do not use it for a fixed number of places, since it reads the whole
+    list.
 
     References
     ----------
@@ -331,23 +384,36 @@ def normalized_gain(lists: Lists, *, gain: Gain = "linear") -> np.ndarray:
     whole, n, true = lists.whole, lists.n_true, lists.matched.true_lists
     hits, values = whole.hits, gain_values(gain, whole.hits.gain)
     possible = running(np.add, true.ideal.rank, np.maximum(gain_values(gain, true.ideal.gain), 1.0))
-    place = (np.append(np.cumsum(true.n_relevant) - true.n_relevant, 0) - 1)[lists.matched.true_list]
+    place = (np.append(np.cumsum(true.n_relevant) - true.n_relevant, 0) - 1)[
+        lists.matched.true_list
+    ]
     n_best = np.minimum(hits.rank, n[hits.list])
-    missed = possible[place[hits.list] + n_best] + hits.rank - n_best - running(np.add, hits.number, values)
-    return ratio(whole.sum(values / np.log2(2 + missed)), lists.sum_true(gain_values(gain, true.gain)))
+    missed = (
+        possible[place[hits.list] + n_best]
+        + hits.rank
+        - n_best
+        - running(np.add, hits.number, values)
+    )
+    return ratio(
+        whole.sum(values / np.log2(2 + missed)), lists.sum_true(gain_values(gain, true.gain))
+    )
 
 
 @metric
 def rbp(
-    lists: Lists, *, p: Share = 0.8, gain: Literal["linear", "binary"] = "linear",
+    lists: Lists,
+    *,
+    p: Share = 0.8,
+    gain: Literal["linear", "binary"] = "linear",
     normalize: Literal["endless", "achievable"] = "endless",
-) -> np.ndarray:  # fmt: skip
-    """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1].
+) -> np.ndarray:
+    """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in
+    [0, 1].
 
     Formula
     -------
-    Σ_{i ≤ k} g_i p^(i−1) / d, where g_i is the gain of the item at rank i, in [0, 1] and 0 for a miss, and
-    d = 1/(1 − p) is the sum of p^(i−1) over all ranks.
+    Σ_{i ≤ k} g_i p^(i−1) / d, where g_i is the gain of the item at rank i, in [0, 1] and 0 for a
+    miss, and d = 1/(1 − p) is the sum of p^(i−1) over all ranks.
 
     Parameters
     ----------
@@ -356,15 +422,16 @@ def rbp(
     gain : {"linear", "binary"}, default "linear"
         "linear": gains as they are, which must be at most 1. "binary": 1 for every relevant item.
     normalize : {"endless", "achievable"}, default "endless"
-        "endless": d as above. "achievable": d is the sum over the first min(k, n_pred, n_true) ranks, so that every
-        list can reach 1; undefined for n_true = 0, and 0 for a list without recommendations.
+        "endless": d as above. "achievable": d is the sum over the first min(k, n_pred, n_true)
+        ranks, so that every list can reach 1; undefined for n_true = 0, and 0 for a list without
+        recommendations.
 
     Notes
     -----
-    Use it for a user who goes down the list and stops after each item with probability 1 − p: p = 0.5 is an impatient
-    user, 0.95 a patient one. Choose p from the behaviour of your users before you look at the results, because the
-    order of models can depend on it. It is not normalized: k hits give 1 − p^k, and a user with few relevant items
-    stays far below 1.
+    Use it for a user who goes down the list and stops after each item with probability 1 − p: p =
+    0.5 is an impatient user, 0.95 a patient one. Choose p from the behaviour of your users before
+    you look at the results, because the order of models can depend on it. It is not normalized: k
+    hits give 1 − p^k, and a user with few relevant items stays far below 1.
 
     References
     ----------
@@ -377,7 +444,10 @@ def rbp(
     """
     gains = lists.matched.true_lists.gain
     if gain == "linear" and (gains > 1).any():
-        raise DataError(f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the relevance column")
+        raise DataError(
+            f"rbp takes gains in [0, 1]; true has {examples(gains[gains > 1])}: scale the "
+            "relevance column"
+        )
     kind = "binary" if lists.matched.true_lists.constant_gain else gain
     total = (1 - p) * lists.sum_hits(_persisted, p, kind)
     if normalize == "endless":

@@ -15,29 +15,33 @@ from .preference import ByScore, ranked_by
 
 
 @metric(aliases=("rr",), optional=("propensity",))
-def mrr(lists: Lists, *, of: Literal["first", "all"] = "first", tied: ByScore = "ranked") -> np.ndarray:
+def mrr(
+    lists: Lists, *, of: Literal["first", "all"] = "first", tied: ByScore = "ranked"
+) -> np.ndarray:
     """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1].
 
     Formula
     -------
-    1 / min{i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit. With of="all": Σ_{i ≤ k} (h_i / i) / n_true.
-    With `propensity_col`: v_i / (i · max_t v_t) for the first hit, at rank i, where v = 1/max(propensity,
-    propensity_floor) and t are the relevant items. With of="all" it is then Σ_{i ≤ k} (h_i v_i / i) / Σ_t v_t.
+    1 / min{i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit. With of="all": Σ_{i ≤ k}
+    (h_i / i) / n_true. With `propensity_col`: v_i / (i · max_t v_t) for the first hit, at rank i,
+    where v = 1/max(propensity, propensity_floor) and t are the relevant items. With of="all" it is
+    then Σ_{i ≤ k} (h_i v_i / i) / Σ_t v_t.
 
     Parameters
     ----------
     of : {"first", "all"}, default "first"
-        "first": the first hit. "all": the mean over all relevant items, where those that are not recommended count 0;
-        undefined where n_true = 0.
+        "first": the first hit. "all": the mean over all relevant items, where those that are not
+        recommended count 0; undefined where n_true = 0.
     tied : {"ranked", "worst"}, default "ranked"
-        "ranked": equal scores have the ranks that the option `ties` gives them. "worst": the rank of an item is the
-        number of items with an equal or higher score.
+        "ranked": equal scores have the ranks that the option `ties` gives them. "worst": the rank
+        of an item is the number of items with an equal or higher score.
 
     Notes
     -----
-    Use it where the user takes the first relevant item and stops: search by name, the next song, a question with one
-    answer. Nothing after the first hit counts. The step from rank 1 to rank 2 is as large as the step from rank 2 to no
-    hit at all, so the mean of few users is noisy. `ndcg` is smoother.
+    Use it where the user takes the first relevant item and stops: search by name, the next song, a
+    question with one answer. Nothing after the first hit counts. The step from rank 1 to rank 2 is
+    as large as the step from rank 2 to no hit at all, so the mean of few users is noisy. `ndcg` is
+    smoother.
 
     References
     ----------
@@ -64,26 +68,32 @@ def _reciprocal_rank(hits: Hits) -> np.ndarray:
 BY_BEST = {"bounds": (0.0, 1.0)}
 
 
-@metric(bounds=(0.0, None), where={"normalizer=achievable": BY_BEST, "normalizer=achievable_shown": BY_BEST})
-def arhr(lists: Lists, *, normalizer: Literal["none", "achievable", "achievable_shown"] = "none") -> np.ndarray:
-    """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i).
+@metric(
+    bounds=(0.0, None),
+    where={"normalizer=achievable": BY_BEST, "normalizer=achievable_shown": BY_BEST},
+)
+def arhr(
+    lists: Lists, *, normalizer: Literal["none", "achievable", "achievable_shown"] = "none"
+) -> np.ndarray:
+    """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k}
+    1/i).
 
     Formula
     -------
-    Σ_{i ≤ k} h_i / i, where h_i = 1 if the item at rank i is a hit. With a normalizer it is divided by Σ_{i ≤ d} 1/i,
-    and is then in [0, 1], undefined for n_true = 0.
+    Σ_{i ≤ k} h_i / i, where h_i = 1 if the item at rank i is a hit. With a normalizer it is divided
+    by Σ_{i ≤ d} 1/i, and is then in [0, 1], undefined for n_true = 0.
 
     Parameters
     ----------
     normalizer : {"none", "achievable", "achievable_shown"}, default "none"
-        "none": the sum. "achievable": d = min(k, n_true). "achievable_shown": d = min(k, n_pred, n_true), 0 for a list
-        without recommendations.
+        "none": the sum. "achievable": d = min(k, n_true). "achievable_shown": d = min(k, n_pred,
+        n_true), 0 for a list without recommendations.
 
     Notes
     -----
-    Use it when several hits count, and early ones count much more. Without a normalizer it grows with k and with the
-    number of relevant items, so compare models on the same users and the same k. `ndcg` is normalized, and its discount
-    falls more slowly.
+    Use it when several hits count, and early ones count much more. Without a normalizer it grows
+    with k and with the number of relevant items, so compare models on the same users and the same
+    k. `ndcg` is normalized, and its discount falls more slowly.
 
     References
     ----------
@@ -106,29 +116,32 @@ def arhr(lists: Lists, *, normalizer: Literal["none", "achievable", "achievable_
 def relevant_rank(
     lists: Lists, *, of: Literal["first", "last", "mean"] = "first", tied: ByScore = "ranked"
 ) -> np.ndarray:
-    """Rank of the first or last hit, or the mean of all; smaller is better, at least 1. Undefined without a hit.
+    """Rank of the first or last hit, or the mean of all; smaller is better, at least 1. Undefined
+    without a hit.
 
     Formula
     -------
-    min, or max, of {i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit; with of="mean" it is
-    Σ_{i ≤ k} g_i · i / Σ_{i ≤ k} g_i, where g_i is the gain of the item at rank i, 0 for a miss.
+    min, or max, of {i ≤ k : h_i = 1}, where h_i = 1 if the item at rank i is a hit; with of="mean"
+    it is Σ_{i ≤ k} g_i · i / Σ_{i ≤ k} g_i, where g_i is the gain of the item at rank i, 0 for a
+    miss.
 
     Parameters
     ----------
     of : {"first", "last", "mean"}, default "first"
-        "first": the first hit, which is `first_rank`. "last": how far a user must go to see all hits. "mean": the mean
-        over the hits, weighted by their gains.
+        "first": the first hit, which is `first_rank`. "last": how far a user must go to see all
+        hits. "mean": the mean over the hits, weighted by their gains.
 
     Notes
     -----
-    Use it to explain how deep users must look, or with of="last" where they need every relevant item, as in a search
-    for legal cases. Lists without a hit have no value, and relevant items that are not shown do not count, so read
-    `recall` beside it. Do not decide by it alone: a model that shows fewer hits can have smaller ranks.
+    Use it to explain how deep users must look, or with of="last" where they need every relevant
+    item, as in a search for legal cases. Lists without a hit have no value, and relevant items that
+    are not shown do not count, so read `recall` beside it. Do not decide by it alone: a model that
+    shows fewer hits can have smaller ranks.
 
     References
     ----------
-    scikit-learn `coverage_error` is of="last" with tied="worst" on the candidates; TF-Ranking `ARPMetric` of one list
-    is of="mean".
+    scikit-learn `coverage_error` is of="last" with tied="worst" on the candidates; TF-Ranking
+    `ARPMetric` of one list is of="mean".
 
     Examples
     --------
@@ -165,9 +178,9 @@ def first_rank(lists: Lists) -> np.ndarray:
 
     Notes
     -----
-    Use it to explain a result, as in "the first hit is at rank 4 on average". Lists without a hit have no value,
-    so a model can look better by failing on difficult users. Read `n_undefined` and `hitrate` beside it, and decide
-    by `mrr`, which counts these lists as 0.
+    Use it to explain a result, as in "the first hit is at rank 4 on average". Lists without a hit
+    have no value, so a model can look better by failing on difficult users. Read `n_undefined` and
+    `hitrate` beside it, and decide by `mrr`, which counts these lists as 0.
 
     References
     ----------
@@ -187,8 +200,8 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
 
     Formula
     -------
-    Σ_{i ≤ k} (1/i) s_i Π_{j<i} (1 − s_j), where s_i = (2^g_i − 1) / 2^g_max is the probability that the item at
-    rank i, of gain g_i, satisfies the user.
+    Σ_{i ≤ k} (1/i) s_i Π_{j<i} (1 − s_j), where s_i = (2^g_i − 1) / 2^g_max is the probability that
+    the item at rank i, of gain g_i, satisfies the user.
 
     Parameters
     ----------
@@ -197,9 +210,9 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
 
     Notes
     -----
-    Use it with graded relevance where one excellent item ends the search. Items below such an item hardly count, so a
-    list with several good items is not rewarded; take `ndcg` for that. If gains are only 0 and 1, each relevant item
-    satisfies the user with probability 1/2.
+    Use it with graded relevance where one excellent item ends the search. Items below such an item
+    hardly count, so a list with several good items is not rewarded; take `ndcg` for that. If gains
+    are only 0 and 1, each relevant item satisfies the user with probability 1/2.
 
     References
     ----------
@@ -213,7 +226,9 @@ def err(lists: Lists, *, max_gain: float | None = None) -> np.ndarray:
     gains = lists.matched.true_lists.gain
     top = float(gains.max(initial=0.0)) if max_gain is None else float(max_gain)
     if (gains > top).any():
-        raise DataError(f"err: true has gains above ⟦max_gain={top}⟧ ({examples(gains[gains > top])})")
+        raise DataError(
+            f"err: true has gains above ⟦max_gain={top}⟧ ({examples(gains[gains > top])})"
+        )
     return lists.sum_hits(_stopped, top)
 
 

@@ -1,6 +1,8 @@
-"""A program for a cluster: `test_cluster` runs it as a user would, with recdf in a zip that it sends to the workers.
+"""A program for a cluster: `test_cluster` runs it as a user would, with recdf in a zip that it
+sends to the workers.
 
-The first task of its metric kills the worker that it runs on. It prints whether the results are those of `rd.evaluate`.
+The first task of its metric kills the worker that it runs on. It prints whether the results are
+those of `rd.evaluate`.
 """
 
 import os
@@ -20,7 +22,8 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.executor.memory": "600m",
-    "spark.shuffle.io.retryWait": "200ms",  # how long a task looks for the files of a worker that is gone
+    # how long a task looks for the files of a worker that is gone
+    "spark.shuffle.io.retryWait": "200ms",
 }
 
 
@@ -41,8 +44,14 @@ def main(master, archive, mark):
             os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return np.ones(len(lists))
-        # This process was forked by a daemon, which an executor has started. Executor and worker are one group.
-        executor = int(Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+        # This process was forked by a daemon, which an executor has started. Executor and worker
+        # are one group.
+        executor = int(
+            Path(f"/proc/{os.getppid()}/stat")
+            .read_text(encoding="utf-8")
+            .rpartition(")")[2]
+            .split()[1]
+        )
         os.killpg(os.getpgid(executor), signal.SIGKILL)
         return signal.pause()
 

@@ -1,6 +1,8 @@
-"""One local Spark session for all tests of this folder. Without pyspark or Java they are skipped, with the reason.
+"""One local Spark session for all tests of this folder. Without pyspark or Java they are skipped,
+with the reason.
 
-They run without xdist, since a session takes seconds to start: `python -m pytest -n 0 tests/partitions/spark`.
+They run without xdist, since a session takes seconds to start: `python -m pytest -n 0
+tests/partitions/spark`.
 """
 
 import os
@@ -36,9 +38,13 @@ def pytest_collection_modifyitems(items):
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
         # pyspark warns of every pandas from 3.0 on, and leaves sockets to the garbage collector.
-        item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))
+        item.add_marker(
+            pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+        )
         item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
-        item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+        item.add_marker(
+            pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+        )
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +52,9 @@ def spark():
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+    )
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     made = SparkSession.builder.master("local[2, 4]")  # two cores; a task may fail three times
     for name, value in {

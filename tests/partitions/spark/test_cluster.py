@@ -1,4 +1,5 @@
-"""A standalone master with two workers, which have recdf only as a zip: one of them is killed in the middle."""
+"""A standalone master with two workers, which have recdf only as a zip: one of them is killed in
+the middle."""
 
 import os
 import shutil
@@ -20,7 +21,12 @@ TESTS = Path(__file__).parents[2]
 def started(*command, until, env):
     """The line with the words `until` that a process of Spark writes; it ends with the block."""
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=env,
+        start_new_session=True,
     )
     try:
         said = []
@@ -38,21 +44,50 @@ def started(*command, until, env):
         process.wait()
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the test finds a worker by /proc, as Linux has it")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="the test finds a worker by /proc, as Linux has it"
+)
 def test_a_cluster_that_loses_a_worker(tmp_path):
     import pyspark
 
     archive = shutil.make_archive(tmp_path / "recdf", "zip", ROOT, "recdf")
     home = Path(pyspark.__file__).parent
     without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    env = {**without, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    env |= {"SPARK_LOG_DIR": str(tmp_path), "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1"}
+    env = {
+        **without,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    env |= {
+        "SPARK_LOG_DIR": str(tmp_path),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
     spark_class, deploy = str(home / "bin" / "spark-class"), "org.apache.spark.deploy"
-    master = [spark_class, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    master = [
+        spark_class,
+        f"{deploy}.master.Master",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--webui-port",
+        "0",
+    ]
     with started(*master, until="Starting Spark master at", env=env) as line:
         address = line.split("Starting Spark master at ")[1].split()[0]
         # Neither the folder of the tests nor that of the checkout is on the path of a worker.
-        worker = [spark_class, f"{deploy}.worker.Worker", "--cores", "1", "--memory", "700m", "--webui-port", "0"]
+        worker = [
+            spark_class,
+            f"{deploy}.worker.Worker",
+            "--cores",
+            "1",
+            "--memory",
+            "700m",
+            "--webui-port",
+            "0",
+        ]
         worker += ["--host", "127.0.0.1", address, "--work-dir"]
         done = "Successfully registered with master"
         with (
@@ -61,7 +96,15 @@ def test_a_cluster_that_loses_a_worker(tmp_path):
         ):
             path = os.pathsep.join([str(ROOT), str(TESTS)])
             driver = subprocess.run(
-                [sys.executable, str(Path(__file__).parent / "cluster_driver.py"), address, archive, tmp_path / "mark"],
-                capture_output=True, text=True, env={**env, "PYTHONPATH": path},
-            )  # fmt: skip
+                [
+                    sys.executable,
+                    str(Path(__file__).parent / "cluster_driver.py"),
+                    address,
+                    archive,
+                    tmp_path / "mark",
+                ],
+                capture_output=True,
+                text=True,
+                env={**env, "PYTHONPATH": path},
+            )
     assert driver.stdout.splitlines()[-1:] == ["equal"], driver.stderr[-3000:]

@@ -1,4 +1,5 @@
-"""Sessions as rented platforms give them: settings that nobody may change, "auto", and one task for each bucket."""
+"""Sessions as rented platforms give them: settings that nobody may change, "auto", and one task for
+each bucket."""
 
 import pandas as pd
 import pytest
@@ -14,7 +15,9 @@ def refuse(code):
     def refused(*given):
         from pyspark.errors import AnalysisException
 
-        raise AnalysisException(f"[{code}] Cannot modify or read the value of the Spark config. SQLSTATE: 46110")
+        raise AnalysisException(
+            f"[{code}] Cannot modify or read the value of the Spark config. SQLSTATE: 46110"
+        )
 
     return refused
 

@@ -30,9 +30,16 @@ from recdf.inputs.sizes import Sizes, sized
 
 
 def both(spark, true, pred, metrics, options, **more):
-    """The outcome of Spark and that of `rd.evaluate`, whose `by` values come in ascending order too."""
+    """The outcome of Spark and that of `rd.evaluate`, whose `by` values come in ascending order
+    too."""
     found = outcome(
-        rd.spark.evaluate, to_spark(spark, true, 2), to_spark(spark, pred), metrics, [2, 5], **options, **more
+        rd.spark.evaluate,
+        to_spark(spark, true, 2),
+        to_spark(spark, pred),
+        metrics,
+        [2, 5],
+        **options,
+        **more,
     )
     if options.get("by"):
         pred = pred.sort_values(options["by"], kind="stable", ignore_index=True)
@@ -48,16 +55,22 @@ def test_the_tables_are_those_of_evaluate(spark, name):
     (result, said), (expected, expected_said) = both(spark, true, pred, metrics, options)
     if isinstance(result, Exception):
         raise result
-    assert_same(result, expected, keys={"user_id": "int64"} if name == "nulls_that_are_dropped" else None)
+    assert_same(
+        result, expected, keys={"user_id": "int64"} if name == "nulls_that_are_dropped" else None
+    )
     assert said == expected_said
-    assert spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch", None) is None  # as before the call
+    assert (
+        spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch", None) is None
+    )  # as before the call
 
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_the_error_is_that_of_evaluate_without_a_java_trace(spark, name):
     (error, _), (expected, _) = both(spark, *ERRORS[name]())
     assert type(error) is type(expected)
-    told, expected = (without_part(one).replace("rd.spark.evaluate", "evaluate") for one in (error, expected))
+    told, expected = (
+        without_part(one).replace("rd.spark.evaluate", "evaluate") for one in (error, expected)
+    )
     if name.startswith("kinds of"):  # the ids that it names are the first that Spark finds
         told, expected = told[:30], expected[:30]
     assert told.replace("partitions, cache, ", "") == expected  # an engine has more options
@@ -91,30 +104,43 @@ def test_cells_that_do_not_fit_into_memory_are_spilled(spark):
     from pyspark.sql import functions as of
 
     wide = 10**15  # ids that no type narrower than 64 bits holds
-    rows = spark.range(800_000, numPartitions=2).select(of.expr(f"id % 1000 * {wide}L").alias("user_id"), "id")
+    rows = spark.range(800_000, numPartitions=2).select(
+        of.expr(f"id % 1000 * {wide}L").alias("user_id"), "id"
+    )
     item = of.expr(f"id div 1000 * {wide}L").alias("item_id")
     pred = rows.select("user_id", item, of.expr("-(id div 1000) * 1.0D").alias("score"))
     true = rows.where("id % 7 = 0").select("user_id", item)
     found = rd.spark.evaluate(true, pred, ["recall", "mrr"], 7, partitions=1)
-    # Items 0 to 799 are shown in this order. User u has one of seven: those i with (1000 i + u) % 7 = 0.
-    first = pd.Series([min(i for i in range(7) if (1000 * i + user) % 7 == 0) for user in range(1000)])
-    n_true = pd.Series([sum((1000 * i + user) % 7 == 0 for i in range(800)) for user in range(1000)])
+    # Items 0 to 799 are shown in this order. User u has one of seven: those i with (1000 i + u) % 7
+    # = 0.
+    first = pd.Series(
+        [min(i for i in range(7) if (1000 * i + user) % 7 == 0) for user in range(1000)]
+    )
+    n_true = pd.Series(
+        [sum((1000 * i + user) % 7 == 0 for i in range(800)) for user in range(1000)]
+    )
     expected = [(1 / n_true).mean(), (1 / (first + 1)).mean()]
     assert found.summary["value"].tolist() == pytest.approx(expected, rel=1e-12)
     assert spilled(spark) > 0
 
 
 def spilled(spark):
-    """Bytes that all stages so far wrote to the disk since memory was short, as Spark's own counters have it."""
+    """Bytes that all stages so far wrote to the disk since memory was short, as Spark's own
+    counters have it."""
     context = spark.sparkContext
-    none, no_quantiles = context._jvm.java.util.ArrayList(), context._gateway.new_array(context._jvm.double, 0)
+    none, no_quantiles = (
+        context._jvm.java.util.ArrayList(),
+        context._gateway.new_array(context._jvm.double, 0),
+    )
     stages = context._jsc.sc().statusStore().stageList(none, False, False, no_quantiles, none)
     return sum(stages.apply(i).diskBytesSpilled() for i in range(stages.size()))
 
 
 def test_many_empty_partitions(spark):
     true, pred = frames(22)
-    found = rd.spark.evaluate(to_spark(spark, true[:3], 9), to_spark(spark, pred[:5], 200), "mrr", 5, partitions=20)
+    found = rd.spark.evaluate(
+        to_spark(spark, true[:3], 9), to_spark(spark, pred[:5], 200), "mrr", 5, partitions=20
+    )
     expected = rd.evaluate(true[:3], pred[:5], "mrr", 5)
     pd.testing.assert_frame_equal(found.summary, expected.summary, rtol=1e-12)
 
@@ -125,36 +151,70 @@ def test_instants_of_the_repeated_hour_stay_two_keys(spark, tmp_path):
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         seen = pa.array([1_761_438_600_000_000, 1_761_442_200_000_000], pa.timestamp("us", "UTC"))
-        rows = {"user_id": [1, 1], "item_id": [2, 3], "score": [1.0, 1.0], "seen": seen, "again": seen}
+        rows = {
+            "user_id": [1, 1],
+            "item_id": [2, 3],
+            "score": [1.0, 1.0],
+            "seen": seen,
+            "again": seen,
+        }
         rows = spark.createDataFrame(pa.table(rows))
         keys = ["user_id", "seen"]
         users = rows.select(*keys)
-        result = rd.spark.evaluate(rows, rows, "mrr", 5, user_col=keys, users=users, carry="again", partitions=1)
+        result = rd.spark.evaluate(
+            rows, rows, "mrr", 5, user_col=keys, users=users, carry="again", partitions=1
+        )
         result.to_parquet(tmp_path)
         stored = rd.read_parquet(tmp_path)
-        expected = [pd.Timestamp("2025-10-26 00:30", tz="UTC"), pd.Timestamp("2025-10-26 01:30", tz="UTC")]
+        expected = [
+            pd.Timestamp("2025-10-26 00:30", tz="UTC"),
+            pd.Timestamp("2025-10-26 01:30", tz="UTC"),
+        ]
         assert stored.per_user["seen"].tolist() == stored.per_user["again"].tolist() == expected
         assert stored == result.to_pandas()
         options = {"by": "seen", "by_in_true": False, "partitions": 1}
-        assert rd.spark.evaluate(rows, rows, "mrr", 5, **options).summary["seen"].tolist() == expected
+        assert (
+            rd.spark.evaluate(rows, rows, "mrr", 5, **options).summary["seen"].tolist() == expected
+        )
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
 
 
-NAMES = {"user_id": "u.id", "item_id": "[i`d", "score": "a b", "model": ".m[0]", "relevance": "r,;{}()"}
+NAMES = {
+    "user_id": "u.id",
+    "item_id": "[i`d",
+    "score": "a b",
+    "model": ".m[0]",
+    "relevance": "r,;{}()",
+}
 
 
 def test_names_with_dots_backticks_and_other_signs(spark, tmp_path):
     true, pred = (frame.rename(columns=NAMES) for frame in frames(31))
-    pred = pred.sort_values(NAMES["model"], kind="stable", ignore_index=True).assign(**{"`": 1, "A B": 2, "c.d": 3})
+    pred = pred.sort_values(NAMES["model"], kind="stable", ignore_index=True).assign(
+        **{"`": 1, "A B": 2, "c.d": 3}
+    )
     options = {
-        "user_col": "u.id", "item_col": "[i`d", "score_col": "a b", "by": ".m[0]", "relevance_col": "r,;{}()",
+        "user_col": "u.id",
+        "item_col": "[i`d",
+        "score_col": "a b",
+        "by": ".m[0]",
+        "relevance_col": "r,;{}()",
         "carry": ["c.d", "`"],
-    }  # fmt: skip
+    }
     metrics = {"a.b": "ndcg", ".z[`": "mrr"}
     result = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), metrics, 5, **options)
     assert_same(result, rd.evaluate(true, pred, metrics, 5, **options))
-    assert result.per_user.columns == [".m[0]", "u.id", "c.d", "`", "n_true", "n_pred", "a.b", ".z[`"]
+    assert result.per_user.columns == [
+        ".m[0]",
+        "u.id",
+        "c.d",
+        "`",
+        "n_true",
+        "n_pred",
+        "a.b",
+        ".z[`",
+    ]
     result.to_parquet(tmp_path)
     assert rd.read_parquet(tmp_path) == result.to_pandas()
     strangers = pred.assign(**{"[i`d": pred["[i`d"] + 1000})
@@ -167,7 +227,9 @@ def test_names_that_differ_only_in_case(spark, tmp_path):
     given = to_spark(spark, true), to_spark(spark, pred)
     result = rd.spark.evaluate(*given, {"NDCG": "ndcg", "ndcg": "ndcg(gain=binary)"}, 5, by="model")
     assert result.to_pandas().per_user.columns[-2:].tolist() == ["NDCG", "ndcg"]
-    with pytest.raises(rd.ColumnError, match="columns 'NDCG' and 'ndcg' of per_user differ only in case"):
+    with pytest.raises(
+        rd.ColumnError, match="columns 'NDCG' and 'ndcg' of per_user differ only in case"
+    ):
         result.to_parquet(tmp_path / "out")
     assert not (tmp_path / "out").exists()
     spark.conf.set("spark.sql.caseSensitive", "true")
@@ -180,11 +242,17 @@ def test_names_that_differ_only_in_case(spark, tmp_path):
 
 def test_files_whose_schemas_drift(spark, tmp_path):
     true, pred = frames(23)
-    parts = [pred[:100].drop(columns="score"), pred[100:180].astype({"item_id": "int32"}), pred[180:]]
+    parts = [
+        pred[:100].drop(columns="score"),
+        pred[100:180].astype({"item_id": "int32"}),
+        pred[180:],
+    ]
     for number, part in enumerate(parts[::2]):
         part.to_parquet(tmp_path / f"{number}.parquet")
     read = spark.read.option("mergeSchema", True).parquet(str(tmp_path)).repartition(2)
-    found = rd.spark.evaluate(to_spark(spark, true), read, "recall", 5, by="model", nan_score="drop")
+    found = rd.spark.evaluate(
+        to_spark(spark, true), read, "recall", 5, by="model", nan_score="drop"
+    )
     expected = rd.evaluate(true, pd.concat(parts[::2]), "recall", 5, by="model", nan_score="drop")
     assert found.spec["counts"] == expected.spec["counts"] == {"pred_null_scores": 100}
     merged = found.summary.merge(expected.summary, on="model")
@@ -205,7 +273,10 @@ def test_a_worker_that_is_killed_is_replaced(spark, tmp_path):
     metrics = ["ndcg", deadly_once]
     found = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), metrics, 5, by="model")
     assert os.path.exists(mark)
-    assert found.summary.loc[found.summary["metric"] == "deadly_once", "value"].tolist() == [1.0, 1.0]
+    assert found.summary.loc[found.summary["metric"] == "deadly_once", "value"].tolist() == [
+        1.0,
+        1.0,
+    ]
 
 
 def test_jobs_that_fail_say_what_failed_and_what_to_do(spark, tmp_path):
@@ -224,7 +295,9 @@ def test_jobs_that_fail_say_what_failed_and_what_to_do(spark, tmp_path):
     result = rd.spark.evaluate(to_spark(spark, true), stored, "mrr", 5, by="model")
     shutil.rmtree(tmp_path / "pred")
     for work in (result.to_pandas, lambda: result.to_parquet(tmp_path / "out")):
-        with pytest.raises(rd.EngineError, match=r"^a job of Spark failed: a file of a frame cannot") as caught:
+        with pytest.raises(
+            rd.EngineError, match=r"^a job of Spark failed: a file of a frame cannot"
+        ) as caught:
             work()
         assert not isinstance(caught.value.__cause__, rd.RecdfError)
         assert "\n" not in str(caught.value)
@@ -239,34 +312,56 @@ def test_large_side_tables_are_broadcast_and_may_be_spark_frames(spark):
     options = {"by": "model", "users": users}
     metrics = ["unseen", "coverage"]
     found = rd.spark.evaluate(
-        to_spark(spark, true), to_spark(spark, pred), metrics, 5, cache=True,
+        to_spark(spark, true),
+        to_spark(spark, pred),
+        metrics,
+        5,
+        cache=True,
         **{**options, **given, "users": to_spark(spark, users)},
-    )  # fmt: skip
-    expected = rd.evaluate(true, pred.sort_values("model", kind="stable"), metrics, 5, **options, **tables)
+    )
+    expected = rd.evaluate(
+        true, pred.sort_values("model", kind="stable"), metrics, 5, **options, **tables
+    )
     pd.testing.assert_frame_equal(found.summary, expected.summary, rtol=1e-12)
     assert found.per_user.count() == len(expected.per_user)
 
 
 def test_a_result_is_written_by_the_executors_and_read_back(spark, tmp_path):
     true, pred = frames(26)
-    result = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), ["ndcg", "hhi"], 5, by="model")
+    result = rd.spark.evaluate(
+        to_spark(spark, true), to_spark(spark, pred), ["ndcg", "hhi"], 5, by="model"
+    )
     result.to_parquet(tmp_path / "out")
     stored = rd.read_parquet(tmp_path / "out")
     assert stored == result.to_pandas()
     assert len(stored.compare_models()) == 1
     assert dict(result.per_user.dtypes) == {
-        "model": "string", "user_id": "bigint", "n_true": "bigint", "n_pred": "bigint", "ndcg@5": "double"
-    }  # fmt: skip
-    means = {row["model"]: row[1] for row in result.per_user.groupBy("model").avg("ndcg@5").collect()}
+        "model": "string",
+        "user_id": "bigint",
+        "n_true": "bigint",
+        "n_pred": "bigint",
+        "ndcg@5": "double",
+    }
+    means = {
+        row["model"]: row[1] for row in result.per_user.groupBy("model").avg("ndcg@5").collect()
+    }
     summary = result.summary[result.summary["metric"] == "ndcg"].set_index("model")["value"]
-    assert means == pytest.approx(summary.to_dict(), rel=1e-12)  # undefined values are null, which Spark leaves out
+    assert means == pytest.approx(
+        summary.to_dict(), rel=1e-12
+    )  # undefined values are null, which Spark leaves out
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"ties": "row"}, 'ties="row" needs the order of the rows, which a Spark frame does not keep'),
-        ({"rank_col": None, "like": rd.Convention("x", order="row")}, 'like="x" takes pred in the order of its rows'),
+        (
+            {"ties": "row"},
+            'ties="row" needs the order of the rows, which a Spark frame does not keep',
+        ),
+        (
+            {"rank_col": None, "like": rd.Convention("x", order="row")},
+            'like="x" takes pred in the order of its rows',
+        ),
         ({"partitions": "8"}, "partitions='8'; expected an integer from 1 to 65,535"),
     ],
 )
@@ -275,21 +370,29 @@ def test_what_spark_cannot_do_is_refused(spark, options, words):
     with pytest.raises(rd.OptionError) as caught:
         rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), "mrr", 5, **options)
     assert str(caught.value).startswith(words)
-    with pytest.raises(TypeError, match=r"^true is a pandas DataFrame; pass .* rd\.evaluate, .*createDataFrame"):
+    with pytest.raises(
+        TypeError, match=r"^true is a pandas DataFrame; pass .* rd\.evaluate, .*createDataFrame"
+    ):
         rd.spark.evaluate(true, to_spark(spark, pred), "mrr")
 
 
 def test_columns_that_spark_or_arrow_cannot_compare(spark):
     row = "select 1 user_id, 2 item_id, 1.0D score, {} x"
     kinds = {
-        "array(1)": "list", "map('a', 1)": "map", "named_struct('a', 1)": "struct", "interval '1' month": "interval",
-        "make_interval(0, 0, 0, 1)": "interval", "parse_json('1')": "struct",
-    }  # fmt: skip
+        "array(1)": "list",
+        "map('a', 1)": "map",
+        "named_struct('a', 1)": "struct",
+        "interval '1' month": "interval",
+        "make_interval(0, 0, 0, 1)": "interval",
+        "parse_json('1')": "struct",
+    }
     for value, kind in kinds.items():
         rows = spark.sql(row.format(value))
         of_items = [] if kind == "list" else [{"item_col": "x"}]  # a list of items is fine
         for options in ({"user_col": ["user_id", "x"]}, *of_items, {"by": "x"}, {"carry": "x"}):
-            with pytest.raises(rd.IdTypeError, match=rf"is .*{kind}.*; .* Convert .* with \.cast\(\"string\"\)$"):
+            with pytest.raises(
+                rd.IdTypeError, match=rf"is .*{kind}.*; .* Convert .* with \.cast\(\"string\"\)$"
+            ):
                 rd.spark.evaluate(rows, rows, "mrr", **options)
         with pytest.raises(rd.DataError, match=r"^pred\['x'\] holds .*; expected numbers$"):
             rd.spark.evaluate(rows, rows, "mrr", score_col="x")
@@ -301,10 +404,25 @@ def test_messages_that_name_what_spark_has(spark):
     column, words = true["user_id"], true.withColumn("user_id", true["user_id"].cast("string"))
     exact = true.withColumn("user_id", true["user_id"].cast("decimal(20, 0)"))
     for given, options, error, told in (
-        (true, {"users": column}, rd.OptionError, r"is a column without a frame, .* pass frame\.select\(Column"),
+        (
+            true,
+            {"users": column},
+            rd.OptionError,
+            r"is a column without a frame, .* pass frame\.select\(Column",
+        ),
         (words, {}, rd.IdTypeError, r"pred\['user_id'\]\.cast\(\"string\"\)$"),
-        (exact, {}, rd.IdTypeError, r"true\['user_id'\]\.cast\(\"long\"\) if all are whole numbers$"),
-        (true, {"cached": True}, rd.OptionError, "did you mean 'cache'. Valid are k, partitions, cache, items"),
+        (
+            exact,
+            {},
+            rd.IdTypeError,
+            r"true\['user_id'\]\.cast\(\"long\"\) if all are whole numbers$",
+        ),
+        (
+            true,
+            {"cached": True},
+            rd.OptionError,
+            "did you mean 'cache'. Valid are k, partitions, cache, items",
+        ),
     ):
         with pytest.raises(error, match=told):
             rd.spark.evaluate(given, pred, "mrr", by="model", **options)
@@ -314,25 +432,35 @@ def test_rows_that_are_kept_are_given_back(spark):
     true, pred = frames(35)
     kept = spark.sparkContext._jsc.getPersistentRDDs
     before = len(kept())
-    result = rd.spark.evaluate(to_spark(spark, true), to_spark(spark, pred), "mrr", 5, by="model", cache=True)
+    result = rd.spark.evaluate(
+        to_spark(spark, true), to_spark(spark, pred), "mrr", 5, by="model", cache=True
+    )
     assert len(kept()) == before + 2
     result.unpersist()
     result.unpersist()  # nothing is left to do
     assert len(kept()) == before
     assert result.per_user.count() == len(result.to_pandas().per_user)
     with pytest.raises(rd.NullKeyError):
-        rd.spark.evaluate(*(to_spark(spark, now_and_then(one, "user_id")) for one in (true, pred)), "mrr", cache=True)
+        rd.spark.evaluate(
+            *(to_spark(spark, now_and_then(one, "user_id")) for one in (true, pred)),
+            "mrr",
+            cache=True,
+        )
     assert len(kept()) == before
 
 
 def test_the_example_of_the_page(spark, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[3] / "docs" / "engines.md"
-    (block,) = re.findall(r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    (block,) = re.findall(
+        r"^```py\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.S | re.M
+    )
     known = {}
     exec(block, known)
     # The gains of the second item of ann are 0, and bob has a hit of knn alone.
-    recall = known["result"].summary.query("metric == 'recall' and k == 2").set_index("model")["value"]
+    recall = (
+        known["result"].summary.query("metric == 'recall' and k == 2").set_index("model")["value"]
+    )
     assert recall.to_dict() == {"als": 0.25, "knn": 0.5}
     assert rd.read_parquet("results/today") == known["result"].to_pandas()
     assert "ndcg@1" in capsys.readouterr().out
@@ -383,6 +511,9 @@ def test_spark_connect(spark):
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
     path = os.pathsep.join([str(Path(rd.__file__).parents[1]), str(Path(__file__).parents[2])])
     done = subprocess.run(
-        [sys.executable, "-c", CONNECT], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+        [sys.executable, "-c", CONNECT],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert done.stdout.split("\n")[-2:] == ["equal, and DuplicateError", ""], done.stderr[-3000:]

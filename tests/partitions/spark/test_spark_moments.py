@@ -2,7 +2,14 @@
 
 import pytest
 from partitions.engine_cases import frames
-from partitions.moment_cases import CASES_OF_MOMENTS, GROUPS, OF_ROWS, REFUSED, assert_same_moments, in_memory
+from partitions.moment_cases import (
+    CASES_OF_MOMENTS,
+    GROUPS,
+    OF_ROWS,
+    REFUSED,
+    assert_same_moments,
+    in_memory,
+)
 from partitions.spark_frames import to_spark
 
 import recdf as rd
@@ -39,7 +46,8 @@ def test_errors_have_the_words_of_memory(spark):
 
 
 def test_a_metric_of_ones_own_is_zero_for_users_without_rows(spark):
-    """The workers have not registered it, so they cannot know by themselves that more of it is better."""
+    """The workers have not registered it, so they cannot know by themselves that more of it is
+    better."""
 
     @rd.metric(bounds=(0, 1), better="larger")
     def found_first(lists):

@@ -1,9 +1,10 @@
 """The frames of `golden/union`, its rows of expected numbers, and what adapters share.
 
-An adapter takes the frames and the parameters of a row, and returns what recdf says: one value per user, as a mapping
-from user ids, or one number for a row of all users. Adapters stand in one module per section of the definitions, under
-keys: `"mapr"` for all rows of a metric, `"mapr:stat"` for those with a parameter, `"auc:like=elliot"` for those with
-one value of it, `"mapr:implicit"` for those of a library. The most specific key is taken.
+An adapter takes the frames and the parameters of a row, and returns what recdf says: one value per
+user, as a mapping from user ids, or one number for a row of all users. Adapters stand in one module
+per section of the definitions, under keys: `"mapr"` for all rows of a metric, `"mapr:stat"` for
+those with a parameter, `"auc:like=elliot"` for those with one value of it, `"mapr:implicit"` for
+those of a library. The most specific key is taken.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def table(name: str) -> pd.DataFrame:
 
 
 class Frames:
-    """The frames by name. `true` has all rows; `relevant` is without those that are in the pool and not judged."""
+    """The frames by name. `true` has all rows; `relevant` is without those that are in the pool and
+    not judged."""
 
     def __getattr__(self, name: str) -> pd.DataFrame:
         return table(name)
@@ -46,7 +48,8 @@ Adapter = Callable[[Frames, Params], Values]
 
 
 def parsed(text: str) -> tuple[Params, bool]:
-    """Parameters of a row, and whether it is a trap. A word without a value, such as "unseen items only", is True."""
+    """Parameters of a row, and whether it is a trap. A word without a value, such as "unseen items
+    only", is True."""
     trap = "(TRAP" in text
     plain, _, hint = text.partition("(TRAP")
     hint = hint.strip(" )") if "=" in hint else ""
@@ -73,7 +76,9 @@ def at_k(params: Params) -> Params:
     return {**params, "k": WHOLE} if params.get("k") == float("inf") else dict(params)
 
 
-def per_user(frames: Frames, name: str, params: Params, true: pd.DataFrame | None = None, **options: Any) -> Values:
+def per_user(
+    frames: Frames, name: str, params: Params, true: pd.DataFrame | None = None, **options: Any
+) -> Values:
     """Values of a metric by user, over the users of both frames."""
     true, options = frames.relevant if true is None else true, {"users": "all", **options}
     table = getattr(rd, name).per_user(true, frames.pred, **at_k(params), **options)
@@ -89,6 +94,8 @@ def mean_over(users: Any, name: str, **options: Any) -> Adapter:
     """The adapter of a mean over a population, for rows of all users."""
 
     def mean(frames: Frames, params: Params) -> float:
-        return getattr(rd, name)(frames.relevant, frames.pred, **at_k(params), users=users, **options)
+        return getattr(rd, name)(
+            frames.relevant, frames.pred, **at_k(params), users=users, **options
+        )
 
     return mean

@@ -8,7 +8,8 @@ import recdf as rd
 
 
 def rated(name: str, frame: str, label: str, score: str, **given: Any) -> Adapter:
-    """The adapter of a metric of one frame with labels and predictions, whose users may be given as "2..5"."""
+    """The adapter of a metric of one frame with labels and predictions, whose users may be given as
+    "2..5"."""
 
     def value(frames, params):
         rows = getattr(frames, frame)
@@ -28,7 +29,8 @@ def rated(name: str, frame: str, label: str, score: str, **given: Any) -> Adapte
 def against_base(name: str) -> Adapter:
     """The adapter of a metric of two lists. LensKit counts the ranks of a re-ranking from 0.
 
-    The scores of the rows of ir_measures were negative ranks, and it gives the score 0 to what is not shown.
+    The scores of the rows of ir_measures were negative ranks, and it gives the score 0 to what is
+    not shown.
     """
 
     def values(frames, params):
@@ -36,8 +38,12 @@ def against_base(name: str) -> Adapter:
         params = {key: value for key, value in params.items() if key not in ("offset", "tail")}
         if params.get("against") == "ideal":
             params["unshown"] = "first"
-        true, side = (frames.relevant, {"base": frames.base}) if name == "rbo" else (frames.base, {})
-        table = getattr(rd, name).per_user(true, frames.pred, **params, **side, users="all" if side else "pred")
+        true, side = (
+            (frames.relevant, {"base": frames.base}) if name == "rbo" else (frames.base, {})
+        )
+        table = getattr(rd, name).per_user(
+            true, frames.pred, **params, **side, users="all" if side else "pred"
+        )
         found = dict(zip(table["user_id"], table.iloc[:, -1], strict=True))
         return {user: max(0.0, value - less) for user, value in found.items()} if less else found
 
@@ -45,7 +51,8 @@ def against_base(name: str) -> Adapter:
 
 
 def of_items(name: str, **renamed: str) -> Adapter:
-    """The adapter of a metric of items or of a log, over the lists of pred, of which RecBole takes only whole ones.
+    """The adapter of a metric of items or of a log, over the lists of pred, of which RecBole takes
+    only whole ones.
 
     Users of both frames are those with a list and with a relevant item, as elliot takes them.
     """
@@ -55,7 +62,11 @@ def of_items(name: str, **renamed: str) -> Adapter:
         if params.get("users") == "10 or more items":
             lists = lists[lists.groupby("user_id")["item_id"].transform("size") >= 10]
         given = {renamed.get(key, key): one for key, one in params.items() if key != "users"}
-        sides = {"items": frames.items, "log": frames.log, "true": frames.relevant.query("relevance > 0")}
+        sides = {
+            "items": frames.items,
+            "log": frames.log,
+            "true": frames.relevant.query("relevance > 0"),
+        }
         first = {one: sides[one] for one in metric.arguments if one != "pred"}
         if "items" not in first and "items" in metric.needs:
             given["items"] = sides["items"]
@@ -70,12 +81,18 @@ def of_items(name: str, **renamed: str) -> Adapter:
 
 
 def serendipity(frames, params):
-    """Over the lists of pred; recommenders refuses lists with items that the user had, so it got the others of ten."""
-    lists, given = frames.pred, {"of": params["of"], "k": params["k"], "log": frames.log, "users": "pred"}
+    """Over the lists of pred; recommenders refuses lists with items that the user had, so it got
+    the others of ten."""
+    lists, given = (
+        frames.pred,
+        {"of": params["of"], "k": params["k"], "log": frames.log, "users": "pred"},
+    )
     if params["of"] == "similarity":
         given["similarity"] = params["features"]
     if "unseen items only" in params:
-        had = lists[["user_id", "item_id"]].merge(frames.log.drop_duplicates(), how="left", indicator=True)["_merge"]
+        had = lists[["user_id", "item_id"]].merge(
+            frames.log.drop_duplicates(), how="left", indicator=True
+        )["_merge"]
         lists = lists[(had == "left_only").to_numpy() & (lists["rank"] <= params["k"])]
     table = rd.serendipity.per_user(frames.relevant, lists, items=frames.items, **given)
     return dict(zip(table["user_id"], table.iloc[:, -1], strict=True))
@@ -83,13 +100,20 @@ def serendipity(frames, params):
 
 def ordered_pairs(frames, params):
     """Surprise counts a tie in the prediction as wrong."""
-    return rated("pair_accuracy", "ratings", "rating", "prediction", tied="wrong", pooled=True, k=WHOLE)(frames, params)
+    return rated(
+        "pair_accuracy", "ratings", "rating", "prediction", tied="wrong", pooled=True, k=WHOLE
+    )(frames, params)
 
 
 def bias_disparity(frames, params):
     """One pair of groups; the groups of users are those of `users`."""
     key = params["group"].replace("u", "").replace("i", "")
-    given = {"of": params.get("of", "both"), "items": frames.items, "users": frames.users, "k": params.get("k", 10)}
+    given = {
+        "of": params.get("of", "both"),
+        "items": frames.items,
+        "users": frames.users,
+        "k": params.get("k", 10),
+    }
     return rd.bias_disparity(frames.log, frames.pred, **given)[key]
 
 
@@ -98,13 +122,19 @@ PROBABILITIES = ("pooled_auc", "pooled_brier", "pooled_log_loss")
 
 ADAPTERS = {
     **{name: against_base(name) for name in ("rbo", "overlap", "least_promoted")},
-    **{name: of_items(name) for name in ("aplt", "category_entropy", "coverage", "gini", "item_gap")},
+    **{
+        name: of_items(name)
+        for name in ("aplt", "category_entropy", "coverage", "gini", "item_gap")
+    },
     "entropy": of_items("entropy", base="log_base"),
     "popularity": of_items("popularity", base="share_of"),
     "bias_disparity": bias_disparity,
     "serendipity": serendipity,
     "pooled_pair_accuracy": ordered_pairs,
     **{name: rated(name, "ratings", "rating", "prediction") for name in RATINGS},
-    **{f"pooled_{name}": rated(f"pooled_{name}", "ratings", "rating", "prediction") for name in RATINGS},
+    **{
+        f"pooled_{name}": rated(f"pooled_{name}", "ratings", "rating", "prediction")
+        for name in RATINGS
+    },
     **{name: rated(name, "clicks", "label", "probability") for name in PROBABILITIES},
 }

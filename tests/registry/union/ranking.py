@@ -14,7 +14,9 @@ def of_aspects(name):
 
 
 def of_items(name, population="all"):
-    return lambda frames, params: per_user(frames, name, params, items=frames.items, users=population)
+    return lambda frames, params: per_user(
+        frames, name, params, items=frames.items, users=population
+    )
 
 
 def intent_aware(frames, params):
@@ -30,14 +32,16 @@ def whole(name, **options):
 
 
 def right_pairs(frames, params):
-    """Rows with `complement` are 1 minus the metric; a row that names the order of ties has that of recdf."""
+    """Rows with `complement` are 1 minus the metric; a row that names the order of ties has that of
+    recdf."""
     left = {name: value for name, value in params.items() if name not in ("complement", "ties")}
     found = whole("pair_accuracy", **SCORES)(frames, left)
     return {user: 1 - value for user, value in found.items()} if "complement" in params else found
 
 
 def smaller_id_first(frames, params):
-    """trec_eval puts the smaller id first among equal scores of preferences, and users without a pair count 0."""
+    """trec_eval puts the smaller id first among equal scores of preferences, and users without a
+    pair count 0."""
     found = pd.Series(whole("pair_accuracy", ties="item_asc", **SCORES)(frames, params))
     return with_mean(found[found.index != 9].fillna(0.0))
 
@@ -57,29 +61,39 @@ def of_truth(name):
 
 def at_most_k(frames, params):
     """The mean of recommenders leaves out users without a hit in the first k."""
-    found = rd.rprecision.per_user(frames.relevant, frames.pred, at_most=params["k"], users="both").iloc[:, -1]
+    found = rd.rprecision.per_user(
+        frames.relevant, frames.pred, at_most=params["k"], users="both"
+    ).iloc[:, -1]
     return float(found[found > 0].mean())
 
 
 def filled(frames, params):
-    """implicit counts the ranks that a short list leaves empty as misses, so the lists get items that are no hits."""
+    """implicit counts the ranks that a short list leaves empty as misses, so the lists get items
+    that are no hits."""
     true, k, lists = frames.relevant, params["k"], []
     for user in true["user_id"].unique():
         own, wanted = frames.pred[frames.pred["user_id"] == user], true[true["user_id"] == user]
         own = own.sort_values("rank")["item_id"].head(k).tolist()
-        rest = frames.items[~frames.items["item_id"].isin([*own, *wanted["item_id"]])]["item_id"].tolist()
+        rest = frames.items[~frames.items["item_id"].isin([*own, *wanted["item_id"]])][
+            "item_id"
+        ].tolist()
         lists.append(pd.DataFrame({"user_id": user, "item_id": [*own, *rest][:k]}))
     return rd.auc(true, pd.concat(lists), **params, items=frames.items)
 
 
 def zero_without_a_pair(frames, params):
     """ir_measures gives 0 to a list without a pair."""
-    return {user: 0.0 if value != value else value for user, value in plainly("auc")(frames, params).items()}
+    return {
+        user: 0.0 if value != value else value
+        for user, value in plainly("auc")(frames, params).items()
+    }
 
 
 def at_hand(name, **options):
     """The adapter of one number for all lists."""
-    return lambda frames, params: getattr(rd, name)(frames.relevant, frames.pred, **at_k(params), **options)
+    return lambda frames, params: getattr(rd, name)(
+        frames.relevant, frames.pred, **at_k(params), **options
+    )
 
 
 def of_catalogue(name):
@@ -89,7 +103,9 @@ def of_catalogue(name):
 def rd_call(name, frames, params):
     population = params.get("users", "true")
     params = {one: value for one, value in params.items() if one != "users"}
-    return getattr(rd, name)(frames.relevant, frames.pred, **at_k(params), items=frames.items, users=population)
+    return getattr(rd, name)(
+        frames.relevant, frames.pred, **at_k(params), items=frames.items, users=population
+    )
 
 
 ADAPTERS = {

@@ -7,7 +7,8 @@ import recdf as rd
 
 
 def reduced(name):
-    """The adapter of a statistic of lists; users are those of both frames unless the row says otherwise."""
+    """The adapter of a statistic of lists; users are those of both frames unless the row says
+    otherwise."""
 
     def adapter(frames: Frames, params: Params) -> float:
         own = {key: params[key] for key in ("normalizer", "divisor") if key in params}
@@ -15,18 +16,23 @@ def reduced(name):
         text = f"{name}({','.join(f'{key}={value}' for key, value in own.items())})@{k}"
         # trec_eval counts 0 for users without relevant items; the others leave them out.
         true = frames.relevant.query("relevance > 0") if own else frames.relevant
-        result = rd.evaluate(true, frames.pred, text, users=params.get("users", "both"), undefined="zero")
+        result = rd.evaluate(
+            true, frames.pred, text, users=params.get("users", "both"), undefined="zero"
+        )
         how = {"stat": params["stat"], **({"alpha": params["alpha"]} if "alpha" in params else {})}
         if params["stat"] == "urisk":
             rows = result.per_user
-            how["base"] = rows.assign(user_id=list(rows["user_id"].iloc[-1:]) + list(rows["user_id"].iloc[:-1]))
+            how["base"] = rows.assign(
+                user_id=list(rows["user_id"].iloc[-1:]) + list(rows["user_id"].iloc[:-1])
+            )
         return float(rd.summarize(result, **how)["value"].iloc[0])
 
     return adapter
 
 
 def grouped_auc(frames: Frames, params: Params) -> float:
-    """GAUC of labelled rows: the mean of the AUC of each user, weighted by relevant items or by rows."""
+    """GAUC of labelled rows: the mean of the AUC of each user, weighted by relevant items or by
+    rows."""
     true, pred = rd.from_labelled(frames.clicks, relevance_col="label", score_cols="probability")
     result = rd.evaluate(true, pred, f"auc@{WHOLE}")
     how = params.get("weight_by", params.get("weight"))
@@ -41,18 +47,26 @@ def per_list(metric: str, frames: Frames, *given, **options):
 
 
 def evidently_ild(frames: Frames, params: Params) -> float:
-    """evidently divides the sum of distances by the number of items, which is (m − 1)/2 times too much."""
-    values, m = per_list("ild", frames, frames.pred, features=frames.items.set_index("item_id")[["x", "y", "z"]])
+    """evidently divides the sum of distances by the number of items, which is (m − 1)/2 times too
+    much."""
+    values, m = per_list(
+        "ild", frames, frames.pred, features=frames.items.set_index("item_id")[["x", "y", "z"]]
+    )
     return float((values * (m - 1) / 2).mean())
 
 
 def evidently_serendipity(frames: Frames, params: Params) -> float:
-    """evidently takes 1 less the sum over the hits of their mean similarity to the past, of users with a hit."""
+    """evidently takes 1 less the sum over the hits of their mean similarity to the past, of users
+    with a hit."""
     features = frames.items.set_index("item_id")[["x", "y", "z"]].to_numpy(float)
-    length = np.maximum(np.linalg.norm(features, axis=1), 1e-300)  # an item without features is like no other
+    length = np.maximum(
+        np.linalg.norm(features, axis=1), 1e-300
+    )  # an item without features is like no other
     unit = dict(zip(frames.items["item_id"], features / length[:, None], strict=True))
     log = frames.log.groupby("user_id")["item_id"].agg(list)
-    hits = frames.pred[frames.pred["rank"] <= 10].merge(frames.true.query("relevance > 0"), on=["user_id", "item_id"])
+    hits = frames.pred[frames.pred["rank"] <= 10].merge(
+        frames.true.query("relevance > 0"), on=["user_id", "item_id"]
+    )
     found = [
         1 - sum(np.mean([unit[item] @ unit[past] for past in log[user]]) for item in items)
         for user, items in hits.groupby("user_id")["item_id"]
@@ -63,7 +77,9 @@ def evidently_serendipity(frames: Frames, params: Params) -> float:
 
 def evidently_popularity(frames: Frames, params: Params) -> float:
     """evidently leaves out items that the log does not have."""
-    known = frames.pred[(frames.pred["rank"] <= 10) & frames.pred["item_id"].isin(frames.log["item_id"])]
+    known = frames.pred[
+        (frames.pred["rank"] <= 10) & frames.pred["item_id"].isin(frames.log["item_id"])
+    ]
     return rd.popularity(frames.log, known, 10, like="evidently")
 
 
@@ -74,11 +90,14 @@ def evidently_gini(frames: Frames, params: Params) -> float:
 
 
 def elliot_auc(frames: Frames, params: Params):
-    """The sum over hits of 1 − misses above / (misses of the catalogue + 1), over min(k, n_true)."""
+    """The sum over hits of 1 − misses above / (misses of the catalogue + 1), over min(k,
+    n_true)."""
     seen, k = frames.log.groupby("user_id").size(), params.get("k", WHOLE)
     true = frames.relevant.query("relevance > 0")
     n_true = true.groupby("user_id").size()
-    pairs = frames.pred.set_index(["user_id", "item_id"]).index.isin(true.set_index(["user_id", "item_id"]).index)
+    pairs = frames.pred.set_index(["user_id", "item_id"]).index.isin(
+        true.set_index(["user_id", "item_id"]).index
+    )
     pred = frames.pred.assign(hit=pairs)[frames.pred["rank"] <= k]
     found = {}
     for user, rows in pred.sort_values("rank").groupby("user_id"):
@@ -96,7 +115,9 @@ def torchmetrics_fallout(frames: Frames, params: Params):
         true, own = frames.relevant.query("user_id == @user and relevance > 0"), rows[["item_id"]]
         if len(true):
             there = true[true["item_id"].isin(own["item_id"])]
-            values[user] = rd.fallout(there, rows, 10, items=own, like="torchmetrics") if len(there) else 0.0
+            values[user] = (
+                rd.fallout(there, rows, 10, items=own, like="torchmetrics") if len(there) else 0.0
+            )
     return values
 
 

@@ -8,7 +8,8 @@ import recdf as rd
 
 
 def judged(frames, params):
-    """Judged items. ir_measures counts relevance −1 as judged, and says 0 for a list without recommendations."""
+    """Judged items. ir_measures counts relevance −1 as judged, and says 0 for a list without
+    recommendations."""
     true = frames.true
     if params.get("divisor") == "shown":
         true = true.assign(relevance=true["relevance"].clip(lower=0))
@@ -22,7 +23,8 @@ def utility(frames, params):
 
 
 def unrepeated(frames, params):
-    """Ranks 2r − 1, and every third row again at rank 2r; recdf counts rows, not the numbers of a column of ranks."""
+    """Ranks 2r − 1, and every third row again at rank 2r; recdf counts rows, not the numbers of a
+    column of ranks."""
     pred = frames.pred.assign(rank=2 * frames.pred["rank"] - 1)
     again = pred[frames.pred["rank"] % 3 == 0]
     pred = pd.concat([pred, again.assign(rank=again["rank"] + 1)])
@@ -51,9 +53,13 @@ ADAPTERS = {
     "bpref": lambda frames, params: per_user(frames, "bpref", params, frames.true),
     "infap": lambda frames, params: per_user(frames, "infap", params, frames.true),
     "iprecision": plainly("iprecision"),
-    "iprecision:trec_eval": lambda frames, params: per_user(frames, "iprecision", {**params, "rounding": "nearest"}),
+    "iprecision:trec_eval": lambda frames, params: per_user(
+        frames, "iprecision", {**params, "rounding": "nearest"}
+    ),
     "judged": judged,
-    "list_length": lambda frames, params: per_user(frames, "judged", {**params, "of": "shown", "divisor": "none"}),
+    "list_length": lambda frames, params: per_user(
+        frames, "judged", {**params, "of": "shown", "divisor": "none"}
+    ),
     "relevant_count": column("n_true"),
     "rbp": lambda frames, params: per_user(frames, "rbp", {**params, "normalize": "achievable"}),
     "rbp_residual": plainly("rbp_residual"),
