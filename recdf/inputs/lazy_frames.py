@@ -81,7 +81,7 @@ def lazy_rows(data: Any) -> LazyRows | None:
         return LazyRows("a LazyFrame", rows.schema, lambda names: _of_polars(data.select(names)))
     if package in ("duckdb", "_duckdb") and hasattr(data, "project"):
         quoted = {name: '"' + name.replace('"', '""') + '"' for name in data.columns}
-        read: Any = lambda names: _of_duckdb(
+        read: Any = lambda names: _of_duckdb(  # noqa: E731
             data.project(", ".join(map(quoted.__getitem__, names)))
         )
         return LazyRows("a relation of DuckDB", _of_duckdb(data.limit(0)).schema, read)

@@ -50,9 +50,8 @@ def _become(call, streams):
         os.dup2(streams[place], place)
         if place in call["closed"]:  # as Python starts where the shell has closed a stream
             os.close(place)
-        stream = (
-            None if place in call["closed"] else open(place, mode, encoding="utf-8", closefd=False)
-        )
+        closed = place in call["closed"]
+        stream = None if closed else os.fdopen(place, mode, encoding="utf-8", closefd=False)
         setattr(sys, name, stream)
     os.closerange(3, max(3, *streams) + 1)
     os.chdir(call["folder"])
