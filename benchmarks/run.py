@@ -52,7 +52,6 @@ FLOOR_REPEATS = 5
 Answer = dict[str, Any]
 
 # -- what runs in a process of its own
-# ---------------------------------------------------------------------------------
 
 
 def recdf_six(true: Any, pred: Any, ks: list[int]) -> dict[str, float]:
@@ -161,7 +160,6 @@ def in_process(task: str, request: dict[str, Any]) -> Answer:
 
 
 # -- rounds
-# ------------------------------------------------------------------------------------------------------------
 
 
 def run_layout(name: str, names: list[str], rounds: int, repeat: int) -> Answer:
@@ -221,7 +219,6 @@ def equality(mine: dict[str, float], theirs: dict[str, float]) -> str:
 
 
 # -- tables
-# ------------------------------------------------------------------------------------------------------------
 
 HEAD = (
     "| library | version | median s | ratio | first call s | ratio | processor s | ratio | import "
@@ -305,7 +302,6 @@ def write(size: str, text: str) -> None:
 
 
 # -- the command
-# -------------------------------------------------------------------------------------------------------
 
 
 def parse() -> argparse.Namespace:

@@ -36,7 +36,6 @@ sys.path.insert(0, str(ROOT))
 FLAT = 1.5  # time per row may grow by so much from the first size
 
 # -- engines: each returns a function that makes the summary, after what is not timed
-# --------------------------------
 
 
 def in_memory(true: str, pred: str, limit: str) -> Callable[[], Any]:
@@ -170,7 +169,6 @@ def in_process(call: list[str]) -> dict[str, Any]:
 
 
 # -- the command
-# -------------------------------------------------------------------------------------------------------
 
 
 def main() -> None:

@@ -38,7 +38,6 @@ DICTIONARY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
 Frames = tuple[pd.DataFrame, pd.DataFrame]  # true, pred
 
 # -- frames
-# ------------------------------------------------------------------------------------------------------------
 
 
 def make(lengths: np.ndarray, n_items: int = N_ITEMS, n_true: int = N_TRUE) -> Frames:
@@ -139,7 +138,6 @@ def composite(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 # -- shapes
-# ------------------------------------------------------------------------------------------------------------
 
 INTEGERS: dict[str, Callable[[], Frames]] = {
     "Int64": lambda: both(as_type("Int64"), plain()),
@@ -178,7 +176,6 @@ first_rank
 FIVE_K = [5, 10, 20, 50, 100]
 
 # -- cost
-# --------------------------------------------------------------------------------------------------------------
 
 
 def cost(
@@ -233,7 +230,6 @@ def shapes(wanted: Callable[[str], bool]) -> None:
 
 
 # -- ratios of calls
-# ---------------------------------------------------------------------------------------------------
 
 
 def composite_key() -> np.ndarray:

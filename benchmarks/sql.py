@@ -50,7 +50,6 @@ TOLERANCE = 1e-12
 MARKER = "sql"
 
 # -- the queries
-# -------------------------------------------------------------------------------------------------------
 
 
 def ideal_dcg(k: int) -> list[float]:
@@ -205,7 +204,6 @@ CONTENDERS: dict[str, Callable[[Any, Any, list[int]], tuple[Any, dict[str, float
 }
 
 # -- one process
-# -------------------------------------------------------------------------------------------------------
 
 
 def measure(
@@ -276,7 +274,6 @@ def touch(megabytes: int) -> None:
 
 
 # -- rounds and tables
-# -------------------------------------------------------------------------------------------------
 
 
 def run(source: str, layout: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:

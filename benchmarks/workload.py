@@ -58,7 +58,6 @@ def cache_folder() -> Path:
 
 
 # -- one block of lists, as codes
-# --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -153,7 +152,6 @@ def blocks(size: Size, seed: int) -> Iterator[tuple[Rows, Rows]]:
 
 
 # -- layouts and files
-# -------------------------------------------------------------------------------------------------
 
 
 class Labels:

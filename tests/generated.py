@@ -31,8 +31,7 @@ def built_in():
     return [rd.METRICS[name] for name in sorted(rd.METRICS) if rd.METRICS[name].built_in]
 
 
-# -------------------------------------------------------------------------------------- for type
-# checkers
+# -- for type checkers
 
 STUB_HEAD = '''\
 """The metrics as type checkers see them. Written by `python tests/generated.py`; a test holds it up to date.
@@ -179,8 +178,7 @@ STUBS = {STUB: stub} | {
 }
 
 
-# --------------------------------------------------------------------------------------------- for
-# readers
+# -- for readers
 
 
 def metrics_table():

@@ -105,8 +105,7 @@ ALIKE = (
 )
 
 
-# ------------------------------------------------------------------------------------- the same
-# numbers
+# -- the same numbers
 
 
 class Call(NamedTuple):
@@ -285,8 +284,7 @@ def soak_random(
     print(f"{what}: {counts}" + (f"; ids of {kinds} kinds" if kinds else ""), flush=True)
 
 
-# --------------------------------------------------------------------------------------- the same
-# files
+# -- the same files
 
 WRITER = """
 import sys

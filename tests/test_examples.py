@@ -60,8 +60,7 @@ def test_online_retail_says_when_there_is_no_file(monkeypatch, capsys, tmp_path)
     assert err.startswith("online_retail: no such file: ")
 
 
-# ------------------------------------------------------------------------------------------- the
-# notebook
+# -- the notebook
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "examples").glob("*.ipynb"))
 LARGEST = 300_000  # bytes

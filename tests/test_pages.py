@@ -25,8 +25,7 @@ PAGES = {
     for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 }
 
-# ------------------------------------------------------------------------------------------- what
-# pages run
+# -- what pages run
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
@@ -92,8 +91,7 @@ def test_the_readme_has_python_blocks_with_prompts():
     assert all(block.startswith(">>> ") for block in blocks)
 
 
-# -------------------------------------------------------------------------------------- what pages
-# refer to
+# -- what pages refer to
 
 
 def anchors(text: str) -> set[str]:
@@ -172,8 +170,7 @@ def test_names_in_the_text_exist(page):
         assert (above / path).exists(), f"{page} names {path}, which does not exist"
 
 
-# --------------------------------------------------------------------------------------- generated
-# tables
+# -- generated tables
 
 
 @pytest.mark.parametrize("name", generated.TABLES)

@@ -95,7 +95,7 @@ def test_the_suite_runs_on_every_system_and_python():
     ]
 
 
-# ------------------------------------------------------------------------------------------ scripts
+# -- scripts
 
 SCRIPTS = [path for path in sorted((ROOT / ".ci").iterdir()) if path.is_file()]
 needs_bash = pytest.mark.skipif(
@@ -202,8 +202,7 @@ def test_a_release_does_nothing_that_nobody_confirms(checkout):
     assert tags.stdout == ""
 
 
-# ------------------------------------------------------------------------------------------ the
-# site of all versions
+# -- the site of all versions
 
 SITE = runpy.run_path(str(ROOT / "docs/publish.py"))
 

@@ -262,8 +262,7 @@ def check_out(folder: Path | None, names: Iterable[str], overwrite: bool) -> Non
         )
 
 
-# ------------------------------------------------------------------------------------- the shared
-# options
+# -- the shared options
 
 
 def add_options(group: Any, names: Sequence[str] = NAMES) -> None:
@@ -356,8 +355,7 @@ def _parameter_texts(doc: str) -> dict[str, str]:
     return found
 
 
-# ----------------------------------------------------------------------------- parameters of one
-# function
+# -- parameters of one function
 
 
 def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str]) -> None:

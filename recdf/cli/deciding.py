@@ -86,7 +86,7 @@ OF_BOTH = ("correction", "family")
 SHOWN_COLUMNS = ("metric", "comparison", "effect", "relative", "p", "verdict", "notes")
 
 
-# ------------------------------------------------------------------------------------------ models
+# -- models
 
 
 def add_compare(commands: Any) -> None:
@@ -532,7 +532,7 @@ def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
     return f"{what}: {bad if flagged else good}, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
 
 
-# ------------------------------------------------------------------------------------------ both
+# -- both
 
 
 def _add_results(command: Any, written: str) -> Any:

@@ -325,8 +325,7 @@ def _is_label(series: pd.Series) -> bool:
     return len(values) == 2 and set(values.tolist()) == {0, 1}
 
 
-# ----------------------------------------------------------------------------------------- side
-# tables
+# -- side tables
 
 
 def _check_catalogue(found: ListFindings, data: Data, matched: Matched) -> None:

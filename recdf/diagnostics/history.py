@@ -259,7 +259,7 @@ class History(ShownResult):
         return ReportTable(pd.DataFrame({name: shown[name].map(brief) for name in shown}))
 
 
-# ------------------------------------------------------------------------------------- the results
+# -- the results
 
 
 def _dated_results(root: Path) -> pd.DataFrame:
@@ -383,7 +383,7 @@ def _stacked(dated: pd.DataFrame, tables: Sequence[pd.DataFrame]) -> pd.DataFram
     )
 
 
-# ---------------------------------------------------------------------------------------- changes
+# -- changes
 
 
 def _of_series(

@@ -110,8 +110,7 @@ def levels_table(
     return table
 
 
-# ------------------------------------------------------------------------------------------- rows
-# of true at new ranks
+# -- rows of true at new ranks
 
 
 def true_rows(

@@ -137,7 +137,7 @@ def past_tests(folder: Any) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=None if rows else first)
 
 
-# ------------------------------------------------------------------------------------------ one run
+# -- one run
 
 
 def existing_folder(folder: Any) -> Path:
@@ -197,7 +197,7 @@ def _words_of_decision(place: Path, command: str) -> str:
     return ""
 
 
-# -------------------------------------------------------------------------- offline beside online
+# -- offline beside online
 
 
 def _comparisons(place: Path) -> Iterator[tuple[str, pd.DataFrame]]:

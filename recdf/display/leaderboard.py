@@ -389,7 +389,7 @@ def _stacked_tables(compared: Compared) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-# ------------------------------------------------------------------------------------------ marks
+# -- marks
 
 
 def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list[str]:

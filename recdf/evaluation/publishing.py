@@ -256,8 +256,7 @@ def put_in_place(source: Path, target: Path) -> None:
     return os.replace(source, target)
 
 
-# ------------------------------------------------------------------------- after a process that was
-# killed
+# -- after a process that was killed
 
 
 def sweep(folder: Path, *, wait: bool = False) -> None:

@@ -2,9 +2,7 @@
 
 from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
 from ..experiments.compare.cheap_labels import prediction_powered as prediction_powered
-from ..experiments.compare.compare_from_moments import (
-    compare_variants_from_moments as compare_variants_from_moments,
-)
+from ..experiments.compare.compare_from_moments import compare_variants_from_moments as compare_variants_from_moments
 from ..experiments.compare.compare_models import compare_models as compare_models
 from ..experiments.compare.compare_variants import compare_variants as compare_variants
 from ..experiments.compare.effect_over_time import effect_over_time as effect_over_time

@@ -126,7 +126,7 @@ def dense_codes(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, int]:
     return code, int(number[-1]) + 1 if len(number) else 0
 
 
-# ------------------------------------------------------------------------------------ within lists
+# -- within lists
 
 
 def at(values: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:

@@ -147,8 +147,7 @@ def make_tables(rows: ImpressionRows, rules: Rules) -> ImpressionTables:
     )
 
 
-# -------------------------------------------------------------------------------------- what rows
-# got
+# -- what rows got
 
 
 def _respond(
@@ -230,8 +229,7 @@ def _best_first(
     return n_lists, value
 
 
-# ------------------------------------------------------------------------------------------ the
-# tables
+# -- the tables
 
 
 def _some_rows(frame: pd.DataFrame, names: list[str], stays: np.ndarray | None) -> pd.DataFrame:
@@ -272,8 +270,7 @@ def _pred(
     return pd.concat([labels.assign(**written), rest], axis=1)
 
 
-# ------------------------------------------------------------------------- events without an
-# impression
+# -- events without an impression
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,7 @@ def samples_of(role: str, keys: Sequence[IdColumn], item: IdColumn) -> dict[str,
     return samples
 
 
-# ------------------------------------------------------------------------------------ warnings and
-# errors
+# -- warnings and errors
 
 
 def no_lists(overlap: Overlap, options: Options) -> EmptyPopulationError:

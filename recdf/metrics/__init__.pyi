@@ -115,36 +115,16 @@ class _ANdcg(ListMetric):
     """α-nDCG: gain from relevant items, which shrinks as aspects are repeated; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        alpha: float = 0.5,
-        *,
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
         ideal: Literal["greedy", "even", "aspects", "none"] = "greedy",
-        discount: Literal["log", "reciprocal", "geometric"] = "log",
-        p: float = 0.5,
-        aspect_col: str | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        discount: Literal["log", "reciprocal", "geometric"] = "log", p: float = 0.5, aspect_col: str | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        alpha: float = 0.5,
-        *,
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, alpha: float = 0.5, *,
         ideal: Literal["greedy", "even", "aspects", "none"] = "greedy",
-        discount: Literal["log", "reciprocal", "geometric"] = "log",
-        p: float = 0.5,
-        aspect_col: str | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        discount: Literal["log", "reciprocal", "geometric"] = "log", p: float = 0.5, aspect_col: str | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 a_ndcg: _ANdcg
@@ -153,26 +133,12 @@ class _Accuracy(ListMetric):
     """Share of the candidates that are rightly recommended or rightly left out; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 accuracy: _Accuracy
@@ -181,28 +147,12 @@ class _Aclt(ListMetric):
     """Number of recommended items that are in the long tail; a count, at least 0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        head: float = 0.8,
-        tail: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, tail: float | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        head: float = 0.8,
-        tail: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, tail: float | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 aclt: _Aclt
@@ -211,28 +161,12 @@ class _Aplt(ListMetric):
     """Share of the recommended items that are in the long tail; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        head: float = 0.8,
-        tail: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, tail: float | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        head: float = 0.8,
-        tail: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, head: float = 0.8, tail: float | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 aplt: _Aplt
@@ -241,26 +175,14 @@ class _Arhr(ListMetric):
     """Sum of the reciprocal ranks of all hits; larger is better, at least 0 (at most Σ_{i ≤ k} 1/i)."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalizer: Literal["none", "achievable", "achievable_shown"] = "none",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["none", "achievable", "achievable_shown"] = "none", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalizer: Literal["none", "achievable", "achievable_shown"] = "none",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["none", "achievable", "achievable_shown"] = "none", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 arhr: _Arhr
@@ -269,26 +191,12 @@ class _ArpRatio(ListMetric):
     """Popularity of the recommended items over that of the user's past; above 1 is more popular, at least 0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 arp_ratio: _ArpRatio
@@ -297,32 +205,16 @@ class _Auc(ListMetric):
     """Share of (hit, miss) pairs in the right order, equal scores counting half; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        within: Literal["shown", "catalogue"] = "shown",
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
         tied: Literal["half", "ranked", "wrong", "worst"] = "half",
-        one_class: Literal["undefined", "share"] = "undefined",
-        max_fpr: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        one_class: Literal["undefined", "share"] = "undefined", max_fpr: float | None = None, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        within: Literal["shown", "catalogue"] = "shown",
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "catalogue"] = "shown",
         tied: Literal["half", "ranked", "wrong", "worst"] = "half",
-        one_class: Literal["undefined", "share"] = "undefined",
-        max_fpr: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        one_class: Literal["undefined", "share"] = "undefined", max_fpr: float | None = None, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 auc: _Auc
@@ -331,16 +223,8 @@ class _BiasDisparity(Metric):
     """How much more a group of users is recommended a group of items than it chose; neither direction is better."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        user_group_col: str = "group",
-        group_col: str = "group",
-        of: Literal["both", "lists", "log"] = "both",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, user_group_col: str = "group", group_col: str = "group",
+        of: Literal["both", "lists", "log"] = "both", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> dict[object, float]: ...
 
@@ -350,23 +234,11 @@ class _Bought(ListMetric):
     """Number of items in the first k that were bought; larger is better, at least 0. The numerator of `conversion`."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -376,23 +248,11 @@ class _Bpref(ListMetric):
     """Preference of judged relevant over judged other items; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -402,23 +262,11 @@ class _Brier(ListMetric):
     """Brier score, the mean squared error of a list's probabilities; smaller is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -429,32 +277,14 @@ class _Calibration(ListMetric):
     0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        divergence: Literal["kl", "js"] = "kl",
-        smoothing: float = 0.01,
-        separator: str = "|",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        divergence: Literal["kl", "js"] = "kl",
-        smoothing: float = 0.01,
-        separator: str = "|",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divergence: Literal["kl", "js"] = "kl", smoothing: float = 0.01, separator: str = "|",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 calibration: _Calibration
@@ -464,28 +294,14 @@ class _Categories(ListMetric):
     one)."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        divisor: Literal["k", "shown", "catalogue"] = "k",
-        separator: str = "|",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        divisor: Literal["k", "shown", "catalogue"] = "k",
-        separator: str = "|",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        divisor: Literal["k", "shown", "catalogue"] = "k", separator: str = "|", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 categories: _Categories
@@ -494,32 +310,14 @@ class _CategoryEntropy(ListMetric):
     """Shannon entropy of the recommended categories, in bits; larger is better, at least 0."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        discount: Literal["none", "log", "geometric"] = "none",
-        p: float = 0.85,
-        smoothing: float = 0.0,
-        separator: str = "|",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        discount: Literal["none", "log", "geometric"] = "none", p: float = 0.85, smoothing: float = 0.0,
+        separator: str = "|", items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        category_col: str = "category",
-        discount: Literal["none", "log", "geometric"] = "none",
-        p: float = 0.85,
-        smoothing: float = 0.0,
-        separator: str = "|",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, category_col: str = "category",
+        discount: Literal["none", "log", "geometric"] = "none", p: float = 0.85, smoothing: float = 0.0,
+        separator: str = "|", items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 category_entropy: _CategoryEntropy
@@ -528,23 +326,11 @@ class _Clicked(ListMetric):
     """Number of items in the first k that were clicked; larger is better, at least 0. The numerator of `ctr`."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -554,26 +340,12 @@ class _Confusion(ListMetric):
     """Confusion counts of the first k, in the four columns tp, fp, fn, tn; counts, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> dict[str, float]: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 confusion: _Confusion
@@ -582,26 +354,12 @@ class _Conversion(ListMetric):
     """Conversion rate: items bought in the first k over items shown or clicked; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        per: Literal["shown", "clicked"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        per: Literal["shown", "clicked"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, per: Literal["shown", "clicked"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 conversion: _Conversion
@@ -610,13 +368,7 @@ class _Coverage(Metric):
     """Share of the catalogue that is recommended to anyone; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        items: Ids,
-        pred: Rows,
-        k: int | None = None,
-        *,
-        normalize: bool = True,
-        exclude: Rows | None = None,
+        self, items: Ids, pred: Rows, k: int | None = None, *, normalize: bool = True, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -627,23 +379,11 @@ class _Ctr(ListMetric):
     1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -653,34 +393,16 @@ class _Dcg(ListMetric):
     """Discounted gain of the list; larger is better within one list, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked",
-        of: Literal["list", "ideal"] = "list",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
+        tied: Literal["ranked", "averaged"] = "ranked", of: Literal["list", "ideal"] = "list",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        log_base: float = 2,
-        tied: Literal["ranked", "averaged"] = "ranked",
-        of: Literal["list", "ideal"] = "list",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
+        tied: Literal["ranked", "averaged"] = "ranked", of: Literal["list", "ideal"] = "list",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 dcg: _Dcg
@@ -689,29 +411,13 @@ class _Efd(ListMetric):
     """Expected free discovery, the surprise, in bits, of what is relevant and high up; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        relevant: bool = True,
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        relevant: bool = True,
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -721,15 +427,8 @@ class _Entropy(Metric):
     """Shannon entropy of exposure, in bits; larger is better, at least 0."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalize: bool = False,
-        log_base: float | Literal["e"] = 2,
-        divisor: Literal["items"] | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *, normalize: bool = False, log_base: float | Literal["e"] = 2,
+        divisor: Literal["items"] | None = None, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -739,29 +438,13 @@ class _Epc(ListMetric):
     """Expected popularity complement, the novelty of what is relevant and high up; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        relevant: bool = True,
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        relevant: bool = True,
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, relevant: bool = True, discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -771,26 +454,12 @@ class _Err(ListMetric):
     """Expected reciprocal rank of the item that satisfies the user; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        max_gain: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        max_gain: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, max_gain: float | None = None, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 err: _Err
@@ -799,23 +468,11 @@ class _ExplainedVariance(ListMetric):
     """Share of the variance of a list's ratings that the scores explain; larger is better, at most 1. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -825,17 +482,9 @@ class _ExposureRatio(Metric):
     """Share of a group in the exposure over its share in the relevant items; 1 is proportional, at least 0."""
 
     def __call__(
-        self,
-        true: Rows | None,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str = "group",
-        discount: Literal["log", "none"] = "log",
-        relative_to: Literal["relevance", "catalogue"] = "relevance",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows | None, pred: Rows, k: int = 10, *, group_col: str = "group",
+        discount: Literal["log", "none"] = "log", relative_to: Literal["relevance", "catalogue"] = "relevance",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> dict[object, float]: ...
 
 exposure_ratio: _ExposureRatio
@@ -844,15 +493,8 @@ class _ExposureShare(Metric):
     """Share of the rank-discounted exposure that each group of items gets; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str = "group",
-        discount: Literal["log", "none"] = "log",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, pred: Rows, k: int = 10, *, group_col: str = "group", discount: Literal["log", "none"] = "log",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> dict[object, float]: ...
 
 exposure_share: _ExposureShare
@@ -861,29 +503,13 @@ class _F1(ListMetric):
     """Weighted harmonic mean of precision and recall; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        beta: float = 1.0,
-        divisor: Literal["k", "shown"] = "k",
-        combine: Literal["harmonic", "product"] = "harmonic",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, divisor: Literal["k", "shown"] = "k",
+        combine: Literal["harmonic", "product"] = "harmonic", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        beta: float = 1.0,
-        divisor: Literal["k", "shown"] = "k",
-        combine: Literal["harmonic", "product"] = "harmonic",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, beta: float = 1.0, divisor: Literal["k", "shown"] = "k",
+        combine: Literal["harmonic", "product"] = "harmonic", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -893,26 +519,12 @@ class _Fallout(ListMetric):
     """Share of the irrelevant candidates that are recommended; smaller is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 fallout: _Fallout
@@ -921,23 +533,11 @@ class _FirstRank(ListMetric):
     """Rank of the first hit; smaller is better, at least 1. Undefined without a hit."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -947,15 +547,8 @@ class _Gini(Metric):
     """Gini index of exposure over the catalogue; smaller is better, in [0, 1]."""
 
     def __call__(
-        self,
-        items: Ids,
-        pred: Rows,
-        k: int | None = None,
-        *,
-        discount: Literal["none", "log", "geometric"] = "none",
-        p: float = 0.85,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, items: Ids, pred: Rows, k: int | None = None, *, discount: Literal["none", "log", "geometric"] = "none",
+        p: float = 0.85, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 gini: _Gini
@@ -964,12 +557,7 @@ class _Hhi(Metric):
     """Herfindahl-Hirschman index, the concentration of exposure; smaller is better, in [0, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -979,23 +567,11 @@ class _Hitrate(ListMetric):
     """Share of lists with at least one hit in the first k; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1005,23 +581,11 @@ class _Hits(ListMetric):
     """Number of hits in the first k; a count, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1031,29 +595,15 @@ class _Ild(ListMetric):
     """Intra-list diversity, the mean dissimilarity of two recommended items; larger is better, in [0, 2]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        similarity: Literal["cosine", "jaccard", "hamming"]
-        | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        features: Features | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, features: Features | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        similarity: Literal["cosine", "jaccard", "hamming"]
-        | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        features: Features | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, features: Features | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1063,29 +613,15 @@ class _Ils(ListMetric):
     """Intra-list similarity, the mean similarity of two recommended items; smaller is better, in [−1, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        similarity: Literal["cosine", "jaccard", "hamming"]
-        | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        features: Features | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, features: Features | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        similarity: Literal["cosine", "jaccard", "hamming"]
-        | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        features: Features | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *,
+        similarity: Literal["cosine", "jaccard", "hamming"] | Callable[[np.ndarray, np.ndarray], np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, features: Features | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1095,23 +631,11 @@ class _Infap(ListMetric):
     """Average precision inferred from a pool of which only a sample is judged; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1122,33 +646,15 @@ class _IntentAware(ListMetric):
     so."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        *,
-        metric: str | Metric = "precision",
-        weights: Literal["equal"] | pd.DataFrame = "equal",
-        aspect_col: str | None = None,
-        max_gain: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, metric: str | Metric = "precision",
+        weights: Literal["equal"] | pd.DataFrame = "equal", aspect_col: str | None = None,
+        max_gain: float | None = None, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        *,
-        metric: str | Metric = "precision",
-        weights: Literal["equal"] | pd.DataFrame = "equal",
-        aspect_col: str | None = None,
-        max_gain: float | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, metric: str | Metric = "precision",
+        weights: Literal["equal"] | pd.DataFrame = "equal", aspect_col: str | None = None,
+        max_gain: float | None = None, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1158,27 +664,13 @@ class _Iprecision(ListMetric):
     """Interpolated precision at a level of recall; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        at: float | Literal["11pt"] = 0.0,
-        rounding: Literal["up", "trec9", "nearest"] = "up",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        at: float | Literal["11pt"] = 0.0,
-        rounding: Literal["up", "trec9", "nearest"] = "up",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, at: float | Literal["11pt"] = 0.0,
+        rounding: Literal["up", "trec9", "nearest"] = "up", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1188,16 +680,8 @@ class _ItemGap(Metric):
     """How far apart groups of items are in the gain per recommendation; smaller is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str = "group",
-        stat: Literal["mad", "gap"] = "mad",
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, group_col: str = "group", stat: Literal["mad", "gap"] = "mad",
+        gain: Literal["linear", "exp2", "binary"] = "linear", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1207,27 +691,15 @@ class _Judged(ListMetric):
     """Share of the first k that `true` judges, as relevant or not; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
+        self, true: Rows, pred: Rows, k: int = 10, *,
         of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
-        divisor: Literal["shown", "k", "none"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
+        self, true: Rows, pred: Rows, k: int = 10, *,
         of: Literal["judged", "unjudged", "nonrelevant", "shown"] = "judged",
-        divisor: Literal["shown", "k", "none"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        divisor: Literal["shown", "k", "none"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1237,23 +709,11 @@ class _LeastPromoted(ListMetric):
     """From how far below k a re-ranking fetched its deepest item; neither direction is better, a count, at least 0."""
 
     def __call__(
-        self,
-        base: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        base: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, base: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1264,23 +724,11 @@ class _LogLoss(ListMetric):
     ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1290,23 +738,11 @@ class _Mae(ListMetric):
     """Mean absolute error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1316,30 +752,16 @@ class _Mapr(ListMetric):
     """Average precision at the ranks of the hits (MAP over lists); larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
+        self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant",
-        transform: Literal["none", "log_odds"] = "none",
-        tied: Literal["ranked", "worst"] = "ranked",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        transform: Literal["none", "log_odds"] = "none", tied: Literal["ranked", "worst"] = "ranked",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
+        self, true: Rows, pred: Rows, k: int = 10, *,
         normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "relevant",
-        transform: Literal["none", "log_odds"] = "none",
-        tied: Literal["ranked", "worst"] = "ranked",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        transform: Literal["none", "log_odds"] = "none", tied: Literal["ranked", "worst"] = "ranked",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mapr: _Mapr
@@ -1348,26 +770,14 @@ class _Mar(ListMetric):
     """Average recall at the ranks of the hits; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        normalizer: Literal["relevant", "achievable", "hits", "k", "shown"] = "hits", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mar: _Mar
@@ -1376,26 +786,12 @@ class _Mcc(ListMetric):
     """Matthews correlation between being recommended and being relevant; larger is better, in [−1, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 mcc: _Mcc
@@ -1404,26 +800,12 @@ class _MoneyNdcg(ListMetric):
     """NDCG whose gain is the value for which an item was bought; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_ndcg: _MoneyNdcg
@@ -1432,26 +814,12 @@ class _MoneyPrecision(ListMetric):
     """Share of the value of the first k items that belongs to hits; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_precision: _MoneyPrecision
@@ -1460,26 +828,12 @@ class _MoneyRecall(ListMetric):
     """Value of the hits over the value of all that was bought; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 money_recall: _MoneyRecall
@@ -1488,27 +842,13 @@ class _Mrr(ListMetric):
     """Reciprocal rank of the first hit, 0 without one; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        of: Literal["first", "all"] = "first",
-        tied: Literal["ranked", "worst"] = "ranked",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first",
+        tied: Literal["ranked", "worst"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        of: Literal["first", "all"] = "first",
-        tied: Literal["ranked", "worst"] = "ranked",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "all"] = "first",
+        tied: Literal["ranked", "worst"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1518,23 +858,11 @@ class _Mse(ListMetric):
     """Mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1544,36 +872,18 @@ class _Ndcg(ListMetric):
     """Discounted gain of the list over that of the ideal list; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        log_base: float = 2,
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked",
-        average: Literal["none", "hits", "levels"] = "none",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", average: Literal["none", "hits", "levels"] = "none",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        log_base: float = 2,
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        discount: Literal["log", "jk", "none"] | Callable[[int], float] = "log", log_base: float = 2,
         ideal: Literal["relevant", "k", "shown", "listed"] = "relevant",
-        tied: Literal["ranked", "averaged"] = "ranked",
-        average: Literal["none", "hits", "levels"] = "none",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        tied: Literal["ranked", "averaged"] = "ranked", average: Literal["none", "hits", "levels"] = "none",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 ndcg: _Ndcg
@@ -1582,26 +892,12 @@ class _NormalizedGain(ListMetric):
     """Gain of the hits, less where more gain was possible above; larger is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        gain: Literal["linear", "exp2", "binary"] = "linear",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, gain: Literal["linear", "exp2", "binary"] = "linear",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 normalized_gain: _NormalizedGain
@@ -1610,27 +906,13 @@ class _Overlap(ListMetric):
     """Share of the recommended items that a baseline recommends too; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self,
-        base: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        base_k: int | None = None,
-        divisor: Literal["shown", "base", "union"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        base: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        base_k: int | None = None,
-        divisor: Literal["shown", "base", "union"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, base: Rows, pred: Rows, k: int = 10, *, base_k: int | None = None,
+        divisor: Literal["shown", "base", "union"] = "shown", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1640,32 +922,14 @@ class _PairAccuracy(ListMetric):
     """Share of the pairs of items with unequal gains whose better item stands higher; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        within: Literal["shown", "judged"] = "shown",
-        gain: Literal["linear", "binary"] = "linear",
-        tied: Literal["half", "wrong", "right"] = "half",
-        pooled: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "judged"] = "shown",
+        gain: Literal["linear", "binary"] = "linear", tied: Literal["half", "wrong", "right"] = "half",
+        pooled: bool = False, items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        within: Literal["shown", "judged"] = "shown",
-        gain: Literal["linear", "binary"] = "linear",
-        tied: Literal["half", "wrong", "right"] = "half",
-        pooled: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, within: Literal["shown", "judged"] = "shown",
+        gain: Literal["linear", "binary"] = "linear", tied: Literal["half", "wrong", "right"] = "half",
+        pooled: bool = False, items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pair_accuracy: _PairAccuracy
@@ -1674,26 +938,12 @@ class _Pap(ListMetric):
     """Area under the ROC curve of the first k hits and k misses; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pap: _Pap
@@ -1702,26 +952,12 @@ class _Pauc(ListMetric):
     """Area under the ROC curve up to k misses, over the whole list; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, insufficient: Literal["ignore", "exclude", "raise"] = "ignore",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 pauc: _Pauc
@@ -1730,28 +966,12 @@ class _PercentileRank(ListMetric):
     """Mean place of the relevant items in the catalogue, 0 for the top; smaller is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        unshown: Literal["middle", "bottom"] = "middle",
-        pooled: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, unshown: Literal["middle", "bottom"] = "middle",
+        pooled: bool = False, items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        unshown: Literal["middle", "bottom"] = "middle",
-        pooled: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, unshown: Literal["middle", "bottom"] = "middle",
+        pooled: bool = False, items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 percentile_rank: _PercentileRank
@@ -1760,12 +980,7 @@ class _Personalization(Metric):
     """How different the lists of two users are on average, by the items in both; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1775,13 +990,7 @@ class _PooledAuc(Metric):
     """Area under the ROC curve of all scores of all lists together; larger is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1791,13 +1000,7 @@ class _PooledBrier(Metric):
     """Brier score of all predicted probabilities together; smaller is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1807,13 +1010,7 @@ class _PooledExplainedVariance(Metric):
     """Share of the variance of all ratings that the scores explain; larger is better, at most 1. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1823,13 +1020,7 @@ class _PooledLogLoss(Metric):
     """Log loss (cross-entropy) of all predicted probabilities together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1839,13 +1030,7 @@ class _PooledMae(Metric):
     """Mean absolute error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1855,13 +1040,7 @@ class _PooledMse(Metric):
     """Mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1871,13 +1050,7 @@ class _PooledR2(Metric):
     """Coefficient of determination of all predicted ratings together; larger is better, at most 1. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1887,13 +1060,7 @@ class _PooledRmse(Metric):
     """Root mean squared error of all predicted ratings together; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1903,16 +1070,8 @@ class _PopReo(Metric):
     """Inequality between groups in the chance that a relevant item is recommended; smaller is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str | None = None,
-        head: float = 0.8,
-        items: Ids | None = None,
-        log: Rows | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
+        items: Ids | None = None, log: Rows | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -1922,16 +1081,8 @@ class _PopRsp(Metric):
     """Inequality between groups in the chance that an item is recommended; smaller is better, at least 0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        group_col: str | None = None,
-        head: float = 0.8,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, group_col: str | None = None, head: float = 0.8,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
 
 pop_rsp: _PopRsp
@@ -1940,27 +1091,13 @@ class _Popularity(ListMetric):
     """Mean popularity of the recommended items; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        unit: Literal["share", "count", "rank"] = "share",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        unit: Literal["share", "count", "rank"] = "share", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        unit: Literal["share", "count", "rank"] = "share",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        unit: Literal["share", "count", "rank"] = "share", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -1970,28 +1107,14 @@ class _Precision(ListMetric):
     """Share of the first k that is relevant; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k",
-        pooled: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k", pooled: bool = False,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k",
-        pooled: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        divisor: Literal["k", "shown", "achievable", "achievable_shown"] = "k", pooled: bool = False,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 precision: _Precision
@@ -2000,23 +1123,11 @@ class _R2(ListMetric):
     """Coefficient of determination of the predicted ratings of a list; larger is better, at most 1. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2026,34 +1137,16 @@ class _Rbo(ListMetric):
     """Rank-biased overlap, how alike the tops of two rankings are; neither direction is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows | None,
-        pred: Rows,
-        k: int = 10,
-        *,
-        p: float = 0.9,
-        against: Literal["base", "ideal"] = "base",
-        normalize: bool = False,
-        unshown: Literal["last", "first"] = "last",
-        items: Ids | None = None,
-        base: Rows | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows | None,
-        pred: Rows,
-        k: int = 10,
-        *,
-        p: float = 0.9,
-        against: Literal["base", "ideal"] = "base",
-        normalize: bool = False,
-        unshown: Literal["last", "first"] = "last",
-        items: Ids | None = None,
-        base: Rows | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows | None, pred: Rows, k: int = 10, *, p: float = 0.9,
+        against: Literal["base", "ideal"] = "base", normalize: bool = False,
+        unshown: Literal["last", "first"] = "last", items: Ids | None = None, base: Rows | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rbo: _Rbo
@@ -2062,29 +1155,13 @@ class _Rbp(ListMetric):
     """Rank-biased precision: gain for a user who goes on with probability p; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        p: float = 0.8,
-        gain: Literal["linear", "binary"] = "linear",
-        normalize: Literal["endless", "achievable"] = "endless",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
+        normalize: Literal["endless", "achievable"] = "endless", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        p: float = 0.8,
-        gain: Literal["linear", "binary"] = "linear",
-        normalize: Literal["endless", "achievable"] = "endless",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, gain: Literal["linear", "binary"] = "linear",
+        normalize: Literal["endless", "achievable"] = "endless", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2094,26 +1171,12 @@ class _RbpResidual(ListMetric):
     """How much items that nobody judged could add to `rbp`; smaller is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        p: float = 0.8,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        p: float = 0.8,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, p: float = 0.8, items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rbp_residual: _RbpResidual
@@ -2122,26 +1185,12 @@ class _Recall(ListMetric):
     """Share of the relevant items that are among the first k; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["relevant", "achievable"] = "relevant",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["relevant", "achievable"] = "relevant",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, divisor: Literal["relevant", "achievable"] = "relevant",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 recall: _Recall
@@ -2150,27 +1199,13 @@ class _RelevantRank(ListMetric):
     """Rank of the first or last hit, or the mean of all; smaller is better, at least 1. Undefined without a hit."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        of: Literal["first", "last", "mean"] = "first",
-        tied: Literal["ranked", "worst"] = "ranked",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "last", "mean"] = "first",
+        tied: Literal["ranked", "worst"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        of: Literal["first", "last", "mean"] = "first",
-        tied: Literal["ranked", "worst"] = "ranked",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, of: Literal["first", "last", "mean"] = "first",
+        tied: Literal["ranked", "worst"] = "ranked", items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2180,26 +1215,12 @@ class _Revenue(ListMetric):
     """Value of the hits in the first k, in the unit of the value column; larger is better, at least 0."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        negative: Literal["error", "clip"] = "error",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, negative: Literal["error", "clip"] = "error",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 revenue: _Revenue
@@ -2208,23 +1229,11 @@ class _Rmse(ListMetric):
     """Root mean squared error of the predicted ratings of a list; smaller is better, at least 0. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2234,28 +1243,12 @@ class _Rprecision(ListMetric):
     """Precision at the rank that equals the number of relevant items; larger is better, in [0, 1]. k is ignored."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        multiple: float = 1,
-        at_most: int | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, multiple: float = 1, at_most: int | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        multiple: float = 1,
-        at_most: int | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, multiple: float = 1, at_most: int | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 rprecision: _Rprecision
@@ -2265,44 +1258,20 @@ class _Serendipity(ListMetric):
     1]."""
 
     def __call__(
-        self,
-        true: Rows | None,
-        pred: Rows,
-        k: int = 10,
-        *,
-        of: Literal["threshold", "rank", "similarity"] = "threshold",
-        threshold: float = 0.7,
-        relevant: bool = True,
+        self, true: Rows | None, pred: Rows, k: int = 10, *,
+        of: Literal["threshold", "rank", "similarity"] = "threshold", threshold: float = 0.7, relevant: bool = True,
         top: int | None = None,
-        similarity: Literal["cosine", "jaccard", "hamming", "cooccurrence"]
-        | Callable[..., np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        features: Features | None = None,
-        popular: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        similarity: Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
+        popular: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows | None,
-        pred: Rows,
-        k: int = 10,
-        *,
-        of: Literal["threshold", "rank", "similarity"] = "threshold",
-        threshold: float = 0.7,
-        relevant: bool = True,
+        self, true: Rows | None, pred: Rows, k: int = 10, *,
+        of: Literal["threshold", "rank", "similarity"] = "threshold", threshold: float = 0.7, relevant: bool = True,
         top: int | None = None,
-        similarity: Literal["cosine", "jaccard", "hamming", "cooccurrence"]
-        | Callable[..., np.ndarray] = "cosine",
-        separator: str = "|",
-        items: Ids | None = None,
-        log: Rows | None = None,
-        features: Features | None = None,
-        popular: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        similarity: Literal["cosine", "jaccard", "hamming", "cooccurrence"] | Callable[..., np.ndarray] = "cosine",
+        separator: str = "|", items: Ids | None = None, log: Rows | None = None, features: Features | None = None,
+        popular: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 serendipity: _Serendipity
@@ -2311,23 +1280,11 @@ class _Shown(ListMetric):
     """Number of items shown in the first k; a count, at least 0, and the denominator of `ctr`."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2337,26 +1294,12 @@ class _Specificity(ListMetric):
     """Share of the irrelevant candidates that are not recommended; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        length: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, length: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 specificity: _Specificity
@@ -2365,28 +1308,12 @@ class _SubtopicRecall(ListMetric):
     """Share of the aspects of the relevant items that the hits cover; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        *,
-        aspect_col: str | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        aspects: Rows,
-        k: int = 10,
-        *,
-        aspect_col: str | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, aspects: Rows, k: int = 10, *, aspect_col: str | None = None,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 subtopic_recall: _SubtopicRecall
@@ -2395,23 +1322,11 @@ class _Sufficient(ListMetric):
     """Whether a list has k items; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        deep: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        deep: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2421,30 +1336,14 @@ class _Surprisal(ListMetric):
     """Mean self-information of the recommended items, in bits; larger is better, at least 0."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        normalize: bool = False,
-        divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        share_of: Literal["users", "events"] = "users",
-        normalize: bool = False,
-        divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, log: Rows, pred: Rows, k: int = 10, *, share_of: Literal["users", "events"] = "users",
+        normalize: bool = False, divisor: Literal["shown", "k"] = "shown", items: Ids | None = None,
+        exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 surprisal: _Surprisal
@@ -2453,26 +1352,12 @@ class _Unexpectedness(ListMetric):
     """Share of the recommended items that a baseline does not recommend; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        base: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        base: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        divisor: Literal["shown", "k"] = "shown",
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, base: Rows, pred: Rows, k: int = 10, *, divisor: Literal["shown", "k"] = "shown",
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 unexpectedness: _Unexpectedness
@@ -2481,23 +1366,11 @@ class _Unrepeated(ListMetric):
     """Whether a list shows no item twice; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        deep: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        pred: Rows,
-        k: int = 10,
-        *,
-        deep: bool = False,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, pred: Rows, k: int = 10, *, deep: bool = False, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2507,23 +1380,11 @@ class _Unseen(ListMetric):
     """Share of the recommended items that the user has not had; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        log: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, log: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2533,13 +1394,7 @@ class _UserCoverage(Metric):
     """Share of the lists of the population with at least one item; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        self, true: Rows, pred: Rows, k: int = 10, *, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
 
@@ -2549,81 +1404,23 @@ class _UserModel(ListMetric):
     """Gain per item that a user sees who goes down the list by a model; larger is better, in [0, 1]."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        model: Literal[
-            "rbp",
-            "npv",
-            "precision",
-            "sdcg",
-            "insq",
-            "inst",
-            "bpm",
-            "nerr8",
-            "nerr9",
-            "nerr10",
-            "nerr11",
-            "set",
-            "tbg",
-            "umeasure",
-            "weights",
-        ] = "rbp",
-        measure: Literal["utility", "total", "items", "residual"] = "utility",
-        p: float | None = None,
-        rate: float = 0.25,
-        T: float = 1.0,
-        beta: float = 0.5,
-        halflife: float = 224.0,
-        length: float = 1000.0,
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        model: Literal["rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set", "tbg", "umeasure", "weights"] = "rbp",
+        measure: Literal["utility", "total", "items", "residual"] = "utility", p: float | None = None,
+        rate: float = 0.25, T: float = 1.0, beta: float = 0.5, halflife: float = 224.0, length: float = 1000.0,
         weights: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        gain: Literal["linear", "binary"] = "linear",
-        max_gain: float | None = None,
-        depth: int = 1000,
-        cost_col: str | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: int = 1000,
+        cost_col: str | None = None, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        model: Literal[
-            "rbp",
-            "npv",
-            "precision",
-            "sdcg",
-            "insq",
-            "inst",
-            "bpm",
-            "nerr8",
-            "nerr9",
-            "nerr10",
-            "nerr11",
-            "set",
-            "tbg",
-            "umeasure",
-            "weights",
-        ] = "rbp",
-        measure: Literal["utility", "total", "items", "residual"] = "utility",
-        p: float | None = None,
-        rate: float = 0.25,
-        T: float = 1.0,
-        beta: float = 0.5,
-        halflife: float = 224.0,
-        length: float = 1000.0,
+        self, true: Rows, pred: Rows, k: int = 10, *,
+        model: Literal["rbp", "npv", "precision", "sdcg", "insq", "inst", "bpm", "nerr8", "nerr9", "nerr10", "nerr11", "set", "tbg", "umeasure", "weights"] = "rbp",
+        measure: Literal["utility", "total", "items", "residual"] = "utility", p: float | None = None,
+        rate: float = 0.25, T: float = 1.0, beta: float = 0.5, halflife: float = 224.0, length: float = 1000.0,
         weights: Literal["log", "jk", "none"] | Callable[[int], float] = "log",
-        gain: Literal["linear", "binary"] = "linear",
-        max_gain: float | None = None,
-        depth: int = 1000,
-        cost_col: str | None = None,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
+        gain: Literal["linear", "binary"] = "linear", max_gain: float | None = None, depth: int = 1000,
+        cost_col: str | None = None, items: Ids | None = None, exclude: Rows | None = None,
         **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
@@ -2633,32 +1430,12 @@ class _Utility(ListMetric):
     """What a list is worth if hits, misses and missed items have prices; larger is better, without bounds."""
 
     def __call__(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        a: float = 1.0,
-        b: float = -1.0,
-        c: float = 0.0,
-        d: float = 0.0,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> float: ...
     def per_user(
-        self,
-        true: Rows,
-        pred: Rows,
-        k: int = 10,
-        *,
-        a: float = 1.0,
-        b: float = -1.0,
-        c: float = 0.0,
-        d: float = 0.0,
-        items: Ids | None = None,
-        exclude: Rows | None = None,
-        **options: Unpack[CallArguments],
+        self, true: Rows, pred: Rows, k: int = 10, *, a: float = 1.0, b: float = -1.0, c: float = 0.0, d: float = 0.0,
+        items: Ids | None = None, exclude: Rows | None = None, **options: Unpack[CallArguments],
     ) -> pd.DataFrame: ...
 
 utility: _Utility

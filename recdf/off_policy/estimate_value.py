@@ -299,8 +299,7 @@ def ope_estimate(
     return beside_groups(groups.labels, found, ESTIMATE_COLUMNS)
 
 
-# -------------------------------------------------------------------------------------------- one
-# group
+# -- one group
 
 
 def _named_group(log: LogArrays, groups: ByGroups, g: int) -> list[Record]:

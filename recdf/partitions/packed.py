@@ -225,8 +225,7 @@ def add_in_pairs(results: Sequence[Any]) -> Any:
     return found[0] if found else None
 
 
-# ---------------------------------------------------------------------------------- hashes of list
-# keys
+# -- hashes of list keys
 
 
 def part_of(columns: Sequence[Any], n_parts: int) -> np.ndarray:
@@ -310,8 +309,7 @@ def _hash_bytes(hashed: np.ndarray, column: Any) -> None:
         hashed[rows] = some
 
 
-# ------------------------------------------------------------------------------- rows of Arrow
-# tables
+# -- rows of Arrow tables
 
 
 def nulls(column: Any) -> np.ndarray | None:

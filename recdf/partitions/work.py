@@ -146,8 +146,7 @@ def result_of(cell: Any) -> PartResult:
     return from_arrow(of_cell(cell))
 
 
-# --------------------------------------------------------------------------- facts that need all
-# the rows
+# -- facts that need all the rows
 
 GAIN = pa.schema([("gain", pa.float64())])
 
@@ -206,8 +205,7 @@ class Distinct:
         yield from found.combine_chunks().to_batches()
 
 
-# --------------------------------------------------------------------------- ids that both frames
-# may share
+# -- ids that both frames may share
 
 # The column WHERE says where an item was found. TRUE_ITEM stands for `true`. A number from 0 on is
 # that of the recommender (`by` value) that recommends the item. SHARED_USER marks a row without an

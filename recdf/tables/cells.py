@@ -70,8 +70,7 @@ CellRows = Sequence[Sequence[Cell]]
 Align = Literal["left", "right"]
 
 
-# ------------------------------------------------------------------------------------------ numbers
-# and names
+# -- numbers and names
 
 
 def number(value: Any, form: str) -> str:
@@ -180,8 +179,7 @@ def superscript(mark: str) -> str:
     return "".join(_SUPERSCRIPT.get(letter, letter) for letter in mark)
 
 
-# ------------------------------------------------------------------------------------------ one
-# cell
+# -- one cell
 
 
 def markdown_text(text: Any) -> str:
@@ -229,8 +227,7 @@ def _html(cell: Cell) -> str:
     return text + (f" <small>{html_text(cell.small)}</small>" if cell.small else "")
 
 
-# ------------------------------------------------------------------------------------------ whole
-# tables
+# -- whole tables
 
 
 def to_markdown(head: Sequence[str], body: CellRows, align: Sequence[Align]) -> str:

@@ -10,8 +10,7 @@ from cli.command import fails, run
 
 import recdf as rd
 
-# ------------------------------------------------------------------------------------------- recdf
-# check
+# -- recdf check
 
 
 @pytest.fixture
@@ -92,8 +91,7 @@ def test_help_lists_the_conventions(capsys):
         assert ",".join(rd.CONVENTIONS) in "".join(run(capsys, command, "--help")[1].split())
 
 
-# --------------------------------------------------------------------------------- README's
-# commands
+# -- README's commands
 
 
 def test_commands_of_the_readme_run(capsys, tmp_path, monkeypatch, demo):

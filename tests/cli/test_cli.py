@@ -238,7 +238,7 @@ def test_out_is_kept_unless_overwrite(capsys, files):
     assert "true.csv is a file" in fails(capsys, *call, "mrr@2")
 
 
-# ------------------------------------------------------------------------------------------ ids
+# -- ids
 
 
 def csv(name, text):
@@ -335,8 +335,7 @@ def test_scores_in_text_files_are_read_exactly(capsys, files):
     )
 
 
-# ------------------------------------------------------------------------------------------ errors,
-# warnings
+# -- errors, warnings
 
 
 @pytest.mark.parametrize(
@@ -440,8 +439,7 @@ def test_messages_speak_of_arguments_not_of_parameters(capsys, files):
     assert "nan_score" not in line
 
 
-# ------------------------------------------------------------------------------------------ demo,
-# command
+# -- demo, command
 
 
 def test_demo_writes_its_folder_again(capsys, demo, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from cli.shop import GROUPS, METRICS, SHOP, models, sessions, shown, written
 
 import recdf as rd
 
-# ------------------------------------------------------------------------------------- methods of
+# -- methods of
 # Evaluation
 
 
@@ -157,8 +157,7 @@ def test_chain_from_lists_through_parquet_to_a_decision(tmp_path):
     assert len(direct) == len(METRICS) * GROUPS["segment"].nunique()
 
 
-# ------------------------------------------------------------------------------------------ recdf
-# compare
+# -- recdf compare
 
 
 def test_compare_prints_what_report_table_says(capsys, folder):

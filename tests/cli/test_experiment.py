@@ -10,8 +10,7 @@ from cli.shop import GROUPS, METRICS, SHOP, sessions, shown, written
 
 import recdf as rd
 
-# --------------------------------------------------------------------------------------- recdf
-# experiment
+# -- recdf experiment
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -494,8 +493,7 @@ def test_without_scipy_the_extra_is_named(capsys, folder, monkeypatch, command):
     assert "pip install 'recdf[stats]'" in fails(capsys, *call)
 
 
-# --------------------------------------------------------------------------------------- what a
-# ratio hides
+# -- what a ratio hides
 
 
 def test_a_moved_denominator_is_seen_everywhere(capsys, folder):
@@ -574,8 +572,7 @@ def test_a_covariate_of_a_ratio_is_a_pair(capsys, folder):
     pd.testing.assert_frame_equal(written("several/comparison.parquet"), several, check_dtype=False)
 
 
-# --------------------------------------------------------------------------------------- roles and
-# the decision
+# -- roles and the decision
 
 ROLE_CALL = (
     "experiment",

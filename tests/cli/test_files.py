@@ -14,8 +14,7 @@ import recdf as rd
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
 
-# ------------------------------------------------------------------------------------------ files
-# of every layout
+# -- files of every layout
 
 
 def hive(frame, root, column, ending):
@@ -217,8 +216,7 @@ def test_groups_of_items_of_streamed_files(capsys):
     assert rd.read_parquet("out") == expected(items=items, item_by="group")
 
 
-# ------------------------------------------------------------------------------------------ a file
-# of options
+# -- a file of options
 
 
 def config(text):

@@ -29,8 +29,7 @@ def with_days(*days):
     return [word if word != "pred.parquet" else "pred" for word in CALL]
 
 
-# ------------------------------------------------------------------------------------------ what is
-# expected
+# -- what is expected
 
 
 @STREAM
@@ -122,8 +121,7 @@ def test_what_cannot_be_read_is_a_bad_call(capsys, option, value, words):
     assert words in fails(capsys, *CALL, option, value)
 
 
-# ------------------------------------------------------------------------------------------ the
-# record
+# -- the record
 
 
 @STREAM
@@ -178,8 +176,7 @@ def test_a_finding_is_recorded_and_a_refusal_leaves_the_older_record(capsys):
     assert Path("out/run.json").read_bytes() == before
 
 
-# ------------------------------------------------------------------------------------------ what a
-# retry can mend
+# -- what a retry can mend
 
 
 def failing(error):

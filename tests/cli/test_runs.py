@@ -188,7 +188,7 @@ def test_lists_are_read_after_the_run_that_should_replace_them_was_killed(capsys
     assert run(capsys, "evaluate", *call, "-m", "hits@2")[0] == 0
 
 
-# ------------------------------------------------------------------------------------------ readers
+# -- readers
 
 REPORT = ["report", "models", "--overwrite", "--experiment", "out/comparison.parquet"]
 

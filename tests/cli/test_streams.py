@@ -132,7 +132,7 @@ def test_a_full_disk_behind_stderr_changes_nothing(recdf):
             assert recdf(*CALL, *more.split(), stderr=full.fileno()).returncode == code
 
 
-# ------------------------------------------------------------------------------------------ letters
+# -- letters
 
 ASCII = [
     {"PYTHONIOENCODING": "ascii"},
@@ -183,7 +183,7 @@ def test_a_terminal_of_ascii(environment):
     assert said[2].isascii() is ("LC_ALL" not in environment or "PYTHONUTF8" in environment)
 
 
-# ------------------------------------------------------------------------------------------ signals
+# -- signals
 
 STOPPED = """
 import os, signal, sys
@@ -222,8 +222,7 @@ def test_signals(recdf, before, names, code, stream):
     assert {path.name for path in Path().iterdir()} - {"new"} == {"true.parquet", "pred.parquet"}
 
 
-# ------------------------------------------------------------------------------------------ home
-# and disk
+# -- home and disk
 
 
 @pytest.mark.usefixtures("inputs")

@@ -20,8 +20,7 @@ from recdf.cli import evaluating
 
 pytestmark = pytest.mark.usefixtures("in_their_folder")
 
-# ------------------------------------------------------------------------------------------ exit
-# codes
+# -- exit codes
 
 NO_ROWS = TRUE.head(0)
 STRANGERS = PRED.assign(user_id=PRED["user_id"] + 100)
@@ -143,8 +142,7 @@ def test_an_invalid_experiment_fails_if_asked(capsys):
     )
 
 
-# ------------------------------------------------------------------------------------------ what is
-# printed
+# -- what is printed
 
 
 def test_json_and_csv_hold_every_digit_and_nothing_else(capsys):
@@ -237,7 +235,7 @@ def test_no_message_speaks_python(capsys, change):
         assert word not in err
 
 
-# ------------------------------------------------------------------------------------------ signals
+# -- signals
 
 STOPPED = """
 import os, signal, sys
@@ -273,8 +271,7 @@ def test_the_handler_of_the_caller_comes_back(capsys):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-# ------------------------------------------------------------------------------------------ the
-# page
+# -- the page
 
 
 def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
@@ -288,8 +285,7 @@ def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
         assert (command, run(capsys, *shlex.split(command))[0]) == (command, int(code))
 
 
-# ------------------------------------------------------------------------------------------ tables
-# from elsewhere
+# -- tables from elsewhere
 
 
 @pytest.mark.parametrize(

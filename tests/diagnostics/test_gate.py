@@ -313,8 +313,7 @@ def test_unjudged_items_turn_a_verdict_into_undecided():
     assert swapped.passed
 
 
-# ------------------------------------------------------------------------------------------- bad
-# calls
+# -- bad calls
 
 
 @pytest.mark.parametrize(
@@ -395,8 +394,7 @@ def test_bad_sides(tmp_path):
             rd.gate(NEW, OLD, {"ndcg@10": "-2%"}, **beside)
 
 
-# ------------------------------------------------------------------------------------ what people
-# read
+# -- what people read
 
 
 def test_folders_results_and_tables_say_the_same(tmp_path):

@@ -134,7 +134,7 @@ def test_data_is_a_plain_frame_and_needs_no_matplotlib(name, shop, result, expos
         getattr(rd.plot, name)(*args, **options)
 
 
-# ------------------------------------------------------------------------------------------ names
+# -- names
 
 
 def test_names_from_data_are_letters(hostile):
@@ -179,8 +179,7 @@ def test_several_by_columns_are_one_name():
     assert list(dict.fromkeys(rd.plot.curve.data(table)["model"])) == ["m0 · 1", "m1 · 2"]
 
 
-# ------------------------------------------------------------------------------------------ bad
-# input
+# -- bad input
 
 
 @pytest.mark.parametrize(
@@ -326,8 +325,7 @@ def test_bad_input_says_what_to_change(call, error, words, result, exposed):
     assert words in str(raised.value)
 
 
-# ------------------------------------------------------------------------------------------ the
-# gallery of real data
+# -- the gallery of real data
 
 
 def test_the_gallery_of_real_data_is_skipped_where_they_are_absent(tmp_path, capsys):
@@ -339,7 +337,7 @@ def test_the_gallery_of_real_data_is_skipped_where_they_are_absent(tmp_path, cap
     assert list(tmp_path.iterdir()) == []
 
 
-# ------------------------------------------------------------------------------------------ gate
+# -- gate
 
 
 def test_the_numbers_of_a_gate_are_those_of_its_table(shop):

@@ -119,8 +119,7 @@ def test_no_row_of_a_user_is_in_the_page(full, small, tmp_path):
     assert re.search(r"\bu\d{4}\b", asked.read_text(encoding="utf-8"))
 
 
-# ------------------------------------------------------------------------------------------ the
-# headline's rule
+# -- the headline's rule
 
 
 def two_models(difference, n=40, better="larger"):

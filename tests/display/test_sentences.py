@@ -170,8 +170,7 @@ def test_the_picture_says_how_p_values_were_adjusted(result):
     assert "90 % intervals" in caption(confidence=0.9)
 
 
-# ------------------------------------------------------------------------------------------ other
-# comparisons
+# -- other comparisons
 
 
 def test_a_comparison_of_other_numbers_decides_nothing(result, tmp_path):

@@ -198,8 +198,7 @@ def test_any_split_in_any_order_and_tree_is_the_whole(case):
     assert spec == expected.spec
 
 
-# --------------------------------------------------------------------------------------------- by
-# hand
+# -- by hand
 
 TRUE = pd.DataFrame({"user_id": [0, 0, 1, 2], "item_id": [1, 2, 1, 3]})
 PRED = pd.DataFrame(

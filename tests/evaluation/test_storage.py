@@ -105,8 +105,7 @@ def test_results_differ_where_a_value_a_dtype_or_the_spec_does(tmp_path):
         hash(OLD)
 
 
-# ------------------------------------------------------------------------------------------- other
-# readers
+# -- other readers
 
 
 @pytest.fixture
@@ -209,8 +208,7 @@ def test_the_summary_of_another_result_is_not_believed(tmp_path):
     equal(rd.read_parquet(tmp_path / "two"), same_spec)
 
 
-# ----------------------------------------------------------------------------------- dtypes of `by`
-# columns
+# -- dtypes of `by` columns
 
 DAYS = [dt.date(2026, 1, 1), dt.date(2026, 1, 2), dt.date(2026, 3, 1)]
 BY = {

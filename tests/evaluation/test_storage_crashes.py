@@ -77,8 +77,7 @@ def test_a_full_disk_of_a_report_and_of_parts_is_said_with_its_path(tmp_path, mo
     assert names(tmp_path) == {"true.parquet", "pred.parquet"}
 
 
-# ------------------------------------------------------------------------- processes that were
-# killed
+# -- processes that were killed
 
 WRITER = f"""{FORKING}
 def write(folder, step):

@@ -13,8 +13,7 @@ from evaluation.stored import FILES, OLD, TRUE, equal, fail_at, names
 import recdf as rd
 from recdf.evaluation import sealed, storage
 
-# --------------------------------------------------------------------------------------- damaged
-# files
+# -- damaged files
 
 
 @pytest.mark.parametrize("name", sorted(FILES))

@@ -219,8 +219,7 @@ def test_groups_of_items():
     assert_close(found[["value", "se", "n_effective"]], some[["value", "se", "n_effective"]])
 
 
-# ------------------------------------------------------------------------------------------ parts
-# and files
+# -- parts and files
 
 
 def test_moments_of_parts_add_up():

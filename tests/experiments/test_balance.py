@@ -28,7 +28,7 @@ def withheld(found, *names, warning="covariate_differs", verdict="check: covaria
     assert found["unbalanced"] == ", ".join(names)
 
 
-# ---------------------------------------------------------------------------------- covariates
+# -- covariates
 
 
 def test_a_covariate_that_differs_withholds_the_verdict(rng):
@@ -196,8 +196,7 @@ def test_p_of_a_random_split_holds(n, values):
     assert np.isnan(random_split_p(np.ones(5), np.ones(5)))
 
 
-# ---------------------------------------------------------------------------------- times of the
-# assignment
+# -- times of the assignment
 
 
 def ramp_up(rng, n=2000):
@@ -270,8 +269,7 @@ def test_other_dates_are_no_ramp_up(rng):
     assert compare(visits, cluster="user_id", expected=EQUAL)["warning"] == ""
 
 
-# ---------------------------------------------------------------------------------- where a reader
-# sees it
+# -- where a reader sees it
 
 
 def test_report_and_command_say_it(rng, tmp_path, capsys, monkeypatch):

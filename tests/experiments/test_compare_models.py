@@ -37,8 +37,7 @@ def row(table, model):
     return table[table["model"] == model].iloc[0]
 
 
-# ------------------------------------------------------------------------------------------- golden
-# numbers
+# -- golden numbers
 
 
 @pytest.mark.parametrize("model", ["m1", "m2"])
@@ -106,7 +105,7 @@ def test_bootstrap_is_near_the_t_interval(long):
     np.testing.assert_allclose(boot["p_value"], t["p_value"], atol=0.02)
 
 
-# ------------------------------------------------------------------------------------------- live
+# -- live
 # SciPy
 
 
@@ -163,8 +162,7 @@ def test_all_pairs_and_correction(wide, long):
     np.testing.assert_allclose(table["p_adj"], stats.false_discovery_control(table["p_value"]))
 
 
-# ------------------------------------------------------------------------------------------- users,
-# folds, keys
+# -- users, folds, keys
 
 
 def models(**columns):
@@ -253,7 +251,7 @@ def test_ids_of_other_width_match_and_other_kinds_do_not():
         rd.compare_models({"a": a, "b": b.astype({"user_id": str})})
 
 
-# ------------------------------------------------------------------------------------------- traps
+# -- traps
 
 
 def test_identical_models_have_no_statistics(long):
@@ -445,8 +443,7 @@ def test_bootstrap_ci_groups_and_undefined():
         rd.bootstrap_ci(frame.iloc[:0], "m")
 
 
-# ---------------------------------------------------------------------------------- without the top
-# units
+# -- without the top units
 
 
 @pytest.mark.parametrize("n", [60, 500])

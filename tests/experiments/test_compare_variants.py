@@ -11,8 +11,7 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import ColumnError, DataError, NullKeyError, OptionError
 
-# ------------------------------------------------------------------------------------------- golden
-# numbers
+# -- golden numbers
 
 
 @pytest.mark.parametrize("treatment", ["B", "C"])

@@ -12,7 +12,7 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import ColumnError, DataError, DuplicateError, OptionError
 
-# ------------------------------------------------------------------------------------------- traps
+# -- traps
 
 
 def test_inner_join_turns_the_sign():

@@ -12,7 +12,7 @@ from recdf.stats.arms import arm
 from recdf.stats.many_tests import adjust
 from recdf.stats.student import equivalence_p
 
-# ---------------------------------------------------------------------------------- pairs of models
+# -- pairs of models
 
 
 def pair(d, **options):

@@ -11,8 +11,7 @@ import recdf as rd
 from recdf.stats import effect_sizes, permutation
 from recdf.stats.arms import Sample, arm, estimate_arm
 
-# ---------------------------------------------------------------------------------- constant arms,
-# small arms
+# -- constant arms, small arms
 
 
 def test_constant_arm_has_no_t_test():
@@ -87,7 +86,7 @@ def test_two_against_two_have_no_verdict():
     assert "tiny" in compare(data, {"m": ("m", "n")})["warning"]
 
 
-# ---------------------------------------------------------------------------------- skew
+# -- skew
 
 
 def test_skew_in_unequal_arms_is_named(rng):
@@ -168,7 +167,7 @@ def test_permutation_is_scipys(rng):
         assert inside == (found["p_value"] > 0.05)
 
 
-# ---------------------------------------------------------------------------------- missing values
+# -- missing values
 
 
 def test_unequal_missing_values_withhold_the_verdict(rng):
@@ -256,8 +255,7 @@ def test_cuped_beside_strata_uses_both():
     assert both == pytest.approx(0.3 * np.sqrt(4 / n), rel=0.05)
 
 
-# ---------------------------------------------------------------------------------- one user with
-# much of it
+# -- one user with much of it
 
 
 def test_a_ratio_that_few_users_carry_has_no_verdict(rng):
@@ -281,7 +279,7 @@ def test_a_ratio_that_few_users_carry_has_no_verdict(rng):
     assert "few_users_carry" not in shuffled["warning"].iloc[0]
 
 
-# ---------------------------------------------------------------------------------- clusters
+# -- clusters
 
 
 def clustered(rng, n_clusters, sigma):
@@ -328,7 +326,7 @@ def test_few_unequal_clusters_cover(rng):
     assert covered["delta"] < 0.9 * runs
 
 
-# ---------------------------------------------------------------------------------- power
+# -- power
 
 
 def test_mde_of_a_sequential_test_is_wider_than_its_interval(rng):

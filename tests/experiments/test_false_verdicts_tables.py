@@ -12,8 +12,7 @@ from recdf.errors import DataError, OptionError
 from recdf.stats import effect_sizes
 from recdf.stats.arms import arm
 
-# ---------------------------------------------------------------------------------- the sample
-# ratio
+# -- the sample ratio
 
 
 def test_an_unchecked_sample_ratio_is_said(rng):
@@ -192,8 +191,7 @@ def test_shares_that_change_over_time_are_named(rng):
     assert compare(cohorts, time_col="cohort")["warning"] == "shares_change"
 
 
-# ---------------------------------------------------------------------------------- relative
-# intervals
+# -- relative intervals
 
 
 def test_relative_interval_agrees_with_the_test(rng):
@@ -221,8 +219,7 @@ def test_fieller_by_inverting_the_test(rng):
     assert np.isnan(compare(arms(rng.normal(0.1, 5, 50), rng.normal(0.1, 5, 50)))["rel_ci_low"])
 
 
-# ---------------------------------------------------------------------------------- numbers that
-# are no numbers
+# -- numbers that are no numbers
 
 
 def test_huge_values_and_empty_denominators_are_named():
@@ -294,7 +291,7 @@ def test_one_control_has_one_mean(rng):
     assert rd.compare_variants(data, "m", control="A")["mean_control_adjusted"].isna().all()
 
 
-# ---------------------------------------------------------------------------------- direction
+# -- direction
 
 
 def test_metrics_without_direction_are_higher_or_lower(rng):
@@ -367,7 +364,7 @@ def test_a_metric_of_unknown_direction_names_the_argument():
     assert rd.join_experiment(per_user, groups, missing="zero")["latency"].tolist() == [3.0, 4.0]
 
 
-# ---------------------------------------------------------------------------------- exposure
+# -- exposure
 
 
 def visits():

@@ -10,7 +10,7 @@ from scipy import stats
 import recdf as rd
 from recdf.errors import OptionError
 
-# ------------------------------------------------------------------------------------------- health
+# -- health
 
 
 def test_health_golden(log):

@@ -182,7 +182,7 @@ def test_bad_calls_are_refused():
         interleave(a, b, 2, method="balanced")
 
 
-# ------------------------------------------------------------------------------------------ clicks
+# -- clicks
 
 
 def clicked(log, chance, seed=0):

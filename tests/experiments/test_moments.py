@@ -61,7 +61,7 @@ def assert_equal(found, expected):
     assert found.attrs == expected.attrs
 
 
-# ------------------------------------------------------------------------------------------ moments
+# -- moments
 
 
 def test_moments_by_hand():
@@ -181,8 +181,7 @@ def test_equal_values_have_no_difference_whatever_their_number():
         assert row["warning"] == "zero_variance"
 
 
-# ------------------------------------------------------------------------- moments of other
-# programs
+# -- moments of other programs
 
 
 def test_moments_without_the_optional_columns():
@@ -214,8 +213,7 @@ def test_moments_without_the_optional_columns():
     )
 
 
-# ------------------------------------------------------------------------------------------ bad
-# input
+# -- bad input
 
 USERS = pd.DataFrame({"user_id": [1, 2, 3, 4], "variant": list("ABAB"), "m": [1.0, None, 2.0, 3.0]})
 GOOD = pd.DataFrame(

@@ -239,8 +239,7 @@ def test_equal_models_with_unequal_weights_get_few_verdicts(sigma):
     assert wrong <= 15  # 8 % of 100, at .99
 
 
-# ------------------------------------------------------------------------------------------- few,
-# skewed
+# -- few, skewed
 
 
 def pair(d, **options):
@@ -298,8 +297,7 @@ def test_skewed_differences_with_mean_zero(n):
         assert {row["verdict"] for row in found} == {"check: too few lists"}
 
 
-# ------------------------------------------------------------------------------------------- where
-# it is shown
+# -- where it is shown
 
 
 def result(weights, n_hits=(0.2, 0.9), seed=0):

@@ -44,7 +44,7 @@ def found_in(data, metrics=CTR, **options):
     ).iloc[0]
 
 
-# ---------------------------------------------------------------------------------- denominators
+# -- denominators
 
 
 def test_a_denominator_that_the_treatment_moves(rng):
@@ -108,7 +108,7 @@ def test_the_sample_shop_shows_as_much_in_both_arms():
     assert found["verdict"] == "better"
 
 
-# ---------------------------------------------------------------------------------- few units
+# -- few units
 
 
 @pytest.mark.parametrize("variant", ["A", "B"])
@@ -237,7 +237,7 @@ def test_the_difference_without_top_units_is_that_of_the_strata(rng):
     assert found["diff_without_top"] == pytest.approx(want, rel=1e-9)
 
 
-# ---------------------------------------------------------------------------------- skew
+# -- skew
 
 
 def formula(parts):
@@ -288,8 +288,7 @@ def test_ten_of_ten_thousand_are_named(rng):
     assert "skewed" in compare(arms(value[:9000], value[9000:]))["warning"].split("; ")
 
 
-# ---------------------------------------------------------------------------------- covariates of a
-# ratio
+# -- covariates of a ratio
 
 
 def past(rng, n=600):
@@ -326,7 +325,7 @@ def test_a_pair_is_a_tuple_and_a_list_is_a_list(rng):
     assert planned[0] == pytest.approx(several[0]["variance_reduction"], abs=0.05)
 
 
-# ---------------------------------------------------------------------------------- repeated units
+# -- repeated units
 
 
 def sessions(rng, n=60, each=20, names=("user_id", "session_id")):

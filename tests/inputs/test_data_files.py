@@ -130,7 +130,7 @@ def test_a_link_that_leads_nowhere_is_an_error(linked, capsys):
     assert "gone.parquet" in capsys.readouterr().err
 
 
-# ------------------------------------------------------------------------------- columns of folders
+# -- columns of folders
 
 
 @pytest.mark.parametrize(
@@ -227,8 +227,7 @@ def test_columns_that_nobody_needs_may_differ(tmp_path):
         rd.evaluate_parquet(tmp_path / "true.parquet", tmp_path / "pred", "recall@2", by="other")
 
 
-# ----------------------------------------------------------------------------------- odd types and
-# widths
+# -- odd types and widths
 
 
 @pytest.mark.parametrize("buckets", [1, 3])

@@ -22,8 +22,7 @@ def written(folder, true=TRUE, pred=PRED):
     return folder / "true.parquet", folder / "pred.parquet"
 
 
-# ------------------------------------------------------------------------------------ what orders
-# the lists
+# -- what orders the lists
 
 
 NAMES = [
@@ -124,8 +123,7 @@ def test_check_names_rows_of_true_that_stand_in_the_log():
     assert "relevant items already in the log" not in found["finding"].tolist()
 
 
-# ---------------------------------------------------------------------------------- columns with
-# other names
+# -- columns with other names
 
 
 @pytest.mark.parametrize(
@@ -193,8 +191,7 @@ def test_wide_frames_say_what_to_do_and_the_advice_is_right():
         rd.evaluate(TRUE, matrix, "mrr@3")
 
 
-# ------------------------------------------------------------------------------------------- kinds
-# of input
+# -- kinds of input
 
 
 def test_lazy_frames_are_collected():
@@ -236,8 +233,7 @@ def test_options_may_be_scalars_and_arrays_of_numpy():
             assert found.spec["options"]["users"] == "both"
 
 
-# ------------------------------------------------------------------------------------- a metric of
-# one's own
+# -- a metric of one's own
 
 
 @pytest.fixture

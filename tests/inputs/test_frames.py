@@ -209,8 +209,7 @@ def test_refunds_are_clipped_when_asked():
     assert rd.money_ndcg(true, pred, 2, value_col="price", negative="clip") == 1.0
 
 
-# ------------------------------------------------------------------------------------- labelled
-# candidates
+# -- labelled candidates
 
 
 def test_from_labelled():
@@ -250,8 +249,7 @@ def test_from_labelled_names_what_is_missing():
         rd.from_labelled(frame, relevance_col="label", score_cols="als")
 
 
-# ------------------------------------------------------------------------------------------ odd
-# frames
+# -- odd frames
 
 
 def test_the_index_is_no_data():

@@ -89,8 +89,7 @@ def test_every_call_takes_every_carrier(kind, call):
     same(CALLS[call](CARRIERS[kind](TRUE), CARRIERS[kind](PRED)), CALLS[call](TRUE, PRED))
 
 
-# ------------------------------------------------------------------------------------- only needed
-# columns
+# -- only needed columns
 
 
 def broken_dataset(frame, folder, name="boom"):

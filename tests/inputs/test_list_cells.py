@@ -353,8 +353,7 @@ def test_the_command(tmp_path, capsys, ending, stream, form):
         assert (code, "pass --items-sep ' ' to split them" in err) == (2, True), err
 
 
-# ------------------------------------------------------------------------------------ texts and
-# wide tables
+# -- texts and wide tables
 
 
 def joined(frame, sep, form="{}"):
@@ -461,8 +460,7 @@ def test_an_engine_tells_of_texts_before_it_asks_for_an_order():
         rd.dask.evaluate(true, dd.from_pandas(LONG, npartitions=1), "recall@2")
 
 
-# -------------------------------------------------------------------------------------------- bad
-# input
+# -- bad input
 
 
 def pred_with(**columns):

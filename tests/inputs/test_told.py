@@ -118,8 +118,7 @@ def test_no_mark_is_left_in_findings():
     assert not found.astype(str).apply(lambda column: column.str.contains("[⟦⟧]")).any(axis=None)
 
 
-# ------------------------------------------------------------------------------------------ other
-# words
+# -- other words
 
 # Sentences as someone might write them anew, around parts that stay.
 SENTENCES = [
@@ -252,7 +251,7 @@ def test_command_and_dask_say_the_same_data(flags, call, words, files, capsys):
     assert (told.argument, told.column, told.count) == (error.argument, error.column, error.count)
 
 
-# ------------------------------------------------------------------------------------------- static
+# -- static
 
 
 def reads_of_messages(source):

@@ -258,7 +258,7 @@ def test_bad_input(options, error, words):
     assert words in str(found.value)
 
 
-# --------------------------------------------------------------------------------- click rates
+# -- click rates
 
 
 def clicked(rng, rates, shown):

@@ -10,8 +10,7 @@ from logs.impression_logs import bought, log_of
 
 import recdf as rd
 
-# ------------------------------------------------------------------------------------- times, ids
-# and frames
+# -- times, ids and frames
 
 
 TIMES = {

@@ -197,8 +197,7 @@ def test_bad_input(columns, options, error, words):
         rd.from_impressions(log_of(clicked=True, **columns), clicked_col="clicked", **given)
 
 
-# ------------------------------------------------------------------------------------------- the
-# assignment
+# -- the assignment
 
 
 ASSIGNED = st.lists(st.tuples(SMALL, st.sampled_from("AB"), st.integers(0, 3)), max_size=8)

@@ -13,8 +13,7 @@ from recdf.inputs.sorting import offsets, rank_within
 from recdf.matching import pairing, ranked
 from recdf.matching.pairing import pair_within
 
-# ------------------------------------------------------------------------------------------- hits
-# and statistics
+# -- hits and statistics
 
 
 @pytest.mark.parametrize("cells", [1, 64, 2**18])

@@ -29,8 +29,7 @@ from recdf.inputs.sorting import rank_within
 from recdf.matching import blocks, ranked
 from recdf.matching import list_keys as keys
 
-# ------------------------------------------------------------------------------------- grouped and
-# ranked input
+# -- grouped and ranked input
 
 
 def test_grouped_input_is_not_grouped_again(frames, monkeypatch):
@@ -154,8 +153,7 @@ def test_rank_within_says_that_nothing_moves():
     ]
 
 
-# ------------------------------------------------------------------------------------------- where
-# the time goes
+# -- where the time goes
 
 
 def test_the_benchmark_knows_the_steps(frames, monkeypatch):

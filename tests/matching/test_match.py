@@ -12,7 +12,7 @@ from registry.seeded import quietly
 
 import recdf as rd
 
-# ------------------------------------------------------------------------------------------ by hand
+# -- by hand
 
 
 def lists(text):

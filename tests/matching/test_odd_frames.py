@@ -17,8 +17,7 @@ from registry.seeded import assert_close, quietly, records
 
 import recdf as rd
 
-# ---------------------------------------------------------------------------- frames nobody would
-# write
+# -- frames nobody would write
 
 METRICS = [
     *(

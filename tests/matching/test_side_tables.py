@@ -144,8 +144,7 @@ def test_repeated_catalogue_rows_are_refused_where_they_have_two_answers():
         rd.categories(PRED, items=twice)
 
 
-# --------------------------------------------------------------------------------------------- the
-# records
+# -- the records
 
 
 def test_signatures():
@@ -232,8 +231,7 @@ def test_a_table_is_worked_out_once_however_many_metrics_ask(monkeypatch):
     assert calls == {"pairs": 1, "similarity": 3}
 
 
-# ------------------------------------------------------------------------------------ within groups
-# of items
+# -- within groups of items
 
 METRICS = [
     "recall",

@@ -26,8 +26,7 @@ def integers(mapping):
     return {int(user): items for user, items in mapping.items()}
 
 
-# ------------------------------------------------------------------------------------------- golden
-# cases
+# -- golden cases
 
 
 @pytest.mark.parametrize("form", ["mapping", "frame", "series", "columns"])
@@ -166,8 +165,7 @@ def test_calibration_of_a_user_without_past_is_counted():
     assert (counts["lists_without_log"], counts["pred_without_category"]) == (1, 1)
 
 
-# ---------------------------------------------------------------------------- forms of features and
-# categories
+# -- forms of features and categories
 
 
 ITEMS = pd.DataFrame(

@@ -133,8 +133,7 @@ def test_strings_and_keywords_are_two_ways_to_say_the_same():
         )
 
 
-# ------------------------------------------------------------------------------------- metrics of
-# users
+# -- metrics of users
 
 
 @pytest.fixture

@@ -36,8 +36,7 @@ def one(log, estimator="ips", **options):
     return table.iloc[0]
 
 
-# ------------------------------------------------------------------------------------------ exact
-# cases
+# -- exact cases
 
 
 def test_the_exact_case():
@@ -118,8 +117,7 @@ def test_what_clipping_takes_away():
     assert abs(table["value"][0] - 6) <= 10 * table["clipped_mass"][0]
 
 
-# -------------------------------------------------------------------------------------- against
-# plain loops
+# -- against plain loops
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -208,8 +206,7 @@ def test_one_call_takes_estimators_of_two_interactions():
     pd.testing.assert_frame_equal(together, pd.concat(alone, ignore_index=True))
 
 
-# ------------------------------------------------------------------------------- what must not
-# change a number
+# -- what must not change a number
 
 
 @pytest.mark.parametrize("interval", ["delta", "bootstrap"])
@@ -342,8 +339,7 @@ def test_any_log_against_loops(rows):
         assert table.loc[name, "se"] >= 0 if varies else np.isnan(table.loc[name, "se"])
 
 
-# ------------------------------------------------------------------------------------------ the
-# table
+# -- the table
 
 
 def test_the_table_is_tidy_and_goes_to_parquet(tmp_path):

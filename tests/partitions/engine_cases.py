@@ -290,8 +290,7 @@ CASES = {
 }
 
 
-# --------------------------------------------------------------------------------------- errors and
-# warnings
+# -- errors and warnings
 
 
 def broken(change, options=None, metrics="ndcg"):

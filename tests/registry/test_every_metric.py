@@ -23,8 +23,7 @@ from recdf.metrics.docstrings import section
 
 really_every_metric = pytest.mark.parametrize("metric", EVERY, ids=[m.name for m in EVERY])
 
-# ------------------------------------------------------------------------------------------- the
-# oracle
+# -- the oracle
 
 
 @every_metric
@@ -52,8 +51,7 @@ def test_option_sets_try_every_value_of_every_option():
         assert {str(one[name]) for one in OPTION_SETS} == set(map(str, values))
 
 
-# ------------------------------------------------------------------------- the registry is covered,
-# checks check
+# -- the registry is covered, checks check
 
 
 def missing_oracle(metric):

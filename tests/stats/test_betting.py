@@ -218,8 +218,7 @@ def test_needed_users_pass_in_most_runs():
     assert 0.7 < passed / 200 < 0.9
 
 
-# --------------------------------------------------------------------------------- simulation, few
-# runs
+# -- simulation, few runs
 
 
 def rare_losses(rng, n):

@@ -31,7 +31,7 @@ MARK_OF_SIGN = {
 WORDS_FROM = 5.5  # inches between which labels, intervals and numbers have room
 
 
-# ------------------------------------------------------------------------------------------ forest
+# -- forest
 
 
 def _forest_data(
@@ -248,7 +248,7 @@ def _words(row: Any) -> str:
     return "  ".join(word for word in words if word)
 
 
-# ------------------------------------------------------------------------------------------ gate
+# -- gate
 
 
 def _gate_data(gate: Gate) -> pd.DataFrame:
@@ -342,8 +342,7 @@ def gate(gate: Gate, *, ax: Any = None) -> Any:
     return panels[0] if len(panels) == 1 else panels
 
 
-# ------------------------------------------------------------------------------------------ over
-# time
+# -- over time
 
 
 def _over_time_data(

@@ -40,8 +40,7 @@ def _model_counts(exposure_table: pd.DataFrame, by: Sequence[str]) -> dict[str, 
     return {str(model): rows for model, rows in exposure_table.groupby(models, sort=False)}
 
 
-# ------------------------------------------------------------------------------------------ Lorenz
-# curve
+# -- Lorenz curve
 
 
 def _exposure_data(exposure_table: pd.DataFrame) -> pd.DataFrame:
@@ -145,8 +144,7 @@ def exposure(
     return ax
 
 
-# ------------------------------------------------------------------------------------------ long
-# tail
+# -- long tail
 
 
 def _longtail_data(

@@ -21,8 +21,7 @@ DIRECTION_ARROWS = {"larger": " ↑", "smaller": " ↓", "": ""}
 DIRECTION = {"larger": "higher is better", "smaller": "lower is better", "": ""}
 
 
-# ------------------------------------------------------------------------------------------ curves
-# over k
+# -- curves over k
 
 
 def _curve_data(

@@ -175,7 +175,7 @@ def _ellipse(row: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
     return row["x"] + row["x_se"] * first, row["y"] + row["y_se"] * second
 
 
-# ------------------------------------------------------------------------------------------ a job
+# -- a job
 
 
 def _history_data(history: History, metric: str | None = None) -> pd.DataFrame:

@@ -173,8 +173,7 @@ def _only_metric(summary: pd.DataFrame) -> str:
     return str(summary["metric"].iloc[0]) + ("" if pd.isna(k) else f"@{int(k)}")
 
 
-# ------------------------------------------------------------------------------------------ pairs
-# of models
+# -- pairs of models
 
 
 def _pairs_data(

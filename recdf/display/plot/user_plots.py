@@ -302,8 +302,7 @@ def _model_means(result: Any, metric: str, model_col: str | None) -> pd.Series:
     )
 
 
-# ------------------------------------------------------------------------------------------ gains
-# and losses
+# -- gains and losses
 
 
 def _winners_data(

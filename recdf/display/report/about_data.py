@@ -43,8 +43,7 @@ FEW_EFFECTS = 4  # effects of an experiment that the head of the page quotes
 SEVERITY: dict[str, BadgeKind] = {"error": "error", "warning": "warning", "info": "info"}
 
 
-# ------------------------------------------------------------------------------------------ data
-# health
+# -- data health
 
 
 def _levels_block(floors: pd.DataFrame, most: int) -> TableBlock:

@@ -337,8 +337,7 @@ def _not_compared(subject: Subject, best: str, rival: str) -> Sentence:
     )
 
 
-# ------------------------------------------------------------------------------------------ beside
-# the headline
+# -- beside the headline
 
 
 def other_metrics(subject: Subject) -> list[Sentence]:

@@ -350,8 +350,7 @@ def _about(subject: Subject) -> Sentence:
     return (f"{n} {'model' if n == 1 else 'models'} · {lists:,} lists · population: {who}{like}",)
 
 
-# ------------------------------------------------------------------------------------------ the
-# page
+# -- the page
 
 
 def _jinja() -> Any:

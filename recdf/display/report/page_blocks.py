@@ -136,7 +136,7 @@ class Section:
     details: tuple[tuple[str, str], ...] = field(default=())  # folded texts: heading and code
 
 
-# ------------------------------------------------------------------------------------------ cells
+# -- cells
 
 
 def text(value: Any, *, code: bool = False, small: str = "") -> Shown:

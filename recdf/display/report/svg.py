@@ -133,7 +133,7 @@ def drawing(
     return Drawing(title, svg, caption, entries, size[0] > SIZE[0])
 
 
-# ------------------------------------------------------------------------------------------ texts
+# -- texts
 
 
 def _take_texts(ax: Any) -> tuple[str, str, tuple[Entry, ...]]:
@@ -180,7 +180,7 @@ def _entry(handle: Any, name: str) -> Entry:
     return Entry(name, to_hex(handle.get_facecolor()), "", "", True)
 
 
-# ------------------------------------------------------------------------------------------ markup
+# -- markup
 
 
 def _inline(

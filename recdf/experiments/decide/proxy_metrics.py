@@ -241,8 +241,7 @@ def _naive_line(x: Floats, y: Floats, level: float) -> tuple[float, float, float
     return float(slope), float(slope - reach), float(slope + reach), float(xy / np.sqrt(xx * yy))
 
 
-# --------------------------------------------------------------------------------- what is handed
-# over
+# -- what is handed over
 
 
 def error_columns(argument: str, given: Effects) -> dict[str, str]:
