@@ -6,7 +6,7 @@ its table: `n_true` still tells another truth, and `n_pred` shorter lists, where
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,20 +47,18 @@ def facts_of(own: Spec, base: Spec, metrics: Iterable[str]) -> dict[str, Fact]:
         return {"options and definitions": Fact("other_definition", *recorded)}
     sides = (own, base)
     options = [spec.get("options", {}) for spec in sides]
-    found = {
-        "option users": Fact("other_population", *(_text(one.get("users")) for one in options))
-    }
-    for name in {name: None for one in options for name in one}:
-        if name not in OF_PRED and (given := [_text(one.get(name)) for one in options]):
-            if given[0] != given[1]:
-                found[f"option {name}"] = Fact("other_options", *given)
-    orders = [spec.get("order", {}).get("by") for spec in sides]
+    found = {"option users": Fact("other_population", *(str(one.get("users")) for one in options))}
+    for name in {name: None for one in options for name in one if name not in OF_PRED}:
+        given = [str(one.get(name)) for one in options]
+        if given[0] != given[1]:
+            found[f"option {name}"] = Fact("other_options", *given)
+    orders: list[str | None] = [spec.get("order", {}).get("by") for spec in sides]
     if orders[0] != orders[1] and "row" in orders:
         # A score and a rank say the same; rows that were not meant as an order do not.
         found["order of pred"] = Fact("other_order", *orders)
     for metric in metrics:
-        given = [_definition(spec, metric) for spec in sides]
-        found[f"definition of {metric}"] = Fact("other_definition", *given)
+        meant = [_definition(spec, metric) for spec in sides]
+        found[f"definition of {metric}"] = Fact("other_definition", *meant)
     tables = [spec.get("side_tables", {}) for spec in sides]
     for name in {**tables[0], **tables[1]}:
         if name == "exclude" or all(name in one for one in tables):  # others belong to metrics
@@ -69,13 +67,9 @@ def facts_of(own: Spec, base: Spec, metrics: Iterable[str]) -> dict[str, Fact]:
     return found
 
 
-def _text(value: Any) -> str:
-    return str(value)
-
-
 def _definition(spec: Spec, metric: str) -> str | None:
     """Return what a metric means in a result, None where it was not recorded."""
-    found = spec.get("metrics", {}).get(metric, {}).get("definition")
+    found: str | None = spec.get("metrics", {}).get(metric, {}).get("definition")
     convention = spec.get("options", {}).get("like")
     if found is None or convention is None:
         return found
