@@ -29,6 +29,7 @@ from .output import (
 from .role_flags import add_roles, given_roles
 from .stored_runs import RUNS, label, read_results
 
+OF_REPORT = ("unit_col", "metrics", "fold", "seed_col")
 # Tables beside the result, by flag: what wrote them. Each is a parquet file.
 TABLES = {
     "comparison": "what recdf compare --out wrote, to be shown instead of paired t tests",
@@ -81,7 +82,7 @@ def add_report(commands: Any) -> None:
     add_arguments(what, {"--k N": "cut-off of the tables (default 10)"}, default=10)
     add_arguments(what, {"--max-rows N": "rows shown of a table (default 500)"}, default=500)
     add_arguments(what, {"--examples": "show the examples of --check, which hold ids of users"})
-    add_parameters(what, report, ("unit_col", "metrics"))
+    add_parameters(what, report, OF_REPORT)
     add_roles(command)
     tables = command.add_argument_group("tables beside the result")
     add_arguments(tables, {"--segments FILE": "one row per user: id and columns of segments"})
@@ -157,7 +158,7 @@ def _run_report(given: argparse.Namespace) -> None:
         examples=given.examples,
         max_rows=given.max_rows,
         overwrite=given.overwrite,
-        **given_parameters(given, ("unit_col", "metrics")),
+        **given_parameters(given, OF_REPORT),
         **tables,
         roles=given_roles(given) or None,
         history=None if given.history is None else History(given.history),
