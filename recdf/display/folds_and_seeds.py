@@ -15,7 +15,6 @@ import pandas as pd
 from ..errors import OptionError, closest
 from ..evaluation.mean_tables import means
 from ..evaluation.result import Evaluation
-from ..inputs.options import as_columns
 from .given_tables import labels
 
 __all__: list[str] = []
@@ -30,9 +29,11 @@ def over_repeats(
 ) -> Evaluation:
     """Return the result with the mean over folds and seeds of every list; its spec tells the spread
     over seeds."""
-    columns = [*as_columns(fold), *as_columns(seed_col)]
+    folds = [fold] if isinstance(fold, str) else list(fold or ())
+    seeds = [] if seed_col is None else [seed_col]
+    columns = [*folds, *seeds]
     by, key = list(result.spec["by"]), list(result.spec["user_col"])
-    for argument, names in (("fold", as_columns(fold)), ("seed_col", as_columns(seed_col))):
+    for argument, names in (("fold", folds), ("seed_col", seeds)):
         for name in names:
             if name not in (*by, *key[1:]):
                 raise OptionError(
@@ -55,7 +56,7 @@ def over_repeats(
     metrics = [name for name in spec["metrics"] if name in result.per_user.columns]
     if seed_col is not None:
         spec[SEEDS] = _spread(result, models, seed_col, metrics)
-    per_user = _mean_rows(result.per_user, [*models, *lists], metrics, spec.get("weight"))
+    per_user = _averaged_lists(result.per_user, [*models, *lists], metrics, spec.get("weight"))
     confidence = spec.get("confidence", 0.95)
     weights = None if "weight" not in spec else per_user[spec["weight"]].to_numpy(np.float64)
     parts = [means(per_user, models, metrics, spec, confidence, (), weights)] if metrics else []
@@ -64,7 +65,7 @@ def over_repeats(
     return Evaluation(per_user, summary, spec)
 
 
-def _mean_rows(
+def _averaged_lists(
     per_user: pd.DataFrame, keys: list[str], metrics: list[str], weight: str | None
 ) -> pd.DataFrame:
     """Return one row for each key: counts are added, and undefined values left out of a mean."""
@@ -110,7 +111,7 @@ def _spread(
     result: Evaluation, models: list[str], seed_col: str, metrics: list[str]
 ) -> dict[str, Any]:
     """Return the number of seeds of each model, and the standard deviation of a metric over them."""
-    of_seeds = _mean_rows(
+    of_seeds = _averaged_lists(
         result.per_user, [*models, seed_col, *result.spec["user_col"]], metrics, None
     )
     each = of_seeds.groupby([*models, seed_col], sort=False, dropna=False, observed=True)[metrics]

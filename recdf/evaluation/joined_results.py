@@ -69,13 +69,16 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
         raise OptionError(
             f"⟦results=⟧ {held}; expected two results or more, by the name of the model"
         )
+    labels = [str(name) for name in results]
+    if twice := sorted({one for one in labels if labels.count(one) > 1}):
+        raise OptionError(f"several results have the name {twice[0]!r}; give them other names")
     parts = {str(name): _evaluation(name, result) for name, result in results.items()}
     shared = {name: _labels_of(part, model_col) for name, part in parts.items()}
     (first_name, first), *others = shared.items()
-    for name, labels in others:
-        if labels != first:
+    for name, found in others:
+        if found != first:
             raise OptionError(
-                f"the results cannot be joined: {first_name!r} has {first}, and {name!r} has {labels}"
+                f"the results cannot be joined: {first_name!r} has {first}, and {name!r} has {found}"
             )
     of_all = next(iter(parts.values())).spec
     for key in of_all["user_col"]:
@@ -83,7 +86,7 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
             [known_ids(part.per_user, f"results[{name!r}]", key) for name, part in parts.items()]
         )
     named = {name: _models(name, part, model_col) for name, part in parts.items()}
-    models = [label for labels in named.values() for label in labels.values()]
+    models = [one for found in named.values() for one in found.values()]
     if twice := sorted({one for one in models if models.count(one) > 1}):
         raise OptionError(f"several results have a model {twice[0]!r}; give them other names")
     metrics = {name: one for part in parts.values() for name, one in part.spec["metrics"].items()}

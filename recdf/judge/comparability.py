@@ -6,16 +6,13 @@ its table: `n_true` still tells another truth, and `n_pred` shorter lists, where
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..inputs.conventions import find_convention
-
-Spec = Mapping[str, Any]
-Floats = npt.NDArray[np.float64]
+from ..stats.numbers import Floats
 
 # Options that say how the rows of a model are written, so that two models may differ in them. What
 # `like` changes stands in definitions.
@@ -37,10 +34,15 @@ class Fact(NamedTuple):
         return None not in (self.own, self.base) and self.own != self.base
 
 
-def facts_of(own: Spec, base: Spec, metrics: Iterable[str]) -> dict[str, Fact]:
+def facts_of(
+    own: Mapping[str, Any],
+    base: Mapping[str, Any],
+    definitions: Mapping[str, Sequence[str | None]],
+) -> dict[str, Fact]:
     """Return what two results were evaluated with, by its name; None where nothing tells.
 
-    `truth` is not among them, since the counts of the lists tell more of it.
+    `definitions` are those of each metric in both, with all parameters. The truth is not among the
+    facts, since the counts of the lists tell more of it.
     """
     if not own or not base:
         recorded = (None if not spec else "recorded" for spec in (own, base))
@@ -56,8 +58,8 @@ def facts_of(own: Spec, base: Spec, metrics: Iterable[str]) -> dict[str, Fact]:
     if orders[0] != orders[1] and "row" in orders:
         # A score and a rank say the same; rows that were not meant as an order do not.
         found["order of pred"] = Fact("other_order", *orders)
-    for metric in metrics:
-        meant = [_definition(spec, metric) for spec in sides]
+    for metric, named in definitions.items():
+        meant = [_with_rules(spec, one) for spec, one in zip(sides, named, strict=True)]
         found[f"definition of {metric}"] = Fact("other_definition", *meant)
     tables = [spec.get("side_tables", {}) for spec in sides]
     for name in {**tables[0], **tables[1]}:
@@ -67,19 +69,18 @@ def facts_of(own: Spec, base: Spec, metrics: Iterable[str]) -> dict[str, Fact]:
     return found
 
 
-def _definition(spec: Spec, metric: str) -> str | None:
-    """Return what a metric means in a result, None where it was not recorded."""
-    found: str | None = spec.get("metrics", {}).get(metric, {}).get("definition")
+def _with_rules(spec: Mapping[str, Any], definition: str | None) -> str | None:
+    """Return a definition with what the convention of the call changes beside its parameters."""
     convention = spec.get("options", {}).get("like")
-    if found is None or convention is None:
-        return found
+    if definition is None or convention is None:
+        return definition
     try:
         rules = find_convention(convention)
     except ValueError:  # a convention of the caller's own
-        return f"{found} like {convention}"
-    name = found.partition("@")[0].partition("(")[0]
+        return f"{definition} like {convention}"
+    name = definition.partition("@")[0].partition("(")[0]
     where = "" if rules is None else rules.undefined.get(name, "")
-    return f"{found} without lists where {where} = 0" if where else found
+    return f"{definition} without lists where {where} = 0" if where else definition
 
 
 def other_truth(n_true: Floats, whole: bool) -> tuple[int, int]:
