@@ -20,7 +20,7 @@ from ..inputs.options import as_columns
 from ..metrics.call import check_k
 from ..tables.shown_frames import ReportTable, ShownResult
 from .count_tables import hit_table
-from .gate_sides import Side, pair_of, read_side
+from .gate_sides import Side, data_checks, pair_of, read_side
 
 __all__ = ["Diff", "diff"]
 
@@ -57,11 +57,15 @@ class Diff(ShownResult):
         One row per list and item of the first k on either side: key, item, `rank_before`,
         `rank_after` (null where it is not there), `status` ("entered", "left", "moved", "stayed"),
         `moved` (ranks up; down is below 0). None without recommendations.
+    unlike : tuple of str
+        What the two were not evaluated alike with, such as another truth: lists that gained and
+        lost then say nothing of the recommender.
     """
 
     summary: pd.DataFrame
     per_list: pd.DataFrame
     items: pd.DataFrame | None
+    unlike: tuple[str, ...] = ()
 
     def most(self, metric: str | None = None, n: int = 5) -> pd.DataFrame:
         """Return the lists that gained and lost most: n of each at most, the best first.
@@ -91,7 +95,8 @@ class Diff(ShownResult):
     @property
     def headline(self) -> str:
         """How many lists and items entered, left, moved and stayed."""
-        said = f"Lists: {_counted(self.per_list['status'])}."
+        apart = f"Not comparable: {'; '.join(self.unlike)}. " if self.unlike else ""
+        said = f"{apart}Lists: {_counted(self.per_list['status'])}."
         return said if self.items is None else f"{said} Items: {_counted(self.items['status'])}."
 
 
@@ -192,7 +197,7 @@ def diff(
             item_col or sides[0].options.get("item_col"),
         )
     keys, item_col = keys or ["user_id"], item_col or "item_id"
-    per_list = _metrics_of_both(sides, keys) if all(results) else None
+    per_list, unlike = _metrics_of_both(sides, keys) if all(results) else (None, ())
     items: pd.DataFrame | None = None
     if pred is not None or per_list is None:
         options = {"user_col": keys[0] if len(keys) == 1 else keys, "item_col": item_col}
@@ -204,7 +209,8 @@ def diff(
             lists = per_list.merge(lists.drop(columns="status"), on=keys, how="left")
             lists = lists.fillna(dict.fromkeys(CHURN_TYPES, 0)).astype(CHURN_TYPES)
         per_list = lists
-    return Diff(_summary(per_list, (f"overlap@{k}", f"rbo@{k}")), per_list, items)
+    summary = _summary(per_list, (f"overlap@{k}", f"rbo@{k}"))
+    return Diff(summary, per_list, items, unlike)
 
 
 def _is_result(one: Any, item_col: str, is_pred: bool) -> bool:
@@ -215,12 +221,14 @@ def _is_result(one: Any, item_col: str, is_pred: bool) -> bool:
     return isinstance(one, str | os.PathLike) or hasattr(one, "per_user")
 
 
-def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> pd.DataFrame:
-    """Return one row per list with the metrics of both sides, and their differences."""
+def _metrics_of_both(
+    sides: Sequence[Side], keys: list[str]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return one row per list with the metrics of both sides, and their differences; and what both
+    were not evaluated alike with."""
     tables = [side.per_user for side in sides]
-    read_runs(
-        {side.role: side.per_user for side in sides}, keys, [], "model"
-    )  # says what is wrong with keys
+    # It also says what is wrong with the keys.
+    runs = read_runs({side.role: side.per_user for side in sides}, keys, [], "model")
     floats = [[str(name) for name in table.select_dtypes("float")] for table in tables]
     metrics = [name for name in floats[0] if name in floats[1] and name not in keys]
     if not metrics:
@@ -236,7 +244,13 @@ def _metrics_of_both(sides: Sequence[Side], keys: list[str]) -> pd.DataFrame:
     for name in metrics:
         pair = rows[[f"{name}_before", f"{name}_after"]].astype(np.float64)
         parts.append(pair.assign(**{f"{name}_diff": pair.iloc[:, 1] - pair.iloc[:, 0]}))
-    return pd.concat(parts, axis=1)
+    found = data_checks(sides, runs, metrics)
+    unlike = [
+        f"{what}: {own} before, {base} after"
+        for what, (own, base, *_) in {"truth": found.pop("truth"), **found}.items()
+        if None not in (own, base) and own != base
+    ]
+    return pd.concat(parts, axis=1), tuple(unlike)
 
 
 def _summary(per_list: pd.DataFrame, churn: Sequence[str]) -> pd.DataFrame:

@@ -474,8 +474,7 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     ]
     if len(withheld):
         why = ", ".join(
-            f"{n} {CAUTIONS[str(code)].words.removeprefix('check: ')}"
-            for code, n in withheld.value_counts().items()
+            f"{n} {CAUTIONS[str(code)].topic}" for code, n in withheld.value_counts().items()
         )
         of_all = f"{len(withheld)} of {len(tests)} comparisons"
         found.append(f"Where a verdict is withheld there is no mark, in {of_all} ({why}).")

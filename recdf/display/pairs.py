@@ -19,6 +19,7 @@ from ..evaluation.result import Evaluation
 from ..experiments.choices import Correction
 from ..experiments.compare.cheap_labels import JUDGED, cheap_column
 from ..experiments.compare.compare_models import compare_models
+from ..judge.comparability import spec_of_each
 from ..judge.verdict import remark
 from .given_tables import direction_word, rows_by
 
@@ -91,14 +92,18 @@ def compare(
         name: result.per_user[name].array for name in named if name in result.per_user.columns
     }
     labelled = {MODEL: codes, LIST: list_places(result, rows).of_row, **values}
-    if "n_pred" in result.per_user.columns:
-        labelled["n_pred"] = result.per_user["n_pred"].array
+    for name in ("n_true", "n_pred"):
+        if name in result.per_user.columns:
+            labelled[name] = result.per_user[name].array
     weight = result.spec.get("weight")
     if weight is not None:
         labelled[WEIGHT] = result.per_user[weight].array
     if "unit_col" in result.spec:
         labelled[UNIT] = unit_codes(result.per_user, result.spec["unit_col"])
     frame = pd.DataFrame(labelled, copy=False)
+    # The comparison reads there whether two models were measured alike.
+    specs = spec_of_each(result.spec, models)
+    frame.attrs["recdf"] = {"joined": {str(code): spec for code, spec in enumerate(specs)}}
     base = None if baseline is None else models.index(baseline)
     if within is None:
         return _compare_codes(result, frame, columns, base, correction, models)

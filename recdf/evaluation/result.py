@@ -374,7 +374,8 @@ class Evaluation(Result, HandedOver):
                 if name not in (*lists, *as_columns(by), model_col)
             ]
         options |= {"user_col": lists, "model_col": model_col, "fold": fold, "by": by}
-        per_user, weight = self.per_user, self.spec.get("weight")
+        weight, per_user = self.spec.get("weight"), self.per_user.copy(deep=False)
+        per_user.attrs = {"recdf": self.spec}
         if options.setdefault("weight_col", weight) is None and weight is not None:
             per_user = per_user.drop(columns=weight)  # the caller asks for no weights
         if metrics is None:

@@ -16,9 +16,7 @@ from ..stats.numbers import Floats
 
 # Options that say how the rows of a model are written, so that two models may differ in them. What
 # `like` changes stands in definitions.
-OF_PRED = ("by", "by_in_true", "score_col", "rank_col", "item_col", "like", "users")
-# Lists of one model that end before the cut-off, where those of the other reach it.
-MANY_SHORT = 0.2
+OF_PRED = ("by", "by_in_true", "score_col", "rank_col", "item_col", "like", "users", "user_col")
 
 
 class Fact(NamedTuple):
@@ -50,22 +48,22 @@ def facts_of(
     sides = (own, base)
     options = [spec.get("options", {}) for spec in sides]
     found = {"option users": Fact("other_population", *(str(one.get("users")) for one in options))}
+    for metric, named in definitions.items():
+        meant = [_with_rules(spec, one) for spec, one in zip(sides, named, strict=True)]
+        found[f"definition of {metric}"] = Fact("other_definition", *meant)
     for name in {name: None for one in options for name in one if name not in OF_PRED}:
         given = [str(one.get(name)) for one in options]
         if given[0] != given[1]:
             found[f"option {name}"] = Fact("other_options", *given)
-    orders: list[str | None] = [spec.get("order", {}).get("by") for spec in sides]
-    if orders[0] != orders[1] and "row" in orders:
-        # A score and a rank say the same; rows that were not meant as an order do not.
-        found["order of pred"] = Fact("other_order", *orders)
-    for metric, named in definitions.items():
-        meant = [_with_rules(spec, one) for spec, one in zip(sides, named, strict=True)]
-        found[f"definition of {metric}"] = Fact("other_definition", *meant)
     tables = [spec.get("side_tables", {}) for spec in sides]
     for name in {**tables[0], **tables[1]}:
         if name == "exclude" or all(name in one for one in tables):  # others belong to metrics
             digests = (one.get(name, {"digest": "nothing"})["digest"] for one in tables)
             found[f"{name}="] = Fact("other_side_table", *digests)
+    orders: list[str | None] = [spec.get("order", {}).get("by") for spec in sides]
+    if orders[0] != orders[1] and "row" in orders:
+        # A score and a rank say the same; rows that were not meant as an order do not.
+        found["order of pred"] = Fact("other_order", *orders)
     return found
 
 
@@ -100,7 +98,13 @@ def short_lists(n_pred: Floats, k: int) -> Floats:
     `n_pred` has a row for each table. Lists that one of them lacks do not count.
     """
     n = n_pred[:, (np.nan_to_num(n_pred) > 0).all(axis=0)]
-    if not n.shape[1]:
-        return np.zeros(2)
     short = n < k
-    return np.asarray((short & ~short[::-1]).mean(axis=1), np.float64)
+    shares = (short & ~short[::-1]).mean(axis=1) if n.shape[1] else np.zeros(2)
+    return np.asarray(shares, np.float64)
+
+
+def spec_of_each(given: Mapping[str, Any], names: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """Return what each model of a result was evaluated with: its own record, if results were
+    joined."""
+    joined = given.get("joined", {})
+    return [joined.get(str(name), given) for name in names]

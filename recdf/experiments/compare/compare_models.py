@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from .cheap_labels import (
     labels_of_both,
     powered_pair,
 )
+from .comparable_runs import comparing, frames_of_results
 from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, judge_both, where_both
@@ -50,7 +51,7 @@ PAIRS_AT_ONCE = 32
 @renamed(users=("missing", new_word))
 @takes_columns("user_col", "weight_col")
 def compare_models(
-    per_user: pd.DataFrame | Mapping[str, pd.DataFrame],
+    per_user: Any,
     metrics: str | Sequence[str] | None = None,
     *,
     baseline: Any = None,
@@ -95,9 +96,9 @@ def compare_models(
 
     Parameters
     ----------
-    per_user : DataFrame or mapping
+    per_user : DataFrame, Evaluation or mapping
         One row per (model, user), such as `result.per_user` evaluated `by="model"`, or model → its
-        frame.
+        result or frame.
     metrics : str or list of str, optional
         Metric columns. Default: every float column of all frames that is not a key.
     baseline : label, optional
@@ -245,7 +246,7 @@ def compare_models(
     0  new   als       30  0.453  better
     1  old   als       50  0.448  better
     """
-    test = check_test("test", test, PairTest)
+    test, per_user = check_test("test", test, PairTest), frames_of_results(per_user)
     missing = in_new_word("missing", missing)
     settings = Settings(
         alternative=alternative,
@@ -394,7 +395,7 @@ def _compare_model_pairs(
     """One row of numbers per metric and pair."""
     rows: list[dict[str, Any]] = []
     waiting: list[tuple[dict[str, Any], Sums]] = []
-    test = settings.tests[names[0]]
+    test, unlike = settings.tests[names[0]], comparing(runs)
 
     def resample() -> None:
         found = paired_resamples([sums for _, sums in waiting], test, settings)
@@ -403,7 +404,7 @@ def _compare_model_pairs(
         waiting.clear()
 
     for name in names:
-        for row, sums in _compare_pairs(name, pairs, runs, settings):
+        for row, sums in _compare_pairs(name, pairs, runs, settings, unlike):
             rows.append(row)
             if test in RESAMPLED and row["se"] > 0:
                 waiting.append((row, sums))
@@ -471,7 +472,11 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
 
 
 def _compare_pairs(
-    metric: str, pairs: list[tuple[int, int]], runs: Runs, settings: Settings
+    metric: str,
+    pairs: list[tuple[int, int]],
+    runs: Runs,
+    settings: Settings,
+    unlike: Callable[[str, int, int], dict[str, Any]],
 ) -> Iterator[tuple[dict[str, Any], Sums]]:
     """Row and units' sums of differences of every pair for one metric."""
     table, cheap = runs.table(metric), None
@@ -511,7 +516,9 @@ def _compare_pairs(
         powered: dict[str, Any] = {}
         if of_cheap:
             means, powered = powered_pair((base, model), of_cheap, runs, settings.confidence)
+        shared = unlike(metric, b, m)
         row = {
+            **shared,
             "metric": metric,
             "baseline": b,
             "model": m,
@@ -531,11 +538,8 @@ def _compare_pairs(
                 own, metric, settings, of_own, runs.repeated, powered.pop("estimate", None)
             ),
         }
-        if powered:
-            row |= {
-                **powered,
-                "remarks": "; ".join(filter(None, [row["remarks"], powered["remarks"]])),
-            }
+        met = [row["remarks"], shared["remarks"], powered.get("remarks")]
+        row |= {**powered, "remarks": "; ".join(filter(None, met))}
         if settings.missing == "drop" and any(
             only
         ):  # the models themselves select the lists that both have

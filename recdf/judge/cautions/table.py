@@ -20,6 +20,7 @@ from .few_lists import few_lists
 from .few_lists_differ import few_lists_differ
 from .missing_lists import missing_lists
 from .mostly_zero import mostly_zero
+from .not_comparable import other_truth, short_lists
 from .wilcoxon_not_mean import wilcoxon_not_mean
 
 
@@ -43,6 +44,12 @@ class Caution(NamedTuple):
     needs: str = ""
     fires: Callable[[pd.DataFrame], pd.Series] | None = None
     only: Callable[[Mapping[Any, Any]], bool] | None = None
+
+    @property
+    def topic(self) -> str:
+        """What it is about in few words, for a count of many rows."""
+        words = self.words.partition("{")[0].removeprefix("check: ")
+        return words.strip() or self.code.replace("_", " ")
 
     def withheld(self, kind: str, row: Mapping[Any, Any]) -> bool:
         """Whether it withholds a verdict of this kind on a row."""
@@ -94,6 +101,24 @@ _ALL = (
         "models",
     ),
     Caution(
+        "other_truth",
+        "check: other truth{other_truth}",
+        "the two were not evaluated on the same truth",
+        "models",
+        needs="other_truth",
+        fires=other_truth,
+    ),
+    *(
+        Caution(code, "check: {unlike}", f"the two were not evaluated {what}", "models")
+        for code, what in (
+            ("other_population", "for the same population"),
+            ("other_definition", "by the same definition"),
+            ("other_options", "with the same options"),
+            ("other_side_table", "with the same side tables"),
+            ("other_order", "with an order of the same kind: one has the order of its rows"),
+        )
+    ),
+    Caution(
         "few_lists",
         "check: too few lists",
         "fewer than 30 users are compared, so that there is no verdict",
@@ -125,6 +150,14 @@ _ALL = (
         "a covariate or weight differs between the arms, so that it was not fixed before",
         _EXPERIMENT,
         only=lambda row: not row.get("balance_p", 0.0) >= HEALTH_ALPHA,
+    ),
+    Caution(
+        "short_lists",
+        "check: {shorter}",
+        "lists of one model end before the cut-off where those of the other reach it",
+        "models",
+        needs="short_baseline short_model effect",
+        fires=short_lists,
     ),
     Caution(
         "few_lists_differ",
