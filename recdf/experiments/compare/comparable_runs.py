@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs.per_user_columns import evaluated
+from ...judge.cautions.not_comparable import MANY_SHORT
 from ...judge.comparability import Fact, facts_of, other_truth, short_lists, spec_of_each
 from ...metrics.direction import request_of
 from ...stats.numbers import Floats
@@ -41,34 +43,38 @@ def comparing(runs: Runs) -> Callable[[str, int, int], Row]:
         if all(name in frame.columns for frame in frames)
     }
     truths: dict[tuple[int, int], str] = {}
-    shares: dict[tuple[int, int, int], Floats] = {}
+
+    @functools.cache  # for all metrics of a cut-off
+    def of_short(base: int, model: int, k: int) -> Floats:
+        return short_lists(counts["n_pred"][[base, model]], k)
 
     def compared(metric: str, base: int, model: int) -> Row:
         pair = [base, model]
         if (base, model) not in truths:
             truths[base, model] = _other_truth([specs[i] for i in pair], counts, pair)
-        row: Row = {"other_truth": truths[base, model], "remarks": "", "unlike": ""}
-        row |= {"short_baseline": 0.0, "short_model": 0.0, "shorter": ""}
+        codes, unlike = [], []
+        if truths[base, model]:
+            codes, unlike = ["other_truth"], [f"other truth ({truths[base, model]})"]
         own, other = specs[model], specs[base]
         if own is not other and own and other:
             meant = [_definition(spec, metric) for spec in (own, other)]
             facts = facts_of(own, other, {metric: meant})
-            unlike = [(name, one) for name, one in facts.items() if one.differs]
-            row["remarks"] = "; ".join(dict.fromkeys(one.code for _, one in unlike))
-            if unlike:
-                row["unlike"] = _said(*unlike[0])
-        k = _cut_off(own, metric)
+            codes += [one.code for one in facts.values() if one.differs]
+            unlike += [_said(name, one) for name, one in facts.items() if one.differs]
+        shares, k = np.zeros(2), _cut_off(own, metric)
         if k is not None and "n_pred" in counts:
-            place = base, model, k
-            if place not in shares:
-                shares[place] = short_lists(counts["n_pred"][pair], k)
-            row["short_baseline"], row["short_model"] = map(float, shares[place])
-            shorter = int(np.argmax(shares[place]))
-            row["shorter"] = (
-                f"{shares[place][shorter]:.0%} of the lists of {runs.models[pair[shorter]]} are "
-                f"shorter than {k}"
+            shares = of_short(base, model, k)
+            shorter = int(np.argmax(shares))
+            unlike.append(
+                f"{shares[shorter]:.0%} of the lists of {runs.models[pair[shorter]]} are shorter "
+                f"than {k}"
             )
-        return row
+        return {
+            "short_baseline": shares[0],
+            "short_model": shares[1],
+            "unlike": unlike[0] if codes or shares.max() >= MANY_SHORT else "",
+            "remarks": "; ".join(dict.fromkeys(codes)),
+        }
 
     return compared
 
@@ -83,9 +89,9 @@ def _other_truth(
         ) and specs[0].get("by", 0) == specs[1].get("by", 1)
         unlike, of = other_truth(counts["n_true"][pair], whole)
         if unlike:
-            return f" ({unlike:,} of {of:,} lists)"
+            return f"{unlike:,} of {of:,} lists"
     truths = {one.get("truth") for one in specs}
-    return " (other items)" if len(truths) == 2 and None not in truths else ""
+    return "other items" if len(truths) == 2 and None not in truths else ""
 
 
 def _said(name: str, fact: Fact) -> str:

@@ -170,7 +170,8 @@ def compare_models(
         `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not,
         by `n_pred`), the same comparison where both have lists (`n_both`, `mean_baseline_both`,
         `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `verdict_both`;
-        null if none is lacking), `warning`, `verdict`. `ci_low` and `ci_high` hold for the m tests
+        null if none is lacking), `unlike` (what the two were not measured alike with, such as another
+        truth, definition or population), `warning`, `verdict`. `ci_low` and `ci_high` hold for the m tests
         of a family together: they are those of 1 − alpha/m (with Šidák's corrections of (1 −
         alpha)^(1/m), with "by" of 1 − alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the
         correction decides, those of that step, so that an interval excludes 0 exactly where
@@ -358,6 +359,7 @@ MODEL_RESULT_COLUMNS = [
     "n_resamples",
     "seed",
     *COLUMNS,
+    "unlike",
     *VERDICT_COLUMNS,
 ]
 

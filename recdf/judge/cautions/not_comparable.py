@@ -8,10 +8,6 @@ import pandas as pd
 MANY_SHORT = 0.2
 
 
-def other_truth(pairs: pd.DataFrame) -> pd.Series:
-    return pairs["other_truth"] != ""
-
-
 def short_lists(pairs: pd.DataFrame) -> pd.Series:
     more = pairs["short_model"] - pairs["short_baseline"]
     of_model = (more >= MANY_SHORT) & ~pairs["effect"].isin(["better", "higher", "ranks_higher"])

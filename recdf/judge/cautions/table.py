@@ -20,7 +20,7 @@ from .few_lists import few_lists
 from .few_lists_differ import few_lists_differ
 from .missing_lists import missing_lists
 from .mostly_zero import mostly_zero
-from .not_comparable import other_truth, short_lists
+from .not_comparable import short_lists
 from .wilcoxon_not_mean import wilcoxon_not_mean
 
 
@@ -100,17 +100,10 @@ _ALL = (
         "the comparison has other means than the result",
         "models",
     ),
-    Caution(
-        "other_truth",
-        "check: other truth{other_truth}",
-        "the two were not evaluated on the same truth",
-        "models",
-        needs="other_truth",
-        fires=other_truth,
-    ),
     *(
         Caution(code, "check: {unlike}", f"the two were not evaluated {what}", "models")
         for code, what in (
+            ("other_truth", "on the same truth"),
             ("other_population", "for the same population"),
             ("other_definition", "by the same definition"),
             ("other_options", "with the same options"),
@@ -153,7 +146,7 @@ _ALL = (
     ),
     Caution(
         "short_lists",
-        "check: {shorter}",
+        "check: {unlike}",
         "lists of one model end before the cut-off where those of the other reach it",
         "models",
         needs="short_baseline short_model effect",
