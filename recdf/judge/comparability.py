@@ -92,7 +92,7 @@ def other_truth(n_true: Floats, whole: bool) -> tuple[int, int]:
     return int(np.count_nonzero((both[0] != both[1]) & compared)), int(compared.sum())
 
 
-def short_lists(n_pred: Floats, k: int) -> Floats:
+def lists_shorter_than(n_pred: Floats, k: int) -> Floats:
     """Return for each table the share of lists that end before k where those of the other reach it.
 
     `n_pred` has a row for each table. Lists that one of them lacks do not count.

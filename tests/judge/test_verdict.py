@@ -8,7 +8,7 @@ import pytest
 from recdf.judge.cautions.table import CAUTIONS, UNLIKE
 from recdf.judge.verdict import CANNOT_TELL, EFFECTS, add_verdicts, codes_of, has, sentence
 
-NUMBERS = {"effect_both": "worse", "withheld_both": ""}
+NUMBERS = {"effect_both": "worse", "withheld_both": "", "unlike": "other truth (2 of 9 lists)"}
 
 
 @pytest.mark.parametrize("kind", EFFECTS)
@@ -24,7 +24,7 @@ def test_every_product_of_codes_has_a_sentence(kind):
     for code in withholding:
         said = sentence(kind, "", code, [code], NUMBERS)
         assert said
-        assert said == CANNOT_TELL.get(kind, CAUTIONS[code].words)
+        assert said == CANNOT_TELL.get(kind, CAUTIONS[code].words.format(**NUMBERS))
 
 
 def test_every_caution_that_withholds_has_words_and_every_one_a_meaning():

@@ -11,12 +11,10 @@ import numpy as np
 
 from ...inputs.per_user_columns import evaluated
 from ...judge.cautions.not_comparable import MANY_SHORT
-from ...judge.comparability import Fact, facts_of, other_truth, short_lists, spec_of_each
+from ...judge.comparability import Fact, facts_of, lists_shorter_than, other_truth, spec_of_each
 from ...metrics.direction import request_of
 from ...stats.numbers import Floats
 from .runs import Runs
-
-Row = dict[str, Any]
 
 
 def frames_of_results(per_user: Any) -> Any:
@@ -30,7 +28,7 @@ def frames_of_results(per_user: Any) -> Any:
     return table
 
 
-def comparing(runs: Runs) -> Callable[[str, int, int], Row]:
+def comparing(runs: Runs) -> Callable[[str, int, int], dict[str, Any]]:
     """Return a function of a metric and two models that says what they do not share."""
     frames = [frame for _, frame in runs.parts]
     if len(frames) == len(runs.models):
@@ -46,9 +44,9 @@ def comparing(runs: Runs) -> Callable[[str, int, int], Row]:
 
     @functools.cache  # for all metrics of a cut-off
     def of_short(base: int, model: int, k: int) -> Floats:
-        return short_lists(counts["n_pred"][[base, model]], k)
+        return lists_shorter_than(counts["n_pred"][[base, model]], k)
 
-    def compared(metric: str, base: int, model: int) -> Row:
+    def compared(metric: str, base: int, model: int) -> dict[str, Any]:
         pair = [base, model]
         if (base, model) not in truths:
             truths[base, model] = _other_truth([specs[i] for i in pair], counts, pair)
