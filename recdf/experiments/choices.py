@@ -20,6 +20,7 @@ Better = Literal["larger", "smaller"]
 PairMissing = Literal["raise", "drop", "zero"]
 Missing = Literal["raise", "zero", "worst", "nan", "drop"]
 RaiseOrDrop = Literal["raise", "drop"]
+MultiVariant = Literal["raise", "drop", "first"]
 Roll = Literal["mean", "sum", "min", "max"]
 
 # Names that other modules take from here.

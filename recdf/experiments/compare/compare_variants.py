@@ -26,7 +26,13 @@ from ..choices import (
     new_word,
 )
 from ..decide.adjust_pvalues import directions
-from ..decide.balance import measured_late, shares_change, unbalanced
+from ..decide.balance import (
+    measured_late,
+    shares_change,
+    strata_moved,
+    unbalanced,
+    users_in_both,
+)
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
 from ..experiment_rows import read_experiment_rows
@@ -324,6 +330,8 @@ def compare_variants(
     found, balance = unbalanced(columns, weight, rows, arms.pairs)
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
+    found += users_in_both(data, health, arms, rows)
+    found += strata_moved(columns, as_columns(strata), time_col, rows, arms.pairs)
     many = ManyUsers.of(columns, rows, settings)
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 

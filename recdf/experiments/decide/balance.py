@@ -22,6 +22,7 @@ from ..experiment_columns import Codes, Floats, Mask, group_codes, require, spli
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
+from .sample_ratio import Arms, count_units
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table
 # together.
@@ -29,6 +30,14 @@ UNBALANCED = 0.01
 
 # Periods into which times are cut, each with as many users.
 PERIODS = 10
+
+HALF_AN_ERROR = 0.5
+
+# A column of dates with fewer known values than this is no time of the assignment.
+LEAST_KNOWN = 0.95
+# Dates are the time of the strata, only finer, if this share of the rows lies in the usual stratum
+# of its day.
+IN_USUAL_STRATUM = 0.99
 
 
 class Difference(NamedTuple):
@@ -129,14 +138,20 @@ def shares_change(
 
     Then users of different periods are compared, and an effect of the period looks like one of the
     treatment. With strata, times are compared within each. Without `time_col`, it is all columns of
-    dates that are fixed for a unit.
+    dates that are fixed for a unit. Where `time_col` names the strata, such as weeks, a ramp-up
+    within them shows in columns of dates that refine them. Unknown dates are a time of their own.
     """
-    names = [name for name in data.columns if name not in skip] if time_col is None else [time_col]
+    names = [] if time_col is None else [time_col]
+    if time_col is None or time_col in strata:
+        names = [name for name in data.columns if name not in skip]
     times = {name: _as_dates(data[name]) for name in require(data, "time_col: data", names)}
     found = []
     strata_of = np.zeros(len(data), np.int64) if rows.strata is None else rows.strata[0]
     for name, dates in times.items():
-        if time_col is None and dates is None:
+        named = name == time_col
+        if not named and dates is None:
+            continue
+        if not named and time_col is not None and not _refines(dates, strata_of):
             continue
         code = (
             group_codes(data, "data", [name])[0]
@@ -144,7 +159,7 @@ def shares_change(
             else np.unique(dates, return_inverse=True)[1]
         )
         first, fixed = _first_row_of_units(code, rows)
-        if time_col is not None or fixed:
+        if named or fixed:
             ordered = dates is not None or pd.api.types.is_numeric_dtype(data[name].dtype)
             found.append(
                 Difference(
@@ -156,6 +171,67 @@ def shares_change(
     if strata and time_col not in strata:
         p = _p_of_times(strata_of, 0 * strata_of, np.arange(len(data)), rows, ordered=False)
         found.append(Difference("strata_differ", ", ".join(strata), p < HEALTH_ALPHA))
+    return found
+
+
+def users_in_both(
+    data: pd.DataFrame, health: pd.DataFrame | None, arms: Arms, rows: ExperimentRows
+) -> list[Difference]:
+    """The pairs of which users in both arms were left out, so that one arm lost more than the other.
+
+    m users who are left out are m/(n_v + m) of an arm of n_v. Those who came twice are more active,
+    so that the arms differ by about the difference of these shares, in standard deviations; it is
+    named where it is half of a standard error.
+    """
+    joined = data.attrs.get("recdf_experiment", {})
+    left_out = joined.get("n_multi_variant", 0) if isinstance(joined, Mapping) else 0
+    if health is not None and "n_multi_variant" in health.columns:
+        left_out = max(left_out, int(health.groupby("variant")["n_multi_variant"].sum().max()))
+    if not left_out:
+        return []
+    n = count_units(rows)[:-1]
+    shares = left_out / np.maximum(n + left_out, 1)
+    where = np.zeros((len(rows.groups), len(rows.variants), len(rows.variants)), bool)
+    for c, t in arms.pairs:
+        with np.errstate(divide="ignore"):
+            error = np.sqrt(1 / n[:, c] + 1 / n[:, t])
+        where[:, c, t] = np.abs(shares[:, t] - shares[:, c]) >= HALF_AN_ERROR * error
+    return [Difference("users_in_both", f"{left_out:,} users in both arms", where)]
+
+
+def strata_moved(
+    metrics: list[MetricRows],
+    strata: Sequence[str],
+    time_col: str | None,
+    rows: ExperimentRows,
+    pairs: Sequence[tuple[int, int]],
+) -> list[Difference]:
+    """The pairs whose strata differ in what they are worth: users of an arm are in better strata.
+
+    Each user gets the mean of the stratum over both arms, as a covariate. A treatment that moves
+    users between strata, such as of visits, is adjusted away within them. Strata of the time of
+    the assignment are moved by nothing.
+    """
+    if rows.strata is None or time_col in strata:
+        return []
+    found, shape = [], (len(rows.groups), len(rows.variants), len(rows.variants))
+    for metric in metrics:
+        p = np.full(shape, np.nan)
+        for group, pair in itertools.product(range(len(rows.groups)), pairs):
+            arms = both(metric.kept, both(functools.partial(rows.arm, group), pair))
+            own, n = rows.strata[0][np.concatenate(arms)], len(arms[0])
+            units = metric.sample.take(np.concatenate(arms))
+            den = np.ones(len(own)) if units.den is None else units.den
+            with np.errstate(divide="ignore", invalid="ignore"):
+                worth = np.bincount(own, units.num) / np.bincount(own, den)
+            index = np.nan_to_num(worth)[own]
+            if min(n, len(own) - n) > 1 and np.ptp(index) > 0:
+                p[group, *pair] = random_split_p(index[:n], index[n:], None)
+        name = f"strata of {metric.name}"
+        found += [
+            Difference("strata_moved", name, p < HEALTH_ALPHA, [metric.name]),
+            Difference("strata_differ_in_worth", name, p < UNBALANCED, [metric.name]),
+        ]
     return found
 
 
@@ -171,12 +247,21 @@ def looks_like_date(values: pd.Series) -> bool:
 
 def _as_dates(values: pd.Series) -> pd.Series | None:
     """The dates of a column that holds nothing else, also as text; None for another column."""
-    if not looks_like_date(values) or values.isna().any():
+    known = values.dropna()
+    if not looks_like_date(known) or len(known) < LEAST_KNOWN * len(values):
         return None
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values
     dates = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
-    return None if dates.isna().any() else dates
+    return dates if dates.notna().sum() == len(known) else None
+
+
+def _refines(dates: pd.Series | None, stratum: Codes) -> bool:
+    """Whether dates are those of the strata, only finer."""
+    if dates is None:
+        return False
+    days = pd.crosstab(dates.dt.floor("D").to_numpy(), stratum).to_numpy()
+    return bool(days.max(axis=1).sum() >= IN_USUAL_STRATUM * days.sum())
 
 
 def _first_row_of_units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:

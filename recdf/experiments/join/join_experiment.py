@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ..choices import Columns, Missing, RaiseOrDrop, Roll
+from ..choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
 from .join_frames import JoinOptions, join_frames, no_common_user, read_frames
 
 
@@ -21,7 +21,7 @@ def join_experiment(
     variant_col: str = "variant",
     by: str | Sequence[str] | None = None,
     missing: Missing = "raise",
-    multi_variant: RaiseOrDrop = "raise",
+    multi_variant: MultiVariant = "raise",
     unassigned: RaiseOrDrop = "drop",
     exposure_col: str | None = None,
     time_col: str | None = None,
@@ -61,8 +61,9 @@ def join_experiment(
         for which 0 is no bad value (first_rank, fallout); "worst", the same with the worst value in
         place of null where there is one; null; or leave them out, an inner join, which can turn the
         sign.
-    multi_variant : {"raise", "drop"}, default "raise"
-        Users in two variants: error, or leave them out.
+    multi_variant : {"raise", "drop", "first"}, default "raise"
+        Users in two variants: error; leave them out, which takes more of the smaller arm; or count
+        each in the variant seen first, which needs `exposure_col` and `time_col`.
     unassigned : {"drop", "raise"}, default "drop"
         Users of `per_user` in no variant: leave them out, or error.
     exposure_col, time_col : str, optional

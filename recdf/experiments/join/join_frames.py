@@ -22,7 +22,7 @@ from ...inputs.ids import read_by
 from ...inputs.options import as_columns
 from ...inputs.sorting import distinct
 from ..assigned_users import Users, match_users
-from ..choices import Columns, Missing, RaiseOrDrop, Roll
+from ..choices import Columns, Missing, MultiVariant, RaiseOrDrop, Roll
 from ..experiment_columns import Codes, Mask, group_codes, named_frame, require, some_keys
 from .first_exposure import Exposure, read_exposure
 from .missing_users import fill_values, take_or_fill
@@ -37,7 +37,7 @@ class JoinOptions:
     variant_col: str
     by: list[str]
     missing: Missing = "raise"
-    multi_variant: RaiseOrDrop = "raise"
+    multi_variant: MultiVariant = "raise"
     unassigned: RaiseOrDrop = "drop"
     exposure_col: str | None = None
     time_col: str | None = None
@@ -68,6 +68,11 @@ def read_frames(per_user: pd.DataFrame, assignment: pd.DataFrame, options: JoinO
     if (options.exposure_col is None) != (options.time_col is None):
         raise OptionError(
             "⟦exposure_col=⟧ (of assignment) and ⟦time_col=⟧ (of per_user) go together"
+        )
+    if options.multi_variant == "first" and options.exposure_col is None:
+        raise OptionError(
+            '⟦multi_variant="first"⟧ counts a user in the variant seen first, which needs the time '
+            "of the exposure: ⟦+exposure_col=⟧ and ⟦+time_col=⟧"
         )
     keys, by_cols, time = options.keys, options.by, options.time
     per_user, assignment = named_frame("per_user", per_user), named_frame("assignment", assignment)
@@ -111,7 +116,8 @@ def join_frames(
             f"({shown}), which means "
             'that they were never exposed; pass ⟦+unexposed="drop"⟧ to leave them out'
         )
-    assigned = _assigned_rows(users, exposure)
+    left_out = users.several & (options.multi_variant != "first")
+    assigned = _assigned_rows(users, exposure, left_out)
     cells = _cells(
         per_user, options, users, assigned, _by_groups(per_user, options.by, by_values), exposure
     )
@@ -133,10 +139,10 @@ def join_frames(
         "n_assigned": len(assigned),
         "n_missing": int((~cells.found).sum()),
         "n_unassigned": users.n_unassigned,
-        "n_multi_variant": int(users.several.sum()),
+        "n_multi_variant": int(left_out.sum()),
         "n_repeated": len(assignment) - users.n_assigned,
         "n_before_exposure": 0 if exposure is None else int(exposure.early.sum()),
-        "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~users.several).sum()),
+        "n_unexposed": 0 if exposure is None else int((exposure.unexposed & ~left_out).sum()),
         "n_cells_before_exposure": cells.n_absent,
         "null_for_missing": [name for name, value in fills.items() if value is None],
     }
@@ -162,7 +168,7 @@ def _refuse_users(
         raise DataError(
             f"{np.count_nonzero(users.several):,} users of assignment are in more than one variant "
             f"({some_keys(assignment, users.several[users.of_assignment], options.keys)}); fix the "
-            "table or pass "
+            'table or pass ⟦+multi_variant="first"⟧ with the times of exposure, or '
             '⟦+multi_variant="drop"⟧'
         )
     if users.n_unassigned and options.unassigned == "raise":
@@ -186,15 +192,15 @@ def _by_groups(
     return place[rows.all()], by_values
 
 
-def _assigned_rows(users: Users, exposure: Exposure | None) -> Codes:
-    """Row of assignment for each user in one variant: the first, or that of the earliest
+def _assigned_rows(users: Users, exposure: Exposure | None, left_out: Mask) -> Codes:
+    """Row of assignment for each user who is not left out: the first, or that of the earliest
     exposure."""
     if exposure is None:
         chosen = np.full(users.n, -1, np.int64)  # −1 for users that are not there
         chosen[users.of_assignment[::-1]] = np.arange(len(users.of_assignment))[::-1]
     else:
         chosen = exposure.first_row
-    return np.sort(chosen[(chosen >= 0) & ~users.several])
+    return np.sort(chosen[(chosen >= 0) & ~left_out])
 
 
 @dataclass(frozen=True)

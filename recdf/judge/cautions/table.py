@@ -132,6 +132,20 @@ _ALL = (
         _EXPERIMENT,
     ),
     Caution(
+        "users_in_both",
+        "check: users in both arms",
+        "users of both arms were left out, which are more of one arm than of the other; "
+        'join_experiment(multi_variant="first") counts each in the variant seen first',
+        _EXPERIMENT,
+    ),
+    Caution(
+        "strata_moved",
+        "check: strata differ in worth",
+        "users of one arm are in strata of a higher metric, so that the treatment may move users "
+        "between them",
+        "variants segments",
+    ),
+    Caution(
         "covariate_after",
         "check: covariate after exposure",
         "the covariates were measured after the assignment or exposure",
@@ -265,6 +279,11 @@ _ALL = (
     ),
     Caution("few_clusters", "", "an arm has fewer than 20 clusters"),
     Caution("shared_clusters", "", "a cluster has users in both arms"),
+    Caution(
+        "strata_differ_in_worth",
+        "",
+        "users of one arm may be in strata of a higher metric (p below 0.01)",
+    ),
     Caution("strata_differ", "", "the shares of the variants differ between the strata"),
     Caution(
         "unequal_covariate_missing",
