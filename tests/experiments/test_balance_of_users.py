@@ -1,0 +1,140 @@
+"""What differs between the arms before the experiment: ramp-ups, unknown dates, users of both arms,
+strata that the treatment moves. Expected shares of runs are those of a simulation without an effect."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recdf as rd
+
+PLANNED = {"A": 1, "B": 1}
+RUNS = 12
+
+
+def ramp(seed, rising=True):
+    """Users of 14 days in two weeks; the share of B rises within a week, and so does the metric."""
+    draw = np.random.default_rng(seed)
+    day = draw.integers(0, 14, 6000)
+    share = np.linspace(0.02, 0.5, 7)[day % 7] if rising else 0.3
+    start = pd.Timestamp("2026-11-02")
+    return pd.DataFrame(
+        {
+            "user_id": np.arange(6000),
+            "variant": np.where(draw.random(6000) < share, "B", "A"),
+            "week": day // 7,
+            "assigned_at": start + pd.to_timedelta(day, "D"),
+            "spend": draw.normal(0, 1, 6000) + 0.15 * (day % 7),
+        }
+    )
+
+
+def compare(users, metric="spend", **options):
+    return rd.compare_variants(users, metric, control="A", larger_is_better=metric, **options).iloc[
+        0
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ramp_up_within_the_strata_is_named(seed):
+    within = {"strata": "week", "time_col": "week"}
+    found = compare(ramp(seed), **within)
+    assert (found["withheld"], found["verdict"]) == (
+        "shares_change",
+        "check: shares of the variants change",
+    )
+    assert found["unbalanced"] == "assigned_at"
+    assert compare(ramp(seed, rising=False), **within)["withheld"] == ""
+    # A day as the stratum is what the sentence asks for.
+    days = ramp(seed).assign(day=lambda users: users["assigned_at"].dt.day)
+    assert compare(days, strata="day", time_col="day")["withheld"] == ""
+
+
+def test_dates_that_are_no_time_of_the_strata_are_not_tested():
+    users = ramp(0, rising=False)
+    rising = np.where(users["variant"] == "B", 400, 0) + np.arange(len(users)) % 365
+    users["born"] = pd.Timestamp("1980-01-01") + pd.to_timedelta(rising, "D")
+    assert compare(users, strata="week", time_col="week")["withheld"] == ""
+
+
+def test_one_unknown_date_does_not_hide_a_ramp_up():
+    users = ramp(1)
+    users.loc[7, "assigned_at"] = pd.NaT
+    found = compare(users)
+    assert (found["withheld"], found["unbalanced"]) == ("shares_change", "assigned_at")
+    half = ramp(1)
+    half.loc[::2, "assigned_at"] = pd.NaT  # a column with many gaps is no time of the assignment
+    assert compare(half)["withheld"] == ""
+
+
+def both_arms(seed, share, how):
+    """Users of whom the active ones more often came in both arms; the first variant decides."""
+    draw = np.random.default_rng(seed)
+    active, n = draw.gamma(1, 1, 2000), 2000
+    users = pd.DataFrame(
+        {
+            "user_id": np.arange(n),
+            "variant": np.where(draw.random(n) < share, "B", "A"),
+            "seen": pd.Timestamp("2026-11-01"),
+        }
+    )
+    twice = users[draw.random(n) < 0.06 * active]
+    later = twice.assign(
+        variant=twice["variant"].map({"A": "B", "B": "A"}), seen=pd.Timestamp("2026-11-05")
+    )
+    values = pd.DataFrame(
+        {
+            "user_id": np.arange(n),
+            "spend": draw.poisson(3 * active).astype(float),
+            "time": pd.Timestamp("2026-11-10"),
+        }
+    )
+    assigned = pd.concat([users, later], ignore_index=True)
+    times = {"exposure_col": "seen", "time_col": "time"}
+    if how == "first":
+        return rd.join_experiment(values, assigned, multi_variant="first", **times), users
+    return rd.join_experiment(values, assigned, multi_variant="drop", **times), users
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_users_of_both_arms_that_were_left_out_withhold_in_unequal_arms(seed):
+    dropped, _ = both_arms(seed, 0.1, "drop")
+    found = compare(dropped)
+    assert (found["withheld"], found["verdict"]) == ("users_in_both", "check: users in both arms")
+    assert "users in both arms" in found["unbalanced"]
+    equal, _ = both_arms(seed, 0.5, "drop")
+    assert compare(equal)["withheld"] == ""
+
+
+def test_the_variant_seen_first_counts_each_user_once():
+    first, users = both_arms(0, 0.1, "first")
+    assert first.set_index("user_id")["variant"].equals(users.set_index("user_id")["variant"])
+    assert compare(first)["withheld"] == ""
+    with pytest.raises(rd.OptionError, match="the variant seen first, which needs the time"):
+        rd.join_experiment(
+            first[["user_id", "spend"]], users.drop(columns="seen"), multi_variant="first"
+        )
+
+
+def visits(seed, moved):
+    """B makes some users visit more often; within a number of visits nothing differs."""
+    draw = np.random.default_rng(seed)
+    treated = draw.random(6000) < 0.5
+    number = draw.poisson(2 + moved * treated)
+    return pd.DataFrame(
+        {
+            "user_id": np.arange(6000),
+            "variant": np.where(treated, "B", "A"),
+            "visits": np.minimum(number, 6),
+            "spend": number + draw.poisson(3, 6000).astype(float),
+        }
+    )
+
+
+def test_strata_that_the_treatment_moves_withhold_the_verdict():
+    options = {"strata": "visits", "expected": PLANNED}
+    moved = [compare(visits(seed, 0.25), **options) for seed in range(RUNS)]
+    assert {one["withheld"] for one in moved} == {"strata_moved"}
+    assert moved[0]["verdict"] == "check: strata differ in worth"
+    assert moved[0]["unbalanced"].startswith("strata of spend")
+    still = [compare(visits(seed, 0.0), **options)["remarks"] for seed in range(RUNS)]
+    assert sum("strata" in remarks for remarks in still) <= 1
