@@ -36,8 +36,7 @@ MAY_IMPORT = {
     "diagnostics": "evaluation experiments metrics matching logs inputs stats tables",
     "display": "tables evaluation experiments off_policy diagnostics",
     "cli": "stats tables inputs formats matching logs metrics experiments off_policy evaluation "
-    "partitions diagnostics "
-    "display datasets",
+    "partitions diagnostics display datasets",
 }
 # Every module may import these: exceptions, the progress of a long call, and the version.
 FOR_ALL = ("errors", "progress", "_version")

@@ -50,10 +50,8 @@ def add_report(commands: Any) -> None:
         _run_report,
         "write one HTML file: verdict, leaderboard, pictures, data health",
         "Write one HTML file about a result: which model to take, by how much, for whom it is "
-        "worse, and "
-        "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It "
-        "needs no network "
-        "and holds aggregates only.",
+        "worse, and whether to believe it. Without RESULTS the page is about --experiment or "
+        "--off-policy. It needs no network and holds aggregates only.",
         usage="%(prog)s [RESULTS] [options]",
     )
     files = command.add_argument_group("files")
@@ -62,8 +60,7 @@ def add_report(commands: Any) -> None:
         files,
         {
             "--cheap RESULTS": "folder of the same models on more lists under cheap labels, where "
-            "people judged those of "
-            "RESULTS",
+            "people judged those of RESULTS",
         },
     )
     add_arguments(
@@ -89,8 +86,7 @@ def add_report(commands: Any) -> None:
         tables,
         {
             "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, "
-            "and what recdf aa, srm, "
-            "plan, quantiles and interleaved wrote",
+            "and what recdf aa, srm, plan, quantiles and interleaved wrote",
         },
         type=local,
     )

@@ -89,9 +89,8 @@ def _skew(ahead: np.ndarray, clock: Clock) -> str:
     unit, limit = ("", "") if clock.is_number else ("s", f" of the {len(near):,} within {SOON} s")
     span = f"{nearly_all:.12g}" if clock.is_number else f'"{nearly_all:.12g}s"'
     return (
-        f"half{limit} came at most {half:.12g}{unit} before it, 90 % at most {most:.12g}{unit}, 99 "
-        "% at most "
-        f"{nearly_all:.12g}{unit}; ⟦+clock_skew={span}⟧ allows for two clocks"
+        f"half{limit} came at most {half:.12g}{unit} before it, 90 % at most {most:.12g}{unit}, "
+        f"99 % at most {nearly_all:.12g}{unit}; ⟦+clock_skew={span}⟧ allows for two clocks"
     )
 
 
@@ -194,8 +193,8 @@ def check_prices(found: Findings, events: EventRows, name: str) -> None:
     below = np.flatnonzero(events.paid < 0)
     effect = (
         "a refund lowers what its impression brought in, and metrics of money refuse a negative "
-        "value; give refunds "
-        "to from_impressions as a frame of their own (refunds=), which takes out what they cancel"
+        "value; give refunds to from_impressions as a frame of their own (refunds=), which takes "
+        "out what they cancel"
     )
     _add(found, "prices below 0", events, below, len(events.paid), [name], effect)
 
@@ -236,7 +235,6 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     )
     effect = (
         f"other users click on {usual:.1%} of their impressions; programs do not click like "
-        "people, and ten can "
-        "decide an experiment: leave such users out"
+        "people, and ten can decide an experiment: leave such users out"
     )
     found.add("users with implausible click rates", "warning", len(odd), len(user), words, effect)

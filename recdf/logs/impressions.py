@@ -78,8 +78,8 @@ class Impressions:
         if positions["column"] is not None:
             lines.append(
                 f"positions from {positions['start']:g}, holes in "
-                f"{positions['lists_with_holes']:,} lists, "
-                f"a position twice in {positions['lists_with_ties']:,}"
+                f"{positions['lists_with_holes']:,} lists, a position twice in "
+                f"{positions['lists_with_ties']:,}"
             )
         if len(self.events):
             lines.append(self.events.to_string(index=False))
@@ -423,10 +423,8 @@ def warn_of_counts(counts: Mapping[str, Any]) -> None:
     if alone:
         warn_user(
             f"{alone:,} of {counts['refunds']['events']:,} refunds cancel nothing: there is no "
-            "purchase of their user "
-            "and item (and order) at or before them that is not yet refunded; compare the ids and "
-            "the times of the two "
-            "frames",
+            "purchase of their user and item (and order) at or before them that is not yet "
+            "refunded; compare the ids and the times of the two frames",
             NoOverlapWarning,
         )
     if counts["better_later"]:
@@ -450,9 +448,8 @@ def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -
         reasons = {what: counts[what] for what in Outcome._fields[1:]}
         found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
         warn_user(
-            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the ids, "
-            "the units "
-            "and the time zones of the two frames",
+            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the "
+            "ids, the units and the time zones of the two frames",
             NoOverlapWarning,
         )
 
