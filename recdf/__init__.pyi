@@ -41,6 +41,7 @@ from .errors import FewNegativesWarning as FewNegativesWarning
 from .errors import FoldByWarning as FoldByWarning
 from .errors import IdTypeError as IdTypeError
 from .errors import JudgedWarning as JudgedWarning
+from .errors import LogWarning as LogWarning
 from .errors import MissingExtraError as MissingExtraError
 from .errors import NoOverlapWarning as NoOverlapWarning
 from .errors import NullKeyError as NullKeyError
@@ -124,6 +125,7 @@ __all__ = [
     "IdTypeError",
     "JudgedWarning",
     "Lists",
+    "LogWarning",
     "Metric",
     "MissingExtraError",
     "NoOverlapWarning",

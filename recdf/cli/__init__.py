@@ -58,6 +58,7 @@ VERDICTS = (
     "evaluate",
     "check",
     "audit",
+    "impressions",
     "compare",
     "experiment",
     "interleaved",
