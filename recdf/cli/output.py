@@ -31,8 +31,8 @@ import pandas as pd
 from .._version import __version__
 from ..errors import RecdfError
 from ..evaluation.publishing import RUN, SUMMARY_FILE, WINDOWS, put_in_place, staged, staging_folder
-from ..experiments.decide.verdict import NOT_ALIKE
 from ..formats.file_sets import FileSet, is_remote
+from ..judge.verdict import NOT_ALIKE
 from .arguments import add_arguments
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
@@ -55,9 +55,11 @@ ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 
 
-def digest_of_result(result: Path) -> str:
-    """Return a digest that tells a stored result from others."""
-    return hashlib.sha256((result / SUMMARY_FILE).read_bytes()).hexdigest()
+def digest_of_result(*results: Path) -> str:
+    """Return a digest that tells a stored result, or several that are joined, from others."""
+    return hashlib.sha256(
+        b"".join((one / SUMMARY_FILE).read_bytes() for one in results)
+    ).hexdigest()
 
 
 def add_output(command: Any, *, fail_on: bool = True) -> None:

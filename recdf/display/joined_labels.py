@@ -23,7 +23,7 @@ from ..experiments.compare.cheap_labels import (
     labelled_row,
     labelled_values,
 )
-from ..experiments.decide.verdict import PAIR_WARNINGS
+from ..judge.verdict import PAIR_WARNINGS
 from .given_tables import column_names, labels
 from .pairs import model_rows
 

@@ -26,7 +26,7 @@ from ...stats.prediction_powered import (
 from ...stats.student import t_p_value
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better, Columns, check_value
-from ..decide.verdict import directions
+from ..decide.adjust_pvalues import directions
 from ..experiment_columns import (
     Codes,
     Floats,
