@@ -212,7 +212,7 @@ PARTS = {"total": {"part": 0}, "share above 0": {"part": 1}, "mean above 0": {"p
 UNEQUAL_ARMS = {"more": "the small arm's mean is skewed, so t is too"}
 PEERS = {"more": "rows of one user or household are taken for independent"}
 SAFE_SKEW = {"less": "one large value makes both the difference and its error"}
-TIES = {"less": "values repeat: no density at the quantile, so no test"}
+STEPS = {"less": "the ends of an interval are values that there are"}
 OTHER_USERS = {"more": "the variants hold other users: what is compared differs"}
 SKEWED_LISTS = {"more": "the difference of a list is skewed, so t is too"}
 EXACT = {"less": "exact for counts, of which few are possible"}
@@ -254,11 +254,7 @@ WHY = {
     ("sequential", "sequential"): {"less": "the interval holds at all looks, of which this is one"},
     ("paired", "15 lists, skewed"): SKEWED_LISTS,
     ("paired", "500 lists, skewed"): SKEWED_LISTS,
-    ("quantiles", "5 % payers, 1,000/1,000"): TIES,
-    ("quantiles", "counts, 500/500"): TIES,
-    ("quantiles", "requests of 400 users"): {
-        "less": "the density is taken from a wide interval where it falls fast"
-    },
+    **{("quantiles", of): STEPS for of in ("p50", "p90", "p95", "p99")},
 }
 
 # Kind and setting → a function that draws it, and the methods with their arguments.

@@ -22,9 +22,11 @@ import numpy as np
 
 from .numbers import Floats
 
-ENOUGH = 20.0  # rows on the thinner side of the quantile from which a value stands inside its step
-FAR = 12.0  # costs beyond 12 standard errors are not told apart: p < 1e-32
-WINDOW, STEPS, MOST = 20, 5, 0.5  # see `QuantileArm.steps`
+THICK_SIDE = (
+    20.0  # rows on the thinner side of the quantile from which a value stands inside its step
+)
+FARTHEST = 12.0  # costs beyond 12 standard errors are not told apart: p < 1e-32
+WINDOW, FEW_STEPS, MOST = 20, 5, 0.5  # see `QuantileArm.steps`
 
 # Values, from the quantile outwards, and the root of what each costs.
 Way = tuple[Floats, Floats]
@@ -57,7 +59,7 @@ class QuantileArm(NamedTuple):
         near = np.sort(np.concatenate([x[d <= c] for x, d in (self.down, self.up)]))
         near = near[np.isfinite(near)]
         step = np.diff(near)
-        if len(near) <= WINDOW or np.count_nonzero(step) < STEPS:
+        if len(near) <= WINDOW or np.count_nonzero(step) < FEW_STEPS:
             return len(near) > WINDOW, None
         i = int(np.argmax(step))
         wide = step[i] > MOST * (near[-1] - near[0])
@@ -73,10 +75,10 @@ def quantile_arm(values: Floats, p: float, unit: Any = None) -> QuantileArm:
     quantile = float(part[k] + (at - k) * (part[min(k + 1, n - 1)] - part[k]))
     effect, n_units = (1.0, n) if unit is None else design_effect(values, unit, quantile)
     m = n / effect
-    wide = n * (FAR * math.sqrt(p * (1 - p) / m) + FAR**2 / m) + 2
+    wide = n * (FARTHEST * math.sqrt(p * (1 - p) / m) + FARTHEST**2 / m) + 2
     first, end = max(0, math.floor(n * p - wide)), min(n, math.ceil(n * p + wide))
     part.partition([first, end - 1])
-    near, inside = np.sort(part[first:end]), 0.5 if m * min(p, 1 - p) >= ENOUGH else 1.0
+    near, inside = np.sort(part[first:end]), 0.5 if m * min(p, 1 - p) >= THICK_SIDE else 1.0
     down = _way(near, first, n, p, m, inside)
     up = _way(-near[::-1], n - end, n, 1 - p, m, inside)
     return QuantileArm(quantile, n, effect, n_units - 1.0, down, (-up[0], up[1]))
@@ -98,7 +100,7 @@ def design_effect(values: Floats, unit: Any, q: float) -> tuple[float, int]:
             off = np.bincount(unit, inside, len(size)) - share * size
             by_rows = share * (1 - share) * n
             found.append(float(off @ off) * n_units / (n_units - 1) / by_rows)
-    return (max(found) if len(found) > 1 else n / n_units), n_units
+    return (max(found) if len(found) > 1 else n / n_units), int(n_units)
 
 
 def _way(near: Floats, first: int, n: int, p: float, m: float, inside: float) -> Way:
@@ -128,7 +130,7 @@ def signed_root(control: QuantileArm, treatment: QuantileArm) -> float:
     return math.sqrt(larger) if larger > smaller else -math.sqrt(smaller)
 
 
-def interval(
+def order_interval(
     control: QuantileArm,
     treatment: QuantileArm,
     c: float,
@@ -136,12 +138,12 @@ def interval(
 ) -> tuple[float, float]:
     """Return the ends of {D: T(D) ≤ c²}, for differences on another scale, such as logarithms, too."""
     return (
-        -_largest(treatment.down, control.up, c, scale),
-        _largest(control.down, treatment.up, c, scale),
+        -_widest(treatment.down, control.up, c, scale),
+        _widest(control.down, treatment.up, c, scale),
     )
 
 
-def _largest(down: Way, up: Way, c: float, scale: Callable[[Floats], Floats]) -> float:
+def _widest(down: Way, up: Way, c: float, scale: Callable[[Floats], Floats]) -> float:
     """Return the largest difference up − down that costs at most c²."""
     (x, d), (y, e) = down, up
     near = d <= c
@@ -155,7 +157,7 @@ def _least(down: Way, up: Way) -> float:
     must go up."""
     if up[0][0] >= down[0][0]:
         return 0.0
-    found = FAR**2
+    found = FARTHEST**2
     for (x, d), (y, e), sign in ((down, up, 1), (up, down, -1)):
         i = np.searchsorted(sign * y, sign * x)  # the first value that meets or passes x
         meets = i < len(y)

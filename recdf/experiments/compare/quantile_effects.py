@@ -19,11 +19,11 @@ from ...stats.arms import arm, both, effective_number
 from ...stats.moments import HUGE
 from ...stats.power import beyond
 from ...stats.quantile_arms import (
-    FAR,
+    FARTHEST,
     QuantileArm,
     degrees_of_freedom,
     design_effect,
-    interval,
+    order_interval,
     quantile_arm,
     signed_root,
 )
@@ -179,25 +179,25 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
     moved = shares_change(data, time_col, [], [variant_col, *by_cols], rows)
 
     @functools.cache
-    def sides(group: int, variant: int) -> list[_Side]:
+    def sides(group: int, variant: int) -> list[_QuantileSide]:
         cell = rows.cells[group * len(rows.variants) + variant]
         return [_side_of(metric, orders, rows, cell) for metric in columns]
 
     def of_pair(group: int, pair: tuple[int, int]) -> list[Row]:
         names, (control_sides, treatment_sides) = iter(of), (sides(group, one) for one in pair)
         return [
-            {**_row(next(names), i, both, settings, rows.guessed), "quantile": p}
+            {**_quantile_row(next(names), i, both, settings, rows.guessed), "quantile": p}
             for both in zip(control_sides, treatment_sides, strict=True)
             for i, p in enumerate(orders)
         ]
 
     table = compare_each(arms, of_pair)
-    found = decide(arms, table, ratio, better, settings, moved, intervals=_intervals)
+    found = decide(arms, table, ratio, better, settings, moved, intervals=_quantile_intervals)
     found.insert(list(found.columns).index("metric") + 1, "quantile", table["quantile"])
     return found
 
 
-class _Side(NamedTuple):
+class _QuantileSide(NamedTuple):
     """One arm of a metric: its quantiles, or why there are none; its units, their numbers of rows,
     and the design effect of the rows that repeat units."""
 
@@ -214,7 +214,7 @@ class _Side(NamedTuple):
 
 def _side_of(
     metric: MetricRows, orders: Sequence[float], data: ExperimentRows, cell: Codes
-) -> _Side:
+) -> _QuantileSide:
     kept = metric.kept(cell)
     values, known, per_unit = metric.sample.num[kept], data.clusters, np.ones(1)
     unit = None if known is None else known[kept]
@@ -228,17 +228,21 @@ def _side_of(
     repeats = (
         [] if again is None else [design_effect(values, again, one.quantile)[0] for one in arms]
     )
-    return _Side(
+    return _QuantileSide(
         arms, problem, n, unit, per_unit, repeats, len(cell), len(kept), metric.n_null(cell)
     )
 
 
-def _row(name: str, i: int, sides: tuple[_Side, _Side], settings: Settings, guessed: bool) -> Row:
+def _quantile_row(
+    name: str, i: int, sides: tuple[_QuantileSide, _QuantileSide], settings: Settings, guessed: bool
+) -> Row:
     """The numbers of one quantile of two arms, but for the interval, which needs all p-values."""
     one, other = sides
-    clustered = one.unit is not None and other.unit is not None
+    clustered = one.unit is not None
     cautions = {
-        "shared_clusters": clustered and np.isin(one.unit, other.unit).any(),
+        "shared_clusters": one.unit is not None
+        and other.unit is not None
+        and bool(np.isin(one.unit, other.unit).any()),
         "unequal_missing": differ((one.n_null, other.n_null), (one.n_rows, other.n_rows)),
         "few_clusters": clustered and min(effective_number(x.per_unit) for x in sides) < TINY,
         "tiny": not clustered and min(one.n, other.n) < TINY,
@@ -283,12 +287,12 @@ def _row(name: str, i: int, sides: tuple[_Side, _Side], settings: Settings, gues
     return found | {"arms": (control, treatment)}
 
 
-def _intervals(table: pd.DataFrame, reach: Floats, alternative: Alternative) -> None:
+def _quantile_intervals(table: pd.DataFrame, reach: Floats, alternative: Alternative) -> None:
     """Put intervals that reach so many standard errors into the table, and what they say of the
     values."""
     found = [
-        {} if arms is None else _ends(*arms, c, alternative)
-        for arms, c in zip(table["arms"], np.fmin(reach, FAR), strict=True)
+        {} if arms is None else _ends(arms[0], arms[1], c, alternative)
+        for arms, c in zip(table["arms"], np.fmin(reach, FARTHEST).tolist(), strict=True)
     ]
     for name in ENDS:
         table[name] = [one.get(name, np.nan) for one in found]
@@ -300,14 +304,15 @@ def _ends(
     control: QuantileArm, treatment: QuantileArm, c: float, alternative: Alternative
 ) -> dict[str, Any]:
     """Interval and errors of one row by the names of their columns, and the codes of its remarks."""
-    low, high = interval(control, treatment, c)
-    rel_low, rel_high = np.expm1(interval(control, treatment, c, np.log))
+    low, high = order_interval(control, treatment, c)
+    rel_low, rel_high = np.expm1(order_interval(control, treatment, c, np.log))
     se, *of_arms = (
         (b - a) / (2 * c) if math.isfinite(b - a) else np.nan
         for a, b in ((low, high), control.interval(c), treatment.interval(c))
     )
-    steps, gaps = zip(control.steps(c), treatment.steps(c), strict=True)
-    gap = max(filter(None, gaps), key=np.ptp, default=(np.nan, np.nan))
+    steps = [one.steps(c) for one in (control, treatment)]
+    gaps = [ends for _, ends in steps if ends]
+    gap = max(gaps, key=lambda ends: ends[1] - ends[0], default=(np.nan, np.nan))
     return {
         "ci_low": -np.inf if alternative == "less" else low,
         "ci_high": np.inf if alternative == "greater" else high,
@@ -320,8 +325,8 @@ def _ends(
         "gap_low": gap[0],
         "gap_high": gap[1],
         "few_values": math.isinf(low) or math.isinf(high),
-        "ties": low == high == 0 or any(steps),
-        "gap": not np.isnan(gap[0]),
+        "ties": low == high == 0 or any(few for few, _ in steps),
+        "gap": bool(gaps),
     }
 
 
