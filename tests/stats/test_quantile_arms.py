@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from recdf.stats.quantile_arms import design_effect, quantile_arm, order_interval, signed_root
+from recdf.stats.quantile_arms import design_effect, order_interval, quantile_arm, signed_root
 
 C = 1.96
 

@@ -330,8 +330,18 @@ def _ends(
     }
 
 
-ENDS = [*"ci_low ci_high rel_ci_low rel_ci_high se se_control se_treatment mde".split()]
-ENDS += ["gap_low", "gap_high"]
+ENDS = [
+    "ci_low",
+    "ci_high",
+    "rel_ci_low",
+    "rel_ci_high",
+    "se",
+    "se_control",
+    "se_treatment",
+    "mde",
+    "gap_low",
+    "gap_high",
+]
 
 
 def compare_zero_inflated(
