@@ -41,6 +41,7 @@ from .errors import FewNegativesWarning as FewNegativesWarning
 from .errors import FoldByWarning as FoldByWarning
 from .errors import IdTypeError as IdTypeError
 from .errors import JudgedWarning as JudgedWarning
+from .errors import LogWarning as LogWarning
 from .errors import MissingExtraError as MissingExtraError
 from .errors import NoOverlapWarning as NoOverlapWarning
 from .errors import NullKeyError as NullKeyError
@@ -56,6 +57,7 @@ from .errors import UnknownWarning as UnknownWarning
 from .errors import WeightWarning as WeightWarning
 from .errors import WriteError as WriteError
 from .evaluation.evaluate import evaluate as evaluate
+from .evaluation.joined_results import join_results as join_results
 from .evaluation.result import Evaluation as Evaluation
 from .evaluation.result import read_parquet as read_parquet
 from .evaluation.summary import summarize as summarize
@@ -124,6 +126,7 @@ __all__ = [
     "IdTypeError",
     "JudgedWarning",
     "Lists",
+    "LogWarning",
     "Metric",
     "MissingExtraError",
     "NoOverlapWarning",
@@ -153,6 +156,7 @@ __all__ = [
     "from_impressions",
     "gate",
     "join_experiment",
+    "join_results",
     "leaderboard",
     "metric",
     "metrics_table",

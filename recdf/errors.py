@@ -220,6 +220,11 @@ class OrderWarning(RecdfWarning):
     otherwise."""
 
 
+class LogWarning(RecdfWarning):
+    """A log has rows twice, its events come just before their impression, or its shares are not
+    those of an earlier run."""
+
+
 class NoOverlapWarning(RecdfWarning):
     """No recommended pair shares a user, or no item, with `true`; or a side table shares none with
     both frames."""

@@ -101,6 +101,7 @@ LISTED = {
     *(
         "from_impressions",
         "join_experiment",
+        "join_results",
         "leaderboard",
         "metric",
         "metrics_table",

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from ..display.plot.effect_plots import trend_words
-from ..errors import OptionError, closest
+from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
 from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.compare_models import compare_models
@@ -47,6 +47,7 @@ from .output import (
     verdicts_fail,
 )
 from .role_flags import add_roles, decided, decision_text, failing_decisions, given_roles
+from .stored_runs import RUNS, as_paths, label, read_results
 
 OF_MODELS = (
     "test",
@@ -98,10 +99,10 @@ def add_compare(commands: Any) -> None:
         "Compare the models of a result on the same users: print a row per metric and pair of "
         "models; "
         "with --out write the full table.",
-        usage="%(prog)s RESULTS [options]",
+        usage="%(prog)s RESULTS [RESULTS ...] [options]",
         epilog=None,
     )
-    files = _add_results(command, "comparison.parquet")
+    files = _add_results(command, "comparison.parquet", several=True)
     add_arguments(
         files,
         {
@@ -126,7 +127,7 @@ def add_compare(commands: Any) -> None:
 
 
 def _run_compare(given: argparse.Namespace) -> int:
-    result = read_parquet(given.results)
+    result = read_results(given.results)
     model_col = given.model_col or (result.spec["by"][0] if len(result.spec["by"]) == 1 else None)
     baseline = given.baseline
     if model_col in result.per_user.columns:
@@ -155,21 +156,6 @@ def _run_compare(given: argparse.Namespace) -> int:
             said += "\n" + "".join(f"{name} = {row[name]}: " for name in before) + sentence
     _give_decision(given, f"{head}\n\n{compact(table)}{said}", result, {"comparison": table})
     return verdicts_fail(given, table)
-
-
-def label(argument: str, text: str | None, values: pd.Series) -> Any:
-    """Return the label whose text this is, such as the number 3 for "3"; None if there is no
-    text."""
-    if text is None:
-        return None
-    labels = values.dropna().unique().tolist()
-    for label in labels:
-        if str(label) == text:
-            return label
-    known = ", ".join(map(str, labels))
-    raise OptionError(
-        f"--{argument} {text}: no such {values.name}; the result has {known}{closest(text, labels)}"
-    )
 
 
 # ------------------------------------------------------------------------------------------
@@ -535,9 +521,9 @@ def _verdict(what: str, p: float, flagged: Any, good: str, bad: str) -> str:
 # -- both
 
 
-def _add_results(command: Any, written: str) -> Any:
+def _add_results(command: Any, written: str, several: bool = False) -> Any:
     files = command.add_argument_group("files")
-    add_arguments(files, {"RESULTS": "folder that recdf evaluate --out wrote"})
+    add_arguments(files, RUNS if several else {"RESULTS": "folder that recdf evaluate --out wrote"})
     add_out(files, COMPARISON_FILES, f"folder for {written}; without it nothing is written")
     return files
 
@@ -566,5 +552,8 @@ def _give_decision(
     them."""
     tables = {**(first or {}), **compared}
     for table in tables.values():  # pandas writes attrs, so that the file says what was evaluated
-        table.attrs |= {"recdf": result.spec, COMPARED_RESULT: digest_of_result(given.results)}
+        table.attrs |= {
+            "recdf": result.spec,
+            COMPARED_RESULT: digest_of_result(*as_paths(given.results)),
+        }
     give_tables(given, text, tables, compared | tables)

@@ -18,8 +18,9 @@ from ..experiments.plan.aa_splits import aa_test
 from ..experiments.plan.interleaving import interleave
 from ..formats.file_sets import read_files
 from .arguments import add_arguments, add_command, add_out, add_parameters, given_parameters
-from .deciding import add_control, compact, label, metric_arguments, planned_arguments
+from .deciding import add_control, compact, metric_arguments, planned_arguments
 from .output import fail_on, give_tables, row_name, text_table, verdicts_fail
+from .stored_runs import label
 
 OF_INTERLEAVE = ("method", "seed", "user_col", "item_col", "score_col", "rank_col")
 OF_INTERLEAVED = ("credit", "unit_col", "user_col", "item_col", "alternative", "confidence")

@@ -23,8 +23,8 @@ from .arguments import (
     given_parameters,
 )
 from .arguments import flag as as_flag
-from .deciding import label
 from .output import GATE_FILES, give_tables, say_why
+from .stored_runs import label
 
 __all__: list[str] = []
 

@@ -55,9 +55,11 @@ ESTIMATED = ("ope.parquet", "ope_diagnostics.parquet", "ope_comparison.parquet")
 COMPARED_RESULT = "recdf_result"  # in the attrs of COMPARED: which result was compared
 
 
-def digest_of_result(result: Path) -> str:
-    """Return a digest that tells a stored result from others."""
-    return hashlib.sha256((result / SUMMARY_FILE).read_bytes()).hexdigest()
+def digest_of_result(*results: Path) -> str:
+    """Return a digest that tells a stored result, or several that are joined, from others."""
+    return hashlib.sha256(
+        b"".join((one / SUMMARY_FILE).read_bytes() for one in results)
+    ).hexdigest()
 
 
 def add_output(command: Any, *, fail_on: bool = True) -> None:

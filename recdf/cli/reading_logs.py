@@ -29,7 +29,7 @@ from .arguments import (
     given_parameters,
     local,
 )
-from .output import print_tables
+from .output import fail_on, print_tables
 
 LOG_COLUMN_FLAGS = (
     "user_col",
@@ -72,6 +72,14 @@ def add_impressions(commands: Any) -> None:
     add_arguments(
         files, {"--memory-limit SIZE": "1GB, 512MiB (default a quarter of the machine's)"}
     )
+    add_arguments(
+        files,
+        {
+            "--against PATH": "impressions.json of an earlier run, or its folder: warn of shares "
+            "(attributed, logged twice, unknown, ...) that moved beyond chance and by a quarter of "
+            "their odds"
+        },
+    )
     add_out(files, WRITTEN, f"folder for {', '.join(WRITTEN)} (the record of rules and counts)")
     columns = command.add_argument_group(
         "columns", "Where a time is needed and --time-col is not given, it is time."
@@ -89,7 +97,7 @@ def add_impressions(commands: Any) -> None:
     add_arguments(rules, {"--relevance EVENT=GAIN ...": relevance}, default=[])
 
 
-def _impressions(given: argparse.Namespace) -> None:
+def _impressions(given: argparse.Namespace) -> int:
     if given.out is None:
         raise OptionError("--out is missing; name the folder to write")
     options = given_parameters(given, (*LOG_COLUMN_FLAGS, "list_cols", *SPANS, *LOG_RULE_FLAGS))
@@ -109,10 +117,11 @@ def _impressions(given: argparse.Namespace) -> None:
         if not all(FileSet.of(path).is_plain_parquet for path in paths.values()):
             stack.enter_context(made(given.out))
             paths = _as_parquet(paths, options, stack.enter_context(staging_folder(given.out)))
-        rest = {"overwrite": given.overwrite, "memory_limit": given.memory_limit}
+        rest = {name: getattr(given, name) for name in ("overwrite", "memory_limit", "against")}
         named = {f"{role}_path": path for role, path in paths.items()}
         spec = impressions_parquet(**named, out=given.out, **rest, **options)
     print_tables(given, _report_text(spec, given.out), {"counts": _count_table(spec["counts"])})
+    return fail_on(given, (("drift", sentence) for sentence in spec.get("moved", [])))
 
 
 def _span(text: str) -> Any:

@@ -135,7 +135,7 @@ def match_refunds(
         for values, some, small in ((left, at[refund], least), (rest, refund, least_rest)):
             values[some] -= part
             values[some[values[some] <= small[some]]] = 0
-        done = ~there | (rest[now] <= 0)
+        done = ~there | (met[now] & (rest[now] <= 0))
         jump = now[done & (at[now] < last[now]) & (last[now] >= low[now])]
         below[last[jump]] = at[jump]
         at[now[~done]] = below[at[now[~done]]]
