@@ -80,7 +80,8 @@ class Leftovers:
 
 
 class ProcessorTime:
-    """The processor time of each test and of the processes that it starts. A run ends with the
+    """The processor time of each test and of the processes that it starts, without its end, at
+    which the fixtures of the whole run may stop their processes. A run ends with the
     tests over `NAMED` seconds that have neither of the marks `long` and `slow`; in CI those over
     `REFUSED` seconds fail it. This is the only place that looks at a clock."""
 
@@ -104,7 +105,7 @@ class ProcessorTime:
         return report
 
     def pytest_runtest_logreport(self, report):
-        if not {"long", "slow"} & set(report.keywords):
+        if report.when != "teardown" and not {"long", "slow"} & set(report.keywords):
             time = self.spent.get(report.nodeid, 0.0) + report.processor_time
             self.spent[report.nodeid] = time
 

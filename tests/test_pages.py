@@ -13,6 +13,7 @@ from pathlib import Path
 
 import generated
 import pytest
+from quick import few
 
 import recdf as rd
 from recdf import datasets
@@ -60,7 +61,15 @@ NEEDS = {"docs/engines.md": "dask.dataframe"}
 BESIDE = {"docs/judges_movielens.md": "shared/data/movielens_latest_small"}
 
 
-@pytest.mark.parametrize("page", PAGES)
+# Pages whose code takes long; of each kind of page (of models, experiments, reports and engines) a
+# shorter one is run each time.
+LONG = {
+    f"docs/{name}.md"
+    for name in ("gallery", "engines", "history", "report", "audit", "experiments", "designs")
+}
+
+
+@pytest.mark.parametrize("page", few(PAGES, PAGES.keys() - LONG))
 def test_python_blocks(page, monkeypatch):
     """All blocks of a page in order in one namespace, as a reader at the top of the checkout would
     type them."""

@@ -4,6 +4,7 @@ as those ask."""
 import numpy as np
 import pandas as pd
 import pytest
+from quick import crossed
 from scipy import stats
 
 import recdf as rd
@@ -25,9 +26,12 @@ def agrees(table, low="ci_low", high="ci_high"):
     return ((table[low] > 0) | (table[high] < 0))[known].eq(table["reject"][known]).all()
 
 
-@pytest.mark.parametrize("test", ["t", "randomization", "bootstrap"])
 @pytest.mark.parametrize(
-    "correction", ["holm", "bh", "bonferroni", "hochberg", "sidak", "holm_sidak", "by"]
+    ("correction", "test"),
+    crossed(
+        ["holm", "bh", "bonferroni", "hochberg", "sidak", "holm_sidak", "by"],
+        ["t", "randomization", "bootstrap"],
+    ),
 )
 def test_an_interval_excludes_zero_where_its_test_rejects(test, correction):
     late = 0

@@ -4,7 +4,7 @@ on the users."""
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recdf as rd
@@ -129,7 +129,6 @@ def test_the_table_is_that_of_the_users(by):
 
 
 @pytest.mark.long
-@settings(max_examples=25, deadline=None)
 @given(
     shard=st.lists(st.integers(0, 6), min_size=60, max_size=60),
     centre=st.sampled_from([0.0, -3.0, 1e4]),
@@ -198,7 +197,10 @@ def test_moments_without_the_optional_columns():
         stats.ttest_ind_from_stats(*b, *a, equal_var=False).pvalue, rel=1e-12
     )
     # The arms are so unequal that a skewness could matter; in equal arms it could not.
-    assert table["remarks"].tolist() == ["missing_not_checked; skewness_not_checked; ratio_not_checked"] * 2
+    assert (
+        table["remarks"].tolist()
+        == ["missing_not_checked; skewness_not_checked; ratio_not_checked"] * 2
+    )
     assert table[["n_dropped", "n_dropped_control", "n_dropped_treatment"]].isna().all(axis=None)
     refused = rd.compare_variants_from_moments(moments, control="A", sequential_n=1000)
     assert refused["remarks"].str.contains("sequential_refused").all()

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli.command import run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recdf as rd
@@ -220,7 +220,6 @@ RAGGED = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     RAGGED,
     RAGGED,
