@@ -38,9 +38,9 @@ COMPARED_TARGET_COLUMNS = (
     "n_units",
     "n_clusters",
     "confidence",
-    "flags",
     "effect",
     "withheld",
+    "flags",
     "trust",
 )
 

@@ -61,9 +61,9 @@ ESTIMATE_COLUMNS = (
     "n_matched",
     "method",
     "confidence",
-    "flags",
     "effect",
     "withheld",
+    "flags",
     "trust",
 )
 
