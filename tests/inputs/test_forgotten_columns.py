@@ -250,7 +250,10 @@ def test_values_beyond_the_bounds_are_an_error_that_names_metric_and_list(tmp_pa
         "Three for each hit; larger is better, in [0, 1]."
         return 3.0 * lists.n_hits
 
-    words = r"three is 3 for the list \{'user_id': 1\}, outside its bounds \[0.0, 1.0\] in 2 of 2 .*bounds=\(0, None\)"
+    words = (
+        r"three is 3 for the list \{'user_id': 1\}, outside its bounds \[0.0, 1.0\] in 2 of 2 "
+        r".*bounds=\(0, None\)"
+    )
     calls = [
         lambda: rd.evaluate(TRUE, PRED, "three@3", score_col="prediction"),
         lambda: three(TRUE, PRED, 3, score_col="prediction"),
