@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from inputs.small_frames import PRED, TRUE
 from inputs.test_bad_input import run
-from quick import crossed
 
 import recdf as rd
 from recdf import errors
@@ -149,7 +148,8 @@ def files(tmp_path, monkeypatch):
     return ["evaluate", "--true", "true.csv", "--pred", "pred.csv", "-m", "ndcg"]
 
 
-@pytest.mark.parametrize(("part", "sentence"), crossed(PARTS, SENTENCES))
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("part", PARTS)
 def test_a_sentence_in_other_words_is_still_right_for_every_reader(
     part, sentence, files, capsys, monkeypatch
 ):
@@ -279,7 +279,9 @@ def reads_of_messages(source):
 def test_no_module_reads_a_message_back():
     sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
     wrong = {
-        str(path): lines for path, source in sources.items() if (lines := reads_of_messages(source))
+        str(path): lines
+        for path, source in sources.items()
+        if "except " in source and (lines := reads_of_messages(source))
     }
     assert not wrong
 
@@ -310,10 +312,11 @@ def unmarked(source):
 
 
 def test_every_message_marks_the_options_that_it_names():
+    sources = {path: path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
     wrong = {
         str(path): lines
-        for path in PACKAGE.rglob("*.py")
-        if (lines := unmarked(path.read_text("utf-8")))
+        for path, source in sources.items()
+        if ("Error(" in source or "warn_user(" in source) and (lines := unmarked(source))
     }
     assert not wrong, (
         'write ⟦+ties="row"⟧ for an argument to pass, and ⟦ties="row"⟧ for one that was passed'
