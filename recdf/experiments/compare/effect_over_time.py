@@ -154,7 +154,8 @@ def effect_over_time(
         the columns of `compare_variants`, `kind`, and for each metric and treatment, the same in
         all its rows: `trend` (change of the daily effect per day), `trend_se`, `trend_ci_low`,
         `trend_ci_high`, `trend_p`, `trend_p_adj`, `trend_early` and `trend_late` (mean effect of
-        the first and of the last third of the periods), `trend_verdict`: "fades" or "grows" (the
+        the first and of the last third of the periods), `trend_effect`, `trend_withheld`,
+        `trend_remarks`, `trend_verdict`: "fades" or "grows" (the
         effect is smaller or larger late, whatever its sign), "turns" (both thirds are shown, p <
         0.001, with opposite signs), "no trend shown", which is no proof of a constant effect, or
         why it is withheld.
