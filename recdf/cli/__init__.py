@@ -59,6 +59,7 @@ VERDICTS = (
     "evaluate",
     "check",
     "audit",
+    "impressions",
     "compare",
     "experiment",
     "interleaved",

@@ -75,6 +75,7 @@ EFFECTS: dict[str, dict[str, str]] = {
         "harmed": "harmed beyond the margin",
         "not_safe": "not shown safe",
     },
+    "policy": {"ok": "ok", "wide": "wide", "interval_only": "use the interval only"},
     "decision": {
         "ship": "ship",
         "ship_not_as_planned": "ship, not as planned",
@@ -84,7 +85,7 @@ EFFECTS: dict[str, dict[str, str]] = {
     },
 }
 # Effects that look good or bad; all others are open.
-SIGNS: dict[str, Sign] = {
+SIGN_OF_EFFECT: dict[str, Sign] = {
     **dict.fromkeys(["better", "safe", "holds", "fits", "predicts", "pass"], "better"),
     **dict.fromkeys(["worse", "within_margin", "harmed", "drifted", "fail"], "worse"),
     **dict.fromkeys(["rejects_often", "rejects_rarely", "predicts_opposite"], "worse"),
@@ -112,7 +113,7 @@ def sentence(
 
 def codes_of(remarks: Any) -> list[str]:
     """Return the codes of one cell of `remarks`."""
-    return remarks.split("; ") if isinstance(remarks, str) and remarks else []
+    return [code for code in remarks.split("; ") if code] if isinstance(remarks, str) else []
 
 
 def by_rank(codes: Iterable[str]) -> str:
@@ -143,7 +144,7 @@ def sign_of(row: Mapping[Any, Any]) -> Sign:
     have lists; else "open"."""
     if "missing_lists" in codes_of(row.get("remarks")):
         return "open"
-    return SIGNS.get(row.get("effect", ""), "open")
+    return SIGN_OF_EFFECT.get(row.get("effect", ""), "open")
 
 
 def is_withheld(row: Mapping[Any, Any]) -> bool:
