@@ -145,11 +145,13 @@ def test_weights_and_strata_that_differ(rng):
     assert compare(data, weight_col="w", expected=EQUAL)["unbalanced"] == ""
     data["w"] = data["w"] ** (1 + (data["variant"] == "B"))
     withheld(compare(data, weight_col="w", expected=EQUAL), "w")
-    # Strata of unequal shares may be a ramp-up, and are a remark.
+    # Strata into which the treatment moves users withhold; of unequal shares alone they may be a
+    # ramp-up, and are a remark.
     data["s"] = np.where(data["m"] + (data["variant"] == "B") > 0.5, "x", "y")
+    assert compare(data, strata="s", expected=EQUAL)["withheld"] == "strata_moved"
+    data["s"] = np.where(rng.random(len(data)) + 0.3 * (data["variant"] == "B") > 0.6, "x", "y")
     found = compare(data, strata="s", expected=EQUAL)
-    assert (found["remarks"], found["unbalanced"]) == ("strata_differ", "s")
-    assert not found["verdict"].startswith("check")
+    assert (found["remarks"], found["unbalanced"], found["withheld"]) == ("strata_differ", "s", "")
     assert compare(data.assign(s=data["user_id"] % 3), strata="s")["remarks"] == "ratio_not_checked"
 
 
@@ -246,7 +248,7 @@ def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):
         compare(users, strata="week", time_col="assigned_at", expected=shares)["remarks"]
         == "strata_differ"
     )
-    mixed = users.assign(other=users["user_id"] % 2)
+    mixed = users.assign(other=rng.integers(0, 2, len(users)))
     withheld(compare(mixed, strata="other", expected=shares), "assigned_at", **CHANGES)
     visits = pd.concat([users, users])
     withheld(compare(visits, cluster="user_id", expected=shares), "assigned_at", **CHANGES)

@@ -68,7 +68,7 @@ def test_the_verdict_is_withheld_with_its_reason(name):
 
 @pytest.mark.parametrize("name", UNLIKE)
 def test_leaderboard_report_gate_and_diff_say_so(name, tmp_path):
-    other, code, words = UNLIKE[name]
+    other, code, _ = UNLIKE[name]
     board = rd.leaderboard({"A": SAME, "B": other}, baseline="A")
     assert board.comparisons["withheld"].tolist() == [code]
     assert set(board.frame["marks"]) == {""}

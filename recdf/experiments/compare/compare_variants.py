@@ -334,7 +334,7 @@ def compare_variants(
     found += measured_late(data, covariate_time_col, time_col, rows)
     found += shares_change(data, time_col, as_columns(strata), [variant_col, *by_cols], rows)
     found += users_in_both(data, health, arms, rows)
-    found += strata_moved(columns, as_columns(strata), time_col, rows, arms.pairs)
+    found += strata_moved(data, columns, time_col, as_columns(strata), rows, arms.pairs)
     many = ManyUsers.of(columns, rows, settings)
     with Progress(len(arms.groups) * len(arms.pairs), "compare_variants", progress) as shown:
 

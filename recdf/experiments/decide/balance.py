@@ -200,9 +200,10 @@ def users_in_both(
 
 
 def strata_moved(
+    data: pd.DataFrame,
     metrics: list[MetricRows],
-    strata: Sequence[str],
     time_col: str | None,
+    strata: Sequence[str],
     rows: ExperimentRows,
     pairs: Sequence[tuple[int, int]],
 ) -> list[Difference]:
@@ -210,9 +211,12 @@ def strata_moved(
 
     Each user gets the mean of the stratum over both arms, as a covariate. A treatment that moves
     users between strata, such as of visits, is adjusted away within them. Strata of the time of
-    the assignment are moved by nothing.
+    the assignment are moved by nothing: `time_col`, or a column of dates, tells which are.
     """
     if rows.strata is None or time_col in strata:
+        return []
+    times = [None if time_col is None else data[time_col], *(_as_dates(data[n]) for n in data)]
+    if any(_refines(one, rows.strata[0]) for one in times):
         return []
     found, shape = [], (len(rows.groups), len(rows.variants), len(rows.variants))
     for metric in metrics:
@@ -256,12 +260,14 @@ def _as_dates(values: pd.Series) -> pd.Series | None:
     return dates if dates.notna().sum() == len(known) else None
 
 
-def _refines(dates: pd.Series | None, stratum: Codes) -> bool:
-    """Whether dates are those of the strata, only finer."""
-    if dates is None:
+def _refines(times: pd.Series | None, stratum: Codes) -> bool:
+    """Whether times are those of the strata, only finer."""
+    if times is None:
         return False
-    days = pd.crosstab(dates.dt.floor("D").to_numpy(), stratum).to_numpy()
-    return bool(days.max(axis=1).sum() >= IN_USUAL_STRATUM * days.sum())
+    dated = pd.api.types.is_datetime64_any_dtype(times.dtype)
+    periods = (times.dt.floor("D") if dated else times).to_numpy()
+    table = pd.crosstab(periods, stratum).to_numpy()
+    return bool(table.max(axis=1).sum() >= IN_USUAL_STRATUM * table.sum())
 
 
 def _first_row_of_units(code: Codes, rows: ExperimentRows) -> tuple[Codes, bool]:

@@ -142,7 +142,7 @@ _ALL = (
         "strata_moved",
         "check: strata differ in worth",
         "users of one arm are in strata of a higher metric, so that the treatment may move users "
-        "between them",
+        "between them; time_col= names the time where the strata are periods of it",
         "variants segments",
     ),
     Caution(
