@@ -45,10 +45,12 @@ def write(folder, kind, step):
     kill_at_rename(step)
     globals()[kind](NEW, folder)
 
-print(*(ended(forked(write, folder, kind, int(step))) for folder, kind, step in zip(*[iter(sys.argv[1:])] * 3)))
+given = zip(*[iter(sys.argv[1:])] * 3)
+print(*(ended(forked(write, folder, kind, int(step))) for folder, kind, step in given))
 """
 
 
+@pytest.mark.long
 @forks
 def test_a_process_that_is_killed_while_it_replaces_a_result(tmp_path):
     """It is killed before each of the three renames. The next read finds the older result whole."""

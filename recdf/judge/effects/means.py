@@ -558,9 +558,8 @@ def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> EffectO
         if units.n_strata * sum(units.n) > MOST_DUMMIES:
             raise OptionError(
                 f"strata has {units.n_strata:,} levels; beside covariates each is a column of "
-                f"{sum(units.n):,} rows, which "
-                "does not fit in memory: merge strata, or leave out one of ⟦+strata=⟧ and "
-                "⟦+covariates=⟧"
+                f"{sum(units.n):,} rows, which does not fit in memory: merge strata, or leave out "
+                "one of ⟦+strata=⟧ and ⟦+covariates=⟧"
             )
         stratum, n = units.stratum, units.n_strata
         dummies = both(lambda arm: np.eye(n)[stratum[units.arm == arm]][:, 1:], (0, 1))
