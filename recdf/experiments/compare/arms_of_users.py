@@ -22,6 +22,7 @@ from ...stats.arms import Arm, Sample, both, linearise
 from ...stats.bootstrap import bootstrap_effect, replicate_estimates
 from ...stats.effect_sizes import effect, fieller
 from ...stats.moments import HUGE, imbalance, may_be_skewed, moments_of, skewness_of_means
+from ...stats.numbers import Number
 from ...stats.permutation import observed_t, permutation_p, permutation_quantiles, permuted_t
 from ...stats.power import beyond, detectable
 from ...stats.resampling_weights import by_row
@@ -167,7 +168,12 @@ def _with_denominators(row: Row, metric: MetricRows, found: EffectOfUnits) -> Ro
     units = found.units
     if units.metric.den is None or not (metric.ratio or units.clustered):
         return row
-    means, (control, treatment) = arms_of_denominators(units)
+    return with_denominators(row, *arms_of_denominators(units))
+
+
+def with_denominators(row: Row, means: tuple[Number, Number], arms: tuple[Arm, Arm]) -> Row:
+    """The row with these mean denominators, and Welch's p of two arms of denominators."""
+    control, treatment = arms
     p = effect(control, treatment).p_value
     if not control.var + treatment.var > 0:  # every unit of an arm has the same
         p = float(np.isclose(control.mean, treatment.mean, rtol=1e-9, atol=0))

@@ -350,8 +350,8 @@ def _cell_means(values: Floats, of: Codes, n: int) -> Floats:
 
 
 def share_records(several: Sequence[Units]) -> list[Units]:
-    """The units of several metrics, which are the same rows and cells, with the records of all their
-    columns from one pass."""
+    """The units of several metrics, which are the same rows and cells, with their records from one
+    pass over all columns."""
     columns = {id(x): x for one in several for x in one.columns}
     place = {name: i for i, name in enumerate(columns)}
     every = each(spans, list(columns.values()))
@@ -484,9 +484,9 @@ def _arms(
 ) -> tuple[tuple[Arm, Arm], Floats]:
     """The estimates of both arms, and the forms of their units in every cell.
 
-    The variance is Σ_g (Σ_i u_i)² over the units g and their rows i in strata h, u =
-    W_h z/√(n_h(n_h − 1)), and its degrees of freedom Satterthwaite's over the strata. With `leave_out`, z is what
-    the estimate changes by when the row is left out, times n_h − 1: the variance is the jackknife's
+    The variance is Σ_g (Σ_i u_i)² over the units g and their rows i in strata h, where u =
+    W_h z/√(n_h(n_h − 1)), its degrees of freedom Satterthwaite's. With `leave_out`, z is what the
+    estimate changes by when the row is left out, times n_h − 1: the variance is the jackknife's
     (Bell & McCaffrey 2002), with at most the effective number of units minus 1 degrees of freedom.
     `metric` and `weights` (of the strata, perhaps by arm) are others than those of the units.
     """
