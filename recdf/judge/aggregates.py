@@ -1,5 +1,6 @@
-"""Sums of products of columns in cells (arm × stratum): all that means and ratios read of the units,
-from rows, files, moments or engines.
+"""Sums of products of columns in cells (arm × stratum): what means and ratios read of the units.
+
+Rows, files, moments and engines make the same record.
 
 Contract: parts add up with `+`. A column is a whole number of steps of a fixed grid, cut into
 slices of so few bits that the products of a block have an exact sum, which is added as a whole

@@ -119,7 +119,7 @@ def n_equal(control: Arm, treatment: Arm) -> float:
 
 
 def without_top(row: Row, found: EffectOfUnits, far: Farthest, settings: Settings) -> Row:
-    """The row with its difference without the top units, and with a warning where they decide."""
+    """The row with its difference without the top units, and with a remark where they decide."""
     n_units = found.units.n
     k = n_top(sum(n_units))
     if not np.isfinite(row["diff"]) or min(n_units) < 2 * k:
