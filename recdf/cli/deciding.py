@@ -11,6 +11,7 @@ import pandas as pd
 from ..display.plot.effect_plots import trend_words
 from ..errors import OptionError, closest
 from ..evaluation.result import Evaluation, read_parquet
+from ..evaluation.storage import digest_of_result
 from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
@@ -38,7 +39,6 @@ from .arguments import (
 from .output import (
     COMPARED_RESULT,
     COMPARISON_FILES,
-    digest_of_result,
     fail_on,
     failing_verdicts,
     give_tables,

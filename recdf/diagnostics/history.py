@@ -3,7 +3,6 @@ changed."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from datetime import date
@@ -14,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..evaluation.publishing import PER_USER, SUMMARY_FILE
 from ..evaluation.result import read_parquet
 from ..evaluation.spec import better_of
-from ..evaluation.storage import read_summary
+from ..evaluation.storage import PROFILED, digest_of_result, read_summary
 from ..evaluation.summary import summarize
 from ..experiments.experiment_columns import frame_of, key_codes, require
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
+from ..publishing import PER_USER, PROFILE, SUMMARY_FILE, folders_below, is_there, read_table
 from ..stats.change_points import changes_of_level
 from ..tables.cells import brief
 from ..tables.shown_frames import ReportTable, ShownResult
@@ -50,10 +49,6 @@ CHANGE_COLUMNS = [
     "verdict",
 ]
 OWN_COLUMNS = {"date", "job", "path", "column", "definition", *CHANGE_COLUMNS}
-PROFILE, PROFILED = (
-    "profile.parquet",
-    "recdf_result",
-)  # the attrs of a profile say of which result it is
 
 
 class History(ShownResult):
@@ -266,16 +261,18 @@ def _dated_results(root: Path) -> pd.DataFrame:
     """Return `date`, `job` and `path` of all results below a folder."""
     started = past_runs(root).groupby("folder")["started"].min()
     rows = []
-    for found in sorted(root.rglob(PER_USER)):
-        path = found.parent.relative_to(root).as_posix()
+    for folder in folders_below(root):
+        if not is_there(folder / PER_USER):
+            continue
+        path = folder.relative_to(root).as_posix()
         dates = [f"{year}-{month}-{day}" for year, _, month, day in DATE.findall(path)]
         day = pd.to_datetime(dates[-1], errors="coerce") if dates else started.get(path, pd.NaT)
         if pd.isna(day):
-            said = f"{found.parent} has no date in its path below {root} and no run.json"
+            said = f"{folder} has no date in its path below {root} and no run.json"
             raise DataError(f"{said}; name it such as 2026-11-20")
-        if not (found.parent / SUMMARY_FILE).exists():
+        if not is_there(folder / SUMMARY_FILE):
             raise DataError(
-                f"{found.parent} is no whole result: it lacks {SUMMARY_FILE}; run it again or move "
+                f"{folder} is no whole result: it lacks {SUMMARY_FILE}; run it again or move "
                 "it away"
             )
         job = re.sub(r"//+", "/", DATE.sub("", path)).strip("/.-_ ")
@@ -365,12 +362,9 @@ def _quantities(folder: Path) -> pd.DataFrame:
     table = pd.DataFrame(
         {"model": "", "quantity": list(found), "value": np.array(list(found.values()), np.float64)}
     )
-    if (folder / PROFILE).exists():
-        profile = pd.read_parquet(folder / PROFILE)
-        if (
-            profile.attrs.get(PROFILED)
-            == hashlib.sha256((folder / SUMMARY_FILE).read_bytes()).hexdigest()
-        ):
+    if is_there(folder / PROFILE):
+        profile = read_table(folder / PROFILE)
+        if profile.attrs.get(PROFILED) == digest_of_result(folder):
             table = pd.concat([table, profile], ignore_index=True)
     return table
 

@@ -15,7 +15,7 @@ from cli.shop import models
 from evaluation.stored import FORKING, FULL, fail_at, forks, names, python
 
 import recdf as rd
-from recdf.evaluation.publishing import PREFIX, RUN, held_still
+from recdf.publishing import RUN
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,8 @@ from evaluation.stored import FILES, FORKING, FULL, NEW, OLD, equal, fail_at, fo
 from registry.seeded import frames, quietly
 
 import recdf as rd
-from recdf.evaluation import publishing, storage
+from recdf import publishing
+from recdf.evaluation import storage
 
 pytestmark = pytest.mark.slow
 

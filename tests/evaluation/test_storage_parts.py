@@ -13,8 +13,7 @@ import pytest
 from evaluation.stored import FORKING, NEW, OLD, equal, forks, names, python
 
 import recdf as rd
-from recdf.evaluation import publishing
-from recdf.evaluation.storage import read_parts, staged_parts, write_head
+from recdf.evaluation.storage import staged_parts, write_head
 
 TESTS = Path(__file__).parents[1]
 FILES = {"per_user.parquet", "summary.parquet"}
