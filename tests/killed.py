@@ -65,16 +65,16 @@ def is_killed(done, step):
 
 
 def tree(folder):
-    """All below a folder: the bytes of files, the targets of links, and None for folders."""
+    """All below a folder: the bytes of files, the targets of links, and None for others."""
     found = {}
     for top, below, files in os.walk(folder):
         for name in (*below, *files):
             path = os.path.join(top, name)
             if os.path.islink(path):
                 found[path] = os.readlink(path)
-            elif os.path.isfile(path):
+            elif os.path.isfile(path) and os.path.getsize(path) < 2**20:
                 with open(path, "rb") as file:
                     found[path] = file.read()
             else:
-                found[path] = None
+                found[path] = os.path.getsize(path) if os.path.isfile(path) else None
     return found

@@ -71,7 +71,6 @@ RUNS = {
     "report": (REPORT, [*REPORT, "--title", "Another"]),
     "demo": (["demo", *OUT], ["demo", *OUT]),
 }
-QUICK = {"evaluate --profile", "gate"}
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +132,7 @@ def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
         shutil.copytree("ci", f"ci{len(states)}") if Path("ci").exists() else None
     for first in (False, True):
         old, new = ({}, states[1]) if first else states
-        step, done = 1, []
+        step = 1
         while True:
             for name in ("out", "ci"):
                 shutil.rmtree(name, ignore_errors=True)
@@ -159,14 +158,12 @@ def check_each_kill(capsys, monkeypatch, tmp_path, inputs, command):
                 with case(f"{command}: the run after that at {step}"):
                     assert run(capsys, *newer, "--overwrite")[0] in (0, 1, 3)
                     assert (seen("out"), in_place("ci")) == (new, verdicts[1])
-                    assert not [path for path in Path().rglob(f"{PREFIX}*")]
+                    assert not list(Path().rglob(f"{PREFIX}*"))
             step += 1
 
 
-@pytest.mark.parametrize(
-    "command",
-    [one if one in QUICK else pytest.param(one, marks=pytest.mark.long) for one in RUNS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", RUNS)
 @pytest.mark.usefixtures("small_shop")
 def test_each_kill_leaves_the_files_of_one_run(capsys, monkeypatch, tmp_path, inputs, command):
     check_each_kill(capsys, monkeypatch, tmp_path, inputs, command)
