@@ -114,6 +114,11 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError(f"{path} cannot be read as a parquet file: {error}") from error
 
 
+def is_hidden(path: Path) -> bool:
+    """Tell whether a path is in the hidden folder of a writer."""
+    return any(name.startswith(PREFIX) for name in path.parts)
+
+
 def folders_below(root: Path) -> Iterator[Path]:
     """Give a folder and those below it in their order, but for links and for what recdf hides."""
     for top, below, _ in os.walk(root):

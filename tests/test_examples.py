@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from quick import few
 
 import recdf as rd
 
@@ -21,6 +22,7 @@ ARGUMENTS = {"online_retail.py": [TRANSACTIONS]}
 SIZES = {"impressions.py": ["20000"]}
 
 
+@pytest.mark.long
 def test_the_quickstart_runs_as_a_process_without_a_warning():
     command = [sys.executable, "-W", "error", ROOT / "examples" / "quickstart.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -42,7 +44,9 @@ def run(monkeypatch, capsys, example, *arguments):
     return code, printed.out, printed.err
 
 
-@pytest.mark.parametrize("example", [name for name in EXAMPLES if name != "quickstart.py"])
+@pytest.mark.parametrize(
+    "example", few([name for name in EXAMPLES if name != "quickstart.py"], ["online_retail.py"])
+)
 def test_runs_without_a_warning(monkeypatch, capsys, example):
     for path in ARGUMENTS.get(example, []):
         if not path.is_file():
@@ -71,6 +75,7 @@ def code_cells(notebook):
     return [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_a_notebook_runs_without_a_warning(notebook, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")

@@ -269,7 +269,7 @@ def test_what_is_no_file_is_an_error_and_not_opened(what, name, place, capsys):
 def test_records_and_tables_that_are_no_files(what, name, place, capsys):
     other = rd.evaluate(TRUE, PRED, "mrr@1", by="model")
     other.to_parquet("other")
-    assert run(capsys, "compare", "other", "--out", place)[0] == 0
+    assert run(capsys, "compare", "other", "--out", place, "--overwrite")[0] == 0
     (place / name).unlink()
     NO_FILES[what](place / name)
     before = tree(".")

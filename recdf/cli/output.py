@@ -32,7 +32,16 @@ from .._version import __version__
 from ..errors import RecdfError
 from ..formats.file_sets import FileSet, is_remote
 from ..judge.verdict import NOT_ALIKE
-from ..publishing import RUN, WINDOWS, publish_text, published, refuse_files, write_text
+from ..publishing import (
+    RUN,
+    WINDOWS,
+    is_hidden,
+    plain_file,
+    publish_text,
+    published,
+    refuse_files,
+    write_text,
+)
 from .arguments import add_arguments
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
@@ -80,13 +89,10 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             metavar="{" + ",".join(FAIL_ON) + "}",
             default=[],
             help="exit with code 1, after all is printed and written, on: error, a finding of "
-            "recdf check or audit "
-            "of that severity (always so there); warning, any warning, also of a row; invalid, a "
-            "verdict that is "
-            "invalid, or withheld because the variants are not alike; worse, a verdict that begins "
-            "with this word, or "
-            "the decision not to ship; undecided, the decision to keep running; drift, data that "
-            "changed",
+            "recdf check or audit of that severity (always so there); warning, any warning, also "
+            "of a row; invalid, a verdict that is invalid, or withheld because the variants are "
+            "not alike; worse, a verdict that begins with this word, or the decision not to ship; "
+            "undecided, the decision to keep running; drift, data that changed",
         )
 
 
@@ -364,8 +370,10 @@ class RunRecord:
             return Path(f"{out}.{RECORD}"), [] if out is None else [str(out)]
         other = command
         with suppress(OSError, ValueError, LookupError, TypeError):
-            other = json.loads((out / RECORD).read_text(encoding="utf-8"))["command"][1]
-        files = sorted(str(path) for path in out.rglob("*.parquet") if path.is_file())
+            text = plain_file(out / RECORD).read_text(encoding="utf-8")
+            other = json.loads(text)["command"][1]
+        found = (path for path in out.rglob("*.parquet") if path.is_file())
+        files = sorted(str(path) for path in found if not (path.is_symlink() or is_hidden(path)))
         return out / (RECORD if other == command else f"run-{command}.json"), files
 
 

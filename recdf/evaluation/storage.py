@@ -101,10 +101,10 @@ def staged(folder: Any, *, overwrite: bool) -> Iterator[Path]:
         yield place(files[0]).parent
 
 
-def digest_of_result(folder: Path) -> str:
-    """Return a digest that tells a stored result from others."""
-    summary = plain_file(where(folder / SUMMARY_FILE))
-    return hashlib.sha256(summary.read_bytes()).hexdigest()
+def digest_of_result(*folders: Path) -> str:
+    """Return a digest that tells a stored result, or several that are joined, from others."""
+    files = [plain_file(where(folder / SUMMARY_FILE)) for folder in folders]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def write_files(

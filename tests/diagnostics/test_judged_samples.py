@@ -78,6 +78,7 @@ def test_labels_of_the_drawn_items_give_the_values_of_the_whole_lists():
     np.testing.assert_array_equal(both[f"precision@{K}"], both[f"precision@{K}_all"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", [None, "old"])
 def test_unequal_chances_leave_no_bias_and_the_interval_covers(baseline):
     users, people, judge, pred = population()
@@ -144,7 +145,7 @@ def test_the_variance_is_that_of_the_strata():
     assert row["se"] ** 2 == pytest.approx(sum(parts) + between, rel=1e-9)
 
 
-def test_lists_whose_metric_one_kind_of_labels_leaves_undefined_withhold_the_verdict_of_a_drawn_sample():
+def test_lists_undefined_under_one_kind_of_labels_withhold_the_verdict_of_a_drawn_sample():
     """A list in which people find nothing relevant has no ndcg; those that have one are no random
     sample of all."""
     _, people, judge, pred = population()

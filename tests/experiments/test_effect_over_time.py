@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from quick import few
 from scipy import stats
 
 import recdf as rd
@@ -96,7 +97,8 @@ def welch(values):
 
 @pytest.mark.parametrize("kind", ["daily", "cumulative", "since_exposure"])
 @pytest.mark.parametrize(
-    ("columns", "how"), [(["value"], "sum"), (["value"], "mean"), (["value", "shown"], "sum")]
+    ("columns", "how"),
+    few([(["value"], "sum"), (["value"], "mean"), (["value", "shown"], "sum")], 1),
 )
 def test_every_period_is_that_of_plain_python(log, kind, columns, how):
     rows, users = log
@@ -655,6 +657,7 @@ def test_dates_of_every_kind_are_the_same_days(log):
     assert effect_over_time(arrow, "value", **ORDERS)["diff"].tolist() == plain["diff"].tolist()
 
 
+@pytest.mark.long
 def test_the_order_of_the_rows_does_not_matter_and_nothing_is_changed(log, rng):
     rows, _ = log
     before = rows.copy()
@@ -777,6 +780,7 @@ def test_without_exposures_all_users_are_there_from_the_first_row(log):
     assert table["n_control"].iloc[0] == rows.loc[rows["variant"] == "A", "user_id"].nunique()
 
 
+@pytest.mark.long
 def test_the_table_is_drawn_and_goes_to_parquet(log, tmp_path):
     rows, _ = log
     for kind in ("daily", "cumulative", "since_exposure"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from quick import few
 from statsmodels.stats.multitest import multipletests
 
 import recdf as rd
@@ -44,7 +45,7 @@ def by_hand(frame, segments, **options):
     ],
 )
 @pytest.mark.parametrize(
-    "options", [{}, {"baseline": "b"}, {"test": "bootstrap", "n_resamples": 200}]
+    "options", few([{"baseline": "b"}, {}, {"test": "bootstrap", "n_resamples": 200}], 1)
 )
 def test_the_tests_of_all_segments_are_one_family(frame, correction, theirs, options):
     table = rd.compare_models(frame, METRICS, by="segment", correction=correction, **options)
@@ -124,6 +125,7 @@ def test_segments_that_are_none_are_refused(frame, options, message):
         rd.compare_models(frame, METRICS, **options)
 
 
+@pytest.mark.long
 def test_the_method_of_a_result_and_the_leaderboard_give_the_same_rows():
     shop = rd.sample_shop()
     users = shop.users[["user_id", "segment"]]
@@ -155,6 +157,7 @@ def test_the_method_of_a_result_and_the_leaderboard_give_the_same_rows():
     assert "segment" in text
 
 
+@pytest.mark.long
 def test_a_result_with_a_carried_segment():
     shop = rd.sample_shop()
     pred = shop.pred.merge(shop.users[["user_id", "segment"]], on="user_id")

@@ -4,7 +4,7 @@ on the users."""
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recdf as rd
@@ -112,6 +112,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", [None, "segment", ["segment", "week"]])
 def test_the_table_is_that_of_the_users(by):
     users, metrics = people()
@@ -127,7 +128,7 @@ def test_the_table_is_that_of_the_users(by):
     assert_equal(some, rd.compare_variants(rows, ["hit", "same"], control="A", by=by))
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.long
 @given(
     shard=st.lists(st.integers(0, 6), min_size=60, max_size=60),
     centre=st.sampled_from([0.0, -3.0, 1e4]),

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli.command import run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from quick import few
 
 import recdf as rd
 
@@ -220,7 +221,6 @@ RAGGED = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     RAGGED,
     RAGGED,
@@ -322,7 +322,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-@pytest.mark.parametrize("stream", [[], ["--stream"]], ids=["whole", "stream"])
+@pytest.mark.parametrize("stream", few([[], ["--stream"]], 1), ids=["whole", "stream"])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_command(tmp_path, capsys, ending, stream, form):
     if ending == "csv" and (stream or form == "lists"):
@@ -428,6 +428,7 @@ def test_a_wide_table(wide):
     )
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::recdf.NoOverlapWarning")
 def test_a_part_of_the_users_may_have_no_id_in_common(tmp_path):
     """Ids of two parts, one per user: the parts of ids meet in every bucket, and whole ids only in
@@ -591,6 +592,7 @@ def test_a_set_is_fine_in_true_and_inputs_are_not_changed():
     assert pred.to_dict("list") == before
 
 
+@pytest.mark.long
 def test_files_of_lists_of_texts_of_several_writers(tmp_path):
     """Texts of a row group are read as positions in its dictionary, under whatever name the writer
     gave the items."""

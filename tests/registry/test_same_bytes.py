@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from quick import few
 from registry.seeded import BUILT_IN, quietly, text, variants
 from registry.test_beyond import VARIANTS
 
@@ -135,7 +136,7 @@ def assert_same_bytes(one, two):
     assert not differ
 
 
-@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize("kind", few(OPTIONS, ["propensities"]))
 @pytest.mark.parametrize("seed", [10, 20])
 def test_the_order_of_rows_changes_no_bit(kind, seed):
     for expected, found in zip(plain(kind), numbers(kind, seed), strict=True):
@@ -143,6 +144,7 @@ def test_the_order_of_rows_changes_no_bit(kind, seed):
         assert_same_bytes(expected, found)
 
 
+@pytest.mark.long
 def test_the_other_lists_change_no_bit_of_a_list():
     """So a list has the same values in a part of the population, which another computer may
     measure."""
@@ -153,6 +155,7 @@ def test_the_other_lists_change_no_bit_of_a_list():
     assert_same_bytes(expected.loc[found.index], found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_threads", [1, 7])
 def test_the_number_of_threads_changes_no_bit(n_threads):
     before = pa.cpu_count()

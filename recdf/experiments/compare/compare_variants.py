@@ -131,8 +131,8 @@ def compare_variants(
         one side.
     confidence : float, default 0.95
         Of the intervals; `reject` uses alpha = 1 − confidence.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
-        Of p_value into p_adj, see `adjust_pvalues`.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        Of p_value into p_adj, see `adjust_pvalues`; default "holm".
     family : str or list of str, optional
         Columns of the result whose values are separate families. Default: the whole table is one.
     primary : str or list of str, optional

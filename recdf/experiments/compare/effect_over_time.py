@@ -127,9 +127,9 @@ def effect_over_time(
         Users in two variants: error, or leave them out.
     confidence : float, default 0.95
         Of the intervals.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
         Of p_value into p_adj: over all periods, metrics and treatments, or for "cumulative" over
-        those of one look. Trends are a family of their own.
+        those of one look. Trends are a family of their own. Default "holm".
     sequential_n : int, optional
         For "cumulative": the planned number of units in two arms, at which the bands are tightest.
         It belongs to the plan; by default it is the number that there is at the end.

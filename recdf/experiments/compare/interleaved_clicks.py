@@ -192,8 +192,7 @@ def _credit_of_items(log: pd.DataFrame) -> Floats:
     if unknown.any():
         raise DataError(
             f'log["team"] is neither "a", "b" nor "" in {int(unknown.sum()):,} of {len(log):,} '
-            "rows "
-            f"({examples(team[unknown])})",
+            f"rows ({examples(team[unknown])})",
             column="team",
             count=int(unknown.sum()),
         )

@@ -11,7 +11,7 @@ import pandas as pd
 from ...judge.cautions import UNEQUAL
 from ...judge.verdict import variant_verdicts
 from ...stats.many_tests import adjust
-from ..choices import Better
+from ..choices import Alternative, Better
 from ..decide.adjust_pvalues import read_together
 from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, SampleRatio
@@ -45,16 +45,17 @@ def decide(
     settings: Settings,
     differences: Sequence[Difference] = (),
     balance: Mapping[str, Floats] | None = None,
+    intervals: Callable[[pd.DataFrame, Floats, Alternative], None] | None = None,
 ) -> pd.DataFrame:
     """Add what the checks found, the adjusted p-values and the verdicts, with which side of each
     metric is better."""
     at = arms.of_rows(len(result))
     by_cols = list(arms.groups.columns)
-    _add_warning(result, ratio.fails[at[0]], "sample_ratio")
+    add_warning(result, ratio.fails[at[0]], "sample_ratio")
     moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
-    _add_warning(result, moved, "denominator_differs")
+    add_warning(result, moved, "denominator_differs")
     _add_differences(result, at, differences, balance or {})
-    read_together(result, settings)
+    read_together(result, settings, intervals)
     verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[at[0]])
     result["verdict"] = pd.Series(verdicts, dtype=str)
     result["srm_p"] = ratio.p[at[0]]
@@ -75,7 +76,7 @@ def _add_differences(
             True if metrics is None else table["metric"].isin(metrics).to_numpy()
         )
         names[rows] += f", {name}"
-        _add_warning(table, rows & ~table["warning"].str.endswith(warning).to_numpy(), warning)
+        add_warning(table, rows & ~table["warning"].str.endswith(warning).to_numpy(), warning)
     table["unbalanced"] = names.str.removeprefix(", ").astype(str)
     p = {metric: of[at] for metric, of in balance.items()}
     table["balance_p"] = [
@@ -83,7 +84,8 @@ def _add_differences(
     ]
 
 
-def _add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:
+def add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:
+    """Add a warning to some rows of a table."""
     if rows.any():
         table.loc[rows, "warning"] = [
             f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]

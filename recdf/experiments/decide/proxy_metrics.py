@@ -269,8 +269,8 @@ def _one_row_each(tests: pd.DataFrame, keys: list[str]) -> None:
     if again.any():
         raise DuplicateError(
             f"tests has several rows of one experiment ({some_keys(tests, again, keys)}), which "
-            "share the users of "
-            "its control, so that their errors are not independent; keep one row of each experiment",
+            "share the users of its control, so that their errors are not independent; keep one "
+            "row of each experiment",
             argument="experiment_col",
             count=int(again.sum()),
         )

@@ -184,6 +184,26 @@ _ALL = (
         "variants segments",
     ),
     Caution(
+        "few_values",
+        "check: fewer rows lie beyond {metric} than an interval needs",
+        "fewer rows lie beyond the quantile than an interval needs, so that it is open",
+        "variants segments",
+        only=lambda row: not row["reject"],
+    ),
+    Caution(
+        "gap",
+        "",
+        "the quantile lies between two groups of values, so that its estimate jumps",
+        adds="; {metric} lies between two groups of values ({gap_low:.4g} to {gap_high:.4g}), "
+        "compare the share above {gap_low:.4g}",
+    ),
+    Caution(
+        "ties",
+        "",
+        "the quantile stands on steps, so that a share says more",
+        adds="; {metric} stands on steps, compare the share at or below {mean_control:.4g}",
+    ),
+    Caution(
         "not_random",
         "check: lists of people not random",
         "the lists that people judged are no random sample of all, so that there is no verdict",
