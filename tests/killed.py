@@ -4,7 +4,6 @@ From the operation on, no operation changes a file: what handlers of exceptions 
 """
 
 import builtins
-import gc
 import io
 import os
 import shutil
@@ -57,7 +56,6 @@ def killed_at(step, monkeypatch):
             yield done
         for one in opened:
             close(one)
-        gc.collect()  # files that nobody has closed
 
 
 def is_killed(done, step):

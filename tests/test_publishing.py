@@ -293,6 +293,7 @@ def write(files, overwrite=True, verdicts=()):
             at(path).write_text(text, encoding="utf-8")
 
 
+@pytest.mark.long
 def test_links_are_replaced_and_not_followed(tmp_path):
     kept = tmp_path / "kept.xml"
     kept.write_text("mine")
@@ -330,6 +331,7 @@ def test_a_full_disk_names_the_file_and_keeps_the_older_one(tmp_path, monkeypatc
         assert names(tmp_path) == {"junit.xml"}
 
 
+@pytest.mark.long
 def test_all_files_are_checked_before_the_first_is_written(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls = {
@@ -361,6 +363,7 @@ def test_all_files_are_checked_before_the_first_is_written(tmp_path, capsys, mon
         assert "folder is a folder" in run(capsys, *call)[2]
 
 
+@pytest.mark.long
 def test_a_verdict_comes_last_and_never_tells_of_another_run(tmp_path, monkeypatch):
     """Also if it stands in another folder, which one rename cannot reach."""
     tables = {tmp_path / "out" / name: "old" for name in ("gate", "checks")}
@@ -380,7 +383,7 @@ def test_a_verdict_comes_last_and_never_tells_of_another_run(tmp_path, monkeypat
     assert not list(tmp_path.rglob(f"{PREFIX}*"))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_a_kill_at_any_operation_leaves_all_files_of_one_run(n, tmp_path, monkeypatch):
     old = {tmp_path / name: f"old {name}" for name in ("a", "b", "gone")[:n]}
     new = {tmp_path / name: f"new {name}" for name in ("a", "b")[:n]}

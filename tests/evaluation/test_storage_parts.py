@@ -38,6 +38,7 @@ def write_file(result, folder):
 KINDS = [(write_parts, write_parts), (write_parts, write_file), (write_file, write_parts)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("older", "newer"), KINDS)
 def test_a_kill_at_any_operation_leaves_one_result(older, newer, tmp_path, monkeypatch):
     """A reader changes nothing, and the next writer leaves nothing behind."""
@@ -59,6 +60,7 @@ def test_a_kill_at_any_operation_leaves_one_result(older, newer, tmp_path, monke
     equal(found, NEW)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("older", "newer"), KINDS)
 def test_an_error_at_any_rename_leaves_one_result(older, newer, tmp_path, monkeypatch):
     """The older one until the manifest is in its place, and then the newer one."""
