@@ -11,7 +11,7 @@ import pandas as pd
 from ..display.plot.effect_plots import trend_words
 from ..errors import OptionError
 from ..evaluation.result import Evaluation, read_parquet
-from ..evaluation.storage import digest_of_result
+from ..evaluation.storage import digest_of_result, file_of_rows
 from ..experiments.compare.cheap_labels import compared_labels
 from ..experiments.compare.compare_models import compare_models
 from ..experiments.compare.compare_variants import compare_variants
@@ -26,8 +26,8 @@ from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
 from ..formats.file_sets import read_beside
 from ..inputs.frames import column
-from ..judge.verdict import warning_sentences
-from ..tables.comparisons import report_table
+from ..judge.comparisons import report_table
+from ..judge.verdict import has, warning_sentences
 from .arguments import (
     add_arguments,
     add_command,
@@ -251,7 +251,7 @@ def _experiment(given: argparse.Namespace) -> int:
     segments = given.segment or list((plan.segments if plan else None) or [])
     labels = [given.variant_col, *segments, *options.get("strata", []), *options.get("cluster", [])]
     keys = given.user_col or result.spec["user_col"]
-    assignment = read_beside(given.assignment, given.results / "per_user.parquet", keys, labels)
+    assignment = read_beside(given.assignment, file_of_rows(given.results), keys, labels)
     of_join = given_parameters(given, OF_JOIN)
     for name in (of_join.get("exposure_col"), given.period_col, options.get("covariate_time_col")):
         assignment = with_times(assignment, name)
@@ -473,7 +473,7 @@ def _health(
     part = (
         f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
     )
-    broken = compared["warning"].str.split("; ").map(lambda named: "sample_ratio" in named).any()
+    broken = has(compared["remarks"], "sample_ratio").any()
     alike = ("alike in all variants", "DIFFER by variant")
     lines = [
         text_table(table),

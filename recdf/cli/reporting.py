@@ -14,7 +14,7 @@ from ..diagnostics.history import History
 from ..display.report.page import report
 from ..errors import DataError
 from ..evaluation.result import read_parquet
-from ..evaluation.storage import digest_of_result
+from ..evaluation.storage import digest_of_result, file_of_rows
 from ..formats.file_sets import read_beside
 from ..publishing import is_there, read_table, refuse_two_runs, steadily
 from .arguments import add_arguments, add_command, add_parameters, flag, given_parameters, local
@@ -140,7 +140,7 @@ def _run_report(given: argparse.Namespace) -> None:
         segments = _read_beside("segments", Path(given.segments))
     elif given.segments is not None and result is not None:
         keys = list(result.spec["user_col"])
-        segments = read_beside(given.segments, given.results[0] / "per_user.parquet", keys, [])
+        segments = read_beside(given.segments, file_of_rows(given.results[0]), keys, [])
     path = report(
         result,
         given.out,

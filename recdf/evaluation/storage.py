@@ -216,8 +216,7 @@ def _read_tables(path: Path, beside: Path, digest: str | None) -> StoredTables:
                 "recdf evaluate --out"
             )
     rows = where(path)
-    in_parts = is_folder(rows)
-    with open_sealed(rows / HIDDEN_NAME / PER_USER if in_parts else rows) as sealed:
+    with open_sealed(file_of_rows(path.parent)) as sealed:
         if digest not in (None, sealed.digest):
             raise DataError(
                 f"{path} was overwritten since; read the new result with rd.read_parquet"
@@ -228,12 +227,18 @@ def _read_tables(path: Path, beside: Path, digest: str | None) -> StoredTables:
         with open_sealed(where(beside)):  # raises if it is damaged or not of recdf
             pass
     found = StoredTables(per_user, summary, spec)
-    return _read_parts(rows, found) if in_parts else found
+    return _read_parts(rows, found) if is_folder(rows) else found
 
 
 def is_result(folder: Any) -> bool:
     """Tell whether a folder holds a result."""
     return is_there(local_path(folder) / PER_USER)
+
+
+def file_of_rows(folder: Path) -> Path:
+    """Return the file of a result whose schema is that of its rows."""
+    rows = where(folder / PER_USER)
+    return plain_file(rows / HIDDEN_NAME / PER_USER if is_folder(rows) else rows)
 
 
 def read_summary(folder: Any) -> tuple[pd.DataFrame, dict[str, Any]]:

@@ -145,7 +145,7 @@ def test_the_method_of_a_result_and_the_leaderboard_give_the_same_rows():
         "ci_high",
         "p_value",
         "verdict",
-        "warning",
+        "remarks",
     ]
     one, two = (
         pd.DataFrame(part).sort_values(["model", name]).reset_index(drop=True)

@@ -115,13 +115,13 @@ def test_what_the_values_cannot_tell_is_said():
         }
     )
     table = compare_quantiles(frame, "price", control="A", quantiles=0.25, expected=PLAN)
-    assert table[["warning", "ci_low", "ci_high", "p_value"]].to_numpy().tolist() == [
+    assert table[["remarks", "ci_low", "ci_high", "p_value"]].to_numpy().tolist() == [
         ["ties", 0, 0, 1]
     ]
     row = compare_quantiles(frame, "ms", control="A", quantiles=0.95, expected=PLAN).iloc[0]
-    assert row["warning"] == "gap"
+    assert row["remarks"] == "gap"
     few = compare_quantiles(frame.head(300), "few", control="A", quantiles=0.99, expected=PLAN)
-    assert few["warning"].tolist() == ["few_values"]
+    assert few["remarks"].tolist() == ["few_values"]
     assert np.isinf(few["ci_high"].iloc[0])
     tiny = frame.groupby("variant").head(1)
     row = compare_quantiles(tiny, "few", control="A", quantiles=0.5, expected=PLAN).iloc[0]
