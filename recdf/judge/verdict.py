@@ -61,7 +61,11 @@ EFFECTS: dict[str, dict[str, str]] = {
         "worse": "worse",
         "changed": "changed",
         "drifted": "drifted",
+        "drifts": "drifts",
         "none": "no change shown",
+        "missing": "missing",
+        "too_old": "too old",
+        "left_out": "left out",
     },
     "gate": {
         "pass": "pass",
@@ -86,7 +90,7 @@ EFFECTS: dict[str, dict[str, str]] = {
     },
 }
 # Kinds whose verdicts say no more than this where they are withheld; `remarks` say why.
-CANNOT_TELL = dict.fromkeys(("labels", "proxy", "history"), "cannot tell")
+CANNOT_TELL = dict.fromkeys(("labels", "proxy"), "cannot tell")
 
 
 def sentence(

@@ -9,7 +9,7 @@ import pytest
 
 import recdf as rd
 from recdf.cli import main
-from recdf.stats.change_points import changes_of_level
+from recdf.stats.change_points import Nights, changes_of_level
 
 USERS = 40
 SEGMENTS = pd.DataFrame({"user_id": range(USERS), "kind": np.repeat(["a", "b"], USERS // 2)})
@@ -107,10 +107,7 @@ def test_another_option_is_another_definition(tmp_path):
     job(tmp_path, days[:20], metrics=["ndcg@1"])
     job(tmp_path, days[20:], metrics=["ndcg@1"], undefined="zero")
     history = rd.History(tmp_path)
-    assert history.changes()[["warning", "verdict"]].iloc[0].tolist() == [
-        "definition_changed",
-        "cannot tell",
-    ]
+    assert history.changes()["withheld"].tolist() == ["definition_changed"]
     assert history.summary["definition"].str.endswith("; undefined=zero").sum() == 10
 
 
@@ -184,8 +181,10 @@ def test_the_command_says_that_a_job_has_no_experiments(tmp_path, capsys):
 @pytest.mark.long
 def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path, capsys):
     """The logarithm of 10,000 less the mean of such logarithms is not quite 0."""
-    assert changes_of_level(np.full(44, np.log(10_000.0)), np.arange(44) % 7, 0.05) == ([], 0.0)
-    for day in pd.date_range("2026-09-01", periods=20):
+    same = Nights(np.full(44, np.log(10_000.0)), np.zeros(44), np.arange(44) % 7)
+    series = changes_of_level(same, 0.05)
+    assert (series.changes, series.alike, series.outliers) == ([], "", {})
+    for day in pd.date_range("2026-09-01", periods=24):
         true = pd.DataFrame({"user_id": range(10_000), "item_id": 1})
         pred = true.assign(item_id=np.random.default_rng(day.day).integers(1, 3, 10_000), score=1.0)
         rd.evaluate(true, pred, "hitrate@1").to_parquet(tmp_path / f"{day:%Y-%m-%d}")
@@ -198,4 +197,7 @@ def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path
 def test_the_reason_of_a_failed_job_names_the_series_alone(tmp_path, capsys):
     job(tmp_path, ["2026-10-01"])
     assert main(["history", str(tmp_path), "--fail-on", "warning"]) == 1
-    assert "--fail-on warning: hitrate@1: cannot tell (few_runs)" in capsys.readouterr().err
+    assert (
+        "--fail-on warning: hitrate@1: cannot tell: fewer than 22 nights (few_runs)"
+        in capsys.readouterr().err
+    )
