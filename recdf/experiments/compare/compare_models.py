@@ -14,7 +14,7 @@ from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
-from ...judge.verdict import model_verdicts
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of, remark
 from ...progress import Progress
 from ..choices import (
     Alternative,
@@ -38,7 +38,7 @@ from .cheap_labels import (
 )
 from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
-from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
+from .where_both import COLUMNS, NONE_LACKING, has_lists, judge_both, where_both
 from .within_segments import split_by_segment
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
@@ -311,12 +311,17 @@ def compare_models(
     result["p_equivalence_adj"], equivalent = adjusted_columns(
         result, settings, p_col="p_equivalence"
     )
-    ranks = result["ranks_higher"].to_numpy() if test == "wilcoxon" else None
-    verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
-    result["verdict"] = pd.Series(verdicts, dtype=str)
-    temper(result, better)
+    reject = result["reject"].to_numpy(bool)
+    effects = np.array(effects_of(result, reject, better), object)
+    if test == "wilcoxon":  # it follows the ranks, and not the mean
+        ranks = np.where(result["ranks_higher"], "ranks_higher", "ranks_lower")
+        effects[reject] = ranks[reject]
+    effects[equivalent & ~reject] = "equivalent"
+    remark(result, equivalent & reject, "within_margin")
+    judge_both(result, better)
+    add_verdicts(result, "models", effects.tolist())
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
-    columns = [*MODEL_RESULT_COLUMNS[:-2], *cheap_columns, *MODEL_RESULT_COLUMNS[-2:]]
+    columns = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
     return settings.compared(result, columns, "models", by_cols)
 
 
@@ -352,8 +357,7 @@ MODEL_RESULT_COLUMNS = [
     "n_resamples",
     "seed",
     *COLUMNS,
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 
 
@@ -530,10 +534,10 @@ def _compare_pairs(
         if powered:
             row |= {
                 **powered,
-                "warning": "; ".join(filter(None, [row["warning"], powered["warning"]])),
+                "remarks": "; ".join(filter(None, [row["remarks"], powered["remarks"]])),
             }
         if settings.missing == "drop" and any(
             only
         ):  # the models themselves select the lists that both have
-            row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
+            row["remarks"] = "; ".join(filter(None, [row["remarks"], "different_lists"]))
         yield row, (sums, divisor)

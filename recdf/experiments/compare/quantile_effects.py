@@ -14,6 +14,7 @@ import pandas as pd
 from ...errors import ColumnError, DataError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
+from ...judge.verdict import remark
 from ...stats.always_valid import always_valid_p
 from ...stats.arms import arm, both, effective_number
 from ...stats.moments import HUGE
@@ -55,7 +56,7 @@ from .two_sample import (
     first_row,
     without_estimate,
 )
-from .variant_table import add_warning, compare_each, decide
+from .variant_table import compare_each, decide
 
 
 def compare_quantiles(
@@ -297,7 +298,7 @@ def _quantile_intervals(table: pd.DataFrame, reach: Floats, alternative: Alterna
     for name in ENDS:
         table[name] = [one.get(name, np.nan) for one in found]
     for code in ("few_values", "ties", "gap"):
-        add_warning(table, np.array([bool(one.get(code)) for one in found]), code)
+        remark(table, [bool(one.get(code)) for one in found], code)
 
 
 def _ends(
