@@ -288,8 +288,8 @@ class History(ShownResult):
         Returns
         -------
         DataFrame
-            One row per finding: `job`, `what` ("model als", "ndcg@10", "night", "newest night"),
-            `last` (the last night that had it), `date` (of the missing night, or the newest one),
+            One row per finding: `job`, `what` ("model als", "ndcg@10", "night 2026-11-03", "newest
+            night 2026-11-03"), `last` (the last night that had it), `date` (of the missing night, or the newest one),
             `effect` ("missing", "too_old", "left_out"), `withheld`, `remarks`, `verdict`. A model
             or metric is missing where one of the 14 results before the newest has it; a night,
             where most weeks have a result of that day of the week.
@@ -300,8 +300,8 @@ class History(ShownResult):
         >>> folder = tempfile.mkdtemp()
         >>> for day in ["2026-11-01", "2026-11-02", "2026-11-04"]:
         ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day}")
-        >>> rd.History(folder, until="2026-11-09").gaps(max_age=3)[["what", "date", "verdict"]]
-                   what       date  verdict
+        >>> rd.History(folder, until="2026-11-09").gaps(max_age=3)[["what", "verdict"]]
+                              what  verdict
         0         night 2026-11-03  missing
         1  newest night 2026-11-04  too old
         """
@@ -310,7 +310,7 @@ class History(ShownResult):
             rows = self._values[self._values["job"] == job]
             found += [{"job": job, **one} for one in _gone(rows, self._series[1:])]
             found += [
-                {"job": job, "what": "night", "date": day, "effect": "missing"}
+                {"job": job, "what": f"night {day:%Y-%m-%d}", "date": day, "effect": "missing"}
                 for day in _missing_nights(nights["date"], self.left_out, newest)
                 if day >= self.since
             ]
@@ -319,13 +319,17 @@ class History(ShownResult):
             today = self.until or pd.Timestamp.now("UTC").tz_localize(None).normalize()
             if (today - newest).days > max_age:
                 found.append(
-                    {"job": "", "what": "newest night", "date": newest, "effect": "too_old"}
+                    {
+                        "job": "",
+                        "what": f"newest night {newest:%Y-%m-%d}",
+                        "date": newest,
+                        "effect": "too_old",
+                    }
                 )
-        for one in self.left_out.to_dict("records"):
-            if one["date"] >= self.since:
-                found.append(
-                    {"job": one["job"], "date": one["date"], "what": "night", "effect": "left_out"}
-                )
+        for job, day in zip(self.left_out["job"], self.left_out["date"], strict=True):
+            if day >= self.since:
+                what = f"night {day:%Y-%m-%d}"
+                found.append({"job": job, "what": what, "date": day, "effect": "left_out"})
         table = pd.DataFrame(found, columns=GAP_COLUMNS)
         days = dict.fromkeys(["last", "date"], self.summary["date"].dtype)
         add_verdicts(table, "history", table["effect"].tolist())

@@ -93,6 +93,7 @@ SIGNS: dict[str, Sign] = {
     **dict.fromkeys(["better", "safe", "holds", "fits", "predicts", "pass"], "better"),
     **dict.fromkeys(["worse", "within_margin", "harmed", "drifted", "fail"], "worse"),
     **dict.fromkeys(["rejects_often", "rejects_rarely", "predicts_opposite"], "worse"),
+    **dict.fromkeys(["missing", "too_old"], "worse"),
 }
 # Kinds whose verdicts say no more than this where they are withheld; `remarks` say why.
 CANNOT_TELL = dict.fromkeys(("labels", "proxy"), "cannot tell")

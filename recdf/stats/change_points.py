@@ -22,6 +22,7 @@ References: Gandy and Lau 2013; Shin, Ramdas and Rinaldo 2024 (e-detectors); And
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from statistics import NormalDist
 from typing import NamedTuple
@@ -104,34 +105,30 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
         if sure is None:
             break
         start = sure + 1
-    edges = [0, *(one.begins for one in changes), n]
-    like = np.zeros(4)
+    edges, like = [0, *(one.begins for one in changes), n], np.zeros(4)
+    line = _line(nights, edges) if changes else None
+    if line is not None:
+        changes, edges = [changes[0]._replace(drifts=True)], [0, n]
     for i, (first, at, end) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
         before, after = nights.take(slice(first, at)), nights.take(slice(at, end))
         like = np.maximum(like, likeness(off_levels(before, [0, at - first])[0]))
         _, z, _ = second_look(before, after.take(slice(-RECENT, None)), EARLY_LOOK)
-        if end < n or (z * changes[i].size > 0 and abs(z) > 2):
-            drifts = _line_fits(nights.take(slice(first, end)), at - first)
-            changes[i] = changes[i]._replace(drifts=drifts)
-        else:
+        if end == n and not (z * changes[i].size > 0 and abs(z) > 2):
             side = math.copysign(1.0, changes[i].size)
             beyond = side * second_look(before, after, EARLY_LOOK)[2] - abs(changes[i].size) / 2
             changes[i] = changes[i]._replace(ends=at + int(np.argmax(np.cumsum(beyond))) + 1)
             edges = sorted({*edges, changes[i].ends or n})
-    # A change that is not yet shown must not pass for nights that are alike.
-    parts = edges if changes else sorted({0, likeliest, n})
+    apart, sd = {}, math.nan
     if n >= LEAST_NIGHTS:
-        like = np.maximum(like, likeness(off_levels(nights, parts)[0]))
+        # A change that is not yet shown must not pass for nights that are alike.
+        parts = edges if changes else sorted({0, likeliest, n})
+        like = np.maximum(like, likeness(off_levels(nights, parts)[0] if line is None else line))
+        off, of_nights = off_levels(nights, edges, cut=False)
+        apart = {int(at): float(off[at]) for at in np.flatnonzero(np.abs(off) > OUTLIER)}
+        sd = float(np.median(of_nights))
     most = int(np.argmax(like[:3]))
     limit = ALIKE_BEFORE if any(one.ends is None for one in changes) else TOO_ALIKE
-    off, sd = off_levels(nights, edges, cut=False)
-    far = np.flatnonzero(np.abs(off) > OUTLIER).tolist() if n >= LEAST_NIGHTS else []
-    return Series(
-        changes,
-        ALIKENESS[most] if like[most] > limit else "",
-        {at: float(off[at]) for at in far},
-        float(np.median(sd)),
-    )
+    return Series(changes, ALIKENESS[most] if like[most] > limit else "", apart, sd)
 
 
 def seen_in_a_week(n: int, alpha: float) -> float:
@@ -299,9 +296,12 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
     return size, size / error, off_by
 
 
-def _line_fits(nights: Nights, at: int) -> bool:
-    """Return whether a line fits better than a step."""
-    off, _ = off_levels(nights, [0, len(nights)])
-    n, t = len(off), np.arange(len(off)) - (len(off) - 1) / 2
-    step = (off[:at].mean() - off[at:].mean()) ** 2 * at * (n - at) / n
-    return bool((t @ off) ** 2 / (t @ t) > step)
+def _line(nights: Nights, edges: list[int]) -> Floats | None:
+    """Return what is off a line through all nights, if it fits better than levels between edges."""
+    n, off = len(nights), off_levels(nights, [0, len(nights)])[0]
+    time = np.arange(n) - (n - 1) / 2
+    fitted = time * ((time @ off) / (time @ time))
+    steps = sum(
+        (end - first) * off[first:end].mean() ** 2 for first, end in itertools.pairwise(edges)
+    )
+    return off - fitted if fitted @ fitted > steps else None

@@ -187,7 +187,7 @@ def test_what_is_said_of_a_change(history):
     row = shown(history, x - 0.006 * night)
     assert (row["effect"], row["remarks"]) == ("drifts", "line_fits")
     assert row["per_month"] == pytest.approx(-0.006 * 365.25 / 12, rel=0.1)
-    assert row["verdict"].startswith("drifts by -0.18")
+    assert row["verdict"] == "drifts by -0.178 a month; a line fits better than a step"
     row = shown(history, np.where(night == 90, 9.2, x))
     assert (row["effect"], row["remarks"]) == ("none", "outlier_night")
     assert "outlier night 2026-04-01 (-" in row["verdict"]
@@ -322,6 +322,8 @@ def test_the_report_has_a_page_for_a_job_alone(job, tmp_path):
     )
     assert "History of recommendations" in page
     assert "1 of 1: worse" in page
+    assert "would be seen within a week" in page
+    assert "missing" not in page.split("History of recommendations")[1].split("<table")[0]
     assert run(["report", "--history", job, "--out", tmp_path / "two.html"]) == 0
     with pytest.raises(TypeError, match=r"expected rd\.History"):
         rd.report(path=tmp_path / "three.html", history=str(job))
