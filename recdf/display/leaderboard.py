@@ -67,8 +67,7 @@ MARK_WEIGHTS = {
 Compared = dict[tuple[str, str], pd.DataFrame]
 FLOORS_NOTE = (
     "Chance is a random order of the catalogue, popularity the most popular items of train less "
-    "the seen ones, and the "
-    "ceiling of a model the best order of the items in its lists."
+    "the seen ones, and the ceiling of a model the best order of the items in its lists."
 )
 CUT = 60  # rows that a notebook or a terminal shows
 
@@ -261,9 +260,9 @@ def leaderboard(
     metrics : str or list of str, optional
         Names such as "ndcg" or "ndcg@10", in the order of the columns. Default: all metrics of the
         result. The first one decides the order of the models, the best first.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"} or None, default "holm"
-        Adjustment of the p-values over all tests of the table. None makes no tests and needs no
-        SciPy.
+    correction : str or None, default "holm"
+        Adjustment of the p-values over all tests of the table, as in `compare_models`. None
+        makes no tests and needs no SciPy.
     segments : DataFrame, optional
         One row per user: the list key (or some of its columns) and one column or more of segments.
         The table then has rows for all lists and for every value of every segment; all their tests

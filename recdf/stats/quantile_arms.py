@@ -136,7 +136,7 @@ def order_interval(
     c: float,
     scale: Callable[[Floats], Floats] = np.asarray,
 ) -> tuple[float, float]:
-    """Return the ends of {D: T(D) ≤ c²}, for differences on another scale, such as logarithms, too."""
+    """Return the ends of {D: T(D) ≤ c²}, also of differences on another scale, as of logarithms."""
     return (
         -_widest(treatment.down, control.up, c, scale),
         _widest(control.down, treatment.up, c, scale),

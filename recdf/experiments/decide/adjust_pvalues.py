@@ -46,8 +46,8 @@ def adjust_pvalues(
         not counted.
     p_col : str, default "p_value"
         Column of p-values in [0, 1].
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
-        Adjustment.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        Adjustment; default "holm".
     family : str or list of str, optional
         Columns whose values tell families apart (`"metric"`: each metric is adjusted by itself).
         Default: the whole table is one family.
