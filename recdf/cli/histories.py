@@ -26,7 +26,7 @@ HISTORY_FILES = tuple(
 OF_CHANGES = ("confidence",)
 OF_PROXIES = ("smaller_is_better", "larger_is_better")
 SHOWN_OF_CHANGES = ("level", "could_see", "changed", "before", "after", "verdict")
-SEEN = "could_see: a change of this size is found within a week in 8 of 10 cases"
+COULD_SEE = "could_see: a change of this size is found within a week in 8 of 10 cases"
 SHOWN_OF_PROXIES = (
     "online",
     "offline",
@@ -131,7 +131,7 @@ def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]
     changes, drift = history.changes(given.metric, **options), history.drift(**options)
     gaps = history.gaps(max_age=given.max_age)
     texts = [history.headline, _changes_text(changes), _changes_text(drift)]
-    texts += [SEEN] if changes["could_see"].notna().any() else []
+    texts += [COULD_SEE] if changes["could_see"].notna().any() else []
     texts += (
         [_brief_text(gaps.drop(columns="remarks"), ["job", "what", "last", "verdict"])]
         if len(gaps)

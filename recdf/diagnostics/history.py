@@ -561,12 +561,12 @@ def _of_series(
         "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
     return whole, [
-        _of_change(change, first, end, whole, (dates, values, own), back, of_data)
+        _change_row(change, first, end, whole, (dates, values, own), back, of_data)
         for change, first, end in zip(series.changes, begins, begins[2:], strict=False)
     ]
 
 
-def _of_change(
+def _change_row(
     change: LevelChange,
     first: int,
     end: int,

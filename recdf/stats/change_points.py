@@ -106,7 +106,7 @@ def changes_of_level(nights: Nights, alpha: float) -> Series:
             break
         start = sure + 1
     edges, like = [0, *(one.begins for one in changes), n], np.zeros(4)
-    line = _line(nights, edges) if changes else None
+    line = _off_line(nights, edges) if changes else None
     if line is not None:
         changes, edges = [changes[0]._replace(drifts=True)], [0, n]
     for i, (first, at, end) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
@@ -296,7 +296,7 @@ def second_look(before: Nights, after: Nights, more: float) -> tuple[float, floa
     return size, size / error, off_by
 
 
-def _line(nights: Nights, edges: list[int]) -> Floats | None:
+def _off_line(nights: Nights, edges: list[int]) -> Floats | None:
     """Return what is off a line through all nights, if it fits better than levels between edges."""
     n, off = len(nights), off_levels(nights, [0, len(nights)])[0]
     time = np.arange(n) - (n - 1) / 2

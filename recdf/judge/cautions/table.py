@@ -294,15 +294,6 @@ _ALL = (
         "variants models trend segments",
         only=_apart,
     ),
-    Caution(
-        "few_values",
-        "check: few values beyond it",
-        "fewer rows lie beyond the quantile than an interval needs, so that it is open",
-        "variants trend segments",
-        only=lambda row: not row.get("reject", False),
-    ),
-    Caution("ties", "", "the quantile stands on steps; compare the share at or below its value"),
-    Caution("gap", "", "the quantile lies between two groups of values, and its estimate jumps"),
     Caution("too_few_units", "", "fewer units have a value than an interval needs"),
     Caution(
         "sequential_refused", "", "the data are too skewed for an interval that holds at every look"
