@@ -18,12 +18,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..inputs.codes import Codes
 from ..inputs.threads import each
 from ..stats.numbers import Floats
-
-Codes = npt.NDArray[np.int64]
 
 # Bits of a slice, rows of a block, and blocks that a thread takes at a time.
 _BITS, BLOCK, BLOCKS = 19, 2**15, 16
@@ -79,7 +77,7 @@ class Aggregates:
     ) -> Aggregates:
         """Add up columns without nulls; `cell` has the cell of each row."""
         if span is None:
-            every = [spans(x) for x in columns]
+            every = [block_ranges(x) for x in columns]
             span = np.array([x[0].min() for x in every]), np.array([x[1].max() for x in every])
         low, high = span
         grid = grid or Grid.of(low, high, len(cell))
@@ -166,7 +164,7 @@ class Aggregates:
         return float(max(self.high[column], -self.low[column]))
 
 
-def spans(column: Floats) -> Floats:
+def block_ranges(column: Floats) -> Floats:
     """The smallest and the largest value of each block of a column (2, blocks); 0 of none."""
     starts = np.arange(0, len(column), BLOCK)
     if not len(starts):
@@ -186,12 +184,12 @@ def _products(
         if n_cells <= _FEW_CELLS:
             for c in range(n_cells):
                 (mine,) = (at == c).nonzero()
-                own, used = _slices([x[part].take(mine) for x in columns], grid, block)
+                own, used = _sliced([x[part].take(mine) for x in columns], grid, block)
                 found[c, used[:, None], used] = own @ own.T
         else:
             order = np.argsort(at, kind="stable")
             present, first = np.unique(at[order], return_index=True)
-            own, used = _slices([x[part].take(order) for x in columns], grid, block)
+            own, used = _sliced([x[part].take(order) for x in columns], grid, block)
             for one, i in zip(own, used.tolist(), strict=True):
                 of_cells = np.add.reduceat(one * own, first, axis=1)
                 found[present[:, None], i, used] = of_cells.T
@@ -200,7 +198,7 @@ def _products(
     return sums
 
 
-def _slices(columns: list[Floats], grid: Grid, block: Floats) -> tuple[Floats, Codes]:
+def _sliced(columns: list[Floats], grid: Grid, block: Floats) -> tuple[Floats, Codes]:
     """1 and the slices of the columns, and their places; slices that are all 0 are left out."""
     n, used = len(columns[0]), [0]
     for j, rest in enumerate(columns):

@@ -13,7 +13,7 @@ import pandas as pd
 from ...inputs.sorting import distinct
 from ...judge.cautions import HEALTH_ALPHA
 from ...judge.cautions.table import UNLIKE
-from ...judge.effects.means import influence, variances
+from ...judge.effects.means import arms_of_sums, influence
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, has, remark
 from ...stats.arms import Arm, Sample, both
 from ...stats.effect_sizes import Effect, effect
@@ -107,7 +107,7 @@ class Trend:
             units = in_strata(sample, kept, self.users, clusters, "the trend", None)
             control, treatment = (
                 Arm(np.float64(0.0), np.float64(one.var * (np.sqrt(one.var) > least)), one.df)
-                for one in variances(units)
+                for one in arms_of_sums(units)
             )
             change = factors @ self.effects
             treatment = treatment._replace(mean=change if abs(change) > least else 0.0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...inputs.sums import exact_sums
-from ...judge.effects.means import EffectOfUnits, Farthest, Values
+from ...judge.effects.means import EffectOfUnits, Farthest, UnitValues
 from ...stats.arms import Arm, linearise
 from ...stats.student import t_p_value
 from ..experiment_columns import Codes, Floats
@@ -61,7 +61,7 @@ class _Rest:
     of the estimate.
     """
 
-    def __init__(self, found: EffectOfUnits, values: Values, top: Codes, out: Floats) -> None:
+    def __init__(self, found: EffectOfUnits, values: UnitValues, top: Codes, out: Floats) -> None:
         self.ratio = not found.how and found.units.metric.den is not None
         self.units = found.units.whole if self.ratio else values.units
         record, self.out = self.units.record, out

@@ -16,7 +16,7 @@ from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.budgets import read_change
 from ...inputs.constraints import NONE, Positive, Share, a_number, check_record, either
 from ...inputs.options import as_columns
-from ...judge.effects.means import Values, slopes
+from ...judge.effects.means import UnitValues, slopes
 from ...stats.always_valid import always_valid_multiplier
 from ...stats.arms import Sample, arm, both, linearise
 from ...stats.power import STEPS, beyond, chance_beyond, detectable, detectable_t
@@ -295,8 +295,8 @@ def read_past(metric: MetricRows, n_rows: int, clusters: Codes | None) -> Past:
     nowhere = ArmRows(None, np.zeros(n_units, np.int64))
     units = units_of(seen, nowhere)
     mean = linearise(sample.num, sample.den)[0]
-    z = Values.around_both(units_of(sample, nowhere), np.zeros(0)).z()
-    z_seen = Values.around_both(units, slopes(units)[0]).z()
+    z = UnitValues.around_both(units_of(sample, nowhere), np.zeros(0)).z()
+    z_seen = UnitValues.around_both(units, slopes(units)[0]).z()
     plain, planned = (
         math.sqrt(float(one @ one) / (n_units - 1) * len(kept) / n_units) for one in (z, z_seen)
     )

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import OptionError
+from ...inputs.codes import Codes
 from ...inputs.sums import exact_sums
 from ...inputs.threads import each
 from ...stats.arms import Arm, Sample, both
 from ...stats.moments import HUGE, MEAN_ROUNDING
 from ...stats.numbers import Floats
 from ...stats.regression import Designs, regression_arm
-from ..aggregates import BLOCK, BLOCKS, Aggregates, Codes, spans
+from ..aggregates import BLOCK, BLOCKS, Aggregates, block_ranges
 
 # Cells of the strata's dummies beside covariates: 800 MB.
 MOST_DUMMIES = 10**8
@@ -90,7 +91,7 @@ class Units:
     @cached_property
     def blocks(self) -> Sequence[Floats]:
         """The smallest and the largest value of each block of each column."""
-        return self.seen or each(spans, self.columns)
+        return self.seen or each(block_ranges, self.columns)
 
     @cached_property
     def span(self) -> tuple[Floats, Floats]:
@@ -185,14 +186,14 @@ class Units:
         """z = Σ f·(x − mean) of some rows, by the forms and means of their cells."""
         cell, z = self.cell[rows], None
         for j in np.flatnonzero(form.any(axis=0)).tolist():
-            part = self.columns[j][rows] - (mean[0, j] if _same(mean[:, j]) else mean[cell, j])
+            part = self.columns[j][rows] - (mean[0, j] if _all_equal(mean[:, j]) else mean[cell, j])
             if not (form[:, j] == 1).all():
-                part *= form[0, j] if _same(form[:, j]) else form[cell, j]
+                part *= form[0, j] if _all_equal(form[:, j]) else form[cell, j]
             z = part if z is None else np.add(z, part, out=z)
         return np.zeros(len(cell)) if z is None else z
 
 
-def _same(values: Floats) -> bool:
+def _all_equal(values: Floats) -> bool:
     return bool((values == values[0]).all())
 
 
@@ -204,7 +205,7 @@ class Farthest(NamedTuple):
     largest: float
 
 
-class Values(NamedTuple):
+class UnitValues(NamedTuple):
     """One number per unit of both arms, which says how it moves the effect: z around both arms, by
     cells of strata.
 
@@ -217,7 +218,7 @@ class Values(NamedTuple):
     weights: Floats
 
     @classmethod
-    def around_both(cls, units: Units, theta: Floats) -> Values:
+    def around_both(cls, units: Units, theta: Floats) -> UnitValues:
         """z around both arms, without what the covariates explain."""
         parts = [quantity(units.strata, one).form for one in (units.metric, *units.covariates)]
         form = parts[0] - sum((t * x for t, x in zip(theta, parts[1:], strict=True)), 0 * parts[0])
@@ -225,7 +226,7 @@ class Values(NamedTuple):
         return cls(units, np.tile(form, (2, 1)), np.tile(mean, (2, 1)), weights)
 
     @classmethod
-    def of(cls, values: Floats, units: Units) -> Values:
+    def of(cls, values: Floats, units: Units) -> UnitValues:
         """Numbers that are no form of columns, in the strata of the units if they are in one."""
         one = units.whole
         if units.stratum is not None and units.cluster is None:
@@ -325,7 +326,7 @@ class EffectOfUnits(MeanEffect):
     """`centre` are the means of the covariates, and `forms` those of the units around their arm."""
 
     units: Units
-    values: Values
+    values: UnitValues
     centre: Floats = field(default_factory=lambda: _NONE)
     forms: Floats = field(default_factory=lambda: _NONE)
 
@@ -354,7 +355,7 @@ def share_records(several: Sequence[Units]) -> list[Units]:
     pass over all columns."""
     columns = {id(x): x for one in several for x in one.columns}
     place = {name: i for i, name in enumerate(columns)}
-    every = each(spans, list(columns.values()))
+    every = each(block_ranges, list(columns.values()))
     span = np.array([x[0].min() for x in every]), np.array([x[1].max() for x in every])
     if max(span[1].max(), -span[0].min()) >= HUGE:
         return list(several)
@@ -372,16 +373,16 @@ def estimate(units: Units) -> EffectOfUnits:
     that are not 0."""
     few = both(lambda n: units.clustered and n < JACKKNIFE_BELOW, units.n_effective)
     whole = units.whole
-    raw, plain = _arms(whole, _NONE, _NONE, few)
+    raw, plain = _both_arms(whole, _NONE, _NONE, few)
     if units.designs is not None:
         return _regression(units, units.designs, raw)
     covariates, strata = bool(units.covariates), units.stratum is not None
     how = "+".join(["cuped"] * covariates + ["strata"] * strata)
     theta, centre = slopes(units)
-    arms, forms = _arms(units, theta, centre, few) if how else (raw, plain)
-    values = Values.around_both(units, theta)
+    arms, forms = _both_arms(units, theta, centre, few) if how else (raw, plain)
+    values = UnitValues.around_both(units, theta)
     if units.cluster is not None:
-        values = Values.of(contributions(units, values.z()), units)
+        values = UnitValues.of(contributions(units, values.z()), units)
     diff = float(arms[1].mean) - float(arms[0].mean)
     if not how and units.metric.den is None:
         diff = float(np.diff(whole.record.above[:, 0])[0])
@@ -394,7 +395,7 @@ def arms_of_denominators(units: Units) -> tuple[tuple[float, float], tuple[Arm, 
     """The mean denominator of each arm, and its estimate within the strata."""
     assert units.metric.den is not None
     size = units.strata.n / units.strata.n.sum()
-    found = _arms(units, _NONE, _NONE, (False, False), Linear(units.metric.den), size)[0]
+    found = _both_arms(units, _NONE, _NONE, (False, False), Linear(units.metric.den), size)[0]
     control, treatment = units.whole.record.mean[:, 1].tolist()
     return (control, treatment), found
 
@@ -406,13 +407,13 @@ def influence(units: Units) -> tuple[Floats, Floats]:
     return found.value[units.cells] @ units.weights, z / np.array(units.n)[units.whole.arm]
 
 
-def variances(units: Units) -> tuple[Arm, Arm]:
+def arms_of_sums(units: Units) -> tuple[Arm, Arm]:
     """Sums of the values of the units of both arms, within their strata."""
     size = units.record.n[units.cells]
-    return _arms(units, _NONE, _NONE, (False, False), Linear(0), size)[0]
+    return _both_arms(units, _NONE, _NONE, (False, False), Linear(0), size)[0]
 
 
-def _shares(units: Units) -> Floats:
+def _row_shares(units: Units) -> Floats:
     """What a row of each cell counts in the mean over the units of its arm (2, strata)."""
     size = units.record.n[units.cells]
     return np.asarray(units.weights * np.array(units.n)[:, None] / np.maximum(size, 1))
@@ -423,7 +424,7 @@ def contributions(units: Units, z: Floats) -> Floats:
     W_h·mean_h(z)."""
     if units.stratum is None:
         return z
-    shares = z * _shares(units).ravel()[units.cell]
+    shares = z * _row_shares(units).ravel()[units.cell]
     n = sum(units.n)
     return shares if units.cluster is None else exact_sums(shares, units.cluster, n)
 
@@ -445,7 +446,7 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     varies = []
     for one, x in zip(forms[1:], units.covariates, strict=True):
         spread = np.sqrt(record.squares(one).sum() / record.n.sum())
-        varies.append(spread > MEAN_ROUNDING * _largest(record, x))
+        varies.append(spread > MEAN_ROUNDING * _size_of_values(record, x))
     forms[1:] *= np.array(varies)[:, None, None]
     share = units.weights * n / np.maximum(record.n, 1)
     if units.cluster is not None and units.stratum is not None:
@@ -464,7 +465,7 @@ def slopes(units: Units) -> tuple[Floats, Floats]:
     return inverse @ (products[0, 1:] / spread) / spread, centre
 
 
-def _largest(record: Aggregates, one: Linear) -> float:
+def _size_of_values(record: Aggregates, one: Linear) -> float:
     """The largest value of the numerator in units of the estimate; spreads are negligible relative
     to it."""
     largest = record.largest(one.num)
@@ -474,7 +475,7 @@ def _largest(record: Aggregates, one: Linear) -> float:
     return largest / abs(mean) if mean else np.inf
 
 
-def _arms(
+def _both_arms(
     units: Units,
     theta: Floats,
     centre: Floats,
@@ -505,7 +506,7 @@ def _arms(
         mean = values[0, arm] - theta @ (values[1:, arm] - centre)
         spread = np.sqrt(squares[arm].sum() / size[arm].sum())
         of = record.cells(cells[arm])
-        varies = spread > MEAN_ROUNDING * _largest(of, metric)
+        varies = spread > MEAN_ROUNDING * _size_of_values(of, metric)
         part = factor[arm] * squares[arm]
         if leave_out[arm] or (units.cluster is not None and units.stratum is not None):
             forms = [
@@ -571,4 +572,4 @@ def _regression(units: Units, designs: Designs, raw: tuple[Arm, Arm]) -> EffectO
     ordered[np.argsort(units.arm, kind="stable")] = values - q @ (q.T @ values)
     how = "regression" if units.stratum is None else "regression+strata"
     diff = float(arms[1].mean - arms[0].mean)
-    return EffectOfUnits(raw, arms, diff, how, units=units, values=Values.of(ordered, units))
+    return EffectOfUnits(raw, arms, diff, how, units=units, values=UnitValues.of(ordered, units))
