@@ -14,6 +14,11 @@ NUMBERS = {
     "both": "worse",
     "metric": "ms p99",
     "unlike": "other truth (2 of 9 lists)",
+    **dict.fromkeys(["changed", "found", "until"], pd.Timestamp("2026-11-03")),
+    "way": "lower",
+    "alike": "in slow waves",
+    "outliers": "2026-11-03 (-8 sd)",
+    "per_month": 0.1,
     **dict.fromkeys(["mean_control", "gap_low", "gap_high"], 9.99),
 }
 
