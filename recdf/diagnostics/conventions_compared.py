@@ -3,15 +3,14 @@ difference."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, ParamSpec, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, DeprecatedWarning, OptionError, warn_user
+from ..errors import DataError, OptionError
 from ..evaluation.evaluate import evaluate
 from ..inputs.accepted import Features
 from ..inputs.conventions import CONVENTIONS, Convention, find_convention
@@ -29,29 +28,7 @@ from ..progress import Progress
 REFUSALS = (DataError, OptionError)
 METRICS_IN_COMMON = ("hitrate", "precision", "recall", "mapr", "ndcg", "mrr")
 
-ConventionArguments = ParamSpec("ConventionArguments")
 
-
-def _k_third(
-    function: Callable[ConventionArguments, pd.DataFrame],
-) -> Callable[ConventionArguments, pd.DataFrame]:
-    """Take k as the third argument too, where it stood before, with a warning."""
-
-    @functools.wraps(function)
-    def with_metrics_third(*args: Any, **kwargs: Any) -> pd.DataFrame:
-        if len(args) == 3 and isinstance(k := args[2], int | np.integer):
-            warn_user(
-                f"compare_conventions(true, pred, {k}): the third argument is now metrics, as in "
-                f"evaluate; pass ⟦+k={k}⟧",
-                DeprecatedWarning,
-            )
-            return function(*args[:2], k=k, **kwargs)  # type: ignore[arg-type]
-        return function(*args, **kwargs)
-
-    return with_metrics_third
-
-
-@_k_third
 @takes_options
 def compare_conventions(
     true: Any,

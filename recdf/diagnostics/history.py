@@ -106,7 +106,7 @@ class History(ShownResult):
     >>> folder = tempfile.mkdtemp()
     >>> for day in pd.date_range("2026-11-01", periods=3):
     ...     rd.evaluate({"u": ["a"]}, {"u": ["a"]}, "mrr@1").to_parquet(f"{folder}/{day:%Y-%m-%d}")
-    >>> history = rd.History(folder)
+    >>> history = rd.diagnostics.History(folder)
     >>> history.summary[["date", "column", "value", "n"]]
             date column  value  n
     0 2026-11-01  mrr@1    1.0  1

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, OptionError, closest, renamed
+from ..errors import DataError, OptionError, closest
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns, says_as
 from ..stats.numbers import Floats
@@ -43,7 +43,6 @@ COMPARED_TARGET_COLUMNS = (
 )
 
 
-@renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 @takes_columns("by", "cluster")
 def ope_compare(

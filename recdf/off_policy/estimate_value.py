@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, renamed
+from ..errors import DataError
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns
 from ..progress import Progress
@@ -66,7 +66,6 @@ ESTIMATE_COLUMNS = (
 )
 
 
-@renamed(unit="slate_col", sample_weight_col="weight_col", method="interval")
 @takes_columns("by", "cluster")
 def ope_estimate(
     log: Any,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..errors import OptionError, renamed
+from ..errors import OptionError
 from ..inputs.door import takes_columns
 from ..inputs.options import Options, as_columns, says_as
 from .estimate_value import gather_evidence, log_record, ope_estimate
@@ -50,7 +50,6 @@ WEIGHT_COLUMNS = (
 )
 
 
-@renamed(unit="slate_col", sample_weight_col="weight_col")
 @says_as(ope_estimate)
 @takes_columns("by", "cluster")
 def ope_diagnostics(

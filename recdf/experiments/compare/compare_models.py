@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError, renamed
+from ...errors import OptionError
 from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
@@ -23,8 +23,6 @@ from ..choices import (
     PairTest,
     check_test,
     check_value,
-    in_new_word,
-    new_word,
 )
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..experiment_columns import Floats, require
@@ -47,7 +45,6 @@ Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None wher
 PAIRS_AT_ONCE = 32
 
 
-@renamed(users=("missing", new_word))
 @takes_columns("user_col", "weight_col")
 def compare_models(
     per_user: pd.DataFrame | Mapping[str, pd.DataFrame],
@@ -152,8 +149,8 @@ def compare_models(
     cheap : Evaluation, DataFrame or mapping, optional
         The same recommendations on more lists under cheap labels, of a language model or of clicks,
         while `per_user` has the lists that people judged, a random sample of them. Differences,
-        intervals and p-values are then those of `rd.prediction_powered`, with n − 2 degrees of
-        freedom, by `test="t"` alone.
+        intervals and p-values are then those of `rd.experiments.prediction_powered`, with n − 2
+        degrees of freedom, by `test="t"` alone.
 
     Returns
     -------
@@ -194,11 +191,11 @@ def compare_models(
         stand `n_human` and `n_cheap` (lists that people judged, and more with cheap labels alone),
         `diff_human` with `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the
         difference under cheap labels) with `bias_low` and `bias_high`, `weight`, `n_effective` and
-        `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by itself.
-        Warnings "few_human" and "not_random" (the lists that people judged differ from the others,
-        p below 0.01) withhold the verdict. A list where people find nothing relevant, so that the
-        metric is undefined, is no list of that mean, and the estimate allows for the lists like it
-        that nobody judged.
+        `p_random`, as `rd.experiments.prediction_powered` explains them. Their intervals are each
+        by itself. Warnings "few_human" and "not_random" (the lists that people judged differ from
+        the others, p below 0.01) withhold the verdict. A list where people find nothing relevant,
+        so that the metric is undefined, is no list of that mean, and the estimate allows for the
+        lists like it that nobody judged.
 
     Raises
     ------
@@ -246,7 +243,6 @@ def compare_models(
     1  old   als       50  0.448  better
     """
     test = check_test("test", test, PairTest)
-    missing = in_new_word("missing", missing)
     settings = Settings(
         alternative=alternative,
         confidence=confidence,
