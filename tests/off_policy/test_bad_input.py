@@ -466,7 +466,7 @@ OTHERS = [
         ["below 1e-15 in 1 of 40"],
     ),
     (
-        "ope_diagnostics",
+        "diagnostics",
         (LOG,),
         {"target_col": "propensity"},
         rd.OptionError,
@@ -540,35 +540,35 @@ OTHERS = [
         rd.IdTypeError,
         ["log['item_id']", "candidates['item_id']"],
     ),
-    ("ope_compare", (LOG.assign(model="a"),), {}, rd.OptionError, ["1 target"]),
+    ("compare", (LOG.assign(model="a"),), {}, rd.OptionError, ["1 target"]),
     (
-        "ope_compare",
+        "compare",
         (LOG.assign(model=LOG["item_id"] % 2),),
         {},
         rd.DataError,
         ["do not stand on the same rows"],
     ),
     (
-        "ope_compare",
+        "compare",
         (LOG.assign(model="a"),),
         {"cluster": None},
         rd.OptionError,
         ["cluster=None and slate_col=None"],
     ),
     (
-        "ope_compare",
+        "compare",
         (pd.concat([LOG.assign(model="als"), LOG.assign(model="bpr")]),),
         {"baseline": "alz"},
         rd.OptionError,
         ["baseline='alz'", "did you mean 'als'?"],
     ),
-    ("ope_diagnostics", (SLATES,), {"slate_col": "slate"}, rd.OptionError, ["interaction="]),
+    ("diagnostics", (SLATES,), {"slate_col": "slate"}, rd.OptionError, ["interaction="]),
 ]
 
 
 @pytest.mark.parametrize(("function", "frames", "options", "error", "words"), OTHERS)
 def test_the_other_functions(function, frames, options, error, words):
     with pytest.raises(error) as found:
-        getattr(rd, function)(*frames, **options)
+        getattr(rd.ope, function)(*frames, **options)
     message = str(found.value)
     assert all(word in message for word in words), message
