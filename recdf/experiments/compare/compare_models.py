@@ -34,7 +34,7 @@ from .cheap_labels import (
     labels_of_both,
     powered_pair,
 )
-from .paired import RESAMPLED, paired_resamples, paired_test
+from .paired import RESAMPLED, paired_resamples, paired_test, without_rounding
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
 from .within_segments import split_by_segment
@@ -498,6 +498,7 @@ def _compare_pairs(
                 int(np.count_nonzero(~np.isnan(base))),
             )
         sums, divisor = runs.unit_sums(runs.per_list(model - base))
+        sums, tolerance = without_rounding(sums, divisor, (base, model))
         there = slice(None) if divisor is None else divisor > 0
         own, of_own = sums[there], None if single or divisor is None else divisor[there]
         powered: dict[str, Any] = {}
@@ -520,7 +521,13 @@ def _compare_pairs(
             ),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **paired_test(
-                own, metric, settings, of_own, runs.repeated, powered.pop("estimate", None)
+                own,
+                metric,
+                settings,
+                tolerance,
+                of_own,
+                runs.repeated,
+                powered.pop("estimate", None),
             ),
         }
         if powered:
