@@ -18,9 +18,10 @@ from ..inputs.door import takes_options
 from ..inputs.options import CallArguments, Options
 from ..matching.lists import Matched
 from ..matching.side_tables.records import as_frames
-from ..metrics.call import Call, check_k
+from ..metrics.call import Call
 from ..metrics.compute import defined_values, mean, settle_undefined
 from ..metrics.metric import Metric, find
+from ..metrics.strings import parse
 from ..progress import Progress
 
 # A convention, or one of its rules alone, may refuse data that others accept, such as gains above
@@ -53,9 +54,10 @@ def compare_conventions(
     true, pred : DataFrame, mapping or Arrow stream
         As for `evaluate`, without `by`.
     metrics : str, Metric or list of them
-        Names of metrics. The parameters are those of each convention.
+        Names of metrics, with or without a cut-off, as in "ndcg@10". The parameters are those of
+        each convention.
     k : int, default 10
-        Cut-off.
+        Cut-off of metrics without one.
     conventions : list of str or Convention, default all
         Conventions to compare; the others are compared with the first one.
     exclude : DataFrame, mapping or Arrow stream, optional
@@ -101,8 +103,14 @@ def compare_conventions(
     records = [record for like in conventions if (record := find_convention(like)) is not None]
     if not records:
         raise OptionError("conventions is empty; name at least one")
-    asked = [metrics] if isinstance(metrics, str | Metric) else metrics
-    names = [one.name if isinstance(one, Metric) else find(one).name for one in asked]
+    requests = parse(metrics, k, call.options)
+    named = [metrics] if isinstance(metrics, str | Metric) else metrics
+    if given := [one for one in named if isinstance(one, str) and "(" in one]:
+        raise OptionError(
+            f"metric string {given[0]!r} has parameters, which are here those of each convention; "
+            f"pass {given[0].partition('(')[0]!r}"
+        )
+    names = [(one.metric.name, k if one.k is None else one.k) for one in requests]
     for record in records:
         Call.from_arguments(
             compare_conventions, {**options, "like": record}
@@ -110,7 +118,7 @@ def compare_conventions(
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(len(names), "compare_conventions"))
         rows = _convention_rows(
-            _Measure(true, pred, check_k(k), options, sides, stack), names, records, k, progress
+            _Measure(true, pred, k, options, sides, stack), names, records, progress
         )
     columns = ["metric", "k", "convention", "value", "diff", "n", "n_undefined", "rule"]
     return pd.DataFrame(rows, columns=columns).astype(
@@ -119,11 +127,15 @@ def compare_conventions(
 
 
 def _convention_rows(
-    measure: _Measure, metrics: list[str], records: list[Convention], k: int, progress: Progress
+    measure: _Measure,
+    metrics: list[tuple[str, int]],
+    records: list[Convention],
+    progress: Progress,
 ) -> list[tuple[Any, ...]]:
     """Make one row per metric and convention that has it."""
     rows: list[tuple[Any, ...]] = []
-    for metric in metrics:
+    for metric, k in metrics:
+        measure.k = k
         having = [record for record in records if metric in record.metrics]
         base, start = None, float("nan")
         for record in having:

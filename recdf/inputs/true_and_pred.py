@@ -105,7 +105,7 @@ def _read_ids(
     """
 
     def ids(name: str) -> IdColumn:
-        return read_ids(column(frame, name, role), f"{role}[{name!r}]")
+        return read_ids(column(frame, name, role, apart=by), f"{role}[{name!r}]")
 
     if len(frame) >= 2**31:
         raise DataError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, DuplicateError, OptionError
+from ...errors import DataError, DuplicateError, OptionError, closest
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
@@ -222,7 +222,10 @@ def prediction_powered(
     tested = require(cheap, "cheap", as_columns(covariates))
     sides = _judged_lists(human, cheap, names, keys, model_col, probability_col)
     if baseline is not None and baseline not in sides:
-        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {list(sides)}")
+        raise OptionError(
+            f"⟦baseline={baseline!r}⟧ is not a model; models are {list(sides)}"
+            + closest(str(baseline), sides)
+        )
     base = None if baseline is None else sides.pop(baseline)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     rows = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import OptionError
+from ...errors import OptionError, closest
 from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
@@ -371,7 +371,10 @@ def _model_pairs(models: list[Any], baseline: Any) -> list[tuple[int, int]]:
     if baseline is None:
         return [(b, m) for b in range(len(models)) for m in range(b + 1, len(models))]
     if baseline not in models:
-        raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {models}")
+        raise OptionError(
+            f"⟦baseline={baseline!r}⟧ is not a model; models are {models}"
+            + closest(str(baseline), models)
+        )
     b = models.index(baseline)
     return [(b, m) for m in range(len(models)) if m != b]
 
