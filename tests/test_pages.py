@@ -5,9 +5,7 @@ those of the package.
 """
 
 import builtins
-import dataclasses
 import doctest
-import functools
 import re
 from pathlib import Path
 
@@ -16,7 +14,6 @@ import pytest
 from quick import few
 
 import recdf as rd
-from recdf import datasets
 from recdf.public_names import NAMESPACES
 
 ROOT = Path(__file__).parents[1]
@@ -43,18 +40,6 @@ def as_session(block: str) -> str:
     return f">>> exec(compile({block!r}, 'block', 'exec'), globals())\n"
 
 
-@functools.cache
-def shop_of(*given, **named):
-    return datasets.sample_shop(*given, **named)
-
-
-def sample_shop(*given, **named):
-    """A copy of the shop of these arguments. Most pages begin with the same one, which is generated
-    once."""
-    shop = shop_of(*given, **named)
-    return datasets.Shop(*(getattr(shop, field.name).copy() for field in dataclasses.fields(shop)))
-
-
 # Pages whose code needs an extra, or data that are not part of the project and lie beside the
 # checkout.
 NEEDS = {"docs/engines.md": "dask.dataframe"}
@@ -78,7 +63,6 @@ def test_python_blocks(page, monkeypatch):
     if page in BESIDE and not (ROOT.parent / BESIDE[page]).is_dir():
         pytest.skip(f"{page} reads ../{BESIDE[page]}, which is not there")
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(rd, "sample_shop", sample_shop)
     blocks = python_blocks(PAGES[page].read_text(encoding="utf-8"))
     session = "".join(as_session(block) + "\n" for _, block in blocks)
     test = doctest.DocTestParser().get_doctest(session, {"__name__": "page"}, page, page, 0)

@@ -123,11 +123,11 @@ def test_a_few_lists_that_stand_for_many_are_few_labels():
     few = rd.experiments.prediction_powered(
         five, cheap, "m", user_col="user_id", probability_col="p"
     ).iloc[0]
-    assert (few["warning"], few["verdict"]) == ("few_human", "cannot tell")
+    assert (few["remarks"], few["verdict"]) == ("few_human", "cannot tell")
     enough = rd.experiments.prediction_powered(
         forty, cheap, "m", user_col="user_id", probability_col="p"
     ).iloc[0]
-    assert enough["warning"] == ""
+    assert enough["remarks"] == ""
 
 
 def test_the_variance_is_that_of_the_strata():
@@ -168,8 +168,8 @@ def test_lists_undefined_under_one_kind_of_labels_withhold_the_verdict_of_a_draw
             found = rd.experiments.prediction_powered(
                 human.assign(p=0.25), cheap, baseline=baseline, **chosen
             )
-            assert found["warning"].tolist() == warnings * (2 if baseline is None else 1)
-            assert ((found["verdict"] == "cannot tell") == (found["warning"] != "")).all()
+            assert found["remarks"].tolist() == warnings * (2 if baseline is None else 1)
+            assert ((found["verdict"] == "cannot tell") == (found["remarks"] != "")).all()
         # Where all lists had the same chance, the estimate allows for such lists.
         compared = rd.compare_models(human, baseline="old", cheap=cheap)
         assert not compared["verdict"].str.startswith("check").any()

@@ -378,11 +378,11 @@ def test_colours_and_marks_of_a_gate_follow_its_verdicts(shop):
         "pass": "better",
         "fail": "worse",
         "undecided": "open",
-        "not gated": "open",
-        "pass, but worse": "open",
+        "not_gated": "open",
+        "pass_but_worse": "open",
     }
     for verdict, sign in signs.items():
-        one = dataclasses.replace(gate, table=gate.table.assign(verdict=verdict))
+        one = dataclasses.replace(gate, table=gate.table.assign(effect=verdict))
         assert rd.plot.gate.data(one)["sign"].tolist() == [sign]
         marks = [line for line in rd.plot.gate(one).lines if line.get_marker() not in ("None", "")]
         assert [line.get_marker() for line in marks] == [

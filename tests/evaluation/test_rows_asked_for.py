@@ -1,5 +1,5 @@
-"""The summary has a row for each recommender and metric that was asked for, and weights by user hold
-in every fold."""
+"""The summary has a row for each recommender and metric that was asked for, and weights by user
+hold in every fold."""
 
 import numpy as np
 import pandas as pd

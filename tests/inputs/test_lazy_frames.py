@@ -84,7 +84,8 @@ def same(found, expected):
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
-@pytest.mark.parametrize(("kind", "call"), crossed(CARRIERS, CALLS))
+@pytest.mark.parametrize("kind", CARRIERS)
+@pytest.mark.parametrize("call", few(CALLS, CALLS.keys() - {"compare_conventions", "audit"}))
 def test_every_call_takes_every_carrier(kind, call):
     same(CALLS[call](CARRIERS[kind](TRUE), CARRIERS[kind](PRED)), CALLS[call](TRUE, PRED))
 

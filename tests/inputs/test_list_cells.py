@@ -16,6 +16,7 @@ import pytest
 from cli.command import run
 from hypothesis import given
 from hypothesis import strategies as st
+from quick import few
 
 import recdf as rd
 
@@ -321,7 +322,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-@pytest.mark.parametrize("stream", [[], ["--stream"]], ids=["whole", "stream"])
+@pytest.mark.parametrize("stream", few([[], ["--stream"]], 1), ids=["whole", "stream"])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_command(tmp_path, capsys, ending, stream, form):
     if ending == "csv" and (stream or form == "lists"):

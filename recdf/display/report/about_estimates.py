@@ -50,10 +50,8 @@ def _of_kind(
     each."""
     data = plot.forest.data(table)
     records = data.to_dict("records")
-    marks = [
-        badge(MARKS.get(row["sign"], badge_of(row["verdict"])), row["verdict"]) for row in records
-    ]
-    judged = data["verdict"].ne("").any()
+    marks = [badge(MARKS.get(row["sign"], badge_of(row)), row["verdict"]) for row in records]
+    judged = bool(data["verdict"].astype(bool).any())
     rows = [
         (text(row["metric"]), text(row["label"]), text(row["numbers"]), *([mark] if judged else []))
         for row, mark in zip(records, marks, strict=True)
@@ -124,7 +122,7 @@ def _of_models(table: pd.DataFrame, name: str, place: str, most: int) -> Section
                     f"{row['baseline']} (sign test, p {p_value(row['p_sign'])}).",
                 )
             )
-    marks = [badge(badge_of(verdict), verdict) for verdict in table["verdict"]]
+    marks = [badge(badge_of(row), row["verdict"]) for row in table.to_dict("records")]
     return Section(
         place,
         title,
@@ -148,7 +146,7 @@ def history_section(history: History | None, most: int, pen: Pen) -> Section | N
     """Show when the metrics and the data of a job changed, and the metrics by date."""
     if history is None:
         return None
-    blocks, marks, said = [], [], []
+    blocks, marks, said, gaps = [], [], [], history.gaps()
     for title, table in (("Metrics", history.changes()), ("Data", history.drift())):
         kind = kind_of_estimates(table)
         assert kind is not None
@@ -160,6 +158,9 @@ def history_section(history: History | None, most: int, pen: Pen) -> Section | N
         ]
         marks += [] if part.badge is None else [Shown(Cell(""), badge=part.badge)]
         said += [(f"{title}: ", *sentence) for sentence in part.text]
+    said += [(f"{row['what']}: {row['verdict']}.",) for row in gaps.head(most).to_dict("records")]
+    gone = gaps["effect"].isin(["missing", "too_old"]).any()
+    marks += [badge("worse", "missing")] if gone else []
     drawings = [
         pen(plot.history, history, name)
         for name in history.summary["column"].drop_duplicates()[:MOST_SAID]

@@ -99,8 +99,8 @@ def compare_variants_from_moments(
     Returns
     -------
     DataFrame
-        The table that `compare_variants` makes of the users, with the same columns, warnings and
-        verdicts. Two warnings say what moments without all columns cannot tell:
+        The table that `compare_variants` makes of the users, with the same columns, remarks and
+        verdicts. Two remarks say what moments without all columns cannot tell:
         "missing_not_checked" and "skewness_not_checked".
 
     Raises
@@ -125,7 +125,7 @@ def compare_variants_from_moments(
     `diff_without_top` is null, and nobody can say whether a few units decide.
 
     Without `n_null`, the users whose metric is null, it is not tested whether they are more in one
-    arm: the warning "missing_not_checked", and null in `n_dropped`. Without `skewness` the warning
+    arm: the remark "missing_not_checked", and null in `n_dropped`. Without `skewness` the remark
     is "skewness_not_checked" where arms are so unequal that it could matter (beyond 55 : 45), and
     `sequential_n` is refused there. `skewness` is that of `scipy.stats.skew` and of Spark's
     function of this name. `min` and `max` only show values that are not right.

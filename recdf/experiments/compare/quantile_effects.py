@@ -14,6 +14,7 @@ import pandas as pd
 from ...errors import ColumnError, DataError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
+from ...judge.verdict import remark
 from ...stats.always_valid import always_valid_p
 from ...stats.arms import arm, both, effective_number
 from ...stats.moments import HUGE
@@ -55,7 +56,7 @@ from .two_sample import (
     first_row,
     without_estimate,
 )
-from .variant_table import add_warning, compare_each, decide
+from .variant_table import compare_each, decide
 
 
 def compare_quantiles(
@@ -148,9 +149,9 @@ correction, family, primary, sequential_n, expected, health, time_col, user_col
     ...     correction="none",
     ... )
     >>> table[["metric", "mean_control", "mean_treatment", "verdict"]].round(1)
-            metric  mean_control  mean_treatment verdict
-    0  latency p50          85.3            79.8  better
-    1  latency p95         230.8           323.7   worse
+            metric  mean_control  mean_treatment              verdict
+    0  latency p50          85.3            79.8  no difference shown
+    1  latency p95         230.8           323.7                worse
     """
     check_value("nan", nan, RaiseOrDrop)
     given = np.atleast_1d(np.asarray(quantiles, object)).tolist()
@@ -297,13 +298,13 @@ def _quantile_intervals(table: pd.DataFrame, reach: Floats, alternative: Alterna
     for name in ENDS:
         table[name] = [one.get(name, np.nan) for one in found]
     for code in ("few_values", "ties", "gap"):
-        add_warning(table, np.array([bool(one.get(code)) for one in found]), code)
+        remark(table, [bool(one.get(code)) for one in found], code)
 
 
 def _ends(
     control: QuantileArm, treatment: QuantileArm, c: float, alternative: Alternative
 ) -> dict[str, Any]:
-    """Interval and errors of one row by the names of their columns, and codes of its remarks."""
+    """Interval and errors of one row by the names of their columns, and codes of remarks."""
     low, high = order_interval(control, treatment, c)
     rel_low, rel_high = np.expm1(order_interval(control, treatment, c, np.log))
     se, *of_arms = (
