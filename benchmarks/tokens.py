@@ -1,7 +1,9 @@
 """Count the code of the package: tokens without comments and docstrings, and modules, by room.
 
-python benchmarks/tokens.py                # of this checkout
-python benchmarks/tokens.py ../other       # of another one, such as that of an older commit
+    python benchmarks/tokens.py                # of this checkout
+    python benchmarks/tokens.py ../other       # of another one, such as that of an older commit
+
+Lines can be packed, and tokens cannot.
 """
 
 import ast

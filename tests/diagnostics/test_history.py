@@ -330,5 +330,5 @@ def test_the_report_has_a_page_for_a_job_alone(job, tmp_path):
     assert "would be seen within a week" in page
     assert "missing" not in page.split("History of recommendations")[1].split("<table")[0]
     assert run(["report", "--history", job, "--out", tmp_path / "two.html"]) == 0
-    with pytest.raises(TypeError, match=r"expected rd\.History"):
+    with pytest.raises(TypeError, match=r"expected rd\.diagnostics\.History"):
         rd.report(path=tmp_path / "three.html", history=str(job))

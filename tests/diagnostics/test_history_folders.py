@@ -167,7 +167,7 @@ def test_options_of_a_search_are_checked(tmp_path):
     history = rd.diagnostics.History(job(tmp_path, ["2026-10-01"]))
     with pytest.raises(rd.OptionError, match="weekly='yes'"):
         history.changes(weekly="yes")
-    with pytest.raises(TypeError, match=r"expected rd\.History"):
+    with pytest.raises(TypeError, match=r"expected rd\.diagnostics\.History"):
         rd.plot.history(tmp_path)
     assert history.changes()["changed"].dtype == history.summary["date"].dtype
 
