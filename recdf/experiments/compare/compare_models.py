@@ -34,7 +34,7 @@ from .cheap_labels import (
     labels_of_both,
     powered_pair,
 )
-from .comparable_runs import comparing
+from .comparable_runs import comparing, frames_of_results
 from .paired import RESAMPLED, paired_resamples, paired_test, without_rounding
 from .runs import Runs, paired_values, read_runs
 from .where_both import COLUMNS, NONE_LACKING, has_lists, judge_both, where_both
@@ -245,7 +245,7 @@ def compare_models(
     0  new   als       30  0.453  better
     1  old   als       50  0.448  better
     """
-    test = check_test("test", test, PairTest)
+    test, per_user = check_test("test", test, PairTest), frames_of_results(per_user)
     settings = Settings(
         alternative=alternative,
         confidence=confidence,
