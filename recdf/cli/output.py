@@ -242,7 +242,7 @@ def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[t
     fails: dict[str, Callable[[Mapping[Any, Any]], bool]] = {
         "invalid": lambda row: row["withheld"] in UNLIKE,
         "worse": lambda row: row["effect"] == "worse" and not decided,
-        "drift": lambda row: row["effect"] == "drifted",
+        "drift": lambda row: row["effect"] in ("drifted", "drifts", "missing", "too_old"),
         "warning": lambda row: bool(warnings_of(row["remarks"])),
     }
     rows = [row for table in tables for row in table.to_dict("records")]
@@ -259,7 +259,7 @@ def row_name(row: Mapping[Any, Any]) -> str:
         names = [
             name
             for name in names
-            if name not in ("better", *VERDICT_COLUMNS) and _is_text(row[name])
+            if name not in ("better", "alike", "outliers", *VERDICT_COLUMNS) and _is_text(row[name])
         ]
         return ", ".join(row[name] for name in names)
     segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]

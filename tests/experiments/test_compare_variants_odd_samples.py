@@ -1,5 +1,5 @@
-"""No false verdict from odd samples: constant and small arms, skew, missing values, heavy users,
-clusters, power."""
+"""`compare_variants` gives no false verdict from odd samples: constant and small arms, skew,
+missing values, heavy users, clusters, power."""
 
 import numpy as np
 import pandas as pd
