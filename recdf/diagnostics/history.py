@@ -3,7 +3,6 @@ changed."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
@@ -14,15 +13,15 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError, OptionError
-from ..evaluation.publishing import PER_USER, SUMMARY_FILE
 from ..evaluation.result import read_parquet
 from ..evaluation.spec import better_of
-from ..evaluation.storage import read_summary
+from ..evaluation.storage import PROFILED, digest_of_result, read_summary
 from ..evaluation.summary import summarize
 from ..experiments.experiment_columns import frame_of, key_codes, require
 from ..inputs.constraints import SHARE, a_number, check_value
 from ..inputs.options import as_columns
 from ..judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
+from ..publishing import PER_USER, PROFILE, SUMMARY_FILE, folders_below, is_there, read_table
 from ..stats.change_points import (
     LEAST_NIGHTS,
     LevelChange,
@@ -63,10 +62,6 @@ CHANGE_COLUMNS = [
 ]
 GAP_COLUMNS = ["job", "what", "last", "date", *VERDICT_COLUMNS]
 OWN_COLUMNS = {"date", "job", "path", "column", "definition", *CHANGE_COLUMNS}
-PROFILE, PROFILED = (
-    "profile.parquet",
-    "recdf_result",
-)  # the attrs of a profile say of which result it is
 
 
 class History(ShownResult):
@@ -360,19 +355,21 @@ def _dated_results(root: Path, without: Any) -> tuple[pd.DataFrame, pd.DataFrame
     given = [] if without is None else without if isinstance(without, list | tuple) else [without]
     bad = [_day("without", one, None) for one in given]
     rows = []
-    for found in sorted(root.rglob(PER_USER)):
-        path = found.parent.relative_to(root).as_posix()
+    for folder in folders_below(root):
+        if not is_there(folder / PER_USER):
+            continue
+        path = folder.relative_to(root).as_posix()
         dates = [f"{year}-{month}-{day}" for year, _, month, day in DATE.findall(path)]
         day = pd.to_datetime(dates[-1], errors="coerce") if dates else started.get(path, pd.NaT)
-        quarantined = (found.parent / QUARANTINED).exists()
+        quarantined = is_there(folder / QUARANTINED)
         if pd.isna(day) and not quarantined:
-            said = f"{found.parent} has no date in its path below {root} and no run.json"
+            said = f"{folder} has no date in its path below {root} and no run.json"
             raise DataError(f"{said}; name it such as 2026-11-20")
         day = pd.NaT if pd.isna(day) else pd.Timestamp(str(day)).tz_localize(None).normalize()
         why = QUARANTINED if quarantined else "without" if day in bad else ""
-        if not (why or (found.parent / SUMMARY_FILE).exists()):
+        if not (why or is_there(folder / SUMMARY_FILE)):
             raise DataError(
-                f"{found.parent} is no whole result: it lacks {SUMMARY_FILE}; run it again, move "
+                f"{folder} is no whole result: it lacks {SUMMARY_FILE}; run it again, move "
                 f"it away, or put a file {QUARANTINED} into it"
             )
         job = re.sub(r"//+", "/", DATE.sub("", path)).strip("/.-_ ")
@@ -468,12 +465,9 @@ def _quantities(folder: Path) -> pd.DataFrame:
     table = pd.DataFrame(
         {"model": "", "quantity": list(found), "value": np.array(list(found.values()), np.float64)}
     )
-    if (folder / PROFILE).exists():
-        profile = pd.read_parquet(folder / PROFILE)
-        if (
-            profile.attrs.get(PROFILED)
-            == hashlib.sha256((folder / SUMMARY_FILE).read_bytes()).hexdigest()
-        ):
+    if is_there(folder / PROFILE):
+        profile = read_table(folder / PROFILE)
+        if profile.attrs.get(PROFILED) == digest_of_result(folder):
             table = pd.concat([table, profile], ignore_index=True)
     return table
 
