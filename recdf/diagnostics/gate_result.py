@@ -17,7 +17,7 @@ from ..experiments.compare.cheap_labels import label_sentences
 from ..inputs.budgets import signed
 from ..judge.verdict import sentence
 from ..publishing import publish_text
-from ..stats.shares import SEEN
+from ..stats.shares import CHANCE_SEEN
 from ..tables.cells import digits_for, markdown_text, number, visible
 from ..tables.shown_frames import ReportTable, ShownResult
 
@@ -203,7 +203,7 @@ class Gate(ShownResult):
         seen = []
         for row in self._asked[met].to_dict("records"):
             reach = abs(row["change"] - row["provable"])
-            least = reach * (1 + normal(SEEN) / normal(1 - row["alpha"]))
+            least = reach * (1 + normal(CHANCE_SEEN) / normal(1 - row["alpha"]))
             worse = least if row["better"] == "smaller" else -least
             seen.append(f"{_where(row)} {signed(worse, row['relative'])}")
         more = ["..."] if len(seen) > MOST_SEEN else []

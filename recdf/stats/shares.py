@@ -17,7 +17,7 @@ from .scipy_extra import scipy_module
 LEAST_EXPECTED = 8.0
 
 # What a check is said to have seen, it would have found in this share of the tests.
-SEEN = 0.8
+CHANCE_SEEN = 0.8
 
 # Two tables count as equally likely if their probabilities differ only by rounding.
 _EQUAL = 1 + 1e-7
@@ -71,10 +71,10 @@ def seen_loss(counts: npt.ArrayLike, shares: npt.ArrayLike, alpha: float) -> Flo
         return np.full(observed.shape[1], np.nan)
     if df == 1:
         normal = NormalDist().inv_cdf
-        needed = (normal(1 - alpha / 2) + normal(SEEN)) ** 2
+        needed = (normal(1 - alpha / 2) + normal(CHANCE_SEEN)) ** 2
     else:
         special = scipy_module("special")
-        needed = float(special.chndtrinc(special.chdtri(df, alpha), df, 1 - SEEN))
+        needed = float(special.chndtrinc(special.chdtri(df, alpha), df, 1 - CHANCE_SEEN))
     moved = (expected * (1 - expected / np.maximum(total, 1)))[known].sum(axis=0)
     found: Floats = np.fmin(np.sqrt(needed / moved), 1.0)
     return found
