@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...errors import OptionError, renamed
+from ...errors import OptionError
 from ...inputs.door import takes_columns
 from ...inputs.needed_columns import needed_frame
 from ...inputs.options import Options, as_columns
@@ -23,7 +23,6 @@ from ..choices import (
     Relative,
     VariantTest,
     check_value,
-    new_word,
 )
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import measured_late, shares_change, unbalanced
@@ -38,7 +37,6 @@ from .two_sample import VARIANT_RESULT_COLUMNS, Row, measured_means, no_share
 from .variant_table import compare_each, decide
 
 
-@renamed(method=("test", new_word))
 @takes_columns("user_col", "by", "weight_col")
 def compare_variants(
     data: Any,
