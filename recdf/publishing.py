@@ -348,16 +348,17 @@ def staging_folder(parent: Path, *, what: Path | None = None) -> Iterator[Path]:
     process is killed. `what` is the one file that will be written."""
     with _locked(parent):
         _settle(parent)
-    staging, lock = _new_staging(parent)
     into = f"nothing can be written into the folder {parent}"
-    try:
-        with named_if_full(what or parent, "" if what else into):
-            yield staging
-    finally:
-        if not os.path.lexists(staging / MANIFEST):  # else the next writer completes the work
-            shutil.rmtree(staging, ignore_errors=True)
+    with ExitStack() as stack:
+        staging, lock = _new_staging(parent)
         if lock is not None:
-            os.close(lock)
+            stack.callback(os.close, lock)
+        try:
+            with named_if_full(what or parent, "" if what else into):
+                yield staging
+        finally:
+            if not os.path.lexists(staging / MANIFEST):  # else the next writer completes the work
+                shutil.rmtree(staging, ignore_errors=True)
 
 
 def _new_staging(parent: Path) -> tuple[Path, int | None]:

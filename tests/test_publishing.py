@@ -12,6 +12,7 @@ import pytest
 from cases import case
 from cli.command import run
 from cli.frames import PRED, TRUE
+from cli.shop import SHOP, models
 from evaluation.stored import FULL, NEW, OLD, equal, fail_at, names
 from killed import is_killed, killed_at, tree
 
@@ -280,6 +281,17 @@ def test_records_and_tables_that_are_no_files(what, name, place, capsys):
     code, _, err = run(capsys, "report", "--experiment", table, "--out", "page.html")
     assert (code, err.count("\n")) == (2, 1)
     assert tree(".") == before
+
+
+def test_a_link_to_data_is_followed(place, capsys):
+    SHOP.log.to_parquet("log.parquet")
+    rd.exposure_table(SHOP.pred, by="model").to_parquet("exposure.parquet")
+    models().to_parquet("models")
+    call = ["report", "models", "--out", "page.html"]
+    for name in ("log", "exposure"):
+        (place / f"{name}.parquet").symlink_to(Path(f"{name}.parquet").absolute())
+        call += [f"--{name}", place / f"{name}.parquet"]
+    assert run(capsys, *call)[0] == 0
 
 
 # -------------------------------------------------------------------------------------------
