@@ -406,6 +406,7 @@ def _complete(staging: Path, target: Path) -> None:
     _to_disk(staging, below=False)
     files = _manifest(staging)
     left = [name for name, new in files.items() if not new or os.path.lexists(staging / name)]
+    refuse_files([target / name for name in left], True)
     for name in left:
         direct = name == next(iter(files)) and not (
             is_folder(staging / name) or is_folder(target / name)
@@ -466,7 +467,7 @@ def _settle(folder: Path, but: Path | None = None) -> None:
         if os.path.lexists(staging / MANIFEST):  # its writer would still hold the lock
             try:
                 _complete(staging, folder)
-            except DataError:
+            except (DataError, IsADirectoryError):
                 pass  # recdf did not write this
             except OSError as error:
                 if error.errno not in STRANGE:

@@ -51,6 +51,13 @@ def absolute_names(staging):
     manifest(staging, {str(staging.parents[1] / "victim" / "secret.txt"): True})
 
 
+def file_in_the_place_of_a_folder(staging):
+    """The older folder, which may be full of files, stays."""
+    (staging / "notes").touch()
+    (staging.parent / "notes" / "mine").mkdir(parents=True, exist_ok=True)
+    manifest(staging, {"notes": True})
+
+
 def link_as_manifest(staging):
     (staging / MANIFEST).symlink_to("../../victim/secret.txt")
 
@@ -104,7 +111,7 @@ def its_own_files(staging):
     manifest(staging, {MANIFEST: True, f"{PREFIX}b": True, "": True})
 
 
-HARMLESS = [old_undoing]
+HARMLESS = [old_undoing, file_in_the_place_of_a_folder]
 PLANTED = [
     names_outside,
     absolute_names,
@@ -224,7 +231,8 @@ def test_a_writer_goes_on_and_touches_nothing_outside(plant, place):
     equal(rd.read_parquet(place), NEW)
     assert tree("victim") == outside
     kept = {"per_user.parquet", "summary.parquet", "true.parquet", "pred.parquet", "health.parquet"}
-    assert names(place) == kept
+    assert names(place) - {"notes"} == kept
+    assert not (place / "notes").exists() or (place / "notes" / "mine").is_dir()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid(), reason="needs another user")
