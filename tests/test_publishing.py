@@ -293,7 +293,7 @@ def test_records_and_tables_that_are_no_files(what, name, place, capsys):
 
 def test_a_link_to_data_is_followed(place, capsys):
     SHOP.log.to_parquet("log.parquet")
-    rd.exposure_table(SHOP.pred, by="model").to_parquet("exposure.parquet")
+    rd.diagnostics.exposure_table(SHOP.pred, by="model").to_parquet("exposure.parquet")
     models().to_parquet("models")
     call = ["report", "models", "--out", "page.html"]
     for name in ("log", "exposure"):
