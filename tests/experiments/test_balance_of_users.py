@@ -1,5 +1,5 @@
 """What differs between the arms before the experiment: ramp-ups, unknown dates, users of both arms,
-strata that the treatment moves. Expected shares of runs are those of a simulation without an effect."""
+what the treatment moves. Expected shares of runs are those of a simulation without an effect."""
 
 import numpy as np
 import pandas as pd

@@ -86,7 +86,9 @@ def test_rows_below_the_user_need_cluster_or_roll_up():
         {"user_id": users, "m": rng.normal(size=50)[users] + rng.normal(size=200)}
     )
     sessions["variant"] = np.where(users % 2, "A", "B")
-    with pytest.raises(DuplicateError, match=r"150 rows too many.*cluster='user_id'.*rd\.roll_up"):
+    with pytest.raises(
+        DuplicateError, match=r"150 rows too many.*cluster='user_id'.*rd\.experiments\.roll_up"
+    ):
         rd.compare_variants(sessions, "m", control="A")
     clustered = rd.compare_variants(sessions, "m", control="A", cluster="user_id").iloc[0]
     rolled = rd.experiments.roll_up(sessions, unit_col=["user_id", "variant"], how="sum")

@@ -141,7 +141,7 @@ def test_rows_before_exposure_are_dropped_and_counted():
     assert joined["n_pred"].tolist() == [10, 20]
     assert joined["n_before_exposure"].tolist() == [1, 1]
     assert joined.attrs["recdf_experiment"]["n_before_exposure"] == 2
-    with pytest.raises(DuplicateError, match=r"rd\.roll_up"):
+    with pytest.raises(DuplicateError, match=r"rd\.experiments\.roll_up"):
         rd.join_experiment(days, groups, exposure_col="at", time_col="day")
 
 

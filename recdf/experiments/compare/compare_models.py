@@ -167,8 +167,8 @@ def compare_models(
         `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not,
         by `n_pred`), the same comparison where both have lists (`n_both`, `mean_baseline_both`,
         `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `effect_both`,
-        `withheld_both`; null if none is lacking), `unlike` (what the two were not measured alike with),
-        `effect`, `withheld`, `remarks`, `verdict` (see
+        `withheld_both`; null if none is lacking), `unlike` (what the two were not measured alike
+        with), `effect`, `withheld`, `remarks`, `verdict` (see
         `compare_variants`). `ci_low` and `ci_high` hold for the m tests of a family together: they
         are those of 1 − alpha/m (with Šidák's corrections of (1 − alpha)^(1/m), with "by" of 1 −
         alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the correction decides, those of that

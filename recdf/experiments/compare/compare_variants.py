@@ -214,8 +214,9 @@ def compare_variants(
         units, counted as `df` + 2 where that is less), `design_effect` (variance by units over that
         by rows, where rows repeat units), `srm_p` (of the sample ratio of the users compared; the
         smallest where several tests are made), `seen_loss` (share of the treatment's users whose
-        loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same mean of the
-        covariates and weights; the smallest, times the number of these tests in the table),
+        loss that test would have found in 8 of 10 cases), `balance_p` (that the arms have the same
+        mean of the covariates and weights; the smallest, times the number of these tests in the
+        table),
         `unbalanced` (columns that differ), `better` ("larger", "smaller", or "" for a metric
         without direction), `effect` ("better", "worse", "higher", "lower", "none"; "" where the
         verdict is withheld), `withheld` (the remark that withholds it), `remarks` (codes of all

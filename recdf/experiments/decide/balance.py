@@ -170,7 +170,7 @@ def shares_change(
 def users_in_both(
     data: pd.DataFrame, health: pd.DataFrame | None, arms: Arms, rows: ExperimentRows
 ) -> list[Difference]:
-    """The pairs of which users in both arms were left out, so that one arm lost more than the other.
+    """The pairs of which users in both arms were left out, so that one arm lost more of its own.
 
     m users who are left out are m/(n_v + m) of an arm of n_v. Those who came twice are more active,
     so that the arms differ by about the difference of these shares, in standard deviations; it is
