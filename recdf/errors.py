@@ -216,8 +216,8 @@ class RankWarning(RecdfWarning):
 
 
 class OrderWarning(RecdfWarning):
-    """The order of the rows ranks `pred`, and a column that looks like its scores or ranks says
-    otherwise."""
+    """What orders `pred` is probably not what is meant: another column says otherwise, or the score
+    is a rank or a distance."""
 
 
 class LogWarning(RecdfWarning):
