@@ -56,7 +56,8 @@ WORDS: ContextVar[Words] = ContextVar("words", default=str)
 # pred)⟧ a call, and ⟦with .astype(str)⟧ a conversion. Only these marks are read, never the sentence
 # around them.
 MARKED = re.compile(
-    r"⟦(?:(\+?)(\w+)(\[[^⟧]*?\])?=([^⟧]*)|rd\.([\w.]+)([^⟧]*)|(with |both )?([^⟧]*?)\.astype\(([^⟧]*)\))⟧"
+    r"⟦(?:(\+?)(\w+)(\[[^⟧]*?\])?=([^⟧]*)|rd\.([\w.]+)([^⟧]*)"
+    r"|(with |both )?([^⟧]*?)\.astype\(([^⟧]*)\))⟧"
 )
 
 

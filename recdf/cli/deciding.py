@@ -25,8 +25,8 @@ from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
 from ..formats.file_sets import read_beside
 from ..inputs.frames import column
-from ..judge.verdict import warning_sentences
-from ..tables.comparisons import report_table
+from ..judge.comparisons import report_table
+from ..judge.verdict import has, warning_sentences
 from .arguments import (
     add_arguments,
     add_command,
@@ -97,8 +97,7 @@ def add_compare(commands: Any) -> None:
         _run_compare,
         "compare models on the same users",
         "Compare the models of a result on the same users: print a row per metric and pair of "
-        "models; "
-        "with --out write the full table.",
+        "models; with --out write the full table.",
         usage="%(prog)s RESULTS [RESULTS ...] [options]",
         epilog=None,
     )
@@ -107,8 +106,7 @@ def add_compare(commands: Any) -> None:
         files,
         {
             "--cheap RESULTS": "folder of the same recommendations on more lists under cheap "
-            "labels, where people judged "
-            "those of RESULTS",
+            "labels, where people judged those of RESULTS",
         },
     )
     add_arguments(
@@ -179,16 +177,14 @@ def add_experiment(commands: Any) -> None:
         "experiment",
         _experiment,
         "compare the variants of an experiment",
-        "Compare the variants of an experiment over all assigned users: print whether it is sound, "
-        "then a "
-        "row per metric and treatment; with --out write the full tables.",
+        "Compare the variants of an experiment over all assigned users: print whether it is "
+        "sound, then a row per metric and treatment; with --out write the full tables.",
         usage="%(prog)s RESULTS --assignment FILE (--control NAME | --all-pairs) [options]",
     )
     files = _add_results(
         command,
         "health.parquet, comparison.parquet, segments.parquet, over_time.parquet; with roles "
-        "decision.parquet "
-        "and roles.parquet",
+        "decision.parquet and roles.parquet",
     )
     add_arguments(
         files, {"--assignment FILE": "one row per assigned user: id, variant, more"}, required=True
@@ -201,17 +197,15 @@ def add_experiment(commands: Any) -> None:
             "--metric NAME ...": "columns such as ndcg@10, or ratios of sums such as "
             "ctr=hits@10/n_pred (default: all columns)",
             "--covariate COLUMN ...": "columns of the assignment from before the experiment "
-            "(CUPED), for all metrics, or for one as "
-            "ndcg@10=COLUMN, for a ratio as ctr=COLUMN/COLUMN",
+            "(CUPED), for all metrics, or for one as ndcg@10=COLUMN, for a ratio as "
+            "ctr=COLUMN/COLUMN",
             "--cap NAME=QUANTILE ...": "values above this quantile of all users count as the "
             "quantile, such as revenue@10=0.999",
             "--proportion NAME ...": "metrics of 0 and 1 to compare by Fisher's exact test, such "
             "as hitrate@10",
             "--expected NAME=SHARE ...": "planned share of every variant, such as A=0.9 B=0.1 "
-            "(default: equal); users that do not fit it make the "
-            "verdict invalid; in a ramp-up, of each of --strata, such as week1:A=0.9 week1:B=0.1 "
-            "week2:A=0.5 "
-            "week2:B=0.5",
+            "(default: equal); users that do not fit it make the verdict invalid; in a ramp-up, "
+            "of each of --strata, such as week1:A=0.9 week1:B=0.1 week2:A=0.5 week2:B=0.5",
             "--segment COLUMN ...": "columns of the assignment: compare within each",
         },
     )
@@ -220,8 +214,7 @@ def add_experiment(commands: Any) -> None:
         choices=get_args(PeriodKind),
         metavar="KIND",
         help="also the effect by period, and whether it fades (needs --exposure-col and "
-        "--time-col): daily, cumulative "
-        "(read at every look), or since_exposure",
+        "--time-col): daily, cumulative (read at every look), or since_exposure",
     )
     columns = command.add_argument_group("columns")
     add_arguments(
@@ -316,9 +309,8 @@ def _experiment(given: argparse.Namespace) -> int:
             lines += ["", *segment_sentences(tables["segments"]).values()]
     if given.over_time is not None:
         tables["over_time"] = _over_time(given, result, assignment, specs, of_join, options)
-        lines.append(
-            f"\n{given.over_time.replace('_', ' ').capitalize()}\n\n{compact(tables['over_time'])}\n"
-        )
+        heading = given.over_time.replace("_", " ").capitalize()
+        lines.append(f"\n{heading}\n\n{compact(tables['over_time'])}\n")
         for row in tables["over_time"].drop_duplicates(["metric", "treatment"]).to_dict("records"):
             words = plain_signs(trend_words(row))
             lines.append(f"{row['metric']}, {row['treatment']} vs. {row['control']}: {words}")
@@ -481,7 +473,7 @@ def _health(
     part = (
         f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
     )
-    broken = compared["warning"].str.split("; ").map(lambda named: "sample_ratio" in named).any()
+    broken = has(compared["remarks"], "sample_ratio").any()
     alike = ("alike in all variants", "DIFFER by variant")
     lines = [
         text_table(table),

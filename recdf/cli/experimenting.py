@@ -55,8 +55,7 @@ def add_interleave(commands: Any) -> None:
         _interleave,
         "mix the lists of two recommenders into one list per user",
         "Mix the lists of two recommenders into one list per user, and write lists.parquet with "
-        "the team "
-        "of each item; clicks on these lists tell which recommender users prefer (recdf "
+        "the team of each item; clicks on these lists tell which recommender users prefer (recdf "
         "interleaved).",
         usage="%(prog)s --a FILE --b FILE --out FOLDER [options]",
     )
@@ -95,8 +94,7 @@ def add_interleaved(commands: Any) -> None:
         _interleaved,
         "compare two recommenders by the clicks on interleaved lists",
         "Compare the recommenders a and b by the clicks on lists that recdf interleave mixed; "
-        "better means "
-        "that users prefer b.",
+        "better means that users prefer b.",
         usage="%(prog)s LOG --clicks FILE [options]",
     )
     files = command.add_argument_group("files")
@@ -119,8 +117,8 @@ def _interleaved(given: argparse.Namespace) -> int:
     row = table.iloc[0]
     lines = [
         f"{row['n_users']:,} users, {row['n_clicks']:,} clicks, of which "
-        f"{row['n_clicks_no_team']:,} on items of no "
-        f"team and {row['n_clicks_elsewhere']:,} elsewhere",
+        f"{row['n_clicks_no_team']:,} on items of no team and {row['n_clicks_elsewhere']:,} "
+        "elsewhere",
         "",
         compact(table),
         f"{row['wins']:,} users prefer b, {row['losses']:,} prefer a (sign test p = "
@@ -137,8 +135,7 @@ def add_aa(commands: Any) -> None:
         _aa,
         "test whether the tests of an experiment hold on your own data",
         "Split the users of a result at random many times, and count how often a test finds a "
-        "difference "
-        "where there is none.",
+        "difference where there is none.",
         usage="%(prog)s RESULTS [options]",
         epilog=None,
     )
@@ -168,7 +165,7 @@ def _aa(given: argparse.Namespace) -> int:
     give_tables(
         given, _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}
     )
-    often = table[table["verdict"] == "rejects too often"].to_dict("records")
+    often = table[table["effect"] == "rejects_often"].to_dict("records")
     return fail_on(given, (("warning", f"{row_name(row)}: {row['verdict']}") for row in often))
 
 
@@ -198,8 +195,7 @@ def add_srm(commands: Any) -> None:
         _srm,
         "find where a broken sample ratio comes from",
         "Find the levels of columns (browser, country, day) in which the users per variant do not "
-        "fit the "
-        "plan.",
+        "fit the plan.",
         usage="%(prog)s --assignment FILE --column COLUMN ... [options]",
     )
     files = command.add_argument_group("files")
@@ -235,7 +231,7 @@ def _srm(given: argparse.Namespace) -> int:
     said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
     shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
     give_tables(given, said + shown, {"srm": table})
-    broken = table[table["verdict"].str.startswith("invalid")].to_dict("records")
+    broken = table[table["withheld"] == "sample_ratio"].to_dict("records")
     return fail_on(
         given, (("invalid", f"{row['column']} {row['level']}: {row['verdict']}") for row in broken)
     )
@@ -248,8 +244,7 @@ def add_quantiles(commands: Any) -> None:
         _run_quantiles,
         "compare quantiles of the variants of an experiment",
         "Compare quantiles of the variants of an experiment (latency, order value) on a file of "
-        "users or "
-        "of their requests, and metrics of which most users have none by their parts.",
+        "users or of their requests, and metrics of which most users have none by their parts.",
         usage="%(prog)s --rows FILE (--control NAME | --all-pairs) --metric NAME ... [options]",
     )
     files = command.add_argument_group("files")

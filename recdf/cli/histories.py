@@ -43,9 +43,8 @@ def add_history(commands: Any) -> None:
         "history",
         _run_history,
         "say when metrics or data changed, and which offline metric predicts",
-        "Read all results below a folder: when a metric or the data of a nightly job changed, what "
-        "was decided, and "
-        "which offline metric predicted the results of experiments.",
+        "Read all results below a folder: when a metric or the data of a nightly job changed, "
+        "what was decided, and which offline metric predicted the results of experiments.",
         usage="%(prog)s RESULTS [options]",
         epilog=None,
     )
@@ -88,8 +87,7 @@ def _run_history(given: argparse.Namespace) -> int:
     if not len(tests) and (given.offline or given.online):
         raise OptionError(
             f"--offline and --online are about experiments, and {given.results} holds none: a "
-            "folder "
-            "each, with the results of recdf compare and recdf experiment"
+            "folder each, with the results of recdf compare and recdf experiment"
         )
     said = []
     if not len(tests) or given.metric or given.since:
@@ -128,13 +126,13 @@ def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]
 
 
 def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
-    """Write columns of a table for a terminal, the warning behind the verdict; empty columns are
+    """Write columns of a table for a terminal, the remarks behind the verdict; empty columns are
     left out."""
     cells = {name: [brief(cell) for cell in table[name]] for name in names}
-    if "warning" in table.columns:
-        verdicts = zip(table["verdict"], table["warning"], strict=True)
+    if "remarks" in table.columns:
+        verdicts = zip(table["verdict"], table["remarks"], strict=True)
         cells["verdict"] = [
-            f"{verdict} ({warning})" if warning else verdict for verdict, warning in verdicts
+            f"{verdict} ({remarks})" if remarks else verdict for verdict, remarks in verdicts
         ]
     return text_table({name: own for name, own in cells.items() if any(own)})
 

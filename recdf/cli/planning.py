@@ -37,8 +37,7 @@ def add_plan(commands: Any) -> None:
         _plan,
         "say how many users and days an experiment needs, or lists a comparison",
         "Say from a result of the past how many users and days an experiment needs; with "
-        "--baseline, how many lists a "
-        "comparison of models needs.",
+        "--baseline, how many lists a comparison of models needs.",
         usage="%(prog)s RESULTS [options]",
     )
     files = command.add_argument_group("files")

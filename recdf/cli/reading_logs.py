@@ -52,8 +52,7 @@ def add_impressions(commands: Any) -> None:
         "turn a log of impressions into files of lists",
         "Attribute clicks and purchases to the impressions of a log, and write true.parquet and "
         "pred.parquet, which recdf evaluate reads. Parquet files may be larger than memory: users "
-        "are attributed part "
-        "by part.",
+        "are attributed part by part.",
         usage="%(prog)s LOG --out FOLDER [options]",
     )
     add_arguments(command, {"LOG": "one row per impression"}, type=local)
@@ -178,8 +177,8 @@ def _report_text(spec: dict[str, Any], out: Path) -> str:
     if positions["column"] is not None:
         lines.append(
             f"positions from {positions['start']:g}, with holes in "
-            f"{positions['lists_with_holes']:,} lists and one "
-            f"twice in {positions['lists_with_ties']:,}"
+            f"{positions['lists_with_holes']:,} lists and one twice in "
+            f"{positions['lists_with_ties']:,}"
         )
     for name in ("clicks", "purchases", "refunds"):
         if name in counts:

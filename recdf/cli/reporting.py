@@ -51,10 +51,8 @@ def add_report(commands: Any) -> None:
         _run_report,
         "write one HTML file: verdict, leaderboard, pictures, data health",
         "Write one HTML file about a result: which model to take, by how much, for whom it is "
-        "worse, and "
-        "whether to believe it. Without RESULTS the page is about --experiment or --off-policy. It "
-        "needs no network "
-        "and holds aggregates only.",
+        "worse, and whether to believe it. Without RESULTS the page is about --experiment or "
+        "--off-policy. It needs no network and holds aggregates only.",
         usage="%(prog)s [RESULTS ...] [options]",
     )
     files = command.add_argument_group("files")
@@ -63,8 +61,7 @@ def add_report(commands: Any) -> None:
         files,
         {
             "--cheap RESULTS": "folder of the same models on more lists under cheap labels, where "
-            "people judged those of "
-            "RESULTS",
+            "people judged those of RESULTS",
         },
     )
     add_arguments(
@@ -90,8 +87,7 @@ def add_report(commands: Any) -> None:
         tables,
         {
             "--experiment FILE ...": "the comparison.parquet that recdf experiment --out wrote, "
-            "and what recdf aa, srm, "
-            "plan, quantiles and interleaved wrote",
+            "and what recdf aa, srm, plan, quantiles and interleaved wrote",
         },
         type=local,
     )
@@ -136,8 +132,8 @@ def _run_report(given: argparse.Namespace) -> None:
         != this
     ):
         raise DataError(
-            f"{given.comparison} compares another result than {' '.join(map(str, given.results))}; run recdf compare "
-            "again"
+            f"{given.comparison} compares another result than "
+            f"{' '.join(map(str, given.results))}; run recdf compare again"
         )
     by, baseline = [] if result is None else result.spec["by"], given.baseline
     if result is not None and baseline is not None and len(by) == 1:

@@ -29,8 +29,8 @@ def add_roles(command: Any) -> None:
         command.add_argument_group("decision"),
         {
             "--guardrail METRIC=MARGIN ...": "what may be lost: revenue@10=-2%% of the control's "
-            "mean, or revenue@10=-0.05 in units of the metric, "
-            "latency=+5%% where smaller is better",
+            "mean, or revenue@10=-0.05 in units of the metric, latency=+5%% where smaller is "
+            "better",
             "--plan FILE": "TOML file from before the experiment: hypothesis, primary, guardrails, "
             "unit, segments, n, ...",
             "--role METRIC=ROLE ...": "ctr=success: ships if better; load=diagnostic (so are "
@@ -94,10 +94,11 @@ def decision_text(decision: pd.DataFrame) -> str:
 
 def failing_decisions(decision: pd.DataFrame | None) -> Iterator[tuple[str, str]]:
     """Give what `--fail-on` may name of each treatment's decision, with its sentence."""
-    words = {"do not ship": "worse", "keep running": "undecided", "invalid": "invalid"}
+    fails = {"do_not_ship": "worse", "keep_running": "undecided", "invalid": "invalid"}
     for row in [] if decision is None else decision.to_dict("records"):
         pair = f"{row['treatment']} vs. {row['control']}"
-        if row["decision"] in words:
-            yield words[row["decision"]], f"{pair}: {row['decision']}, {row['reasons']}"
+        if row["effect"] in fails:
+            yield fails[row["effect"]], f"{pair}: {row['decision']}, {row['reasons']}"
         if row.get("deviations"):
+            yield "deviation", f"{pair}: {row['decision']}, {row['deviations']}"
             yield "warning", f"{pair}: {row['deviations']}"

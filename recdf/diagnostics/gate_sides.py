@@ -70,9 +70,8 @@ def read_side(role: str, given: Any) -> Side:
             if len(models) > 1:
                 raise OptionError(
                     f"{role} has {len(models)} values of {name!r} "
-                    f"({', '.join(map(repr, models[:5]))}); expected one "
-                    f"recommender: pass the rows of one, per_user[per_user[{name!r}] == "
-                    f"{models[0]!r}]",
+                    f"({', '.join(map(repr, models[:5]))}); expected one recommender: pass the "
+                    f"rows of one, per_user[per_user[{name!r}] == {models[0]!r}]",
                     argument=role,
                 )
             per_user = per_user.drop(columns=name)

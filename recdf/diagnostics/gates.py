@@ -23,6 +23,7 @@ from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..judge.cautions.few_lists import FEW_LISTS
+from ..judge.verdict import add_verdicts
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
@@ -82,7 +83,7 @@ def gate(
     metric reach over at most half of √Σ(d − mean of d)²: then a user who loses all, and is not in
     the sample, could not change much. Else it is the betting bound of Waudby-Smith and Ramdas,
     which holds for every number of users, for metrics that have bounds. For others, whose reach is
-    that of the values seen, the row is undecided, with the warning "skewed".
+    that of the values seen, the row is undecided, with the remark "skewed".
 
     Parameters
     ----------
@@ -98,8 +99,8 @@ def gate(
         segment is gated only if it has a budget of its own and `min_lists` users.
     alpha : float, default 0.05
         Largest probability that a candidate passes which has lost just more than a budget.
-    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
-        For the rows that fail.
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}
+        For the rows that fail; default "holm".
     min_lists : int, default 30
         With fewer users than that a row is undecided, and a segment is not gated.
     looks : {"once", "any"}, optional
@@ -299,8 +300,7 @@ def _segment_of_lists(runs: Runs, name: str) -> tuple[Codes, Any]:
     if len(unlike):
         raise DataError(
             f"{name!r} differs between candidate and baseline in {len(unlike):,} lists "
-            f"({runs.show(unlike)}); a list "
-            "is in one segment",
+            f"({runs.show(unlike)}); a list is in one segment",
             argument="by",
             value=name,
         )
@@ -340,7 +340,7 @@ def _gate_row(
         "segment": segment,
         "segment_value": value,
         "budget": budget.text if gated else "",
-        "verdict": UNDECIDED if gated else NOT_GATED,
+        "effect": UNDECIDED if gated else NOT_GATED,
         "better": better,
         "mean_baseline": mean_baseline,
         "mean_candidate": mean_candidate,
@@ -362,7 +362,7 @@ def _gate_row(
         "n_needed": math.nan,
         "alpha": settings.alpha,
         "bound": change.bound,
-        "warning": "" if change.bound else "skewed",
+        "remarks": "" if change.bound else "skewed",
         "reason": "",
     }
     few, no_share = change.n < settings.min_lists, budget.relative and not mean_baseline > 0
@@ -377,7 +377,7 @@ def _gate_row(
     row |= labelled
     row["reason"] = next((text for text, holds in reasons.items() if holds), "")
     if few and segment:
-        row["verdict"] = NOT_GATED
+        row["effect"] = NOT_GATED
     if gated and not row["reason"]:
         row |= {
             f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass")
@@ -473,38 +473,38 @@ def _decided(
     judged: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return the rows with their verdicts."""
-    p_fail = table["p_fail"].where(table["verdict"] == UNDECIDED).to_numpy()
+    p_fail = table["p_fail"].where(table["effect"] == UNDECIDED).to_numpy()
     table.insert(list(table.columns).index("p_fail") + 1, "p_fail_adj", adjust(p_fail, correction))
     decided = [_decide(row, alpha, worst, differs, judged) for row in table.to_dict("records")]
-    table["verdict"], table["reason"] = (
-        pd.Series(one, dtype=str) for one in zip(*decided, strict=True)
-    )
+    effects, reasons = zip(*decided, strict=True)
+    table["reason"] = pd.Series(reasons, dtype=str)
+    add_verdicts(table, "gate", effects)
     return table
 
 
 def _decide(
     row: Mapping[Any, Any], alpha: float, worst: Worst, differs: bool, judged: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Return the verdict of a row with its reason."""
-    verdict, reason = row["verdict"], row["reason"]
-    if verdict == UNDECIDED and differs:
+    """Return the effect of a row with its reason."""
+    effect, reason = row["effect"], row["reason"]
+    if effect == UNDECIDED and differs:
         return UNDECIDED, "; ".join(filter(None, ["the data differ", reason]))
-    if verdict != UNDECIDED or reason:
-        return verdict, reason
+    if effect != UNDECIDED or reason:
+        return effect, reason
     if row["p_pass"] <= alpha:
-        verdict = PASS
+        effect = PASS
         if row["change_low"] > 0 if row["better"] == "smaller" else row["change_high"] < 0:
-            verdict = {"pass": PASS_BUT_WORSE, "fail": FAIL}.get(worst, UNDECIDED)
+            effect = {"pass": PASS_BUT_WORSE, "fail": FAIL}.get(worst, UNDECIDED)
             reason = "worse than the baseline, within the budget"
     elif row["p_fail_adj"] <= alpha:
-        verdict = FAIL
-    doubt = judged.get(PASS if verdict == PASS_BUT_WORSE else verdict)
+        effect = FAIL
+    doubt = judged.get(PASS if effect == PASS_BUT_WORSE else effect)
     if doubt:
         return UNDECIDED, doubt
-    if verdict == UNDECIDED and not reason:
+    if effect == UNDECIDED and not reason:
         reason = (
             f"the smallest budget that passes here is {signed(row['provable'], row['relative'])}"
         )
         if not math.isnan(row["n_needed"]):
             reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"
-    return verdict, reason
+    return effect, reason

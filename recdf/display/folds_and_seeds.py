@@ -1,7 +1,7 @@
 """One row a model where a result holds folds, or repeated trainings of a model.
 
-A user counts once, with the mean over the folds and seeds, as in `compare_models(fold=)`: they share
-most of what the models were trained on, so that their values are not independent.
+A user counts once, with the mean over the folds and seeds, as in `compare_models(fold=)`: they
+share most of what the models were trained on, so that their values are not independent.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def over_repeats(
         for name in names:
             if name not in (*by, *key[1:]):
                 raise OptionError(
-                    f"⟦{argument}={name!r}⟧ tells no lists apart; the result is by {by or 'nothing'}, "
-                    f"with lists of {key}{closest(name, [*by, *key])}",
+                    f"⟦{argument}={name!r}⟧ tells no lists apart; the result is by "
+                    f"{by or 'nothing'}, with lists of {key}{closest(name, [*by, *key])}",
                     argument=argument,
                     value=name,
                 )
@@ -110,7 +110,7 @@ def _of_all_lists(result: Evaluation, models: list[str], parts: list[pd.DataFram
 def _spread(
     result: Evaluation, models: list[str], seed_col: str, metrics: list[str]
 ) -> dict[str, Any]:
-    """Return the number of seeds of each model, and the standard deviation of a metric over them."""
+    """Return the number of seeds of each model, and the deviation of a metric over them."""
     of_seeds = _averaged_lists(
         result.per_user, [*models, seed_col, *result.spec["user_col"]], metrics, None
     )
@@ -128,7 +128,7 @@ def _spread(
 
 
 def spread_of_rows(result: Evaluation, frame: pd.DataFrame) -> list[float]:
-    """Return the spread over seeds for each row of a leaderboard over all lists, null for others."""
+    """Return the spread over seeds of each row of a leaderboard; null for rows of segments."""
     spread = result.spec[SEEDS]["sd"]
     rows = zip(frame["model"], frame["metric"], frame["group"], strict=True)
     return [

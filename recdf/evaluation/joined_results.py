@@ -17,7 +17,7 @@ OF_PARTS = ("options", "order", "relevance", "metrics", "truth", "side_tables", 
 
 
 def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Evaluation:
-    """Join results that were evaluated one by one to one result, as `by="model"` would have made it.
+    """Join results that were evaluated one by one, as `by="model"` would have made them.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
     Returns
     -------
     Evaluation
-        `per_user` and `summary` of all results, with `model_col` first. A metric that a result lacks
-        is null there. `spec["joined"]` holds what each was evaluated with, so that
+        `per_user` and `summary` of all results, with `model_col` first. A metric that a result
+        lacks is null there. `spec["joined"]` holds what each was evaluated with, so that
         `compare_models`, `leaderboard` and `report` say where two models were not measured alike.
 
     Raises
@@ -78,7 +78,8 @@ def join_results(results: Mapping[Any, Any], *, model_col: str = "model") -> Eva
     for name, found in others:
         if found != first:
             raise OptionError(
-                f"the results cannot be joined: {first_name!r} has {first}, and {name!r} has {found}"
+                f"the results cannot be joined: {first_name!r} has {first}, and {name!r} has "
+                f"{found}"
             )
     of_all = next(iter(parts.values())).spec
     for key in of_all["user_col"]:

@@ -1,4 +1,6 @@
-"""The public names as type checkers see them. Written by `python tests/generated.py` from recdf/public_names.py."""
+"""The public names of recdf/public_names.py, as type checkers see them. Written by
+`python tests/generated.py`.
+"""
 
 from ..experiments.compare.bootstrap_ci import bootstrap_ci as bootstrap_ci
 from ..experiments.compare.cheap_labels import prediction_powered as prediction_powered
@@ -25,7 +27,7 @@ from ..experiments.plan.experiment_plan import read_plan as read_plan
 from ..experiments.plan.interleaving import interleave as interleave
 from ..experiments.plan.plan_comparison import plan_comparison as plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
-from ..tables.comparisons import report_table as report_table
+from ..judge.comparisons import report_table as report_table
 from ..tables.shown_frames import ReportTable as ReportTable
 
 __all__ = [

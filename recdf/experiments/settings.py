@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.constraints import Natural, Positive, Share, a_number, check_record
 from ..inputs.options import as_columns
-from ..tables.comparisons import Comparison
+from ..judge.comparisons import Comparison
 from .choices import (
     Alternative,
     Columns,
@@ -90,8 +90,8 @@ def check_together(
     ):
         raise OptionError(
             '⟦test="proportion"⟧ compares the shares of users as they are; it takes no '
-            "⟦+sequential_n=⟧, ⟦+strata=⟧, "
-            "⟦+cluster=⟧ or ⟦+covariates=⟧. Compare the other metrics in a call of their own"
+            "⟦+sequential_n=⟧, ⟦+strata=⟧, ⟦+cluster=⟧ or ⟦+covariates=⟧. Compare the other "
+            "metrics in a call of their own"
         )
     resampled = sorted(tests & {"bootstrap", "permutation"})
     if strata is not None and resampled:

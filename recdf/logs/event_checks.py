@@ -273,8 +273,8 @@ def check_prices(found: Findings, events: EventRows, name: str) -> None:
     below = np.flatnonzero(events.paid < 0)
     effect = (
         "a refund lowers what its impression brought in, and metrics of money refuse a negative "
-        "value; give refunds "
-        "to from_impressions as a frame of their own (refunds=), which takes out what they cancel"
+        "value; give refunds to from_impressions as a frame of their own (refunds=), which takes "
+        "out what they cancel"
     )
     _add(found, "prices below 0", events, below, len(events.paid), [name], effect)
 
@@ -315,7 +315,6 @@ def check_click_rates(found: Findings, log: LogRows, clicks: EventRows, name: st
     )
     effect = (
         f"other users click on {usual:.1%} of their impressions; programs do not click like "
-        "people, and ten can "
-        "decide an experiment: leave such users out"
+        "people, and ten can decide an experiment: leave such users out"
     )
     found.add("users with implausible click rates", "warning", len(odd), len(user), words, effect)

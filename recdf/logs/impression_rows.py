@@ -305,8 +305,7 @@ def _read_clicked(frame: pd.DataFrame, rules: Rules) -> np.ndarray | None:
     if shares.any() and not bad.any():
         raise DataError(
             f"log[{name!r}] holds {int(shares.sum()):,} fractions ({examples(clicks[shares])}); "
-            "expected True and "
-            "False, or numbers of clicks; a probability of a click is no click"
+            "expected True and False, or numbers of clicks; a probability of a click is no click"
         )
     if bad.any():
         raise DataError(

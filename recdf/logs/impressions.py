@@ -93,8 +93,8 @@ class Impressions:
         if positions["column"] is not None:
             lines.append(
                 f"positions from {positions['start']:g}, holes in "
-                f"{positions['lists_with_holes']:,} lists, "
-                f"a position twice in {positions['lists_with_ties']:,}"
+                f"{positions['lists_with_holes']:,} lists, a position twice in "
+                f"{positions['lists_with_ties']:,}"
             )
         if len(self.events):
             lines.append(self.events.to_string(index=False))
@@ -233,8 +233,9 @@ def from_impressions(
         that it names, was never shown its item), `before_impression` (all its impressions came
         later), `outside_window`, `unknown_list` (it names a list that the log does not have), which
         add up; `by_list` (how many of the attributed ones went by the list that they name);
-        `logged_twice` (rows that repeat an earlier one in every column); with `refunds`, `refunded` (it adds up too) and `refunded_in_part`; with `unattributed="true"`
-        also `kept_in_true`, `shown_in_list` and `without_list`.
+        `logged_twice` (rows that repeat an earlier one in every column); with `refunds`, `refunded`
+        (it adds up too) and `refunded_in_part`; with `unattributed="true"` also `kept_in_true`,
+        `shown_in_list` and `without_list`.
 
     Raises
     ------
@@ -453,10 +454,8 @@ def warn_of_counts(spec: Mapping[str, Any]) -> None:
     if alone:
         warn_user(
             f"{alone:,} of {counts['refunds']['events']:,} refunds cancel nothing: there is no "
-            "purchase of their user "
-            "and item (and order) at or before them that is not yet refunded; compare the ids and "
-            "the times of the two "
-            "frames",
+            "purchase of their user and item (and order) at or before them that is not yet "
+            "refunded; compare the ids and the times of the two frames",
             NoOverlapWarning,
         )
     if counts["better_later"]:
@@ -480,9 +479,8 @@ def _warn_no_overlap(name: str, counts: Mapping[str, int], n_impressions: int) -
         reasons = {what: counts[what] for what in Outcome._fields[1:]}
         found = ", ".join(f"{n:,} {what}" for what, n in reasons.items() if n)
         warn_user(
-            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the ids, "
-            "the units "
-            "and the time zones of the two frames",
+            f"none of the {n_events:,} {name} belongs to an impression ({found}); compare the "
+            "ids, the units and the time zones of the two frames",
             NoOverlapWarning,
         )
 
@@ -493,8 +491,8 @@ def _warn_copies(name: str, n: int, of: int, first: Sequence[str]) -> None:
         rows = "impressions" if name == "log" else name
         warn_user(
             f"{n:,} of {of:,} {rows} ({n / of:.1%}) repeat an earlier row in every column, such as "
-            f"{', '.join(first)}: {WHAT_COPIES_DO[name == 'log']}. Leave the copies out if each is not an "
-            "event of its own",
+            f"{', '.join(first)}: {WHAT_COPIES_DO[name == 'log']}. Leave the copies out if each is "
+            "not an event of its own",
             LogWarning,
             count=n,
             examples=first,

@@ -117,7 +117,8 @@ value_col, window, session_gap, named_lists
     --------
     >>> import pandas as pd, recdf as rd
     >>> log = pd.DataFrame({
-    ...     "user_id": [1, 1, 2], "session_id": [1, 1, 1], "item_id": ["a", "a", "b"], "position": [1, 2, 1]})
+    ...     "user_id": [1, 1, 2], "session_id": [1, 1, 1],
+    ...     "item_id": ["a", "a", "b"], "position": [1, 2, 1]})
     >>> rd.logs.check_log(log)[["finding", "severity", "count", "share", "examples"]]
                            finding severity  count  share     examples
     0  items shown twice in a list  warning      1    0.5  (1, 1, 'a')

@@ -1,5 +1,5 @@
-"""What moved between two runs of `impressions_parquet`: shares of the impressions and events, by the
-counts of their specs.
+"""What moved between two runs of `impressions_parquet`: shares of the impressions and events, by
+the counts of their specs.
 
 A share has moved if two things hold. It is beyond chance: the test of two shares (χ², or Fisher's
 where an expected count is below 8) has p < 0.001 after Holm's correction over all shares. And it is

@@ -80,8 +80,7 @@ def _amounts(
     if events is refunds and (amount < 0).any():
         raise DataError(
             f"refunds[{name!r}] holds {int((amount < 0).sum()):,} values below 0; expected what "
-            "was paid back, such as "
-            f"refunds.assign({name}=refunds[{name!r}].abs())"
+            f"was paid back, such as refunds.assign({name}=refunds[{name!r}].abs())"
         )
     return amount
 

@@ -212,8 +212,7 @@ def as_datetimes(series: pd.Series, where: str) -> pd.Series:
     ) as error:  # datetimes of several time zones, or with and without one
         raise DataError(
             f"{where} holds times of several zones, or with and without one ({error}); bring them "
-            "to one zone, e.g. "
-            f"pd.to_datetime({where}, utc=True)"
+            f"to one zone, e.g. pd.to_datetime({where}, utc=True)"
         ) from error
 
 

@@ -61,6 +61,8 @@ ESTIMATE_COLUMNS = (
     "n_matched",
     "method",
     "confidence",
+    "effect",
+    "withheld",
     "flags",
     "trust",
 )
@@ -203,7 +205,9 @@ def ope_estimate(
         * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`,
           `clipped_mass` = mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0),
           `n_matched` (rows with w > 0);
-        * `method` (the `interval`), `confidence`, `flags` (joined by ", ") and `trust`.
+        * `method` (the `interval`), `confidence`, `flags` (joined by ", "), `effect`
+          ("ok", "wide", "interval_only", or "" where nothing may be used), `withheld` (the flag that
+          says so) and `trust`, their sentence.
 
     Raises
     ------
@@ -351,16 +355,15 @@ def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:
     if not weights.n_matched:
         raise DataError(
             f"{target} is 0 in all {len(rows):,} rows: the log has nothing that the target policy "
-            "shows; "
-            "nothing can be estimated"
+            "shows; nothing can be estimated"
         )
     if rows.position is not None:
         empty = np.bincount(rows.position, rows.weight, rows.n_positions) == 0
         if empty.any() and any(request.estimator.normalised for request in plan.requests):
             raise DataError(
                 f"all weights are 0 at {np.count_nonzero(empty)} of {rows.n_positions} positions, "
-                "where a "
-                "self-normalised estimator is not defined; use the estimator without normalisation"
+                "where a self-normalised estimator is not defined; use the estimator without "
+                "normalisation"
             )
     if plan.weight_range is not None:
         low, high = plan.weight_range
@@ -371,8 +374,8 @@ def check_weights(rows: LogGroup, weights: WeightNumbers, plan: Plan) -> None:
         if outside:
             raise DataError(
                 f"{target}/log[{plan.propensity!r}] is outside ⟦weight_range=⟧({low:g}, {high:g}) "
-                f"in {outside:,} rows "
-                f"(from {rows.weight.min():g} to {weights.max:g}); widen the range"
+                f"in {outside:,} rows (from {rows.weight.min():g} to {weights.max:g}); widen the "
+                "range"
             )
 
 
@@ -425,5 +428,5 @@ def _row(rows: LogGroup, found: Evidence, interval: Interval, plan: Plan) -> Rec
         "method": plan.interval,
         "confidence": plan.confidence,
         "flags": ", ".join(flags),
-        "trust": trust(flags, one.value, interval.ci_low, interval.ci_high, plan.interval),
+        **trust(flags, one.value, interval.ci_low, interval.ci_high, plan.interval),
     }

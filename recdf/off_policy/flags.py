@@ -8,7 +8,6 @@ stop covering about 95 %; the page docs/off_policy.md shows the measurement.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from .estimators import EstimatorRequest, IntervalKind
@@ -54,21 +53,18 @@ FLAGS: dict[str, str] = {
 # What a flag means and what to do, in a sentence for those who meet it first.
 MEANINGS: dict[str, str] = {
     "no_variation": "all rewards under the target policy are equal, as in a log of clicked rows "
-    "only, so there is no "
-    "interval; log the rows without a reward too",
+    "only, so there is no interval; log the rows without a reward too",
     "few_rewards": "fewer than 100 effective rewards, seen or to be expected: too few to tell; "
     "collect more of the log",
     "low_ess": "few rows carry the weight: the target policy is too different from the logging "
     "policy",
     "dominated": "one row has more than a tenth of the weight, so the value rests on it",
     "unsupported": "weights average less than 1: the target policy shows what the log never does, "
-    "or the propensities "
-    "are wrong",
+    "or the propensities are wrong",
     "mean_weight": "weights do not average 1: the propensities are not those of these rows; see "
     "propensity_check",
     "model_mismatch": "q_target is not the mean of q_logged under the target policy: candidates "
-    "are missing, or those "
-    "of another policy, or the columns are swapped",
+    "are missing, or those of another policy, or the columns are swapped",
     "few_clusters": "fewer than 50 clusters: standard errors are too small",
     "concentrated": "few rows or clusters carry most of the variance, so the interval is not to be "
     "believed",
@@ -129,8 +125,9 @@ def find_flags(found: Evidence) -> list[str]:
 
 def trust(
     flags: list[str], value: float, ci_low: float, ci_high: float, interval: IntervalKind
-) -> str:
-    """One word for an estimate: "ok", "wide", or why it should not be used.
+) -> dict[str, str]:
+    """What may be used of an estimate: `effect` ("ok", "wide", "interval_only", or "" for nothing),
+    `withheld` (the flag that says so), and `trust`, their sentence.
 
     The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use:
     <reason>". `unclustered` says nothing about the value and gives "do not use the interval:
@@ -139,11 +136,11 @@ def trust(
     the interval only: <reason>".
     """
     reasons = [name for name in flags if FLAGS[name]]
+    wide = not (ci_high - ci_low) / 2 <= WIDE * abs(value)
+    effect, withheld = "wide" if wide else "ok", ""
+    said = effect
     if reasons:
-        word = FLAGS[reasons[0]]
+        effect, withheld, said = "", reasons[0], FLAGS[reasons[0]]
         if interval == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
-            return word.replace("do not use", "use the interval only")
-        return word
-    if math.isnan(ci_low) or math.isnan(ci_high) or (ci_high - ci_low) / 2 > WIDE * abs(value):
-        return "wide"
-    return "ok"
+            effect, said = "interval_only", said.replace("do not use", "use the interval only")
+    return {"effect": effect, "withheld": withheld, "trust": said}

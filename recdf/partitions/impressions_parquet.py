@@ -82,10 +82,10 @@ def impressions_parquet(
     overwrite : bool, default False
         Replace files that `out` already holds.
     against : path, optional
-        `impressions.json` of an earlier run, or its folder. A share that moved since then (of events
-        attributed, logged twice or unknown, ...) is a `LogWarning`, and is in `moved` of the spec:
-        the difference is beyond chance (p < 0.001 of a test of two shares, after Holm's correction
-        over all shares), and the odds of the share changed by a quarter or more.
+        `impressions.json` of an earlier run, or its folder. A share that moved since then (of
+        events attributed, logged twice or unknown, ...) is a `LogWarning`, and is in `moved` of the
+        spec: the difference is beyond chance (p < 0.001 of a test of two shares, after Holm's
+        correction over all shares), and the odds of the share changed by a quarter or more.
     **options
         The other options of `from_impressions`: columns, and rules of attribution.
 

@@ -107,7 +107,7 @@ def test_another_option_is_another_definition(tmp_path):
     job(tmp_path, days[:20], metrics=["ndcg@1"])
     job(tmp_path, days[20:], metrics=["ndcg@1"], undefined="zero")
     history = rd.History(tmp_path)
-    assert history.changes()[["warning", "verdict"]].iloc[0].tolist() == [
+    assert history.changes()[["remarks", "verdict"]].iloc[0].tolist() == [
         "definition_changed",
         "cannot tell",
     ]

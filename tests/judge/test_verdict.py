@@ -8,7 +8,13 @@ import pytest
 from recdf.judge.cautions.table import CAUTIONS, UNLIKE
 from recdf.judge.verdict import CANNOT_TELL, EFFECTS, add_verdicts, codes_of, has, sentence
 
-NUMBERS = {"effect_both": "worse", "withheld_both": ""}
+NUMBERS = {
+    "effect_both": "worse",
+    "withheld_both": "",
+    "both": "worse",
+    "metric": "ms p99",
+    **dict.fromkeys(["mean_control", "gap_low", "gap_high"], 9.99),
+}
 
 
 @pytest.mark.parametrize("kind", EFFECTS)
@@ -19,12 +25,12 @@ def test_every_product_of_codes_has_a_sentence(kind):
         for added in itertools.combinations(adding, n):
             said = sentence(kind, effect, "", added, NUMBERS)
             assert said.startswith(EFFECTS[kind][effect])
-            assert all(CAUTIONS[code].adds[:6] in said for code in added)
+            assert all(CAUTIONS[code].adds.format_map(NUMBERS) in said for code in added)
             assert "{" not in said
     for code in withholding:
         said = sentence(kind, "", code, [code], NUMBERS)
         assert said
-        assert said == CANNOT_TELL.get(kind, CAUTIONS[code].words)
+        assert said == CANNOT_TELL.get(kind, CAUTIONS[code].words.format_map(NUMBERS))
 
 
 def test_every_caution_that_withholds_has_words_and_every_one_a_meaning():

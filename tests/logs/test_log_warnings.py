@@ -189,7 +189,7 @@ def counts(clicks, attributed, copies=0, **more):
                 "clicks never shown: 600 of 1,000 (60.0%), and 400 of 1,000 (40.0%) before",
             ],
         ),
-        # Of a million clicks any change is beyond chance; the odds of 40 % and 42 % are 0.667, 0.724.
+        # Of a million clicks any change is beyond chance; the odds of these are 0.667 and 0.724.
         (counts(1_000_000, 400_000), counts(1_000_000, 420_000), []),
         (
             counts(1000, 400, 100),

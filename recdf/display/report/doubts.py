@@ -48,9 +48,9 @@ def find_doubts(subject: Subject, check: pd.DataFrame | None, duel: Duel | None)
     """Return what could overturn the verdict about two models, what changes it first."""
     found = [_lacking_lists(subject)]
     if duel is not None:
-        both = sentence_of_both(duel.row.to_dict())
+        both = sentence_of_both(duel.row)
         found += [Doubt("", (both,))] if both else []
-        row = pd.DataFrame([duel.row.to_dict()])
+        row = pd.DataFrame([duel.row])
         found += [
             Doubt(
                 "not beyond the spread over seeds" if i and duel.sign != "open" else "", (sentence,)

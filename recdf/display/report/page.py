@@ -95,8 +95,9 @@ def report(
     Parameters
     ----------
     result : Evaluation or mapping, optional
-        What `rd.evaluate` or `rd.read_parquet` returned, or model → its own result or folder. The first metric is the one that decides.
-        Without it the page is about `experiment`, or else about `off_policy`.
+        What `rd.evaluate` or `rd.read_parquet` returned, or model → its own result or folder. The
+        first metric is the one that decides. Without it the page is about `experiment`, or else
+        about `off_policy`.
     path : path, default "report.html"
         The file to write.
     title : str, optional

@@ -13,6 +13,7 @@ from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
 from ...stats.arms import Arm
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
@@ -84,8 +85,7 @@ POWERED_COLUMNS = [
     "n_effective",
     "p_random",
     "confidence",
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 
 
@@ -157,9 +157,10 @@ def prediction_powered(
         `ci_low`, `ci_high`; `mean_human` with its interval, from human labels alone; `mean_cheap`
         (of all n + N, biased); `bias` (mean of f − Y) with its interval; `weight` (λ),
         `n_effective` (human labels that would give the same interval alone), `p_random` (test of
-        the random sample), `confidence`, `warning`, `verdict`. Verdict of a mean: "both" where the
+        the random sample), `confidence`, `effect`, `withheld`, `remarks`, `verdict`.
+        Verdict of a mean: "both" where the
         joint interval is shorter, else "human alone"; of a difference "better", "worse", "no
-        difference shown" ("higher", "lower" without a direction); "cannot tell" with a warning:
+        difference shown" ("higher", "lower" without a direction); "cannot tell" with a remark:
         "few_human" (fewer than 30, or with probabilities lists whose weights count as fewer),
         "not_random" (the lists that people judged differ from the others, p below 0.01),
         "undefined_differs" (with probabilities: a judged list has a value under one kind of labels
@@ -225,7 +226,7 @@ def prediction_powered(
         raise OptionError(f"⟦baseline={baseline!r}⟧ is not a model; models are {list(sides)}")
     base = None if baseline is None else sides.pop(baseline)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
-    rows = []
+    rows, effects = [], []
     for model, own in sides.items():
         if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(
             base[[ORDER_OF_LISTS, JUDGED]]
@@ -261,11 +262,11 @@ def prediction_powered(
                 "n_cheap": int(more.sum()),
                 "confidence": confidence,
             }
-            verdict = _verdict_of(row, base is not None, better[name])
-            rows.append(
-                {"baseline": baseline, "model": model, "metric": name, **row, "verdict": verdict}
-            )
-    return pd.DataFrame(rows)[POWERED_COLUMNS]
+            effects.append(_effect_of(row, base is not None, better[name]))
+            rows.append({"baseline": baseline, "model": model, "metric": name, **row})
+    table = pd.DataFrame(rows)
+    add_verdicts(table, "labels", effects)
+    return table[POWERED_COLUMNS]
 
 
 def shared_metrics(
@@ -462,7 +463,7 @@ def powered_row(
         "n_effective": units.n * ((human[1] - human[0]) / (high - low)) ** 2
         if high > low
         else np.nan,
-        "warning": "; ".join(word for word, holds in doubts.items() if holds),
+        "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
 
 
@@ -484,7 +485,7 @@ def labelled_row(
     }
     if min(counts["n_human"], len(units.y)) > 2:
         return powered_row(units, confidence) | counts
-    return dict.fromkeys(["df", *POWERED_COLUMNS], np.nan) | counts | {"warning": "few_human"}
+    return dict.fromkeys(["df", *POWERED_COLUMNS], np.nan) | counts | {"remarks": "few_human"}
 
 
 def powered_pair(
@@ -506,7 +507,7 @@ def powered_pair(
         for one, other in ((y, f), (base_y, np.where(np.isnan(f), np.nan, base_f)))
     )
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
-    row = {name: found[name] for name in (*CHEAP_COLUMNS, "warning")}
+    row = {name: found[name] for name in (*CHEAP_COLUMNS, "remarks")}
     row["estimate"] = (
         None if np.isnan(found["mean"]) else Arm(found["mean"], found["se"] ** 2, found["df"])
     )
@@ -533,7 +534,7 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
             else "which the labels of people take out"
         )
         why = why if row["weight"] > 0 else "and the labels of people count alone"
-        if "few_human" in row["warning"] or row["p_random"] < NOT_RANDOM:
+        if "few_human" in codes_of(row["remarks"]) or row["p_random"] < NOT_RANDOM:
             why = "as far as these lists of people tell"
         said.append(f"The cheap labels are off by {bias} on {row['what']}, {why}.")
     return said
@@ -571,11 +572,9 @@ def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
     return min(1.0, len(columns) * least)
 
 
-def _verdict_of(row: dict[str, Any], difference: bool, better: Better | None) -> str:
-    if row["warning"]:
-        return "cannot tell"
+def _effect_of(row: dict[str, Any], difference: bool, better: Better | None) -> str:
     if not difference:
-        return "both" if row["n_effective"] > row["n_human"] * 1.02 else "human alone"
+        return "both" if row["n_effective"] > row["n_human"] * 1.02 else "human_alone"
     side = ((row["ci_low"] > 0) - (row["ci_high"] < 0)) * (-1 if better == "smaller" else 1)
     low, high = ("lower", "higher") if better is None else ("worse", "better")
-    return (low, "no difference shown", high)[side + 1]
+    return (low, "none", high)[side + 1]

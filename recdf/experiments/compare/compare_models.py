@@ -14,7 +14,7 @@ from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
-from ...judge.verdict import model_verdicts
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of, remark
 from ...progress import Progress
 from ..choices import (
     Alternative,
@@ -38,7 +38,7 @@ from .cheap_labels import (
 )
 from .paired import RESAMPLED, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
-from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
+from .where_both import COLUMNS, NONE_LACKING, has_lists, judge_both, where_both
 from .within_segments import split_by_segment
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
@@ -168,12 +168,13 @@ def compare_models(
         families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling),
         `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not,
         by `n_pred`), the same comparison where both have lists (`n_both`, `mean_baseline_both`,
-        `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `verdict_both`;
-        null if none is lacking), `warning`, `verdict`. `ci_low` and `ci_high` hold for the m tests
+        `mean_model_both`, `diff_both`, `se_both`, `ci_low_both`, `ci_high_both`, `effect_both`,
+        `withheld_both`; null if none is lacking), `effect`, `withheld`, `remarks`, `verdict` (see
+        `compare_variants`). `ci_low` and `ci_high` hold for the m tests
         of a family together: they are those of 1 − alpha/m (with Šidák's corrections of (1 −
         alpha)^(1/m), with "by" of 1 − alpha/(m·Σ_{l≤m} 1/l)), and where a later step of the
         correction decides, those of that step, so that an interval excludes 0 exactly where
-        `reject` is True. Warnings, separated by "; ": "zero_variance" (all differences equal),
+        `reject` is True. Remarks: "zero_variance" (all differences equal),
         "too_few_users" (below 2) and "huge_values" (from 1e150 on): no statistics;
         "wilcoxon_not_mean"; "mostly_zero" (95 % or more of the differences are ties, so that few
         users decide and t and TOST are not to be trusted); "few_differ" (fewer than 50 users
@@ -181,7 +182,8 @@ def compare_models(
         than it says; "few_users_carry" (unequal weights or numbers of lists that are worth fewer
         than 30 equal users, and less than half of them); "different_lists" (missing="drop" left
         some out); "repeated_units" (`user_id` or a later column of the key repeats and is not the
-        unit); "missing_lists" (a model lacks lists, and the verdict is another one where both have
+        unit); "few_lists", "few_lists_differ"; "within_margin"; "missing_lists" (a
+        model lacks lists, and the effect is another one where both have
         lists: "worse, but better where both have lists"). Verdict: withheld ("check: ...") below 30
         users, below 20 that differ if any does, where few users carry it, where lists were left
         out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
@@ -190,13 +192,13 @@ def compare_models(
         mean; all of them with ", within the margin" where p_equivalence_adj ≤ alpha too; else
         "equivalent" (p_equivalence_adj ≤ alpha) or "no difference shown". With `cheap=`, `n_users`,
         `n_lists`, `wins`, `ties`, `losses` and `d_z` are of the lists that people judged,
-        `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `warning`
+        `mean_model` is `mean_baseline` + `diff`, and `diff_without_top` is null. Before `effect`
         stand `n_human` and `n_cheap` (lists that people judged, and more with cheap labels alone),
         `diff_human` with `ci_low_human` and `ci_high_human`, `diff_cheap`, `bias` (of the
         difference under cheap labels) with `bias_low` and `bias_high`, `weight`, `n_effective` and
         `p_random`, as `rd.prediction_powered` explains them. Their intervals are each by itself.
-        Warnings "few_human" and "not_random" (the lists that people judged differ from the others,
-        p below 0.01) withhold the verdict. A list where people find nothing relevant, so that the
+        The remark "not_random" (the lists that people judged differ from the others, p below 0.01)
+        withholds the verdict, and "few_human" says that it is of fewer than 30. A list where people find nothing relevant, so that the
         metric is undefined, is no list of that mean, and the estimate allows for the lists like it
         that nobody judged.
 
@@ -311,12 +313,17 @@ def compare_models(
     result["p_equivalence_adj"], equivalent = adjusted_columns(
         result, settings, p_col="p_equivalence"
     )
-    ranks = result["ranks_higher"].to_numpy() if test == "wilcoxon" else None
-    verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
-    result["verdict"] = pd.Series(verdicts, dtype=str)
-    temper(result, better)
+    reject = result["reject"].to_numpy(bool)
+    effects = np.array(effects_of(result, reject, better), object)
+    if test == "wilcoxon":  # it follows the ranks, and not the mean
+        ranks = np.where(result["ranks_higher"], "ranks_higher", "ranks_lower")
+        effects[reject] = ranks[reject]
+    effects[equivalent & ~reject] = "equivalent"
+    remark(result, equivalent & reject, "within_margin")
+    judge_both(result, better)
+    add_verdicts(result, "models", effects.tolist())
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
-    columns = [*MODEL_RESULT_COLUMNS[:-2], *cheap_columns, *MODEL_RESULT_COLUMNS[-2:]]
+    columns = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
     return settings.compared(result, columns, "models", by_cols)
 
 
@@ -352,8 +359,7 @@ MODEL_RESULT_COLUMNS = [
     "n_resamples",
     "seed",
     *COLUMNS,
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 
 
@@ -530,10 +536,10 @@ def _compare_pairs(
         if powered:
             row |= {
                 **powered,
-                "warning": "; ".join(filter(None, [row["warning"], powered["warning"]])),
+                "remarks": "; ".join(filter(None, [row["remarks"], powered["remarks"]])),
             }
         if settings.missing == "drop" and any(
             only
         ):  # the models themselves select the lists that both have
-            row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
+            row["remarks"] = "; ".join(filter(None, [row["remarks"], "different_lists"]))
         yield row, (sums, divisor)

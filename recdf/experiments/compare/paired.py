@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ...judge.cautions.few_differ import FEW_DIFFER
-from ...judge.cautions.mostly_zero import MOSTLY_ZERO
 from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
 from ...stats.bootstrap import bootstrap_effect
 from ...stats.effect_sizes import one_sample
@@ -71,9 +69,7 @@ def paired_test(
     row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
     test, margin = settings.tests[metric], settings.margins.get(metric)
-    row["warning"] = "; ".join(
-        ["wilcoxon_not_mean"] * (test == "wilcoxon") + ["repeated_units"] * repeated
-    )
+    row["remarks"] = "repeated_units" * repeated
     if len(d) < 2:
         return but(row, "too_few_users", diff=d[0] if len(d) else np.nan)
     if max(d.max(), -d.min()) >= HUGE:
@@ -85,7 +81,7 @@ def paired_test(
     diff = row["diff"]
     if not units.var > 0 or not wins + losses:  # ties differ by rounding alone
         return but(row, "zero_variance")
-    row = but(row, *_pair_cautions(len(d), wins + losses, skewness, weights))
+    row = but(row, *_pair_cautions(len(d), skewness, weights))
     row["se"] = se = float(np.sqrt(units.var))
     row["d_z"] = diff / _spread_of_differences(d, diff, weights)
     if margin is not None:
@@ -122,13 +118,11 @@ def estimate_of(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
     return arm(sums, weights), float(moments_of(linearise(sums, weights)[1]).skewness)
 
 
-def _pair_cautions(n: int, differ: int, skewness: float, weights: Floats | None) -> list[str]:
+def _pair_cautions(n: int, skewness: float, weights: Floats | None) -> list[str]:
     """What a reader of the numbers must know about the units that the test is made of."""
     found = {
-        "mostly_zero": n - differ >= MOSTLY_ZERO * n,
         "few_users_carry": weights is not None
         and effective_number(weights) < min(FEW_LISTS_CARRY, n / 2),
-        "few_differ": differ < FEW_DIFFER,
         "skewed": abs(skewness) > SKEWED_PAIRS * np.sqrt(n),
     }
     return [word for word, holds in found.items() if holds]

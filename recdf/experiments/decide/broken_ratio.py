@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...judge.verdict import WITHHELD
+from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
 from ...stats.shares import share_tests
 from ..experiment_columns import frame_of, group_codes, require
@@ -72,8 +72,8 @@ def find_srm(
         (the one that is farthest from its plan, in standard deviations), `n_variant`, `n_expected`
         (of that variant), `chi2`, `p_value` (null where an expected count is below 8), `p_adj`,
         `p_all` (of all users), `p_without` (of all other users), `explains` (the level does not
-        fit, the whole does not, and without the level it does), `verdict` ("invalid: sample ratio",
-        "fits" or "not tested").
+        fit, the whole does not, and without the level it does), `effect` ("fits"), `withheld`
+        ("sample_ratio", "not_tested"), `remarks`, `verdict`.
 
     Raises
     ------
@@ -177,9 +177,8 @@ def find_srm(
             "p_all": p_all,
             "p_without": without,
             "explains": broken & (p_all < alpha) & (without >= alpha),
-            "verdict": np.select(
-                [np.isnan(p), broken], ["not tested", WITHHELD["sample_ratio"]], "fits"
-            ),
+            "remarks": np.select([np.isnan(p), broken], ["not_tested", "sample_ratio"], ""),
         }
     )
+    add_verdicts(result, "ratio", ["fits"] * len(result))
     return result.sort_values("p_value", kind="stable", ignore_index=True)
