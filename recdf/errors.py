@@ -194,6 +194,19 @@ class MissingExtraError(RecdfError, ImportError):
     """An optional library that a call needs is not installed."""
 
 
+def not_loaded(needs: str, library: str, install: str, error: ImportError) -> Exception:
+    """Return the error for an optional library: it is not installed, or it is and cannot be loaded,
+    for example for lack of memory."""
+    if isinstance(error, ModuleNotFoundError):
+        return MissingExtraError(
+            f"{needs} needs {library}, which is not installed; install it with: pip install "
+            f"'{install}'"
+        )
+    text = f"{needs} needs {library}, which cannot be loaded: {error}"
+    no_memory = re.search("memory|failed to map segment", str(error), re.I)
+    return MemoryError(text) if no_memory else MissingExtraError(text)
+
+
 class WriteError(RecdfError, OSError):
     """Files cannot be written because the disk or a quota is full; what was there before is still
     there."""

@@ -372,7 +372,7 @@ def add_parameters(group: Any, function: Callable[..., Any], names: Sequence[str
                 group.add_argument(
                     flag(old), dest=name, default=argparse.SUPPRESS, help=argparse.SUPPRESS, **own
                 )
-        _add_documented(group, name, texts[name], default, shape)
+        _add_documented(group, name, texts.get(name, ""), default, shape)
 
 
 def given_parameters(given: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

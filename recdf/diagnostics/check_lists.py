@@ -212,7 +212,7 @@ def _check_sampled(found: ListFindings, matched: Matched) -> None:
         found.add(SAMPLED, "warning", alike.sum(), served.sum(), some, effect, name)
 
 
-DOUBTS = {
+ORDER_DOUBTS = {
     "counts": "scores that are 1, 2, 3, ... along the rows",
     "distance": "distances taken for scores",
     "beside": "ranks and scores that contradict each other",
@@ -258,7 +258,7 @@ def check_doubts(found: Findings, overlap: Overlap) -> None:
     for doubt, n, of in overlap.in_doubt():
         what, advice = doubt_in_words(doubt, *overlap.order)
         if doubt != "beside" or overlap.order[1]:
-            found.add(DOUBTS[doubt], "warning", n, of, what, advice)
+            found.add(ORDER_DOUBTS[doubt], "warning", n, of, what, advice)
 
 
 def _check_ties(found: ListFindings, data: Data, matched: Matched, level: np.ndarray) -> None:

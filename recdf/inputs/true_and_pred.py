@@ -355,7 +355,7 @@ DISTANCES = re.compile("dist(s|ances?)?|dissimilarity")
 # Why the order of the lists may be another one than that which is meant: the score counts 1, 2, 3,
 # ... along the rows as ranks do; a rank stands beside the score, or a score beside the rank, and
 # says otherwise; the score is a distance, of which the smallest is best.
-Doubt = Literal["counts", "beside", "distance"]
+OrderDoubt = Literal["counts", "beside", "distance"]
 
 
 class Hints(NamedTuple):
@@ -369,7 +369,7 @@ class Hints(NamedTuple):
     unused_order: list[Any]
     swapped: bool
     true_by: list[str]
-    doubts: dict[Doubt, str]
+    doubts: dict[OrderDoubt, str]
 
 
 def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) -> Hints:
@@ -402,7 +402,7 @@ def hints_of(true: pd.DataFrame | None, pred: pd.DataFrame, options: Options) ->
 
 def _doubts(
     pred: pd.DataFrame, order: Order, taken: set[Any], options: Options
-) -> dict[Doubt, str]:
+) -> dict[OrderDoubt, str]:
     """Return what may be wrong with the order: nothing where the caller named its column, unless
     that has the name of something else."""
     name = order["column"]
@@ -410,7 +410,7 @@ def _doubts(
         return {}
     if options.rank_col is not None or options.score_col is not None:
         by_score = order["by"] == "score"
-        found: dict[Doubt, str] = {"counts": name} if by_score and is_rank(name) else {}
+        found: dict[OrderDoubt, str] = {"counts": name} if by_score and is_rank(name) else {}
         return found | ({"distance": name} if by_score and _has(name, DISTANCES) else {})
     found = {"counts": name} if order["by"] == "score" else {}
     other = "rank" if order["by"] == "score" else "score"

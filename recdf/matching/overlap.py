@@ -29,7 +29,7 @@ from ..inputs.codes import Coded, IdCodes
 from ..inputs.ids import IdColumn
 from ..inputs.options import Options
 from ..inputs.sorting import spans
-from ..inputs.true_and_pred import Doubt, argument_of, is_rank
+from ..inputs.true_and_pred import OrderDoubt, argument_of, is_rank
 from .true_and_pred_lists import PredLists
 
 
@@ -92,10 +92,10 @@ class Overlap:
         names = [f"{role} {what}" for role in roles]
         return "; ".join(self.samples[name] for name in names if name in self.samples)
 
-    def in_doubt(self) -> Iterator[tuple[Doubt, int, int]]:
+    def in_doubt(self) -> Iterator[tuple[OrderDoubt, int, int]]:
         """Give each doubt about the order that holds for more than half of the lists that were
         looked at, with both numbers of lists. Where ranks repeat, their order says nothing."""
-        for doubt in get_args(Doubt):
+        for doubt in get_args(OrderDoubt):
             n, of = self.doubtful.get(doubt, 0), self.doubtful.get(f"of {doubt}", 0)
             if 2 * n > of and not self.ranks_repeat:
                 yield doubt, n, of
@@ -274,7 +274,7 @@ def _of_order(overlap: Overlap) -> Told:
         yield f"{words[0]} in {n:,} of {of:,} lists that were looked at: {words[1]}", OrderWarning
 
 
-def doubt_in_words(doubt: Doubt, name: str, other: str) -> tuple[str, str]:
+def doubt_in_words(doubt: OrderDoubt, name: str, other: str) -> tuple[str, str]:
     """Return what a doubt about the order says, and what to pass."""
     if doubt == "beside":
         return (

@@ -19,7 +19,7 @@ from ..inputs.codes import IdCodes
 from ..inputs.frames import read_numbers
 from ..inputs.options import Options
 from ..inputs.sorting import offsets, spans
-from ..inputs.true_and_pred import Doubt, ReadRows, is_rank
+from ..inputs.true_and_pred import OrderDoubt, ReadRows, is_rank
 from .blocks import Block, Blocks
 from .excluded import Excluded
 from .hits import HitArrays, Hits
@@ -176,7 +176,7 @@ class PredLists:
         true: TrueByKey,
         options: Options,
         excluded: Excluded | None = None,
-        doubts: Mapping[Doubt, str] | None = None,
+        doubts: Mapping[OrderDoubt, str] | None = None,
     ) -> None:
         self._doubts = doubts or {}
         self._table, self._blocks, self._items, self._excluded = table, blocks, items, excluded
@@ -324,7 +324,9 @@ class PredLists:
 LOOKED_AT = 500
 
 
-def doubtful_lists(table: ReadRows, ranked: Ranked, doubts: Mapping[Doubt, str]) -> dict[str, int]:
+def doubtful_lists(
+    table: ReadRows, ranked: Ranked, doubts: Mapping[OrderDoubt, str]
+) -> dict[str, int]:
     """Count for each doubt about the order the lists for which it holds, and those that were looked
     at ("of counts").
 
