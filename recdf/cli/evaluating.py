@@ -159,7 +159,12 @@ def _check_models(
 def _counts(values: pd.Series) -> pd.Series:
     """Count the rows of each value, by its text."""
     counts = values.value_counts(dropna=False)
-    return counts.groupby(counts.index.astype(str)).sum()
+    return _summed(counts.set_axis(counts.index.astype(str)))
+
+
+def _summed(counts: pd.Series) -> pd.Series:
+    found: pd.Series = counts.groupby(level=0).sum()
+    return found
 
 
 def _check_days(given: argparse.Namespace, asked: tuple[str, str, str], found: pd.Series) -> None:
@@ -270,8 +275,7 @@ def _settle(given: argparse.Namespace) -> None:
 def _streamed_counts(source: Source, name: str) -> pd.Series:
     """Count the rows of each value of one column of files that are read piece by piece."""
     tables = (source.as_pandas(table) for table in source.batches([name], 2**20))
-    found = pd.concat([_counts(table[name]) for table in tables])
-    return found.groupby(level=0).sum()
+    return _summed(pd.concat([_counts(table[name]) for table in tables]))
 
 
 def _evaluate(given: argparse.Namespace) -> None:

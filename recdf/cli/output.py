@@ -360,7 +360,8 @@ class RunRecord:
         other = command
         with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
             other = json.loads((out / RECORD).read_text(encoding="utf-8"))["command"][1]
-        files = sorted(str(path) for path in out.rglob("*.parquet") if path.is_file())
+        there = out.rglob("*.parquet") if os.path.isdir(out) else []
+        files = sorted(str(path) for path in there if path.is_file())
         return out / (RECORD if other == command else f"run-{command}.json"), files
 
 

@@ -353,8 +353,8 @@ SCORES = re.compile(
 RANKS, IDS = re.compile("rank(s|ing)?|pos(ition)?|place"), re.compile("ids?")
 DISTANCES = re.compile("dist(s|ances?)?|dissimilarity")
 # Why the order of the lists may be another one than that which is meant: the score counts 1, 2, 3,
-# ... along the rows as ranks do; a rank stands beside the score, or a score beside the rank, and
-# says otherwise; the score is a distance, of which the smallest is best.
+# ... along the rows as ranks do; a score stands beside the rank and says otherwise; the score is a
+# distance, of which the smallest is best.
 OrderDoubt = Literal["counts", "beside", "distance"]
 
 
@@ -412,10 +412,10 @@ def _doubts(
         by_score = order["by"] == "score"
         found: dict[OrderDoubt, str] = {"counts": name} if by_score and is_rank(name) else {}
         return found | ({"distance": name} if by_score and _has(name, DISTANCES) else {})
-    found = {"counts": name} if order["by"] == "score" else {}
-    other = "rank" if order["by"] == "score" else "score"
-    beside = other in pred.columns and other not in taken and _holds_numbers(pred[other])
-    return found | ({"beside": other} if beside else {})
+    if order["by"] == "score":  # beside a rank, only where a convention takes scores before ranks
+        return {"counts": name}
+    beside = "score" in pred.columns and "score" not in taken and _holds_numbers(pred["score"])
+    return {"beside": "score"} if beside else {}
 
 
 def looks_like_order(name: Any) -> bool:

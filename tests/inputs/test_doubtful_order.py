@@ -34,13 +34,6 @@ DOUBTFUL = {
         {"score_col": "score"},
         "score order that contradicts the ranks",
     ),
-    "a rank against the score": (
-        {"score": RISES, "rank": COUNTS},
-        {"like": rd.Convention("scores", order="score")},
-        r"pred\['score'\] decides the order, and pred\['rank'\] says otherwise in 2 of 2 lists",
-        {"rank_col": "rank"},
-        "rank order that contradicts the scores",
-    ),
     "a distance": (
         {"distance": RISES},
         {"score_col": "distance"},
@@ -73,6 +66,14 @@ def test_a_doubtful_order_is_a_warning_with_the_argument_to_pass(case, buckets, 
     listed = rd.check(TRUE, pred, 2, **options).set_index("finding")
     assert listed.loc[finding, ["severity", "count"]].tolist() == ["warning", 2]
     assert finding not in rd.check(TRUE, pred, 2, **options | mended)["finding"].tolist()
+
+
+def test_check_lists_ranks_beside_the_scores_that_a_convention_takes():
+    pred = PRED.assign(score=RISES, rank=COUNTS)
+    rd.evaluate(TRUE, pred, "mrr@3", like="trec_eval")
+    found = rd.check(TRUE, pred, 2, like="trec_eval").set_index("finding")
+    finding = found.loc["rank order that contradicts the scores", ["severity", "count"]]
+    assert finding.tolist() == ["warning", 2]
 
 
 def test_audit_lists_it_too():
