@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from .._version import version_and_build
 from ..errors import (
-    DeprecatedWarning,
     EmptyPopulationError,
     NoOverlapWarning,
     OptionError,
@@ -47,12 +46,12 @@ from . import (
     reading_logs,
     reporting,
 )
-from .arguments import Parser, add_file_formats, check_out, in_flags, with_formats
+from .arguments import Parser, add_file_formats, in_flags, with_formats
 from .evaluating import Unexpected
 from .option_files import add_config, with_files
-from .output import RunRecord, add_output, can_be_retried, complain, fail_on
+from .output import RunRecord, add_output, can_be_retried, complain, fail_on, refuse_outputs
 
-__all__ = ["main", "run"]
+__all__ = ["main", "run", "warn_user"]
 
 # Commands whose findings or verdicts may end them with code 1.
 VERDICTS = (
@@ -128,11 +127,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not getattr(given, "allow_empty", True):
                 warnings.simplefilter("error", NoOverlapWarning)
             warnings.showwarning = partial(_show_warning, warnings.showwarning, given, seen)
-            for old, new in given.parser.renamed(words).items():
-                warn_user(
-                    f"{old} is now {new}; the old name goes after one minor version",
-                    DeprecatedWarning,
-                )
             record = RunRecord(given, words)
             code = _run_command(given, record)
             code = code or fail_on(given, (("warning", str(message)) for message in seen))
@@ -183,8 +177,7 @@ def _run_command(given: argparse.Namespace, record: RunRecord) -> int:
     try:
         with_formats(given)
         record.check()
-        if hasattr(given, "writes"):
-            check_out(given.out, given.writes, given.overwrite)
+        refuse_outputs(given)
         code: int = given.run(given) or 0
         if changed := record.changed():
             what, code = f"error: {changed[0]} changed while it was read; run this again", 4

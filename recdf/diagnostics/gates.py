@@ -129,10 +129,10 @@ def gate(
     cheap : pair of Evaluation, path or DataFrame, optional
         Candidate and baseline on more lists under cheap labels (of a language model, of clicks),
         while `candidate` and `baseline` have the lists that people judged, a random sample of them.
-        The change is then that of `rd.prediction_powered`, tested by t with n − 2 degrees of
-        freedom. Where the weight of the cheap labels is 0, and where one large loss more among the
-        lists of people could decide, which cheap labels may not see, the labels of people count
-        alone.
+        The change is then that of `rd.experiments.prediction_powered`, tested by t with n − 2
+        degrees of freedom. Where the weight of the cheap labels is 0, and where one large loss more
+        among the lists of people could decide, which cheap labels may not see, the labels of people
+        count alone.
 
     Returns
     -------
@@ -144,8 +144,9 @@ def gate(
         (`n_only_candidate`, `n_only_baseline`). With `cheap=` all counts are of what people judged,
         and the table also has `labels` ("both", or "people" where these count alone), `n_cheap`
         (lists with cheap labels alone), `bias` (of the difference under cheap labels, with
-        `bias_low` and `bias_high`), `weight` and `p_random`, as in `rd.prediction_powered`. Below
-        30 users that people judged, and where their lists are no random sample, a row is undecided.
+        `bias_low` and `bias_high`), `weight` and `p_random`, as in
+        `rd.experiments.prediction_powered`. Below 30 users that people judged, and where their
+        lists are no random sample, a row is undecided.
 
     Raises
     ------

@@ -44,7 +44,7 @@ def test_experiment_writes_what_the_functions_give(capsys, folder, kind):
     metrics = {"revenue@10": "revenue@10", "ctr": ("hits@10", "n_pred")}
     options = {"control": "A", "covariates": "pre_spend", "expected": {"A": 0.5, "B": 0.5}}
     wanted = {
-        "health": rd.experiment_health(result.per_user, GROUPS),
+        "health": rd.experiments.experiment_health(result.per_user, GROUPS),
         "comparison": rd.compare_variants(joined, metrics, **options),
         "segments": rd.compare_variants(joined, metrics, by="segment", **options),
     }

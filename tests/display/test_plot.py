@@ -40,14 +40,14 @@ def a_history(folder, model="a"):
         rd.evaluate(true, pred, "mrr@1", by="model").to_parquet(
             f"{folder}/2026-11-0{night}", overwrite=True
         )
-    return rd.History(folder)
+    return rd.diagnostics.History(folder)
 
 
 def pictures(shop, result, exposed):
     """Every picture with a call of its function and of its data."""
     users = result.per_user.merge(shop.users, on="user_id", validate="many_to_one")
     segments = rd.summarize(users, by=["model", "segment"], metrics=["ndcg@10"])
-    ranks = rd.position_table(shop.true, shop.pred, k=5, by="model")
+    ranks = rd.diagnostics.position_table(shop.true, shop.pred, k=5, by="model")
     compared = result.compare_models("ndcg@10", baseline="popularity")
     return {
         "curve": ((result,), {"metrics": "ndcg"}),

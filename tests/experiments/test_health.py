@@ -14,7 +14,7 @@ from recdf.errors import OptionError
 
 
 def test_health_golden(log):
-    table = rd.experiment_health(
+    table = rd.experiments.experiment_health(
         log[["user_id", "ndcg"]],
         log[["user_id", "variant"]],
         expected={"A": 0.4, "B": 0.35, "C": 0.25},
@@ -23,7 +23,7 @@ def test_health_golden(log):
     assert table["n_assigned"].tolist() == list(GOLDEN["srm"]["counts"].values())
     assert table["srm_chi2"].tolist() == [pytest.approx(GOLDEN["srm"]["chi2"], abs=1e-9)] * 3
     assert table["srm_p"].tolist() == [pytest.approx(GOLDEN["srm"]["p"], abs=1e-9)] * 3
-    equal = rd.experiment_health(log[["user_id"]], log[["user_id", "variant"]])
+    equal = rd.experiments.experiment_health(log[["user_id"]], log[["user_id", "variant"]])
     assert equal["srm_p"].iloc[0] == pytest.approx(GOLDEN["srm"]["p_equal_split"], abs=1e-9)
     assert (equal["srm_flag"] == "sample_ratio").all()
     assert (table["srm_flag"] == "").all()
@@ -38,7 +38,7 @@ def test_health_counts():
         }
     )
     metrics = pd.DataFrame({"user_id": [*range(1, 60), 500, 501], "m": 1.0})
-    table = rd.experiment_health(metrics, groups, expected={"A": 1, "B": 1, "C": 2})
+    table = rd.experiments.experiment_health(metrics, groups, expected={"A": 1, "B": 1, "C": 2})
     assert table["variant"].tolist() == ["A", "B", "C"]
     assert table["n_assigned"].tolist() == [99, 1, 0]  # user 0 is in two variants
     assert table["n_multi_variant"].tolist() == [1, 1, 0]
@@ -54,14 +54,14 @@ def test_health_missing_is_chi2_contingency():
         {"user_id": range(400), "variant": ["A", "B"] * 200, "country": ["x"] * 200 + ["y"] * 200}
     )
     metrics = pd.DataFrame({"user_id": [u for u in range(400) if u % 2 or u % 3]})
-    table = rd.experiment_health(metrics, groups)
+    table = rd.experiments.experiment_health(metrics, groups)
     want = stats.chi2_contingency([table["n_with_metrics"], table["n_missing"]], correction=False)
     assert table["missing_chi2"].iloc[0] == pytest.approx(want.statistic)
     assert table["missing_p"].iloc[0] == pytest.approx(want.pvalue)
     assert (table["missing_flag"] == "missing_metrics").all()
-    split = rd.experiment_health(metrics, groups, by="country")
+    split = rd.experiments.experiment_health(metrics, groups, by="country")
     assert split["country"].tolist() == ["x", "x", "y", "y"]
-    one = rd.experiment_health(metrics, groups[groups.country == "x"])
+    one = rd.experiments.experiment_health(metrics, groups[groups.country == "x"])
     assert split["missing_p"].iloc[0] == one["missing_p"].iloc[0]
 
 
@@ -75,7 +75,7 @@ def test_health_missing_is_chi2_contingency():
 )
 def test_health_bad_shares(expected, words):
     with pytest.raises(OptionError, match=words):
-        rd.experiment_health(METRICS, GROUPS, expected=expected)
+        rd.experiments.experiment_health(METRICS, GROUPS, expected=expected)
 
 
 def test_persons_with_several_devices_are_counted_once():
@@ -84,8 +84,10 @@ def test_persons_with_several_devices_are_counted_once():
     variant = np.where(person < 500, "A", "B")
     groups = pd.DataFrame({"device": np.arange(len(person)), "person": person, "variant": variant})
     with_metrics = groups[["device"]][groups["person"] % 50 > 0]
-    devices = rd.experiment_health(with_metrics, groups, user_col="device")
-    persons = rd.experiment_health(with_metrics, groups, user_col="device", cluster="person")
+    devices = rd.experiments.experiment_health(with_metrics, groups, user_col="device")
+    persons = rd.experiments.experiment_health(
+        with_metrics, groups, user_col="device", cluster="person"
+    )
     assert devices["n_assigned"].tolist() == groups["variant"].value_counts().sort_index().tolist()
     assert persons["n_assigned"].tolist() == [500, 430]
     assert persons["n_with_metrics"].tolist() == [490, 421]
@@ -95,7 +97,7 @@ def test_persons_with_several_devices_are_counted_once():
     )
     assert devices["srm_p"].iloc[0] != pytest.approx(persons["srm_p"].iloc[0])
     # Users who were assigned one by one within regions are still counted as users.
-    region = rd.experiment_health(
+    region = rd.experiments.experiment_health(
         with_metrics,
         groups.assign(region=groups["device"] % 7),
         user_col="device",
@@ -104,6 +106,8 @@ def test_persons_with_several_devices_are_counted_once():
     pd.testing.assert_frame_equal(region, devices)
     # A user in two variants is left out, and does not make the persons users.
     twice = pd.concat([groups, groups[:1].assign(variant="B")])
-    found = rd.experiment_health(with_metrics, twice, user_col="device", cluster="person")
+    found = rd.experiments.experiment_health(
+        with_metrics, twice, user_col="device", cluster="person"
+    )
     assert found["n_assigned"].tolist() == [499, 430]
     assert found["n_multi_variant"].tolist() == [1, 1]

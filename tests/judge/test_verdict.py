@@ -13,6 +13,11 @@ NUMBERS = {
     "withheld_both": "",
     "both": "worse",
     "metric": "ms p99",
+    **dict.fromkeys(["changed", "found", "until"], pd.Timestamp("2026-11-03")),
+    "way": "lower",
+    "alike": "in slow waves",
+    "outliers": "2026-11-03 (-8 sd)",
+    "per_month": 0.1,
     **dict.fromkeys(["mean_control", "gap_low", "gap_high"], 9.99),
 }
 

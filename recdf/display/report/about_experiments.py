@@ -212,7 +212,8 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
         )
     if health is None:
         return Badge("warning", "not checked"), (
-            "The sample ratio was not checked: pass health= (what rd.experiment_health returned).",
+            "The sample ratio was not checked: pass health= (what "
+            "rd.experiments.experiment_health returned).",
         )
     arms = ", ".join(
         f"{_arm(row)} {int(row['n_assigned']):,} ({row['share']:.1%}, planned "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...errors import EmptyPopulationError, renamed
+from ...errors import EmptyPopulationError
 from ...inputs.constraints import NATURAL, SHARE, a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
@@ -32,7 +33,6 @@ from ..experiment_columns import (
 from ..samples import MetricRows, read_metrics
 
 
-@renamed(unit="cluster", unit_col="cluster", method="interval")
 @takes_columns("by", "cluster")
 def bootstrap_ci(
     per_user: pd.DataFrame,
@@ -174,7 +174,7 @@ def _unit_sums(
     samples, n_units = [], []
     for metric in metrics:
         own = slice(None) if metric.defined is None else metric.defined[rows]
-        sample, of = metric.sample.take(rows[own]), unit[own]
+        sample, of = metric.sample.each(itemgetter(rows[own])), unit[own]
         if metric.defined is not None or n < len(rows):
             den = np.ones(len(of)) if sample.den is None else sample.den
             sample = Sample(exact_sums(sample.num, of, n), exact_sums(den, of, n))

@@ -18,7 +18,7 @@ from ..settings import Settings
 from .top_units import mean_without_top
 from .two_sample import but
 
-# Differences up to this size are ties: they are rounding of equal metrics.
+# Differences up to this part of the largest value are ties: they are rounding of equal metrics.
 TIE = 1e-12
 RESAMPLED = ("randomization", "bootstrap")
 # Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.
@@ -50,22 +50,33 @@ PAIRED_NUMBERS = (
 )
 
 
+def without_rounding(
+    sums: Floats, divisor: Floats | None, values: tuple[Floats, Floats]
+) -> tuple[Floats, float]:
+    """Return the units' sums of differences of two models' values, 0 where only rounding is left,
+    and how large that can be for a unit."""
+    tolerance = TIE * max(float(np.fmax.reduce(np.abs(one), initial=0.0)) for one in values)
+    limit = tolerance if divisor is None else tolerance * divisor
+    return np.where(np.abs(sums) > limit, sums, 0.0), tolerance
+
+
 def paired_test(
     sums: Floats,
     metric: str,
     settings: Settings,
+    tolerance: float,
     weights: Floats | None = None,
     repeated: bool = False,
     estimate: Arm | None = None,
 ) -> dict[str, Any]:
     """Statistics of the units' sums of differences; `weights` are what the sum of each unit is
-    divided by.
+    divided by. Differences that are at most `tolerance` apart are equal.
 
     `ranks_higher` says that the signed ranks of the model are higher. `estimate` is one from more
     than these units.
     """
     d = sums if weights is None else sums / weights
-    wins, losses = int(np.count_nonzero(d > TIE)), int(np.count_nonzero(d < -TIE))
+    wins, losses = int(np.count_nonzero(d > 0)), int(np.count_nonzero(d < 0))
     row: dict[str, Any] = dict.fromkeys(PAIRED_NUMBERS, np.nan)
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
     test, margin = settings.tests[metric], settings.margins.get(metric)
@@ -97,7 +108,9 @@ def paired_test(
         else ("ci_low", "ci_high", "statistic", "df", "p_value")
     )
     row |= {name: float(t[name]) for name in used}
-    return row | wilcoxon(d, settings.alternative) if test == "wilcoxon" else row
+    if test == "wilcoxon":
+        row |= wilcoxon(d, settings.alternative, tolerance)
+    return row
 
 
 def _spread_of_differences(d: Floats, mean: float, weights: Floats | None) -> float:

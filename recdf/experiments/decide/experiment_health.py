@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ...errors import DataError, OptionError, examples, renamed
+from ...errors import DataError, OptionError, examples
 from ...inputs.codes import split
 from ...inputs.constraints import SHARE, a_number, check_value
 from ...inputs.door import takes_columns
@@ -33,7 +33,6 @@ from ..experiment_columns import (
 )
 
 
-@renamed(alpha=("confidence", lambda alpha: 1 - alpha))
 @takes_columns("user_col")
 def experiment_health(
     per_user: pd.DataFrame,

@@ -229,7 +229,9 @@ def _from_health(
 def _by_of_health(health: pd.DataFrame, variants: list[Any]) -> list[str]:
     """The columns of a health table within whose values it was made."""
     if not isinstance(health, pd.DataFrame):
-        raise TypeError(f"health is {kind_of(health)}; expected the table of rd.experiment_health")
+        raise TypeError(
+            f"health is {kind_of(health)}; expected the table of rd.experiments.experiment_health"
+        )
     require(health, "health", ["variant", "n_assigned", "expected_share", "srm_p", "srm_flag"])
     lacking = [name for name in variants if name not in health["variant"].tolist()]
     if lacking:

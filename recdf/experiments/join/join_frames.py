@@ -333,7 +333,7 @@ def _metric_rows(
         raise DuplicateError(
             f"per_user has several rows per {what}: {len(distinct(cell[twice])):,} users have "
             f"more than one ({some_keys(metrics, twice, options.keys)}); roll them up first with "
-            f"rd.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in ⟦+by=⟧ what "
-            "tells the rows apart"
+            f"rd.experiments.roll_up(per_user, unit_col={options.keys}), pass ⟦+how=⟧, or name in "
+            "⟦+by=⟧ what tells the rows apart"
         )
     return row, metrics

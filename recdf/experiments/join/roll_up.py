@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...errors import DataError, OptionError, renamed
+from ...errors import DataError, OptionError
 from ...inputs.door import takes_columns
 from ...inputs.frames import read_numbers
 from ...inputs.options import Options, as_columns
@@ -30,7 +30,6 @@ from ..experiment_columns import (
 )
 
 
-@renamed(unit="unit_col")
 @takes_columns("unit_col")
 def roll_up(
     per_user: pd.DataFrame,

@@ -14,6 +14,7 @@ from ...inputs.constraints import NATURAL, a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.sums import exact_sums
+from ...judge.effects.means import JACKKNIFE_BELOW
 from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...progress import Progress
 from ...stats.arms import Arm, effective_number
@@ -22,7 +23,6 @@ from ...stats.resampling_weights import distinct_columns, split_sums
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import is_binary, wilson
 from ..choices import Alternative, RaiseOrDrop
-from ..estimates import JACKKNIFE_BELOW
 from ..experiment_columns import Codes, Floats, frame_of, key_codes, metric_specs, some_keys
 from ..samples import MetricRows, read_metrics
 from ..settings import Settings
@@ -99,11 +99,11 @@ def aa_test(
         `rejected_high` (its 99 % interval, Wilson), `ks`, `p_ks` (distance of the p-values from the
         uniform distribution, Kolmogorov and Smirnov), `alpha`, `effect`, `withheld`, `remarks`,
         `verdict` and `recommended`. Verdict: "rejects too often" or "rejects too rarely" where
-        alpha is outside the interval, else "holds"; "not tested" without a split that has a test. `recommended`, the
-        same in all rows of a metric, is the first that holds: "t", or "t, cap=0.99"; else
-        "proportion" for a 0/1 metric, and "permutation" for others, which holds because it splits
-        in the same way. Remark: "few_clusters", with fewer than 40 clusters in an arm, where
-        `compare_variants` takes the jackknife, which rejects less often.
+        alpha is outside the interval, else "holds"; "not tested" without a split that has a test.
+        `recommended`, the same in all rows of a metric, is the first that holds: "t", or "t,
+        cap=0.99"; else "proportion" for a 0/1 metric, and "permutation" for others, which holds
+        because it splits in the same way. Remark: "few_clusters", with fewer than 40 clusters in an
+        arm, where `compare_variants` takes the jackknife, which rejects less often.
 
     Raises
     ------
