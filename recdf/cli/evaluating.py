@@ -159,10 +159,10 @@ def _check_models(
 def _counts(values: pd.Series) -> pd.Series:
     """Count the rows of each value, by its text."""
     counts = values.value_counts(dropna=False)
-    return _summed(counts.set_axis(counts.index.astype(str)))
+    return _counts_together(counts.set_axis(counts.index.astype(str)))
 
 
-def _summed(counts: pd.Series) -> pd.Series:
+def _counts_together(counts: pd.Series) -> pd.Series:
     found: pd.Series = counts.groupby(level=0).sum()
     return found
 
@@ -267,7 +267,7 @@ def add_lists(command: Any) -> Any:
 def _streamed_counts(source: Source, name: str) -> pd.Series:
     """Count the rows of each value of one column of files that are read piece by piece."""
     tables = (source.as_pandas(table) for table in source.batches([name], 2**20))
-    return _summed(pd.concat([_counts(table[name]) for table in tables]))
+    return _counts_together(pd.concat([_counts(table[name]) for table in tables]))
 
 
 def _evaluate(given: argparse.Namespace) -> None:
