@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from cli.command import fails, instead, run
 from cli.shop import GROUPS, METRICS, SHOP, sessions, shown, written
+from quick import few
 
 import recdf as rd
 
@@ -593,35 +594,38 @@ ROLE_CALL = (
 
 @pytest.mark.parametrize(
     ("roles", "decided", "fail_on"),
-    [
-        (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
-        (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
-        (
-            ("--role", "ctr=success", "--smaller-is-better", "ctr", "--missing", "drop"),
-            "do not ship",
-            "worse",
-        ),
-        (
+    few(
+        [
+            (("--role", "ctr=success", "--guardrail", "revenue@10=-2%"), "ship", ""),
+            (("--role", "ctr=success", "--guardrail", "revenue@10=-0.5"), "ship", ""),
             (
-                "--role",
-                "ctr=success",
-                "--guardrail",
-                "hits@10=+2%",
-                "--smaller-is-better",
-                "hits@10",
-                "--missing",
-                "drop",
+                ("--role", "ctr=success", "--smaller-is-better", "ctr", "--missing", "drop"),
+                "do not ship",
+                "worse",
             ),
-            "do not ship",
-            "worse",
-        ),
-        (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
-        (
-            ("--role", "ctr=success", "--confidence", "0.999999999999999"),
-            "keep running",
-            "undecided",
-        ),
-    ],
+            (
+                (
+                    "--role",
+                    "ctr=success",
+                    "--guardrail",
+                    "hits@10=+2%",
+                    "--smaller-is-better",
+                    "hits@10",
+                    "--missing",
+                    "drop",
+                ),
+                "do not ship",
+                "worse",
+            ),
+            (("--role", "ctr=success", "--expected", "A=0.8", "B=0.2"), "invalid", "invalid"),
+            (
+                ("--role", "ctr=success", "--confidence", "0.999999999999999"),
+                "keep running",
+                "undecided",
+            ),
+        ],
+        2,
+    ),
 )
 def test_experiment_decides_by_roles(capsys, folder, roles, decided, fail_on):
     call = instead(ROLE_CALL, roles)

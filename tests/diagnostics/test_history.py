@@ -54,6 +54,7 @@ def test_a_planted_change_is_found_within_a_week_with_its_night_and_its_size(job
     assert row["diff"] == pytest.approx(row["after"] - row["before"], rel=1e-12)
 
 
+@pytest.mark.long
 def test_the_summary_has_a_row_for_every_night_and_the_values_of_the_results(job):
     history = rd.diagnostics.History(job)
     assert len(history.summary) == NIGHTS

@@ -1,6 +1,8 @@
 """experiment_health: the sample ratio, missing values, and what else makes an experiment
 invalid."""
 
+from html import unescape
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,3 +113,42 @@ def test_persons_with_several_devices_are_counted_once():
     )
     assert found["n_assigned"].tolist() == [499, 430]
     assert found["n_multi_variant"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("shares", "n"), [([0.5, 0.5], 40_000), ([0.9, 0.1], 40_000), ([0.4, 0.3, 0.3], 60_000)]
+)
+def test_the_loss_that_is_said_to_be_seen_is_seen_in_8_of_10_tests(shares, n):
+    rng = np.random.default_rng(0)
+    planned = np.array(shares)
+    variants = list("ABC")[: len(shares)]
+    groups = pd.DataFrame(
+        {"user_id": range(n), "variant": np.repeat(variants, (planned * n).astype(int))}
+    )
+    health = rd.experiment_health(
+        groups[["user_id"]], groups, expected=dict(zip(variants, shares, strict=True))
+    )
+    loss = health["seen_loss"].iloc[-1]
+    counts = rng.multinomial(n, planned, 1000)
+    counts[:, -1] = rng.binomial(counts[:, -1], 1 - loss)
+    expected = counts.sum(axis=1, keepdims=True) * planned
+    chi2 = ((counts - expected) ** 2 / expected).sum(axis=1)
+    seen = (stats.chi2.sf(chi2, len(shares) - 1) < 0.001).mean()
+    assert seen == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / 1000))
+
+
+def test_a_ratio_that_fits_says_what_it_would_have_seen(tmp_path):
+    n = 20_000
+    rng = np.random.default_rng(1)
+    users = pd.DataFrame(
+        {"user_id": range(n), "variant": ["A", "B"] * (n // 2), "m": rng.normal(size=n)}
+    )
+    table = rd.compare_variants(users, "m", control="A", expected={"A": 1, "B": 1})
+    # 4.13/√(n s_A s_B)
+    assert table["seen_loss"].iloc[0] == pytest.approx(4.132 / np.sqrt(n / 4), rel=1e-3)
+    page = rd.report(path=tmp_path / "r.html", experiment=table).read_text(encoding="utf-8")
+    assert "a loss of 5.8% of B's users would have been seen in 8 of 10 tests" in unescape(page)
+    unchecked = rd.compare_variants(users, "m", control="A")
+    assert unchecked["seen_loss"].isna().all()
+    few = rd.compare_variants(users.head(40), "m", control="A", expected={"A": 1, "B": 1})
+    assert few["seen_loss"].tolist() == [pytest.approx(1.0)]
