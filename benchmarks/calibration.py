@@ -27,6 +27,7 @@ from scipy.stats import binom
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recdf as rd
+from recdf.judge.verdict import warnings_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "calibration.md"
 MOST, LEAST_WARNED = 0.08, 0.9
@@ -390,7 +391,7 @@ def of_setting(kind, name, runs, seed):
             rejects = (
                 bool(row["p_value"] <= 0.05) or bool(row["ci_low"] > 0) or bool(row["ci_high"] < 0)
             )
-            warned = row["warning"] != "" or row["verdict"].startswith(("invalid", "check"))
+            warned = row["withheld"] != "" or bool(warnings_of(row["remarks"]))
             found[method] += [rejects, warned, rejects and not warned]
     return found
 
