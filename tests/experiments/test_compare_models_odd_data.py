@@ -80,10 +80,9 @@ def test_equivalence_of_many_metrics_is_adjusted(rng):
 
 def test_huge_differences_are_named():
     found = pair(np.r_[1e200, np.ones(50)])
-    assert (found["remarks"], found["p_value"]) == (
-        "huge_values",
-        pytest.approx(np.nan, nan_ok=True),
-    )
+    # Beside 1e200 a difference of 1 is rounding, so that one user alone differs.
+    assert found["remarks"].split("; ") == ["few_lists_differ", "huge_values"]
+    assert np.isnan(found["p_value"])
 
 
 def test_zero_for_a_model_that_lacks_users_is_no_gift():
