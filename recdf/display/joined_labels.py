@@ -24,6 +24,7 @@ from ..experiments.compare.cheap_labels import (
     labelled_values,
 )
 from ..experiments.decide.verdict import PAIR_WARNINGS
+from ..experiments.metric_bounds import bounds_of, seen_bounds
 from .given_tables import column_names, labels
 from .pairs import model_rows
 
@@ -90,8 +91,10 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
         y, f = labelled_values(own, column)
         weights = own[spec["weight"]].to_numpy(np.float64) if "weight" in spec else None
         unit = unit_codes(own, spec["unit_col"]) if "unit_col" in spec else None
+        definition = spec["metrics"][column]["definition"]
+        bounds = bounds_of(column, {}, y, f, definition=definition) or seen_bounds(y, f)
         row = labelled_row(
-            y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95)
+            y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95), bounds
         )
         n_undefined = int(np.isnan(f).sum())
         doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["warning"] else {}
