@@ -82,7 +82,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.decide.experiment_health": ["experiment_health"],
         "experiments.decide.broken_ratio": ["find_srm"],
         "experiments.decide.proxy_metrics": ["proxy_metrics"],
-        "experiments.decide.verdict": ["adjust_pvalues"],
+        "experiments.decide.adjust_pvalues": ["adjust_pvalues"],
         "experiments.join.join_experiment": ["join_experiment"],
         "experiments.join.roll_up": ["roll_up"],
         "experiments.plan.aa_splits": ["aa_test"],

@@ -1,8 +1,8 @@
-"""Hypothesis without deadlines or chance: the same examples on every run, and no minutes spent on
-shrinking them.
+"""What holds for every test: examples of Hypothesis, processor time, and what a test leaves behind.
 
-The profile `soak` tries many more examples, which differ from run to run: `pytest
---hypothesis-profile=soak`.
+Hypothesis has neither deadlines nor chance: the same examples on every run, and no minutes spent on
+shrinking them. It tries more of them in CI. The profile `soak` tries many more, which differ from
+run to run: `pytest --hypothesis-profile=soak`.
 """
 
 import gc
@@ -30,8 +30,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # of threads itself.
     os.environ["OMP_NUM_THREADS"] = "1"
 
+IN_CI = bool(os.environ.get("CI"))
 QUICK = {
-    "max_examples": 30,
+    "max_examples": 100 if IN_CI else 10,
     "derandomize": True,
     "deadline": None,
     "database": None,
@@ -78,8 +79,58 @@ class Leftovers:
         return done
 
 
+class ProcessorTime:
+    """The processor time of each test and of the processes that it starts. A run ends with the
+    tests over `NAMED` seconds that have neither of the marks `long` and `slow`; in CI those over
+    `REFUSED` seconds fail it. This is the only place that looks at a clock."""
+
+    NAMED, REFUSED = 0.3, 3.0
+
+    def __init__(self):
+        self.spent = {}
+        self.before = 0.0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self):
+        self.before = sum(os.times()[:4])
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self):
+        report = yield
+        now = sum(os.times()[:4])
+        report.processor_time = now - self.before  # a worker sends it along with the report
+        self.before = now
+        return report
+
+    def pytest_runtest_logreport(self, report):
+        if not {"long", "slow"} & set(report.keywords):
+            time = self.spent.get(report.nodeid, 0.0) + report.processor_time
+            self.spent[report.nodeid] = time
+
+    def over(self, limit):
+        found = [(time, name) for name, time in self.spent.items() if time > limit]
+        return sorted(found, reverse=True)
+
+    def pytest_sessionfinish(self, session):
+        if IN_CI and session.exitstatus == 0 and self.over(self.REFUSED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter):
+        found = self.over(self.NAMED)
+        if not found:
+            return
+        terminalreporter.section("processor time")
+        terminalreporter.line(f"Without a mark, over {self.NAMED} s of processor time:")
+        for time, name in found:
+            refused = IN_CI and time > self.REFUSED
+            say = " (too long: speed it up, split it, or mark it long)" if refused else ""
+            terminalreporter.line(f"{time:6.2f} s  {name}{say}")
+
+
 def pytest_configure(config):
     config.pluginmanager.register(Leftovers())
+    config.pluginmanager.register(ProcessorTime())
 
 
 @pytest.fixture

@@ -29,14 +29,15 @@ MAY_IMPORT = {
     "logs": "inputs stats tables",
     "formats": "inputs",
     "metrics": "matching inputs stats",
-    "experiments": "inputs stats tables",
-    "off_policy": "inputs stats tables",
-    "evaluation": "experiments formats metrics matching inputs stats tables",
-    "partitions": "evaluation experiments metrics matching logs inputs stats tables",
-    "diagnostics": "evaluation experiments metrics matching logs inputs stats tables",
-    "display": "tables evaluation experiments off_policy diagnostics",
-    "cli": "stats tables inputs formats matching logs metrics experiments off_policy evaluation "
-    "partitions diagnostics "
+    "judge": "inputs stats tables",
+    "experiments": "judge inputs stats tables",
+    "off_policy": "judge inputs stats tables",
+    "evaluation": "judge experiments formats metrics matching inputs stats tables",
+    "partitions": "judge evaluation experiments metrics matching logs inputs stats tables",
+    "diagnostics": "judge evaluation experiments metrics matching logs inputs stats tables",
+    "display": "judge tables evaluation experiments off_policy diagnostics",
+    "cli": "stats tables inputs formats matching logs metrics judge experiments off_policy "
+    "evaluation partitions diagnostics "
     "display datasets",
 }
 # Every module may import these: exceptions, the progress of a long call, and the version.

@@ -20,12 +20,12 @@ from ..experiments.compare.user_periods import AbsentUsers, PeriodKind
 from ..experiments.compare.where_both import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
 from ..experiments.decide.experiment_health import by_stratum, experiment_health
-from ..experiments.decide.verdict import warning_sentences
 from ..experiments.join.join_experiment import join_experiment
 from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
 from ..formats.file_sets import read_beside
 from ..inputs.frames import column
+from ..judge.verdict import warning_sentences
 from ..tables.comparisons import report_table
 from .arguments import (
     add_arguments,

@@ -31,8 +31,8 @@ import pandas as pd
 from .._version import __version__
 from ..errors import RecdfError
 from ..evaluation.publishing import RUN, SUMMARY_FILE, WINDOWS, put_in_place, staged, staging_folder
-from ..experiments.decide.verdict import NOT_ALIKE
 from ..formats.file_sets import FileSet, is_remote
+from ..judge.verdict import NOT_ALIKE
 from .arguments import add_arguments
 
 FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")

@@ -14,7 +14,7 @@ from ..errors import ColumnError, DataError, OptionError, examples
 from ..experiments.choices import Correction, check_value
 from ..experiments.compare.cheap_labels import FEW_HUMAN, NOT_RANDOM, cheap_column, powered_pair
 from ..experiments.compare.runs import Runs, read_runs
-from ..experiments.decide.verdict import FEW_LISTS, directions
+from ..experiments.decide.adjust_pvalues import directions
 from ..experiments.experiment_columns import Codes, Floats, Mask
 from ..experiments.join.missing_users import zero_is_worst
 from ..inputs.budgets import Budget, check_budget, read_budgets, signed
@@ -22,6 +22,7 @@ from ..inputs.constraints import SHARE, Natural, Share
 from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
+from ..judge.cautions.few_lists import FEW_LISTS
 from ..metrics.direction import direction_of
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust

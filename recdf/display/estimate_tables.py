@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..diagnostics.history import CHANGE_COLUMNS
 from ..experiments.decide.decide_experiment import HARMED, SAFE, allowed_of, change_texts
-from ..experiments.decide.verdict import WITHHELD
+from ..judge.verdict import WITHHELD
 from ..tables.cells import digits_for, interval, number, p_value
 
 __all__: list[str] = []

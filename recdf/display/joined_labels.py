@@ -23,8 +23,8 @@ from ..experiments.compare.cheap_labels import (
     labelled_row,
     labelled_values,
 )
-from ..experiments.decide.verdict import PAIR_WARNINGS
 from ..experiments.metric_bounds import bounds_of, seen_bounds
+from ..judge.verdict import PAIR_WARNINGS
 from .given_tables import column_names, labels
 from .pairs import model_rows
 

@@ -17,7 +17,7 @@ from ..evaluation.shown import NO_INTERVAL
 from ..experiments.choices import NATURAL, Correction, check_value
 from ..experiments.compare.where_both import BUT, sentence_of_both
 from ..experiments.decide.adjustment import adjustment
-from ..experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
+from ..judge.verdict import PAIR_WARNINGS, warning_sentences
 from ..tables.cells import (
     LETTERS,
     NULL,

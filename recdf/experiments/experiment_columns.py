@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ..errors import ColumnError, DataError, OptionError, examples, kind_of
@@ -19,11 +18,9 @@ from ..inputs.frames import column, read_numbers, refuse_engine_frame
 from ..inputs.options import Options, as_columns
 from ..inputs.sorting import distinct
 from ..inputs.true_and_pred import read_weights
-from ..stats.numbers import Floats
+from ..stats.numbers import Floats, Mask
 
 __all__ = ["Codes", "Floats", "Mask", "MetricColumns", "first_rows", "group_codes", "split"]
-
-Mask = npt.NDArray[np.bool_]
 
 # A metric is one column (a mean) or a pair of columns (a ratio of sums).
 MetricColumns = tuple[str, str | None]

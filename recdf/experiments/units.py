@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import DataError
+from ..judge.cautions import UNEQUAL
 from ..stats.arms import Sample, Strata, both
 from ..stats.permutation import random_split_p
 from ..stats.regression import Designs
@@ -18,9 +19,6 @@ from ..stats.shares import equal_shares_test
 from .experiment_columns import Codes, Floats, Mask, some_keys
 from .experiment_rows import ExperimentRows
 from .samples import MetricRows, sum_by, without_gaps
-
-# Level at which the shares of missing values of two arms are called different.
-UNEQUAL = 0.01
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 # A result of a function that reduces the last axis: a number for one experiment, an array for many.
 Number = Floats | float

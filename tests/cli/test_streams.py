@@ -189,8 +189,10 @@ STOPPED = """
 import os, signal, sys
 from recdf.evaluation import storage
 
-if sys.argv.pop() == "ignored":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+# A suite started with nohup ignores SIGHUP, and its children inherit that.
+signal.signal(
+    signal.SIGHUP, signal.SIG_IGN if sys.argv.pop() == "ignored" else signal.SIG_DFL
+)
 numbers = [getattr(signal, name) for name in sys.argv.pop().split()]
 
 def stop(*arguments):

@@ -23,7 +23,7 @@ import pandas as pd
 from ...experiments.compare.cheap_labels import compared_labels
 from ...experiments.compare.where_both import BUT
 from ...experiments.decide.adjustment import adjustment
-from ...experiments.decide.verdict import PAIR_WARNINGS, warning_sentences
+from ...judge.verdict import PAIR_WARNINGS, warning_sentences
 from ...tables.cells import digits_for, number
 from ..plot.effect_plots import sign_of
 from .page_blocks import Badge, BadgeKind, Name, Sentence

@@ -28,7 +28,7 @@ from ...stats.student import t_p_value
 from ...stats.unseen_units import clopper_pearson, typical_units
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better, Columns, check_value
-from ..decide.verdict import directions
+from ..decide.adjust_pvalues import directions
 from ..experiment_columns import (
     Codes,
     Floats,

@@ -15,8 +15,8 @@ from ...stats.arms import arm_of_moments, both
 from ...stats.moments import HUGE, Moments, may_be_skewed, skewness_of_means
 from ...stats.numbers import Floats
 from ..choices import Alternative, Columns, Correction, Relative, VariantTest, new_word
+from ..decide.adjust_pvalues import directions
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..decide.verdict import directions
 from ..estimates import ArmsEstimate
 from ..samples import subset
 from ..settings import Settings, check_together, which_tests

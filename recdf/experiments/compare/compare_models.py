@@ -14,6 +14,7 @@ from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
+from ...judge.verdict import model_verdicts
 from ...progress import Progress
 from ..choices import (
     Alternative,
@@ -25,7 +26,7 @@ from ..choices import (
     in_new_word,
     new_word,
 )
-from ..decide.verdict import adjusted_columns, directions, model_verdicts, read_together
+from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
 from ..settings import Settings

@@ -25,9 +25,9 @@ from ..choices import (
     check_value,
     new_word,
 )
+from ..decide.adjust_pvalues import directions
 from ..decide.balance import measured_late, shares_change, unbalanced
 from ..decide.sample_ratio import Arms, check_sample_ratio, count_rows
-from ..decide.verdict import directions
 from ..experiment_columns import by_columns, frame_of, metric_specs, read_weight
 from ..experiment_rows import read_experiment_rows
 from ..samples import covariate_specs, read_metrics, subset

@@ -17,9 +17,9 @@ from ...metrics.direction import direction_of
 from ...progress import Progress
 from ...tables.comparisons import Comparison
 from ..choices import Columns, Correction, RaiseOrDrop
+from ..decide.adjust_pvalues import directions
 from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, check_sample_ratio, without_strata
-from ..decide.verdict import directions
 from ..experiment_columns import Floats, MetricColumns, key_codes, metric_specs, named_frame
 from ..experiment_rows import ExperimentRows
 from ..join.missing_users import fill_values

@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ...inputs.sorting import distinct
+from ...judge.cautions import HEALTH_ALPHA
+from ...judge.verdict import trend_verdicts
 from ...stats.arms import Arm, Sample, Strata, both, contributions, deviations, estimate_arm
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
-from ..decide.verdict import HEALTH_ALPHA, read_together, trend_verdicts
+from ..decide.adjust_pvalues import read_together
 from ..experiment_columns import Codes, Floats
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from ...judge.cautions import HEALTH_ALPHA, UNEQUAL
 from ...stats.shares import LEAST_EXPECTED, equal_shares_test, independence_test
 from ..decide.balance import merge_periods
-from ..decide.verdict import HEALTH_ALPHA
 from ..experiment_columns import Floats, Mask, group_codes
 from ..experiment_rows import ExperimentRows
-from ..units import UNEQUAL
 from .user_periods import People, Periods, days_of
 
 

@@ -12,6 +12,7 @@ from ...errors import DataError, DuplicateError, NoOverlapWarning, examples, war
 from ...inputs.codes import first_rows
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
+from ...judge.cautions import HEALTH_ALPHA
 from ...stats.arms import arm
 from ...stats.effect_sizes import one_sample
 from ...stats.power import least_paired_effect, paired_units_needed
@@ -19,7 +20,6 @@ from ...stats.scipy_extra import scipy_module
 from ...stats.shares import wilson
 from ...tables.comparisons import Comparison
 from ..choices import Alternative
-from ..decide.verdict import HEALTH_ALPHA
 from ..experiment_columns import (
     Codes,
     Floats,

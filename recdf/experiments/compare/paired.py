@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...judge.cautions.few_differ import FEW_DIFFER
+from ...judge.cautions.mostly_zero import MOSTLY_ZERO
 from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
 from ...stats.bootstrap import bootstrap_effect
 from ...stats.effect_sizes import one_sample
@@ -20,14 +22,11 @@ from .two_sample import but
 
 # Differences up to this size are ties: they are rounding of equal metrics.
 TIE = 1e-12
-# Share of ties from which a mean difference rests on few users.
-MOSTLY_ZERO = 0.95
 RESAMPLED = ("randomization", "bootstrap")
 # Up to 2^16 sign patterns are enumerated, if that is no more than the resamples asked for.
 EXACT_UNITS = 16
-# Up to 8 % of equal models get a verdict where |γ|/√n is at most SKEWED and FEW_DIFFER units
-# differ, γ the skewness.
-FEW_DIFFER = 50
+# Up to 8 % of equal models get a verdict where |γ|/√n is at most this, γ the skewness, and
+# FEW_DIFFER units differ.
 SKEWED_PAIRS = 0.14
 # Unequal weights that are worth fewer equal units than this withhold the verdict. Equal models get
 # one in 24 to 59 % of simulated comparisons at 3 to 5 effective units, 15 to 27 % at 7, 8 to 22 %

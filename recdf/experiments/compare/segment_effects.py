@@ -10,11 +10,11 @@ import pandas as pd
 from ...errors import OptionError
 from ...inputs.constraints import SHARE, check_value
 from ...inputs.options import as_columns
+from ...judge.verdict import segments_verdict
 from ...stats.between_groups import heterogeneity
 from ...stats.many_tests import adjust
 from ...tables.cells import p_value
 from ..choices import Columns, Correction
-from ..decide.verdict import segments_verdict
 from ..experiment_columns import frame_of, metric_values, require
 
 _KEPT = [

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from ...judge.cautions import UNEQUAL
+from ...judge.verdict import variant_verdicts
 from ...stats.many_tests import adjust
 from ..choices import Better
+from ..decide.adjust_pvalues import read_together
 from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, SampleRatio
-from ..decide.verdict import read_together, variant_verdicts
 from ..experiment_columns import Codes, Floats, Mask
 from ..settings import Settings
-from ..units import UNEQUAL
 from .two_sample import VARIANT_RESULT_COLUMNS, Row
 
 

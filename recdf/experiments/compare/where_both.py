@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...judge.cautions.few_lists import FEW_LISTS
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better
-from ..decide.verdict import FEW_LISTS
 from ..experiment_columns import Floats, Mask
 from .cheap_labels import powered_pair
 from .paired import estimate_of

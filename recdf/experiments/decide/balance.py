@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
+from ...judge.cautions import HEALTH_ALPHA
 from ...stats.arms import Sample, around_pooled, both
 from ...stats.permutation import random_split_p
 from ...stats.shares import LEAST_EXPECTED, independence_test
@@ -21,7 +22,6 @@ from ..experiment_columns import Codes, Floats, Mask, group_codes, require, spli
 from ..experiment_rows import ExperimentRows
 from ..samples import MetricRows, sum_by, without_gaps
 from ..units import not_used
-from .verdict import HEALTH_ALPHA
 
 # Level of the warning about a covariate, for all covariates and pairs of variants of a table
 # together.

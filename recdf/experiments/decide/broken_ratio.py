@@ -12,11 +12,11 @@ import pandas as pd
 from ...errors import OptionError
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
+from ...judge.verdict import WITHHELD
 from ...stats.many_tests import adjust
 from ...stats.shares import share_tests
 from ..experiment_columns import frame_of, group_codes, require
 from .experiment_health import experiment_health, planned_shares, plans_of
-from .verdict import WITHHELD
 
 _LEVEL, _STRATUM = "level of the column", "stratum of the plan"
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ...errors import ColumnError, DataError, OptionError
 from ...inputs.budgets import Budget, check_budget, read_change, signed
+from ...judge.verdict import NOT_ALIKE, NOT_CHECKED
 from ...stats.arms import Arm
 from ...stats.effect_sizes import effect, fieller
 from ...stats.many_tests import adjust
@@ -21,7 +22,6 @@ from ..choices import Alternative, Better, check_value
 from ..experiment_columns import frame_of
 from ..plan.experiment_plan import ExperimentPlan
 from ..samples import subset
-from .verdict import NOT_ALIKE, NOT_CHECKED
 
 RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan

@@ -16,7 +16,7 @@ from ...stats.student import t_quantile
 from ...stats.true_effects import launches_by_sign, true_effects
 from ..choices import Columns, check_value
 from ..experiment_columns import Floats, frame_of, metric_values, require, some_keys
-from .verdict import directions
+from .adjust_pvalues import directions
 
 LEAST_TESTS = 10  # fewer experiments say nothing about the next one
 PROXY_COLUMNS = [

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError, examples, kind_of
+from ...judge.cautions import HEALTH_ALPHA
 from ...stats.shares import independence_test, share_tests
 from ..experiment_columns import (
     Codes,
@@ -24,7 +25,6 @@ from ..experiment_columns import (
 )
 from ..experiment_rows import ExperimentRows
 from .experiment_health import by_stratum, hash_users, key_of, others, plans_of, shares_of_plans
-from .verdict import HEALTH_ALPHA
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,194 @@
+"""Many metrics and pairs read together: adjusted p-values, the intervals that agree with them, and
+in which direction each metric is better."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ...errors import OptionError, renamed
+from ...inputs.options import as_columns
+from ...metrics.direction import direction_of
+from ...stats.always_valid import always_valid_multiplier
+from ...stats.many_tests import adjust_within, joint_levels, t_quantiles, widened, widened_ratio
+from ..choices import Better, Correction
+from ..experiment_columns import Codes, Floats, Mask, frame_of, group_codes, metric_values, require
+from ..samples import subset
+from ..settings import Settings
+
+
+@renamed(method="correction", alpha=("confidence", lambda alpha: 1 - alpha))
+def adjust_pvalues(
+    table: pd.DataFrame,
+    *,
+    p_col: str = "p_value",
+    correction: Correction = "holm",
+    family: str | Sequence[str] | None = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Adjust p-values for the number of tests read together, so that `confidence` holds for all of
+    them.
+
+    With p₍₁₎ ≤ .. ≤ p₍ₘ₎ the p-values of a family, and every result cut at 1:
+
+    * family-wise error, any dependence: holm max_{j≤i} (m − j + 1)·p₍ⱼ₎; bonferroni m·p.
+    * family-wise error of tests that are independent or positively dependent: holm_sidak max_{j≤i}
+      1 − (1 − p₍ⱼ₎)^(m − j + 1); sidak 1 − (1 − p)^m; hochberg min_{j≥i} (m − j + 1)·p₍ⱼ₎.
+    * false discovery rate: bh min_{j≥i} m/j·p₍ⱼ₎ (independent or positively dependent); by,
+      m/j·Σ_{l≤m} (1/l)·p₍ⱼ₎ in its place (any dependence).
+
+    Parameters
+    ----------
+    table : DataFrame
+        A comparison, or any frame with a column of p-values. Null p-values are not tests and are
+        not counted.
+    p_col : str, default "p_value"
+        Column of p-values in [0, 1].
+    correction : {"holm", "hochberg", "sidak", "holm_sidak", "bonferroni", "bh", "by", "none"}, default "holm"
+        Adjustment.
+    family : str or list of str, optional
+        Columns whose values tell families apart (`"metric"`: each metric is adjusted by itself).
+        Default: the whole table is one family.
+    confidence : float, default 0.95
+        `reject` is at the level alpha = 1 − confidence.
+
+    Returns
+    -------
+    DataFrame
+        The table with `p_adj` (float64, null where p is) and `reject` (bool: p_adj ≤ alpha);
+        columns of these names are replaced.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+    OptionError
+        If `correction` or `confidence` is not valid, or a p-value is outside [0, 1].
+
+    References
+    ----------
+    Holm 1979; Šidák 1967; Hochberg 1988; Benjamini & Hochberg 1995; Benjamini & Yekutieli 2001.
+
+    Examples
+    --------
+    >>> import pandas as pd, recdf as rd
+    >>> rd.experiments.adjust_pvalues(pd.DataFrame({"p_value": [0.01, 0.04, 0.03]}))
+       p_value  p_adj  reject
+    0     0.01   0.03    True
+    1     0.04   0.06   False
+    2     0.03   0.06   False
+    """
+    settings = Settings(confidence=confidence, correction=correction, family=family)
+    require(frame_of("table", table), "table", as_columns(family))
+    p = metric_values(table, "table", p_col)
+    outside = (p < 0) | (p > 1)
+    if outside.any():
+        raise OptionError(
+            f"table[{p_col!r}] is outside [0, 1] in {int(outside.sum()):,} rows: "
+            f"{p[outside][:5].tolist()}"
+        )
+    result = table.copy()
+    result["p_adj"], result["reject"] = adjusted_columns(table, settings, p_col)
+    return result
+
+
+def directions(
+    columns: Mapping[str, str],
+    smaller_is_better: str | Collection[str] | None = None,
+    larger_is_better: str | Collection[str] | None = None,
+) -> dict[str, Better | None]:
+    """In which direction every metric (name → its column, "" for a ratio) is better; None where
+    neither is.
+
+    What the caller names decides. Else a column of a registered metric, such as first_rank@10, has
+    the direction of that metric, and for any other column larger is better. With
+    `smaller_is_better` given, all other metrics are better when larger, unless `larger_is_better`
+    is given too.
+    """
+    smaller = set(subset("smaller_is_better", smaller_is_better, columns))
+    larger = set(subset("larger_is_better", larger_is_better, columns))
+    both = sorted(smaller & larger)
+    if both:
+        raise OptionError(
+            f"{both} are in smaller_is_better and in larger_is_better; name each in one of them"
+        )
+    found: dict[str, Better | None] = {}
+    for name, column in columns.items():
+        if name in smaller:
+            found[name] = "smaller"
+        elif name in larger or (smaller_is_better is not None and larger_is_better is None):
+            found[name] = "larger"
+        else:
+            known = direction_of(column)
+            found[name] = "larger" if known is None else known.better
+    return found
+
+
+def adjusted_columns(
+    table: pd.DataFrame, settings: Settings, p_col: str = "p_value"
+) -> tuple[Floats, Mask]:
+    """Adjusted p-values and whether they reject, family by family."""
+    p_adj = adjust_within(
+        metric_values(table, "table", p_col), _family_codes(table, settings), settings.correction
+    )
+    return p_adj, p_adj <= settings.alpha
+
+
+def _family_codes(table: pd.DataFrame, settings: Settings) -> Codes:
+    """Return the family of every row."""
+    names = require(table, "the comparison", as_columns(settings.family))
+    labelled = table[names].copy()
+    if settings.primary:
+        labelled["primary metric"] = table["metric"].isin(list(settings.primary)).to_numpy()
+    return group_codes(labelled, "table", list(labelled.columns))[0]
+
+
+def read_together(table: pd.DataFrame, settings: Settings) -> None:
+    """Put adjusted p-values, decisions and the intervals that agree with them in place of those of
+    single tests.
+
+    An interval excludes 0 exactly where the test rejects after the correction. Wilcoxon's test is
+    not about the mean, so that its interval only becomes as wide as the number of tests asks.
+    """
+    table["p_adj"], table["reject"] = adjusted_columns(table, settings)
+    if settings.correction == "none":
+        return
+
+    def column(name: str) -> Floats:
+        return table[name].to_numpy(np.float64, na_value=np.nan)
+
+    p, p_adj, reject = column("p_value"), column("p_adj"), table["reject"].to_numpy(bool)
+    level = joint_levels(
+        p, p_adj, reject, _family_codes(table, settings), settings.alpha, settings.correction
+    )
+    mean = (
+        (table["test"] != "wilcoxon").to_numpy()
+        if "test" in table.columns
+        else np.ones(len(table), bool)
+    )
+
+    def quantiles(level: Floats) -> Floats:
+        if settings.sequential_n is None:
+            return t_quantiles(column("df"), level, settings.alternative)
+        n, planned = column("n_control") + column("n_treatment"), settings.sequential_n
+        n[n == 0] = np.nan  # without a unit there is no bound
+        return np.asarray(
+            always_valid_multiplier(n, planned, settings.confidence, settings.alternative, level)
+        )
+
+    table["ci_low"], table["ci_high"], ratio = widened(
+        column("diff"),
+        column("ci_low"),
+        column("ci_high"),
+        np.where(mean, p, np.nan),
+        reject,
+        quantiles,
+        level,
+        settings.alpha,
+    )
+    if "rel_ci_low" in table.columns:
+        table["rel_ci_low"], table["rel_ci_high"] = widened_ratio(
+            column("rel_diff"), column("rel_ci_low"), column("rel_ci_high"), ratio
+        )

@@ -1,0 +1,1 @@
+"""What every comparison shares: users, aggregates, effects, cautions, and the verdict."""

@@ -1,0 +1,290 @@
+"""The one table of cautions: what they are called, what they say, which verdicts they withhold.
+
+Contract: the order of the rows is their seriousness; the first one that withholds decides what a
+verdict says. A caution with `fires` looks at the columns of a table of comparisons, and stands
+aside where one of `needs` is not there. The others are met by the arithmetic, which puts their
+code into `remarks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from . import HEALTH_ALPHA
+from .denominator_differs import denominator_differs
+from .few_differ import few_differ
+from .few_lists import few_lists
+from .few_lists_differ import few_lists_differ
+from .missing_lists import missing_lists
+from .mostly_zero import mostly_zero
+from .wilcoxon_not_mean import wilcoxon_not_mean
+
+
+class Caution(NamedTuple):
+    """A row of the table.
+
+    code : its name in `withheld` and `remarks` · words : the verdict that it withholds ("" if it
+    never does), where {column} is a number of the row · sentence : what it means to a reader ·
+    withholds : the kinds of verdicts (`verdict.EFFECTS`) that it withholds · adds : what it puts at
+    the end of a verdict that stands · warns : it is a warning (`--fail-on warning`), and not only a
+    note · needs : the columns that `fires` reads · fires : the rows of a table where it holds ·
+    only : the rows where it withholds, if not all
+    """
+
+    code: str
+    words: str
+    sentence: str
+    withholds: str = ""
+    adds: str = ""
+    warns: bool = True
+    needs: str = ""
+    fires: Callable[[pd.DataFrame], pd.Series] | None = None
+    only: Callable[[Mapping[Any, Any]], bool] | None = None
+
+    def withheld(self, kind: str, row: Mapping[Any, Any]) -> bool:
+        """Whether it withholds a verdict of this kind on a row."""
+        return kind in self.withholds.split() and (self.only is None or self.only(row))
+
+
+def _apart(row: Mapping[Any, Any]) -> bool:
+    """Whether arms, or models, without any spread differ."""
+    return bool(row["wins"] + row["losses"] > 0 if "wins" in row else abs(row["diff"]) > 0)
+
+
+_EXPERIMENT = "variants trend segments ratio"
+_ALL = (
+    Caution(
+        "sample_ratio",
+        "invalid: sample ratio",
+        "the users compared do not fit the planned shares of the variants",
+        _EXPERIMENT,
+    ),
+    Caution(
+        "unbalanced_teams",
+        "invalid: teams out of balance",
+        "the teams did not get the first place equally often, so that lists or clicks are lost",
+        "models",
+    ),
+    Caution(
+        "not_tested",
+        "not tested",
+        "too few users are expected for a test",
+        "ratio aa",
+        warns=False,
+    ),
+    Caution(
+        "few_lists",
+        "check: too few lists",
+        "fewer than 30 users are compared, so that there is no verdict",
+        "models segments",
+        needs="n_users wins",
+        fires=few_lists,
+    ),
+    Caution(
+        "unequal_missing",
+        "check: unequal missing values",
+        "the metric is null for different shares of the arms",
+        _EXPERIMENT,
+    ),
+    Caution(
+        "shares_change",
+        "check: shares of the variants change",
+        "the shares of the variants change over time, so that periods are compared",
+        _EXPERIMENT,
+    ),
+    Caution(
+        "covariate_after",
+        "check: covariate after exposure",
+        "the covariates were measured after the assignment or exposure",
+        _EXPERIMENT,
+    ),
+    Caution(
+        "covariate_differs",
+        "check: covariate differs",
+        "a covariate or weight differs between the arms, so that it was not fixed before",
+        _EXPERIMENT,
+        only=lambda row: not row.get("balance_p", 0.0) >= HEALTH_ALPHA,
+    ),
+    Caution(
+        "few_lists_differ",
+        "check: too few lists differ",
+        "fewer than 20 users differ, so that there is no verdict",
+        "models segments",
+        needs="wins losses",
+        fires=few_lists_differ,
+    ),
+    Caution(
+        "huge_values",
+        "check: huge values",
+        "the values are too large to compute with",
+        "variants models segments",
+    ),
+    Caution(
+        "zero_denominator",
+        "check: zero denominator",
+        "the denominators of an arm sum to 0",
+        "variants segments",
+    ),
+    Caution(
+        "too_few_users",
+        "check: tiny arms",
+        "fewer than two users of an arm, or of both models, have a value",
+        "variants segments",
+    ),
+    Caution(
+        "tiny",
+        "check: tiny arms",
+        "an arm has fewer than 20 users with something to count",
+        "variants trend segments",
+    ),
+    Caution(
+        "constant_arm", "check: constant arm", "one arm has a single value", "variants segments"
+    ),
+    Caution(
+        "different_lists",
+        "check: undefined for different lists",
+        "only one of the models has a value for some lists, and the difference is that of the "
+        "others",
+        "variants models segments",
+    ),
+    Caution(
+        "few_users_carry",
+        "check: few users carry it",
+        "a few users have most of the weight, so that there is no verdict",
+        "variants models segments",
+    ),
+    Caution(
+        "repeated_units",
+        "check: repeated units",
+        "a column that repeats looks like users, whose lists are not independent; unit_col= names "
+        "it",
+        "variants segments",
+    ),
+    Caution(
+        "few_units",
+        "check: few units decide",
+        "the ten farthest units decide the sign or the verdict",
+        "variants segments",
+    ),
+    Caution(
+        "denominator_differs",
+        "check: denominator differs",
+        "the mean denominator of the ratio differs between the arms",
+        "variants segments",
+        needs="p_denominator",
+        fires=denominator_differs,
+    ),
+    Caution(
+        "skewed",
+        "check: skewed",
+        "a few large differences decide, so that the test errs more often than it says",
+        "variants segments",
+    ),
+    Caution(
+        "not_random",
+        "check: lists of people not random",
+        "the lists that people judged are no random sample of all, so that there is no verdict",
+        "variants models segments labels",
+    ),
+    Caution(
+        "few_human",
+        "cannot tell",
+        "people judged lists of fewer than 30 users, so that there is no verdict",
+        "labels",
+    ),
+    Caution(
+        "undefined_differs",
+        "cannot tell",
+        "people judged lists that have a value under one kind of labels alone",
+        "labels",
+    ),
+    Caution("few_runs", "cannot tell", "the history has fewer than 14 runs", "history"),
+    Caution("not_independent", "cannot tell", "runs are alike from one to the next", "history"),
+    Caution("definition_changed", "cannot tell", "the definition of the number changed", "history"),
+    Caution("few_tests", "cannot tell", "there are fewer than 10 experiments", "proxy"),
+    Caution(
+        "noise", "cannot tell", "the sampling noise is above the signal of the experiments", "proxy"
+    ),
+    Caution(
+        "zero_variance",
+        "check: zero variance",
+        "all users have the same difference, so that there is nothing to test",
+        "variants models trend segments",
+        only=_apart,
+    ),
+    Caution(
+        "sequential_refused", "", "the data are too skewed for an interval that holds at every look"
+    ),
+    Caution("few_clusters", "", "an arm has fewer than 20 clusters"),
+    Caution("shared_clusters", "", "a cluster has users in both arms"),
+    Caution("strata_differ", "", "the shares of the variants differ between the strata"),
+    Caution(
+        "unequal_covariate_missing",
+        "",
+        "a covariate is missing more often in one arm, and is not used",
+    ),
+    Caution("no_covariate", "", "the denominators of a covariate are all 0 in an arm"),
+    Caution(
+        "mostly_zero_denominator",
+        "",
+        "95 % or more of the users of an arm have nothing in the denominator",
+    ),
+    Caution("missing_not_checked", "", "the moments do not say how many users have no value"),
+    Caution("skewness_not_checked", "", "the moments do not say how skewed the metric is"),
+    Caution(
+        "wilcoxon_not_mean",
+        "",
+        "the Wilcoxon test is not about the mean, which stands beside it",
+        needs="test wins",
+        fires=wilcoxon_not_mean,
+    ),
+    Caution(
+        "mostly_zero",
+        "",
+        "95 % or more of the users get the same from both models, so that few users decide",
+        needs="ties n_users se",
+        fires=mostly_zero,
+    ),
+    Caution(
+        "few_differ",
+        "",
+        "fewer than 50 users differ, so that the test errs more often than it says",
+        needs="wins losses se",
+        fires=few_differ,
+    ),
+    Caution(
+        "within_margin",
+        "",
+        "the difference is shown, and is within the margin",
+        adds=", within the margin",
+        warns=False,
+    ),
+    Caution(
+        "missing_lists",
+        "",
+        "a model has no recommendations for some lists of the other, where it counts as 0",
+        adds=", but {both} where both have lists",
+        needs="effect effect_both withheld_both",
+        fires=missing_lists,
+    ),
+    Caution(
+        "ratio_not_checked",
+        "",
+        "no planned shares were given, so that the sample ratio was not checked",
+        adds=" (sample ratio not checked)",
+        warns=False,
+    ),
+)
+CAUTIONS: dict[str, Caution] = {one.code: one for one in _ALL}
+RANK = {code: rank for rank, code in enumerate(CAUTIONS)}
+# The variants are not alike, or were not assigned alike: an experiment with one of them is invalid.
+UNLIKE = (
+    "sample_ratio",
+    "unbalanced_teams",
+    "shares_change",
+    "covariate_after",
+    "covariate_differs",
+)
