@@ -139,9 +139,7 @@ def powered_mean(
             / (n * n_rest)
         )
     df = np.inf if clipped else n - 2
-    return PoweredMean(
-        cheap + float(left.mean()), max(own + more, 0.0), df, weight, cheap, more
-    )
+    return PoweredMean(cheap + float(left.mean()), max(own + more, 0.0), df, weight, cheap, more)
 
 
 def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> PoweredMean:
@@ -176,9 +174,7 @@ def sampled_mean(y: Floats, f: Floats, everything: Floats, chance: Floats) -> Po
     )
     df = float(parts.sum() ** 2 / (parts**2 / (n - 1)).sum()) if parts.any() else len(y) - 1
     cheap = weight * float(everything.mean())
-    return PoweredMean(
-        cheap + middle, more + float(parts.sum()), df - 1, weight, cheap, more
-    )
+    return PoweredMean(cheap + middle, more + float(parts.sum()), df - 1, weight, cheap, more)
 
 
 def powered_interval(found: PoweredMean, confidence: float) -> tuple[float, float]:

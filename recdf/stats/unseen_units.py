@@ -80,8 +80,8 @@ class Ends(NamedTuple):
         low = min(self.mean - own * self.se, self.below[0] - more * self.below[1])
         high = max(self.mean + own * self.se, self.above[0] + more * self.above[1])
         return (
-            -np.inf if alternative == "less" else low,
-            np.inf if alternative == "greater" else high,
+            -np.inf if alternative == "less" else float(low),
+            np.inf if alternative == "greater" else float(high),
         )
 
     def p_value(self, alternative: Alternative = "two-sided", claim: float = 0.0) -> float:

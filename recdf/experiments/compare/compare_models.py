@@ -29,6 +29,7 @@ from ..choices import (
 from ..decide.adjust_pvalues import adjusted_columns, directions, read_together
 from ..experiment_columns import Floats, require
 from ..join.missing_users import zero_is_worst
+from ..metric_bounds import MetricBounds, bounds_of, declared_bounds, seen_bounds
 from ..settings import Settings
 from .cheap_labels import (
     CHEAP_COLUMNS,
@@ -75,6 +76,7 @@ def compare_models(
     segments: pd.DataFrame | None = None,
     options: Options | None = None,
     cheap: Any = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same users by the differences d = model − baseline per user.
 
@@ -149,6 +151,10 @@ def compare_models(
         four bands, as in `rd.leaderboard`. `by` may be left out if there is one column.
     options : Options, optional
         `user_col` and `weight_col` of a project, where they are not given here.
+    bounds : mapping, optional
+        Metric → (smallest, largest value), for metrics that recdf does not know, such as
+        `{"latency": (0, 30)}`. A metric that it knows has its own, and one without bounds says in
+        its verdict how large the differences of three unseen users are that would turn it.
     cheap : Evaluation, DataFrame or mapping, optional
         The same recommendations on more lists under cheap labels, of a language model or of clicks,
         while `per_user` has the lists that people judged, a random sample of them. Differences,
@@ -285,6 +291,7 @@ def compare_models(
         name for name in _metric_names(metrics, runs[0], [*keys, model_col]) if name != weight_col
     ]
     settings = replace(settings, tests=dict.fromkeys(names, test), margins=_margins(margin, names))
+    declared = declared_bounds(bounds, names)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     if weight_col is None:
         warn_of_weights(
@@ -299,7 +306,7 @@ def compare_models(
     )
     with Progress(steps, "compare_models", progress) as shown:
         tables = [
-            _compare_model_pairs(names, own, of, settings, shown)
+            _compare_model_pairs(names, own, of, settings, declared, shown)
             for own, of in zip(runs, pairs, strict=True)
         ]
     result = pd.concat(tables, ignore_index=True)
@@ -337,6 +344,8 @@ MODEL_RESULT_COLUMNS = [
     "ci_low",
     "ci_high",
     "d_z",
+    "turned_by",
+    "turning_value",
     "wins",
     "ties",
     "losses",
@@ -385,6 +394,7 @@ def _compare_model_pairs(
     runs: Runs,
     pairs: list[tuple[int, int]],
     settings: Settings,
+    declared: Mapping[str, MetricBounds],
     progress: Progress,
 ) -> pd.DataFrame:
     """One row of numbers per metric and pair."""
@@ -399,7 +409,7 @@ def _compare_model_pairs(
         waiting.clear()
 
     for name in names:
-        for row, sums in _compare_pairs(name, pairs, runs, settings):
+        for row, sums in _compare_pairs(name, pairs, runs, settings, declared):
             rows.append(row)
             if test in RESAMPLED and row["se"] > 0:
                 waiting.append((row, sums))
@@ -467,12 +477,18 @@ def _margins(margin: Any, names: list[str]) -> dict[str, float]:
 
 
 def _compare_pairs(
-    metric: str, pairs: list[tuple[int, int]], runs: Runs, settings: Settings
+    metric: str,
+    pairs: list[tuple[int, int]],
+    runs: Runs,
+    settings: Settings,
+    declared: Mapping[str, MetricBounds],
 ) -> Iterator[tuple[dict[str, Any], Sums]]:
     """Row and units' sums of differences of every pair for one metric."""
     table, cheap = runs.table(metric), None
     if all(cheap_column(metric) in frame.columns for _, frame in runs.parts):
         cheap = runs.table(cheap_column(metric))
+    values = [table] if cheap is None else [table, cheap]
+    bounds = bounds_of(metric, declared, *values)
     complete = cheap is None and not np.isnan(table).any()
     # One mean per model, not one per pair, where all models have the same lists.
     averages = [runs.mean(values) for values in table] if complete else []
@@ -506,7 +522,9 @@ def _compare_pairs(
         own, of_own = sums[there], None if single or divisor is None else divisor[there]
         powered: dict[str, Any] = {}
         if of_cheap:
-            means, powered = powered_pair((base, model), of_cheap, runs, settings.confidence)
+            means, powered = powered_pair(
+                (base, model), of_cheap, runs, settings.confidence, bounds or seen_bounds(*values)
+            )
         row = {
             "metric": metric,
             "baseline": b,
@@ -517,10 +535,14 @@ def _compare_pairs(
             "n_only_model": only[1],
             "mean_baseline": means[0],
             "mean_model": means[1],
+            "reach": np.nan if bounds is None else bounds[1] - bounds[0],
+            "powered": bool(powered),
             **(
                 NONE_LACKING
                 if has is None
-                else where_both(base, model, (has[b], has[m]), runs, of_cheap)
+                else where_both(
+                    base, model, (has[b], has[m]), runs, of_cheap, bounds or seen_bounds(*values)
+                )
             ),
             "rel_diff": means[1] / means[0] - 1 if means[0] > 0 else np.nan,
             **paired_test(

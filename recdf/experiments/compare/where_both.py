@@ -13,6 +13,7 @@ from ...judge.cautions.few_lists import FEW_LISTS
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better
 from ..experiment_columns import Floats, Mask
+from ..metric_bounds import MetricBounds
 from .cheap_labels import powered_pair
 from .paired import estimate_of
 from .runs import Runs
@@ -44,7 +45,12 @@ def has_lists(runs: Runs) -> Mask | None:
 
 
 def where_both(
-    base: Floats, model: Floats, has: tuple[Mask, Mask], runs: Runs, cheap: Sequence[Floats] = ()
+    base: Floats,
+    model: Floats,
+    has: tuple[Mask, Mask],
+    runs: Runs,
+    cheap: Sequence[Floats],
+    bounds: MetricBounds,
 ) -> dict[str, Any]:
     """Return the means, the difference and its error on the lists that both models have, if one
     lacks some."""
@@ -67,14 +73,14 @@ def where_both(
         row |= {"diff_both": float(units.mean), "se_both": float(np.sqrt(units.var))}
     if cheap and row["n_both"] > 2:
         means, found = powered_pair(
-            pair, [np.where(both, one, np.nan) for one in cheap], runs, 0.95
+            pair, [np.where(both, one, np.nan) for one in cheap], runs, 0.95, bounds
         )
         if (units := found["estimate"]) is not None:
             row |= {
                 "mean_baseline_both": means[0],
                 "mean_model_both": means[1],
                 "diff_both": units.mean,
-                "se_both": float(np.sqrt(units.var)),
+                "se_both": units.se,
             }
     return row
 
