@@ -91,7 +91,7 @@ PUBLIC: dict[str, NamesByModule] = {
         "experiments.plan.experiment_plan": ["read_plan"],
         "experiments.plan.plan_comparison": ["plan_comparison"],
         "experiments.plan.plan_experiment": ["plan_experiment"],
-        "tables.comparisons": ["report_table"],
+        "judge.comparisons": ["report_table"],
         "tables.shown_frames": ["ReportTable"],
     },
     "recdf.ope": {

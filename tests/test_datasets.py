@@ -49,12 +49,14 @@ def hits_at_10(lists, true, by):
     return hits / lists.groupby(by)["user_id"].nunique()
 
 
+@pytest.mark.long
 def test_same_seed_same_frames(shop):
     again = sample_shop()
     for name in FRAMES:
         pd.testing.assert_frame_equal(getattr(again, name), getattr(shop, name))
 
 
+@pytest.mark.long
 def test_other_seed_other_frames(shop):
     assert not shop_of(1).true.equals(shop.true)
 
@@ -139,6 +141,7 @@ def test_quality_order_of_models(seed):
     assert hits["popularity"] > 3 * hits["random"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_treatment_effect(seed):
     shop = sample_shop(seed, n_users=4000)

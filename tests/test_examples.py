@@ -21,6 +21,7 @@ ARGUMENTS = {"online_retail.py": [TRANSACTIONS]}
 SIZES = {"impressions.py": ["20000"]}
 
 
+@pytest.mark.long
 def test_the_quickstart_runs_as_a_process_without_a_warning():
     command = [sys.executable, "-W", "error", ROOT / "examples" / "quickstart.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -71,6 +72,7 @@ def code_cells(notebook):
     return [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_a_notebook_runs_without_a_warning(notebook, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")

@@ -25,8 +25,8 @@ from ..experiments.plan.experiment_plan import ExperimentPlan
 from ..experiments.samples import subset
 from ..formats.file_sets import read_beside
 from ..inputs.frames import column
-from ..judge.verdict import warning_sentences
-from ..tables.comparisons import report_table
+from ..judge.comparisons import report_table
+from ..judge.verdict import has, warning_sentences
 from .arguments import (
     add_arguments,
     add_command,
@@ -495,7 +495,7 @@ def _health(
     part = (
         f" of the {n_compared:,} users compared" if n_compared < health["n_assigned"].sum() else ""
     )
-    broken = compared["warning"].str.split("; ").map(lambda named: "sample_ratio" in named).any()
+    broken = has(compared["remarks"], "sample_ratio").any()
     alike = ("alike in all variants", "DIFFER by variant")
     lines = [
         text_table(table),

@@ -167,7 +167,7 @@ def _aa(given: argparse.Namespace) -> int:
     give_tables(
         given, _in_columns(table, "rejected", "rejected_low", "rejected_high"), {"aa": table}
     )
-    often = table[table["verdict"] == "rejects too often"].to_dict("records")
+    often = table[table["effect"] == "rejects_often"].to_dict("records")
     return fail_on(given, (("warning", f"{row_name(row)}: {row['verdict']}") for row in often))
 
 
@@ -234,7 +234,7 @@ def _srm(given: argparse.Namespace) -> int:
     said = f"all users: p = {table['p_all'].iloc[0]:.3g}\n\n"
     shown = _in_columns(table, "n_users", "n_variant", "n_expected", "p_adj", "p_without")
     give_tables(given, said + shown, {"srm": table})
-    broken = table[table["verdict"].str.startswith("invalid")].to_dict("records")
+    broken = table[table["withheld"] == "sample_ratio"].to_dict("records")
     return fail_on(
         given, (("invalid", f"{row['column']} {row['level']}: {row['verdict']}") for row in broken)
     )

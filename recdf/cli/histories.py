@@ -128,13 +128,13 @@ def _job_tables(given: argparse.Namespace) -> tuple[str, dict[str, pd.DataFrame]
 
 
 def _brief_text(table: pd.DataFrame, names: Iterable[str]) -> str:
-    """Write columns of a table for a terminal, the warning behind the verdict; empty columns are
+    """Write columns of a table for a terminal, the remarks behind the verdict; empty columns are
     left out."""
     cells = {name: [brief(cell) for cell in table[name]] for name in names}
-    if "warning" in table.columns:
-        verdicts = zip(table["verdict"], table["warning"], strict=True)
+    if "remarks" in table.columns:
+        verdicts = zip(table["verdict"], table["remarks"], strict=True)
         cells["verdict"] = [
-            f"{verdict} ({warning})" if warning else verdict for verdict, warning in verdicts
+            f"{verdict} ({remarks})" if remarks else verdict for verdict, remarks in verdicts
         ]
     return text_table({name: own for name, own in cells.items() if any(own)})
 

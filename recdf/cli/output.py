@@ -19,7 +19,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,10 +32,11 @@ from .._version import __version__
 from ..errors import RecdfError
 from ..evaluation.publishing import RUN, SUMMARY_FILE, WINDOWS, put_in_place, staged, staging_folder
 from ..formats.file_sets import FileSet, is_remote
-from ..judge.verdict import NOT_ALIKE
+from ..judge.cautions.table import UNLIKE
+from ..judge.verdict import VERDICT_COLUMNS, warnings_of
 from .arguments import add_arguments
 
-FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift")
+FAIL_ON = ("error", "warning", "invalid", "worse", "undecided", "drift", "deviation")
 
 # Errors of a stdout whose reader, such as `head`, has ended; Windows has the second one.
 READER_ENDED = (errno.EPIPE, errno.EINVAL) if WINDOWS else (errno.EPIPE,)
@@ -88,10 +89,9 @@ def add_output(command: Any, *, fail_on: bool = True) -> None:
             "recdf check or audit "
             "of that severity (always so there); warning, any warning, also of a row; invalid, a "
             "verdict that is "
-            "invalid, or withheld because the variants are not alike; worse, a verdict that begins "
-            "with this word, or "
-            "the decision not to ship; undecided, the decision to keep running; drift, data that "
-            "changed",
+            "invalid, or withheld because the variants are not alike; worse, an effect that is so, or "
+            "the decision not to ship; undecided, the decision to keep running; deviation, a plan "
+            "that was not followed; drift, data that changed",
         )
 
 
@@ -238,25 +238,17 @@ def failing_verdicts(*tables: pd.DataFrame, decided: bool = False) -> Iterator[t
 
     Where there is a decision, it says what is "worse": a guardrail may be so within its margin.
     """
-    for what, word in (
-        ("invalid", "invalid"),
-        ("worse", "worse"),
-        ("drift", "drifted"),
-        ("warning", ""),
-    ):
-        for table in tables:
-            verdict = table["verdict"].astype(str)
-            holds = verdict.str.startswith(word) if word else table["warning"] != ""
-            if what == "invalid":
-                holds |= verdict.isin(NOT_ALIKE)
-            if what == "worse" and decided:
-                continue
-            for row in table[holds].to_dict("records"):
-                yield (
-                    what,
-                    f"{row_name(row)}: {row['verdict']}"
-                    + (f" ({row['warning']})" if row["warning"] else ""),
-                )
+    fails: dict[str, Callable[[Mapping[Any, Any]], bool]] = {
+        "invalid": lambda row: row["withheld"] in UNLIKE,
+        "worse": lambda row: row["effect"] == "worse" and not decided,
+        "drift": lambda row: row["effect"] == "drifted",
+        "warning": lambda row: bool(warnings_of(row["remarks"])),
+    }
+    rows = [row for table in tables for row in table.to_dict("records")]
+    for what, holds in fails.items():
+        for row in filter(holds, rows):
+            warned = "; ".join(warnings_of(row["remarks"]))
+            yield what, f"{row_name(row)}: {row['verdict']}" + (f" ({warned})" if warned else "")
 
 
 def row_name(row: Mapping[Any, Any]) -> str:
@@ -266,7 +258,7 @@ def row_name(row: Mapping[Any, Any]) -> str:
         names = [
             name
             for name in names
-            if name not in ("better", "verdict", "warning") and _is_text(row[name])
+            if name not in ("better", *VERDICT_COLUMNS) and _is_text(row[name])
         ]
         return ", ".join(row[name] for name in names)
     segments = [f"{name} {row[name]}" for name in names[: names.index("metric")]]

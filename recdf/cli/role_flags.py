@@ -94,10 +94,11 @@ def decision_text(decision: pd.DataFrame) -> str:
 
 def failing_decisions(decision: pd.DataFrame | None) -> Iterator[tuple[str, str]]:
     """Give what `--fail-on` may name of each treatment's decision, with its sentence."""
-    words = {"do not ship": "worse", "keep running": "undecided", "invalid": "invalid"}
+    fails = {"do_not_ship": "worse", "keep_running": "undecided", "invalid": "invalid"}
     for row in [] if decision is None else decision.to_dict("records"):
         pair = f"{row['treatment']} vs. {row['control']}"
-        if row["decision"] in words:
-            yield words[row["decision"]], f"{pair}: {row['decision']}, {row['reasons']}"
+        if row["effect"] in fails:
+            yield fails[row["effect"]], f"{pair}: {row['decision']}, {row['reasons']}"
         if row.get("deviations"):
+            yield "deviation", f"{pair}: {row['decision']}, {row['deviations']}"
             yield "warning", f"{pair}: {row['deviations']}"

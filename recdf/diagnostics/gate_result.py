@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..experiments.compare.cheap_labels import label_sentences
 from ..inputs.budgets import signed
+from ..judge.verdict import sentence
 from ..tables.cells import digits_for, markdown_text, number, visible
 from ..tables.shown_frames import ReportTable, ShownResult
 
@@ -22,7 +23,7 @@ __all__: list[str] = []
 PASS: Final = "pass"
 FAIL: Final = "fail"
 UNDECIDED: Final = "undecided"
-PASS_BUT_WORSE, NOT_GATED = "pass, but worse", "not gated"  # verdicts of rows alone
+PASS_BUT_WORSE, NOT_GATED = "pass_but_worse", "not_gated"  # effects of rows alone
 GateVerdict = Literal["pass", "fail", "undecided"]
 # What is shown of the table, and the columns of the checks, of which `found` is a word of
 # `checks_table`.
@@ -31,6 +32,7 @@ GATE_COLUMNS = (
     "segment",
     "segment_value",
     "budget",
+    "effect",
     "verdict",
     "mean_baseline",
     "mean_candidate",
@@ -64,7 +66,8 @@ class Gate(ShownResult):
         passed), `n_users`, `n_lists`, `n_differ` (users with a difference), `n_only_candidate`,
         `n_only_baseline` (lists of one side alone), `p_pass`, `p_fail`, `p_fail_adj`, `n_needed`
         (about how many users would pass in 80 % of the runs if the change stays as it is), `alpha`
-        (error rate of the bounds), `bound` ("t", "betting", "anytime"), `warning`, `reason`.
+        (error rate of the bounds), `bound` ("t", "betting", "anytime"), `effect` ("pass",
+        "pass_but_worse", "fail", "undecided", "not_gated"), `withheld`, `remarks`, `reason`.
     checks : DataFrame
         What was compared of the data: `check`, `candidate`, `baseline`, `found` ("same", "differs",
         "not known"; of recommendations that were given, "in doubt" or "no doubt").
@@ -76,7 +79,7 @@ class Gate(ShownResult):
     @property
     def verdict(self) -> GateVerdict:
         """Fail if any row fails; else undecided if any is, or if no row is gated; else pass."""
-        found = set(self.table["verdict"])
+        found = set(self.table["effect"])
         return (
             FAIL
             if FAIL in found
@@ -110,7 +113,7 @@ class Gate(ShownResult):
             for row in self.checks[self.checks["found"].isin(DOUBTFUL)].to_dict("records")
         ]
         doubtful = [FAIL, UNDECIDED, *([] if self.passed else [NOT_GATED])]
-        rows = self._asked[self._asked["verdict"].isin(doubtful)].to_dict("records")
+        rows = self._asked[self._asked["effect"].isin(doubtful)].to_dict("records")
         return data + ([] if data else [row_sentence(row) for row in rows])
 
     def __bool__(self) -> bool:
@@ -145,9 +148,9 @@ class Gate(ShownResult):
         """
         from xml.etree import ElementTree as xml  # only reports need it
 
-        too_few = undecided if set(self.table["verdict"]) == {NOT_GATED} else "skipped"
+        too_few = undecided if set(self.table["effect"]) == {NOT_GATED} else "skipped"
         kinds = {FAIL: "failure", UNDECIDED: undecided, NOT_GATED: too_few}
-        tags = [kinds.get(verdict, "") for verdict in self._asked["verdict"]]
+        tags = [kinds.get(effect, "") for effect in self._asked["effect"]]
         names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
         counts = {"tests": str(len(tags))} | {
             name: str(tags.count(tag)) for name, tag in names.items()
@@ -172,8 +175,8 @@ class Gate(ShownResult):
     def headline(self) -> str:
         """The verdict and how many budgets are met, broken, undecided and not gated, as one
         line."""
-        found = self._asked["verdict"].tolist()
-        n = {word: found.count(word) for word in (FAIL, UNDECIDED, NOT_GATED)}
+        found = self._asked["effect"].tolist()
+        n = {code: found.count(code) for code in (FAIL, UNDECIDED, NOT_GATED)}
         held = len(found) - sum(n.values())
         of = (
             "1 budget is met"
@@ -181,7 +184,9 @@ class Gate(ShownResult):
             else f"{held} of {len(found)} budgets are met"
         )
         more = [
-            f"{count} {'broken' if word == FAIL else word}" for word, count in n.items() if count
+            f"{count} {'broken' if code == FAIL else sentence('gate', code)}"
+            for code, count in n.items()
+            if count
         ]
         return f"{GATE_TITLES[self.verdict]}: {', '.join([of, *more])}"
 

@@ -38,6 +38,7 @@ from ..inputs.frames import column
 from ..inputs.options import as_columns
 from ..inputs.sorting import distinct
 from ..judge.cautions.few_lists import FEW_LISTS
+from ..judge.verdict import add_verdicts
 from ..stats.allowed_change import Change
 from ..stats.many_tests import adjust
 from ..stats.unseen_units import unseen_units
@@ -394,7 +395,7 @@ def _gate_row(
         "segment": segment,
         "segment_value": value,
         "budget": budget.text if gated else "",
-        "verdict": UNDECIDED if gated else NOT_GATED,
+        "effect": UNDECIDED if gated else NOT_GATED,
         "better": better,
         "mean_baseline": mean_baseline,
         "mean_candidate": mean_candidate,
@@ -419,7 +420,7 @@ def _gate_row(
         "turning_value": sign * change.turning() if values is None else math.nan,
         "unseen_weight": math.nan,
         "holds_for": "",
-        "warning": "" if change.bound else "skewed",
+        "remarks": "" if change.bound else "skewed",
         "reason": "",
     }
     if settings.uneven and change.n:
@@ -443,7 +444,7 @@ def _gate_row(
     row |= labelled
     row["reason"] = next((text for text, holds in reasons.items() if holds), "")
     if few and segment:
-        row["verdict"] = NOT_GATED
+        row["effect"] = NOT_GATED
     if gated and not row["reason"]:
         row |= {
             f"p_{name}": change.p_value(sign * budget.allowed, better=name == "pass")
@@ -570,32 +571,32 @@ def _decided(
     judged: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return the rows with their verdicts."""
-    p_fail = table["p_fail"].where(table["verdict"] == UNDECIDED).to_numpy()
+    p_fail = table["p_fail"].where(table["effect"] == UNDECIDED).to_numpy()
     table.insert(list(table.columns).index("p_fail") + 1, "p_fail_adj", adjust(p_fail, correction))
     decided = [_decide(row, alpha, worst, differs, judged) for row in table.to_dict("records")]
-    table["verdict"], table["reason"] = (
-        pd.Series(one, dtype=str) for one in zip(*decided, strict=True)
-    )
+    effects, reasons = zip(*decided, strict=True)
+    table["reason"] = pd.Series(reasons, dtype=str)
+    add_verdicts(table, "gate", effects)
     return table
 
 
 def _decide(
     row: Mapping[Any, Any], alpha: float, worst: Worst, differs: bool, judged: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Return the verdict of a row with its reason."""
-    verdict, reason = row["verdict"], row["reason"]
-    if verdict == UNDECIDED and differs:
+    """Return the effect of a row with its reason."""
+    effect, reason = row["effect"], row["reason"]
+    if effect == UNDECIDED and differs:
         return UNDECIDED, "; ".join(filter(None, ["the data differ", reason]))
-    if verdict != UNDECIDED or reason:
-        return verdict, reason
+    if effect != UNDECIDED or reason:
+        return effect, reason
     if row["p_pass"] <= alpha:
-        verdict = PASS
+        effect = PASS
         if row["change_low"] > 0 if row["better"] == "smaller" else row["change_high"] < 0:
-            verdict = {"pass": PASS_BUT_WORSE, "fail": FAIL}.get(worst, UNDECIDED)
+            effect = {"pass": PASS_BUT_WORSE, "fail": FAIL}.get(worst, UNDECIDED)
             reason = "worse than the baseline, within the budget"
     elif row["p_fail_adj"] <= alpha:
-        verdict = FAIL
-    word = PASS if verdict == PASS_BUT_WORSE else verdict
+        effect = FAIL
+    word = PASS if effect == PASS_BUT_WORSE else effect
     unbounded = not math.isnan(row["turning_value"])
     if word in judged:
         return UNDECIDED, judged[word]
@@ -604,7 +605,7 @@ def _decide(
         return UNDECIDED, f"the metric has no bounds: {word}, unless {_turned(row)}; {which}"
     if word in (PASS, FAIL) and row["holds_for"]:
         reason = "; ".join(filter(None, [reason, f"holds for {row['holds_for']}"]))
-    if verdict == UNDECIDED and not reason:
+    if effect == UNDECIDED and not reason:
         by = "the metric has no bounds, and by Student's t " if unbounded else ""
         reason = (
             f"{by}the smallest budget that passes here is "
@@ -612,4 +613,4 @@ def _decide(
         )
         if not math.isnan(row["n_needed"]):
             reason += f"; if the change stays, this one needs about {int(row['n_needed']):,} users"
-    return verdict, reason
+    return effect, reason

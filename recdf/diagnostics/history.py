@@ -22,6 +22,7 @@ from ..evaluation.summary import summarize
 from ..experiments.experiment_columns import frame_of, key_codes, require
 from ..inputs.constraints import SHARE, check_value
 from ..inputs.options import as_columns
+from ..judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank
 from ..stats.change_points import changes_of_level
 from ..tables.cells import brief
 from ..tables.shown_frames import ReportTable, ShownResult
@@ -46,8 +47,7 @@ CHANGE_COLUMNS = [
     "diff",
     "e_value",
     "better",
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 OWN_COLUMNS = {"date", "job", "path", "column", "definition", *CHANGE_COLUMNS}
 PROFILE, PROFILED = (
@@ -178,8 +178,8 @@ class History(ShownResult):
             `first`, `last` (dates), `level` (mean of the nights since the last change), `changed`
             (first night of the new level), `found` (night of the alarm), `before`, `after`, `diff`
             (means of the nights on both sides), `e_value` (evidence; 1/e_value is a p-value),
-            `better`, `warning`, `verdict`. Verdict: "better", "worse", "changed" (a metric without
-            direction), "no change shown"; "cannot tell" with a warning: "few_runs" (fewer than 14),
+            `better`, `effect`, `withheld`, `remarks`, `verdict`. Verdict: "better", "worse", "changed" (a metric without
+            direction), "no change shown"; "cannot tell" with a remark: "few_runs" (fewer than 14),
             "not_independent" (neighbouring nights are alike, as where each result is of a rolling
             window: evaluate each night on its own truth), "definition_changed".
 
@@ -224,6 +224,7 @@ class History(ShownResult):
                 {**dict(zip(keys, key, strict=True)), **whole, **change} for change in late or [{}]
             ]
         table = pd.DataFrame(found, columns=[*keys, *CHANGE_COLUMNS])
+        add_verdicts(table, "history", table["effect"])
         return table.astype(dict.fromkeys(["changed", "found"], rows["date"].dtype))
 
     def drift(self, *, weekly: bool = True, confidence: float = 0.95) -> pd.DataFrame:
@@ -244,7 +245,8 @@ class History(ShownResult):
             for a change.
         """
         table = self._changes(self._data, ["job", "model", "quantity"], weekly, confidence)
-        return table.assign(verdict=table["verdict"].replace({"changed": "drifted"}), better=None)
+        add_verdicts(table, "history", table["effect"].replace({"changed": "drifted"}))
+        return table.assign(better=None)
 
     @property
     def headline(self) -> str:
@@ -400,12 +402,11 @@ def _of_series(
         "not_independent": len(values) >= LEAST_RUNS and alike > CORRELATED,
         "definition_changed": "definition" in nights.columns and nights["definition"].nunique() > 1,
     }
-    warning = ",".join(word for word, there in doubts.items() if there)
     better = better_of(str(nights["column"].iloc[0])) if "column" in nights.columns else None
     edges, rows = [0, *(change.begins for change in found), len(values)], []
     for change, first, at, end in zip(found, edges, edges[1:], edges[2:], strict=False):
         diff = float(own[at:end].mean() - own[first:at].mean())
-        word = (
+        effect = (
             "changed"
             if better is None
             else "better"
@@ -420,7 +421,7 @@ def _of_series(
                 "after": values[at:end].mean(),
                 "diff": np.expm1(diff) if counted else diff,
                 "e_value": np.exp(min(change.log_evidence, 700.0)),
-                "verdict": "cannot tell" if warning else word,
+                "effect": effect,
             }
         )
     return {
@@ -429,6 +430,6 @@ def _of_series(
         "last": dates[-1],
         "level": values[edges[-2] :].mean(),
         "better": better,
-        "warning": warning,
-        "verdict": "cannot tell" if warning else "no change shown",
+        "effect": "none",
+        "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }, rows

@@ -14,28 +14,13 @@ import numpy as np
 import pandas as pd
 
 from ..diagnostics.history import CHANGE_COLUMNS
-from ..experiments.decide.decide_experiment import HARMED, SAFE, allowed_of, change_texts
-from ..judge.verdict import WITHHELD
+from ..experiments.decide.decide_experiment import allowed_of, change_texts
+from ..judge.verdict import sign_of
 from ..tables.cells import digits_for, interval, number, p_value
 
 __all__: list[str] = []
 
 EstimateRow = Mapping[Any, Any]
-# Look of a verdict that begins with neither "better" nor "worse".
-LOOKS = {
-    SAFE: "better",
-    HARMED: "worse",
-    "holds": "better",
-    "rejects too often": "worse",
-    "rejects too rarely": "worse",
-    "fits": "better",
-    "predicts": "better",
-    "predicts the opposite": "worse",
-    "drifted": "worse",
-    WITHHELD["sample_ratio"]: "worse",
-}
-
-
 DRAWN = ["metric", "label", "diff", "ci_low", "ci_high", "allowed", "verdict", "numbers", "words"]
 
 
@@ -94,6 +79,7 @@ def _of_role(row: EstimateRow) -> dict[str, Any]:
         "allowed": allowed,
         "percent": relative,
         "verdict": row["verdict"],
+        "withheld": row["withheld"],
         "numbers": numbers,
     }
 
@@ -221,9 +207,12 @@ def kind_of_estimates(table: Any) -> EstimateKind | None:
 
 def estimates_frame(kind: EstimateKind, table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per row of the table, as `plot.forest.data` says."""
-    data = pd.DataFrame([kind.read(row) for row in table.to_dict("records")])
+    rows = table.to_dict("records")
+    data = pd.DataFrame([kind.read(row) for row in rows])
     words = data["numbers"] + "  " + data["verdict"]
     data["words"] = data["words"] if "words" in data.columns else words
     marks = ["percent", "from_zero"]
-    data = data.reindex(columns=[*DRAWN, *marks])
-    return data.assign(**{name: data[name].eq(True) for name in marks})
+    data = data.reindex(columns=[*DRAWN, *marks, "withheld"])
+    broken = [row.get("withheld") == "sample_ratio" and "role" not in row for row in rows]
+    signs = ["worse" if one else sign_of(row) for one, row in zip(broken, rows, strict=True)]
+    return data.assign(**{name: data[name].eq(True) for name in marks}, sign=signs)

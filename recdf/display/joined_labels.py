@@ -24,7 +24,8 @@ from ..experiments.compare.cheap_labels import (
     labelled_values,
 )
 from ..experiments.metric_bounds import bounds_of, seen_bounds
-from ..judge.verdict import PAIR_WARNINGS
+from ..judge.cautions.table import CAUTIONS
+from ..judge.verdict import has
 from .given_tables import column_names, labels
 from .pairs import model_rows
 
@@ -72,9 +73,7 @@ def with_both_labels(people: Evaluation, cheap: Any) -> Evaluation:
     numbers["what"] = [f"{column} of {model}" if by else column for _, model, column in at]
     first = numbers[[column == names[0] for *_, column in at]]
     said = label_sentences(first["n_human"], first["n_cheap"], first.to_dict("records"))
-    doubts = [
-        text for word, text in PAIR_WARNINGS.items() if numbers["warning"].str.contains(word).any()
-    ]
+    doubts = [one.sentence for one in CAUTIONS.values() if has(numbers["remarks"], one.code).any()]
     spec[LABELS] = [
         *said,
         *(f"{text[0].upper()}{text[1:]}.".replace("verdict", "interval") for text in doubts),
@@ -97,7 +96,7 @@ def powered_means(result: Evaluation, means: Sequence[tuple[str, np.ndarray]]) -
             y, f, own[JUDGED].to_numpy(bool), weights, unit, spec.get("confidence", 0.95), bounds
         )
         n_undefined = int(np.isnan(f).sum())
-        doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["warning"] else {}
+        doubtful = dict.fromkeys(RESTATED[1:4], np.nan) if row["remarks"] else {}
         found.append(
             {
                 **row,

@@ -15,9 +15,10 @@ from ..evaluation.reductions import STAT_OF_MODELS, Stat
 from ..evaluation.result import Evaluation
 from ..evaluation.shown import NO_INTERVAL
 from ..experiments.choices import NATURAL, Correction, check_value
-from ..experiments.compare.where_both import BUT, sentence_of_both
+from ..experiments.compare.where_both import sentence_of_both
 from ..experiments.decide.adjustment import adjustment
-from ..judge.verdict import PAIR_WARNINGS, warning_sentences
+from ..judge.cautions.table import CAUTIONS
+from ..judge.verdict import codes_of, sign_of, warning_sentences
 from ..tables.cells import (
     LETTERS,
     NULL,
@@ -398,19 +399,16 @@ def marks(frame: pd.DataFrame, baseline: str | None, compared: Compared) -> list
     found: dict[tuple[str, str, str, str], str] = {}
     letters = dict(zip(dict.fromkeys(frame["model"]), LETTERS, strict=False))
     for (segment, group), table in compared.items():
-        for row in table.itertuples(index=False):
-            sign = str(row.verdict).split(",")[0].split(" ")[0]
-            if not row.reject or sign not in ("better", "worse") or BUT in str(row.verdict):
+        for row in table.to_dict("records"):
+            sign, place = sign_of(row), (segment, group, str(row["model"]), str(row["metric"]))
+            if not row["reject"] or sign == "open":
                 continue
             if baseline is not None:
-                found[segment, group, str(row.model), str(row.metric)] = (
-                    "+" if sign == "better" else "−"
-                )
+                found[place] = "+" if sign == "better" else "−"
                 continue
-            winner, loser = (
-                (row.model, row.baseline) if sign == "better" else (row.baseline, row.model)
-            )
-            place = (segment, group, str(winner), str(row.metric))
+            sides = [row["model"], row["baseline"]]
+            winner, loser = sides if sign == "better" else sides[::-1]
+            place = (segment, group, str(winner), str(row["metric"]))
             found[place] = "".join(sorted(found.get(place, "") + letters.get(str(loser), "")))
     return [found.get(tuple(row), "") for row in frame[LEADERBOARD_KEYS].itertuples(index=False)]
 
@@ -445,7 +443,7 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
     trusted."""
     found = []
     if "repeated_units" in result.spec:
-        found.append(f"± takes all lists for independent: {PAIR_WARNINGS['repeated_units']}.")
+        found.append(f"± takes all lists for independent: {CAUTIONS['repeated_units'].sentence}.")
     elif "unit_col" in result.spec:
         unit = " and ".join(result.spec["unit_col"])
         found.append(f"Intervals and tests do not take the lists of one {unit} for independent.")
@@ -453,17 +451,17 @@ def cautions(result: Evaluation, tests: pd.DataFrame) -> tuple[str, ...]:
         found.append(NO_INTERVAL)
     if not len(tests):
         return tuple(found)
-    withheld = tests["verdict"][tests["verdict"].astype(str).str.startswith("check")]
+    withheld = tests["withheld"][tests["withheld"].ne("")]
     whole = tests[tests["segment"] == EVERYONE] if "segment" in tests.columns else tests
     found += [
         text
         for row in whole.to_dict("records")
-        if BUT in row["verdict"] and (text := sentence_of_both(row))
+        if "missing_lists" in codes_of(row["remarks"]) and (text := sentence_of_both(row))
     ]
     if len(withheld):
         why = ", ".join(
-            f"{n} {str(text).removeprefix('check: ')}"
-            for text, n in withheld.value_counts().items()
+            f"{n} {CAUTIONS[str(code)].words.removeprefix('check: ')}"
+            for code, n in withheld.value_counts().items()
         )
         of_all = f"{len(withheld)} of {len(tests)} comparisons"
         found.append(f"Where a verdict is withheld there is no mark, in {of_all} ({why}).")

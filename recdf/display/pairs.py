@@ -19,6 +19,7 @@ from ..evaluation.result import Evaluation
 from ..experiments.choices import Correction
 from ..experiments.compare.cheap_labels import JUDGED, cheap_column
 from ..experiments.compare.compare_models import compare_models
+from ..judge.verdict import remark
 from .given_tables import direction_word, rows_by
 
 __all__: list[str] = []
@@ -136,7 +137,7 @@ def _compare_codes(
         larger_is_better=[name for name in columns if better[name] == "larger"],
     )
     if "repeated_units" in result.spec:
-        table["warning"] = ("repeated_units; " + table["warning"]).str.removesuffix("; ")
+        remark(table, [True] * len(table), "repeated_units")
     for column in ("baseline", "model"):
         table[column] = [models[code] for code in table[column]]
     return table

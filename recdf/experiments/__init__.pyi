@@ -25,7 +25,7 @@ from ..experiments.plan.experiment_plan import read_plan as read_plan
 from ..experiments.plan.interleaving import interleave as interleave
 from ..experiments.plan.plan_comparison import plan_comparison as plan_comparison
 from ..experiments.plan.plan_experiment import plan_experiment as plan_experiment
-from ..tables.comparisons import report_table as report_table
+from ..judge.comparisons import report_table as report_table
 from ..tables.shown_frames import ReportTable as ReportTable
 
 __all__ = [

@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import OptionError
 from ..inputs.constraints import Natural, Positive, Share, a_number, check_record
 from ..inputs.options import as_columns
-from ..tables.comparisons import Comparison
+from ..judge.comparisons import Comparison
 from .choices import (
     Alternative,
     Columns,

@@ -100,7 +100,7 @@ def labelled_units(
         found.append(x[at] if plain else mean + (sums - mean * total) / part)
     same = () if plain else [np.flatnonzero((own[0] & own[1])[one]) for one in own]
     more = [*zip(found[3::2], found[4::2], strict=True)]
-    typical = typical_units(np.bincount(of[sides[0]], w[sides[0]], len(y))[own[0]])
+    typical = typical_units(np.bincount(of[sides[0]], w[sides[0]], len(y))[own[0]].astype(float))
     return LabelledUnits(found[0], found[1], found[2], share, same, more, n, typical, plain)
 
 

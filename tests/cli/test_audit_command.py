@@ -46,11 +46,13 @@ def test_findings_are_printed_and_written(capsys):
         assert json.load(file)["exit"] == 0
 
 
+@pytest.mark.long
 def test_text_files_give_the_same(capsys):
     text = [word.replace(".parquet", ".csv") for word in FILES]
     assert run(capsys, "audit", *text, *OPTIONS)[1] == run(capsys, "audit", *FILES, *OPTIONS)[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [[], ["--stream"]])
 def test_columns_with_other_names(capsys, more):
     run(capsys, "audit", *FILES, *OPTIONS, "--out", "same")
@@ -74,6 +76,7 @@ def test_columns_with_other_names(capsys, more):
     assert (code, "user_id" in err) == (2, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["1MB", "4MB", "1GB"])
 def test_files_in_parts_give_the_same_numbers(capsys, limit):
     run(capsys, "audit", *FILES, *OPTIONS, "-m", "ndcg@5", "recall@10", "--out", "whole")

@@ -94,6 +94,7 @@ def test_help_lists_the_conventions(capsys):
 # -- README's commands
 
 
+@pytest.mark.long
 def test_commands_of_the_readme_run(capsys, tmp_path, monkeypatch, demo):
     """In order, in an empty folder, as a reader would type them; the demo has run already."""
     monkeypatch.chdir(tmp_path)

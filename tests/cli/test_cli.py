@@ -442,6 +442,7 @@ def test_messages_speak_of_arguments_not_of_parameters(capsys, files):
 # -- demo, command
 
 
+@pytest.mark.long
 def test_demo_writes_its_folder_again(capsys, demo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert (demo.code, demo.err) == (0, "")
@@ -454,6 +455,7 @@ def test_demo_writes_its_folder_again(capsys, demo, tmp_path, monkeypatch):
     assert rd.read_parquet("recdf-demo") == result
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_shop")
 def test_demo_writes_no_other_result_again(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -462,6 +464,7 @@ def test_demo_writes_no_other_result_again(capsys, tmp_path, monkeypatch):
     assert run(capsys, "demo", "--out", "mine", "--overwrite")[0] == 0
 
 
+@pytest.mark.long
 def test_what_the_demo_says_to_try_next_works(capsys, demo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     demo.copy_to(tmp_path)

@@ -496,6 +496,7 @@ def test_without_scipy_the_extra_is_named(capsys, folder, monkeypatch, command):
 # -- what a ratio hides
 
 
+@pytest.mark.long
 def test_a_moved_denominator_is_seen_everywhere(capsys, folder):
     # B shows five items where A shows ten.
     few = SHOP.shown[(SHOP.shown["variant"] == "A") | (SHOP.shown["rank"] <= 5)]
@@ -695,6 +696,7 @@ def test_a_report_takes_the_roles_of_its_experiment(capsys, folder):
     assert run(capsys, "report", "ab", *roles, "--out", "s.html")[0] == 2
 
 
+@pytest.mark.long
 def test_a_plan_binds_the_experiment(capsys, folder):
     plan = (
         "hypothesis = 'more clicks'\nprimary = 'ctr'\nn = {}\nunit = 'user_id'\nsegments = "
@@ -725,6 +727,7 @@ def test_a_plan_binds_the_experiment(capsys, folder):
     )
 
 
+@pytest.mark.long
 def test_a_ramp_up_has_the_shares_of_each_period(capsys, folder):
     from experiments.test_shares_by_period import PLAN, ramped
 

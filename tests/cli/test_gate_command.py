@@ -183,6 +183,7 @@ def test_spaces_do_not_matter(capsys):
     assert (code, out) == run(capsys, *GATE)[:2]
 
 
+@pytest.mark.long
 def test_recommendations_beside_the_results(capsys, tmp_path):
     """The candidate puts items first that the users have in the log; the gate does not decide
     then."""
@@ -248,6 +249,7 @@ def test_one_file_of_several_recommenders(capsys):
     )
 
 
+@pytest.mark.long
 def test_a_report_shows_the_gate(capsys):
     run(capsys, *GATE, "--out", "kept")
     code, _, err = run(capsys, "report", "all", "--gate", "kept/gate.parquet", "--out", "page.html")

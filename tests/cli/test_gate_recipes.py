@@ -52,6 +52,7 @@ def in_shell(commands):
     )
 
 
+@pytest.mark.long
 def test_the_first_ten_minutes(capsys, tmp_path, monkeypatch):
     """Each line of the page's shell ends with the code behind it."""
     monkeypatch.chdir(tmp_path)

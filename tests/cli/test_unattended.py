@@ -274,6 +274,7 @@ def test_the_handler_of_the_caller_comes_back(capsys):
 # -- the page
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_end_with_the_codes_that_it_gives(capsys):
     page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
     Path("job.toml").write_text(

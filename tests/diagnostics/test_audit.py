@@ -216,6 +216,7 @@ def test_levels_stand_beside_the_metrics_and_are_said() -> None:
     assert not [name for name in said if name.startswith("knn: ndcg")]
 
 
+@pytest.mark.long
 def test_popularity_level_is_that_of_the_lists_made_by_hand() -> None:
     data = shop_split()
     true, train = data["true"], data["train"]
@@ -278,6 +279,7 @@ def test_bad_input_is_a_named_error(options: dict[str, object], said: str) -> No
         rd.audit({"ann": ["a"]}, {"ann": ["a", "b"]}, **{"train": train, **options})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("floors", [True, pd.DataFrame({"metric": ["ndcg@10"]})])
 def test_a_result_alone_has_no_floors_and_the_error_says_what_to_pass(floors: object) -> None:
     shop = rd.sample_shop()
@@ -290,6 +292,7 @@ def test_a_result_alone_has_no_floors_and_the_error_says_what_to_pass(floors: ob
     assert str(rd.leaderboard(result, floors=False)) == str(rd.leaderboard(result))
 
 
+@pytest.mark.long
 def test_levels_are_drawn_at_their_values_with_their_names() -> None:
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, "ndcg", k=[5, 10], by="model")
@@ -316,6 +319,7 @@ def test_levels_are_drawn_at_their_values_with_their_names() -> None:
         assert f"{row.chance:.3f}" in board.to_html()
 
 
+@pytest.mark.long
 def test_a_report_shows_the_findings_of_an_audit_and_its_levels(tmp_path: Path) -> None:
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, "ndcg", by="model")

@@ -25,6 +25,7 @@ def of(table, finding):
     return table[table["finding"] == finding].set_index("by")
 
 
+@pytest.mark.long
 def test_lists_are_counted_by_model(shop, found):
     pred, table = found
     users = set(shop.true["user_id"])

@@ -134,6 +134,7 @@ def test_simulated_levels_are_near_within_their_errors(items: object, excluded: 
     pd.testing.assert_frame_equal(level, again)
 
 
+@pytest.mark.long
 def test_levels_of_a_large_catalogue_against_a_simulation_of_it() -> None:
     rng = np.random.default_rng(0)
     true = pd.DataFrame(

@@ -106,6 +106,7 @@ def test_a_judge_who_is_nearly_perfect_leaves_the_decision_to_people_where_one_l
     assert "The labels of people count alone for ndcg@10" in str(bounded)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("judge", ["biased", "good", "useless"])
 def test_a_candidate_that_has_lost_the_budget_passes_in_one_of_twenty_runs(judge):
     """At the boundary: the true change of the population of all lists is the budget."""
@@ -157,6 +158,7 @@ def test_bad_cheap_labels_of_a_gate_are_named_errors(change, options, error, wor
         rd.gate(*people, {"m": -0.03}, cheap=cheap, **options)
 
 
+@pytest.mark.long
 def test_the_command_reads_both_folders_of_cheap_labels(tmp_path, capsys):
     shop = rd.sample_shop()
     some = shop.true["user_id"].drop_duplicates().sample(400, random_state=1)

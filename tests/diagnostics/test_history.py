@@ -35,6 +35,7 @@ def job(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_a_planted_change_is_found_within_a_week_with_its_night_and_its_size(job):
     row = rd.History(job).changes().iloc[0]
     assert row["verdict"] == "worse"
@@ -53,6 +54,7 @@ def test_the_summary_has_a_row_for_every_night_and_the_values_of_the_results(job
     assert own["column"] == "hitrate@1"
 
 
+@pytest.mark.long
 def test_since_shows_what_was_found_since_and_still_searches_in_all_nights(job):
     late = rd.History(job, since="30d")
     assert len(late.summary) == 30
@@ -66,6 +68,7 @@ def test_no_alarm_before_the_change(job):
     assert rd.History(job, until="2026-09-29").changes()["verdict"].tolist() == ["no change shown"]
 
 
+@pytest.mark.long
 def test_segments_have_series_of_their_own(job):
     users = pd.DataFrame({"user_id": np.arange(400), "group": np.arange(400) % 2})
     changes = rd.History(job, users=users, by="group").changes()
@@ -124,6 +127,7 @@ def test_nights_that_are_alike_are_no_evidence():
     assert alone < 3
 
 
+@pytest.mark.long
 def test_few_runs_and_changed_definitions_say_so(tmp_path):
     true, pred = {"u": ["a"], "v": ["b"]}, {"u": ["a"], "v": ["a", "b"]}
     for night in range(16):
@@ -166,6 +170,7 @@ def test_unknown_metrics_days_and_columns_are_refused(job):
     assert run(["history", job, "--since", "soon"]) == 2
 
 
+@pytest.mark.long
 def test_drift_of_the_data_comes_from_the_profiles_of_the_command(tmp_path, capsys):
     rng = np.random.default_rng(6)
     for night, day in enumerate(pd.date_range("2026-09-01", periods=30)):

@@ -92,6 +92,7 @@ def test_models_in_a_column_of_the_history_are_refused(tmp_path, name):
         rd.History(job(tmp_path, ["2026-10-01"], by=name))
 
 
+@pytest.mark.long
 def test_a_model_column_that_came_later_makes_series_of_its_own(tmp_path):
     job(tmp_path, [f"2026-10-{day:02d}" for day in range(1, 16)])
     job(tmp_path, [f"2026-10-{day:02d}" for day in range(16, 31)], by="model")
@@ -100,6 +101,7 @@ def test_a_model_column_that_came_later_makes_series_of_its_own(tmp_path):
     assert changes["model"].isna().tolist() == [True, False]
 
 
+@pytest.mark.long
 def test_another_option_is_another_definition(tmp_path):
     days = [f"2026-10-{day:02d}" for day in range(1, 31)]
     job(tmp_path, days[:20], metrics=["ndcg@1"])
@@ -179,6 +181,7 @@ def test_the_command_says_that_a_job_has_no_experiments(tmp_path, capsys):
     assert "no result has --metric ndcg@10" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path, capsys):
     """The logarithm of 10,000 less the mean of such logarithms is not quite 0."""
     assert changes_of_level(np.full(44, np.log(10_000.0)), np.arange(44) % 7, 0.05) == ([], 0.0)

@@ -78,6 +78,7 @@ def test_labels_of_the_drawn_items_give_the_values_of_the_whole_lists():
     np.testing.assert_array_equal(both[f"precision@{K}"], both[f"precision@{K}_all"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", [None, "old"])
 def test_unequal_chances_leave_no_bias_and_the_interval_covers(baseline):
     users, people, judge, pred = population()

@@ -81,6 +81,7 @@ def test_agreement_equals_oracles(level: Any, seed: int) -> None:
             )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 def test_intervals_of_agreement_are_near_those_of_the_jackknife_over_users(level: Any) -> None:
     human, cheap = random_labels(3, 400)
@@ -298,6 +299,7 @@ def test_the_draw_depends_on_seed_and_ids_alone() -> None:
     assert set(rows["user_id"]) < set(rd.sample_to_judge(PRED, 25, **options)["user_id"])
 
 
+@pytest.mark.long
 def test_every_list_is_drawn_as_often_as_its_probability_says() -> None:
     seen = np.zeros(40)
     for seed in range(400):

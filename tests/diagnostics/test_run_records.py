@@ -88,6 +88,7 @@ def archive(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_each_experiment_is_one_row_with_both_differences(archive):
     tests = rd.diagnostics.past_tests(archive)
     assert tests["experiment"].tolist() == [f"test-{at}" for at in range(4)]

@@ -103,6 +103,7 @@ def test_the_numbers_of_a_picture_are_those_of_the_table():
     assert given["ci_low"].isna().all()
 
 
+@pytest.mark.long
 def test_the_page_takes_every_table_by_its_columns(all_path):
     tables, page = experiment_tables(), all_path.read_text(encoding="utf-8")
     for i, name in enumerate(name for name in NAMES if name in (*BESIDE, "compare_interleaved")):
@@ -158,6 +159,7 @@ def test_the_words_of_segments_are_those_of_the_table_that_was_given(tmp_path):
     assert "p 0.444" in said
 
 
+@pytest.mark.long
 def test_effects_over_time_of_every_metric_are_drawn(tmp_path):
     days = experiment_tables()["effect_over_time"]
     both = pd.concat([days, days.assign(metric="sales")], ignore_index=True)
@@ -189,6 +191,7 @@ def test_a_table_that_cannot_be_shown_is_refused(tmp_path, tables, said):
         rd.report(path=tmp_path / "r.html", experiment=tables(experiment_tables()))
 
 
+@pytest.mark.long
 def test_the_command_takes_several_tables(tmp_path, capsys):
     files = []
     for name in ("compare_variants", "aa_test", "compare_interleaved", "effect_over_time"):

@@ -24,6 +24,7 @@ def page(tmp_path, people, cheap, **options):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", text))
 
 
+@pytest.mark.long
 def test_the_page_of_a_good_judge_says_how_many_labels_and_is_surer_than_people_alone(tmp_path):
     people, cheap, _ = results()
     text = page(tmp_path, people, cheap)
@@ -40,6 +41,7 @@ def test_the_page_of_a_good_judge_says_how_many_labels_and_is_surer_than_people_
     assert both["ci_high"] - both["ci_low"] < 0.8 * (alone["ci_high"] - alone["ci_low"])
 
 
+@pytest.mark.long
 def test_a_biased_judge_does_not_turn_the_page_and_his_bias_stands_there(tmp_path):
     people, cheap, _ = results("biased")
     assert cheap.compare_models("ndcg@5", baseline="old")["verdict"].tolist() == ["worse"]
@@ -50,6 +52,7 @@ def test_a_biased_judge_does_not_turn_the_page_and_his_bias_stands_there(tmp_pat
     )
 
 
+@pytest.mark.long
 def test_a_model_that_people_find_worse_is_not_praised_for_the_judge(tmp_path):
     people, cheap, _ = results("biased", better="old")
     assert cheap.compare_models("ndcg@5", baseline="old")["verdict"].tolist() == ["better"]
@@ -61,6 +64,7 @@ def test_a_model_that_people_find_worse_is_not_praised_for_the_judge(tmp_path):
     assert board.frame["model"].iloc[0] == "old"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("case", "words", "interval"),
     [
@@ -89,6 +93,7 @@ def test_few_or_chosen_lists_withhold_verdict_marks_and_intervals(tmp_path, case
     assert (board["marks"] == "").all()
 
 
+@pytest.mark.long
 def test_a_useless_judge_leaves_the_intervals_of_people(tmp_path):
     people, cheap, _ = results("useless")
     text = page(tmp_path, people, cheap)
@@ -117,6 +122,7 @@ def test_lists_that_do_not_overlap_are_an_error(tmp_path):
             call()
 
 
+@pytest.mark.long
 def test_means_are_those_of_prediction_powered_and_segments_have_their_own():
     people, cheap, _ = results(metrics=("precision@5",))
     means = rd.prediction_powered(people.per_user, cheap.per_user, "precision@5").set_index("model")
@@ -150,6 +156,7 @@ def test_bad_cheap_labels_of_a_leaderboard_are_named_errors(change, options, err
         rd.leaderboard(people, cheap=cheap, **options)
 
 
+@pytest.mark.long
 def test_the_commands_read_a_folder_of_cheap_labels(tmp_path, capsys):
     people, cheap, _ = results("biased")
     people.to_parquet(tmp_path / "people")
@@ -185,6 +192,7 @@ def test_the_commands_read_a_folder_of_cheap_labels(tmp_path, capsys):
     )
 
 
+@pytest.mark.long
 def test_the_labels_of_people_say_which_metrics_stand_in_which_order():
     shop = rd.sample_shop()
     users = shop.true["user_id"].drop_duplicates()

@@ -130,6 +130,7 @@ RANX = {
 }
 
 
+@pytest.mark.long
 def test_everything_that_ranx_shows():
     shop = rd.sample_shop()
     board = rd.leaderboard(rd.evaluate(shop.true, shop.pred, list(RANX), by="model", like="ranx"))
@@ -175,6 +176,7 @@ def test_latex_compiles(result, tmp_path):
     assert done.returncode == 0, done.stdout[-2000:]
 
 
+@pytest.mark.long
 def test_segments_are_one_family(shop, result):
     segments = shop.users[["user_id", "segment", "channel"]]
     board = rd.leaderboard(result, metrics="ndcg@10", baseline="popularity", segments=segments)
@@ -260,6 +262,7 @@ def test_hostile_names_stay_letters(hostile):
     assert len(board.to_markdown().splitlines()) == 2 + 10 + 1 + len(board.notes)
 
 
+@pytest.mark.long
 def test_long_tables_are_cut_in_reprs():
     pred = pd.DataFrame({"model": [f"m{i}" for i in range(200)], "user_id": 1, "item_id": 1})
     board = rd.leaderboard(rd.evaluate({1: [1]}, pred, "ndcg@1", by="model"), correction=None)
@@ -306,6 +309,7 @@ def test_a_frame_is_no_result(result):
         rd.leaderboard(result.summary)
 
 
+@pytest.mark.long
 def test_another_statistic_than_the_mean_is_named_and_not_tested(result):
     board = rd.leaderboard(result, k=10, baseline="popularity", stat="median")
     median = result.summarize(stat="median").query("k == 10").set_index(["model", "metric"])

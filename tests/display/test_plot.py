@@ -137,6 +137,7 @@ def test_data_is_a_plain_frame_and_needs_no_matplotlib(name, shop, result, expos
 # -- names
 
 
+@pytest.mark.long
 def test_names_from_data_are_letters(hostile):
     from .conftest import HOSTILE
 

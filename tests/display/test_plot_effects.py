@@ -63,6 +63,7 @@ def by_day():
     return daily, effect
 
 
+@pytest.mark.long
 def test_over_time_draws_effects_by_day_of_a_log(by_day, small, tmp_path):
     daily, effect = by_day
     data = rd.plot.over_time.data(effect)

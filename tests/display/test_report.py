@@ -38,6 +38,7 @@ def test_every_section_stands_in_order(full):
     assert links[1 : len(SECTIONS) + 1] == [f"#{name}" for name in SECTIONS]
 
 
+@pytest.mark.long
 def test_a_section_without_its_table_is_left_out(result, tmp_path):
     page = Page(rd.report(result, tmp_path / "r.html"))
     assert list(page.sections) == [
@@ -99,6 +100,7 @@ def test_a_flagged_estimate_never_stands_without_its_flag(full):
     assert "2 of 3 off-policy estimates carry a flag" in page.text("off-policy")
 
 
+@pytest.mark.long
 def test_a_broken_sample_ratio_is_said_first(small, full, tmp_path):
     _, tables = full
     broken = tables["health"].assign(srm_flag="sample_ratio", srm_p=1e-9)
@@ -188,6 +190,7 @@ def test_one_model_and_no_direction_have_no_verdict(shop, tmp_path):
     assert "There is no verdict" in Page(rd.report(plain, tmp_path / "2.html")).text("verdict")
 
 
+@pytest.mark.long
 def test_with_one_model_the_experiment_has_the_headline(shop, full, tmp_path):
     """B earns more than A in the sample shop; the metrics have different cut-offs, and the first
     one comes first."""

@@ -127,6 +127,7 @@ def test_a_page_without_models_refuses_what_is_about_them(tmp_path):
         rd.report(path=tmp_path / "r.html")
 
 
+@pytest.mark.long
 def test_metrics_and_examples_of_a_page(tmp_path):
     shop = rd.sample_shop()
     result = rd.evaluate(shop.true, shop.pred, ["ndcg", "recall", "mrr"], k=[5, 10], by="model")
@@ -148,6 +149,7 @@ def test_metrics_and_examples_of_a_page(tmp_path):
     assert 'id="examples"' not in rd.report(result, tmp_path / "n.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_forty_models_stay_below_a_megabyte_with_a_matrix_of_pairs(tmp_path):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(
@@ -219,6 +221,7 @@ def test_an_invalid_decision_quotes_no_effect(tmp_path):
         rd.report(path=tmp_path / "o.html", off_policy=off_policy(), roles={"ndcg": "success"})
 
 
+@pytest.mark.long
 def test_the_effect_over_time_is_drawn_for_every_treatment_and_its_trend_is_said(tmp_path):
     rng = np.random.default_rng(3)
     people = pd.DataFrame({"user_id": range(300), "variant": ["A", "B", "C"] * 100, "seen": 0})

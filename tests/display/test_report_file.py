@@ -42,6 +42,7 @@ def test_ids_are_unique_and_every_reference_has_its_id(full):
     assert set(used) <= set(ids)
 
 
+@pytest.mark.long
 def test_hostile_names_stay_letters(hostile, tmp_path):
     bad = HOSTILE[0]
     findings = pd.DataFrame(
@@ -126,11 +127,13 @@ def test_hostile_names_stay_letters(hostile, tmp_path):
     assert "{{ 7 * 7 }}" in page.text("leaderboard")
 
 
+@pytest.mark.long
 def test_the_same_tables_give_the_same_bytes(small, tmp_path):
     one, two = (rd.report(small, tmp_path / f"{i}.html", baseline="popularity") for i in (1, 2))
     assert one.read_bytes() == two.read_bytes()
 
 
+@pytest.mark.long
 def test_ten_models_with_many_metrics_stay_below_a_megabyte(tmp_path):
     rng = np.random.default_rng(0)
     models, users = np.repeat([f"m{i}" for i in range(10)], 400), np.tile(np.arange(400) % 80, 10)
@@ -142,6 +145,7 @@ def test_ten_models_with_many_metrics_stay_below_a_megabyte(tmp_path):
     assert rd.report(result, tmp_path / "r.html", baseline="m0").stat().st_size < 1_000_000
 
 
+@pytest.mark.long
 def test_long_tables_say_what_is_left_out(result, tmp_path):
     page = Page(rd.report(result, tmp_path / "r.html", max_rows=5))
     assert len(page.tables["leaderboard"][1]) == 1 + 5
@@ -207,6 +211,7 @@ def test_a_missing_extra_names_itself(module, small, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_result_read_back_gives_the_same_report(small, tmp_path):
     small.to_parquet(tmp_path / "stored")
     again = rd.read_parquet(tmp_path / "stored")

@@ -20,6 +20,7 @@ def result():
     return rd.evaluate({u: [1] for u in range(400)}, pred, "hitrate@1", by="model")
 
 
+@pytest.mark.long
 def test_amounts_and_dates_are_cut_into_four_bands(result, tmp_path):
     rng = np.random.default_rng(1)
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, 400), "D")

@@ -102,6 +102,7 @@ def test_by():
     assert per_user["visit"].tolist() == [5, 7, 9, 15, 17, 19]
 
 
+@pytest.mark.long
 @given(
     rows=st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 9)),

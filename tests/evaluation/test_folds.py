@@ -60,6 +60,7 @@ def test_files_give_the_same(frames, users, buckets, tmp_path):
     assert found == rd.evaluate(*frames, METRICS, **options)
 
 
+@pytest.mark.long
 def test_folds_that_are_not_matched_are_a_warning(frames, tmp_path):
     for name, frame in zip(("true", "pred"), frames, strict=True):
         frame.to_parquet(tmp_path / f"{name}.parquet", index=False)

@@ -164,6 +164,7 @@ def in_key_order(per_user):
     return per_user.sort_values(keys, ignore_index=True)
 
 
+@pytest.mark.long
 @settings(max_examples=settings.default.max_examples // 2)
 @given(cases())
 def test_any_split_in_any_order_and_tree_is_the_whole(case):

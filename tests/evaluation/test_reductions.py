@@ -52,6 +52,7 @@ def test_values_are_those_of_numpy(stat):
         assert row.value == pytest.approx(BY_HAND[stat](x), abs=1e-12)
 
 
+@pytest.mark.long
 def test_several_statistics_are_rows_of_one_table():
     table = summarize(stat=["mean", "median", 0.25])
     assert table["stat"].tolist() == ["mean", "median", "0.25"] * 6
@@ -83,6 +84,7 @@ def test_error_of_a_geometric_mean_is_that_of_the_delta_method():
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stat", ["median", "std", 0.8])
 def test_errors_of_quantiles_are_those_of_a_bootstrap(stat):
     found = summarize(stat=stat)

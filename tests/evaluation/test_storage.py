@@ -285,6 +285,7 @@ def test_by_columns_that_would_come_back_changed_are_refused(name, tmp_path):
     assert names(tmp_path) == set()
 
 
+@pytest.mark.long
 def test_periods_and_intervals_come_back_in_a_new_process(tmp_path):
     """Arrow knows these types only after pandas told it."""
     kinds = ["intervals", "periods"]

@@ -49,6 +49,7 @@ print(*(ended(forked(write, folder, kind, int(step))) for folder, kind, step in 
 """
 
 
+@pytest.mark.long
 @forks
 def test_a_process_that_is_killed_while_it_replaces_a_result(tmp_path):
     """It is killed before each of the three renames. The next read finds the older result whole."""

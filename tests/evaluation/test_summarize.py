@@ -187,6 +187,7 @@ def test_one_user_with_all_the_weight_has_no_interval():
     assert np.isnan(found["ci_low"])
 
 
+@pytest.mark.long
 def test_small_samples_have_t_intervals_that_cover():
     rng, inside = np.random.default_rng(1), 0
     for _ in range(1000):

@@ -240,6 +240,7 @@ def test_moments_of_parts_add_up():
     assert np.isnan(whole["value"][2]).all()
 
 
+@pytest.mark.long
 def test_files_and_the_command_give_the_same(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     true, pred, users = weighted(5)

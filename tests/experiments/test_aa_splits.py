@@ -52,6 +52,7 @@ def test_each_split_is_tested_as_compare_variants_does(metric):
     )
 
 
+@pytest.mark.long
 def test_clusters_are_split_as_wholes():
     sessions = users().assign(
         region=lambda frame: frame["user_id"] % 120, user_id=lambda frame: frame["user_id"] // 3

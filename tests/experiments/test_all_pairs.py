@@ -157,6 +157,7 @@ def test_effects_over_time_compare_all_pairs(kind):
         rd.plot.over_time.data(table, treatment="C")
 
 
+@pytest.mark.long
 def test_a_report_draws_the_effect_of_every_pair_over_time(tmp_path):
     rng = np.random.default_rng(6)
     people = users(6, 300)[["user_id", "variant"]].assign(seen=0)

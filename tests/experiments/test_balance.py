@@ -107,6 +107,7 @@ def test_a_mild_difference_is_a_remark_and_counts_all_tests(rng):
     assert many["unbalanced"] == ""
 
 
+@pytest.mark.long
 def test_clusters_ratios_and_gaps(rng):
     # Shops differ much: by users the covariate would differ in most experiments.
     shop = np.arange(3000) % 60
@@ -272,6 +273,7 @@ def test_other_dates_are_no_ramp_up(rng):
 # -- where a reader sees it
 
 
+@pytest.mark.long
 def test_report_and_command_say_it(rng, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shop = rd.sample_shop(n_users=400, n_items=100)

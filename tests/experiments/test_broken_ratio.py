@@ -24,6 +24,7 @@ def assigned(n=9000):
 PLAN = {"A": 50, "B": 30, "C": 20}
 
 
+@pytest.mark.long
 def test_it_is_the_chi_squared_test_of_each_level():
     stats = pytest.importorskip("scipy.stats")
     multitest = pytest.importorskip("statsmodels.stats.multitest")

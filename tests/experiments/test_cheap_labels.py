@@ -72,6 +72,7 @@ def simulated(judge, n, runs=400, many=2000):
     return np.mean(covered), np.mean(widths)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [30, 100, 300])
 @pytest.mark.parametrize(
     ("judge", "widest"), [("biased", 0.55), ("noisy", 0.95), ("useless", 1.01)]
@@ -140,6 +141,7 @@ def test_people_who_judged_other_lists_withhold_the_verdict():
     assert "few_human" in few["warning"]
 
 
+@pytest.mark.long
 def test_chances_of_being_judged_weigh_the_lists():
     """Of half of the lists, which are better, one in five is judged, of the others one in fifty."""
     rng, found = np.random.default_rng(4), []
@@ -271,6 +273,7 @@ def test_weights_and_units_of_a_comparison_count_under_both_labels():
     assert (both["n_users"], both["n_lists"], both["n_human"]) == (80, 160, 160)
 
 
+@pytest.mark.long
 def test_units_with_judged_and_unjudged_lists_are_covered():
     """Users have up to four lists, one in ten of the lists is judged; no outside oracle but the
     truth itself."""
@@ -401,6 +404,7 @@ def test_a_metric_that_is_defined_otherwise_under_cheap_labels_is_an_error():
         human.compare_models("ndcg@10", cheap=cheap)
 
 
+@pytest.mark.long
 def test_lists_where_people_find_nothing_relevant_do_not_bias_the_mean_of_the_others():
     """The metric of people is undefined where the judge sees least; the mean is that over the lists
     that have one."""
@@ -459,6 +463,7 @@ def test_a_judge_who_was_hardly_seen_to_err_does_not_count(missed, both):
     assert clipped["weight"] > 0  # as ppi-python
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [30, 60, 100])
 def test_intervals_cover_the_mean_under_a_judge_who_errs_rarely_and_on_one_side(n):
     rng, held, many = np.random.default_rng(n), [], 2000

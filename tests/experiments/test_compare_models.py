@@ -270,6 +270,7 @@ def test_identical_models_have_no_statistics(long):
         )
 
 
+@pytest.mark.long
 def test_wilcoxon_rejects_equal_means():
     """Skewed differences with mean 0: signed ranks see the median."""
     rejected = {"t": 0, "wilcoxon": 0}

@@ -125,6 +125,7 @@ def many(n, runs, effect, seed=0):
     return experiment(n, seed, **{f"m{i}": effect for i in range(runs)})
 
 
+@pytest.mark.long
 def test_a_guardrail_is_wrongly_safe_in_five_of_a_hundred_at_its_margin():
     runs = [f"m{i}" for i in range(400)]
     table = compared(many(300, 400, -0.5), runs, correction="none")  # exactly the margin
@@ -215,6 +216,7 @@ def test_one_decision_for_each_treatment():
     }
 
 
+@pytest.mark.long
 def test_success_metrics_are_corrected_together_where_the_table_is_not():
     table = compared(many(200, 600, 0), [f"m{i}" for i in range(600)], correction="none")
     tables = [table.iloc[i : i + 6] for i in range(0, 600, 6)]
@@ -254,6 +256,7 @@ def test_a_sequential_table_is_judged_by_its_own_interval():
     assert row["verdict"] == ("safe" if table["rel_ci_low"].iloc[1] > -0.05 else "not shown safe")
 
 
+@pytest.mark.long
 def test_looks_at_a_sequential_guardrail_are_seldom_wrong():
     runs = [f"m{i}" for i in range(100)]
     users, roles = many(2000, 100, -0.5), dict.fromkeys(runs, ("guardrail", "-5%"))

@@ -655,6 +655,7 @@ def test_dates_of_every_kind_are_the_same_days(log):
     assert effect_over_time(arrow, "value", **ORDERS)["diff"].tolist() == plain["diff"].tolist()
 
 
+@pytest.mark.long
 def test_the_order_of_the_rows_does_not_matter_and_nothing_is_changed(log, rng):
     rows, _ = log
     before = rows.copy()
@@ -777,6 +778,7 @@ def test_without_exposures_all_users_are_there_from_the_first_row(log):
     assert table["n_control"].iloc[0] == rows.loc[rows["variant"] == "A", "user_id"].nunique()
 
 
+@pytest.mark.long
 def test_the_table_is_drawn_and_goes_to_parquet(log, tmp_path):
     rows, _ = log
     for kind in ("daily", "cumulative", "since_exposure"):

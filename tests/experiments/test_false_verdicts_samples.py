@@ -116,6 +116,7 @@ def test_cap_is_one_for_all_arms(rng):
     assert found["warning"] == ""
 
 
+@pytest.mark.long
 def test_permutation_holds_its_level_where_t_does_not(rng):
     # Skewed values, 380 against 20 users: the t interval misses 0 far more often than in 5 % of the
     # runs.
@@ -133,6 +134,7 @@ def test_permutation_holds_its_level_where_t_does_not(rng):
     assert rejected["welch"] > stats.binom.ppf(0.999, runs, 0.05)
 
 
+@pytest.mark.long
 def test_permutation_is_scipys(rng):
     control, treatment = payers(rng, 60, 0.5), payers(rng, 30, 0.5) + 0.4
 

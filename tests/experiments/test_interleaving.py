@@ -300,6 +300,7 @@ def test_a_log_that_lost_rows_of_a_team_has_no_verdict():
     ]
 
 
+@pytest.mark.long
 def test_null_experiments_are_rejected_as_often_as_they_should():
     """600 experiments of 200 users; their p-values are those of SciPy, as is shown for some of
     them."""

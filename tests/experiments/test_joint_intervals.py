@@ -88,6 +88,7 @@ def test_the_last_step_of_holm_sidak_is_a_single_test():
     assert table.loc["m3", ["ci_low", "ci_high"]].tolist() == pytest.approx([*expected], rel=1e-9)
 
 
+@pytest.mark.long
 def test_by_does_not_show_what_bonferroni_of_its_level_would_not():
     """The first step of "by" is stricter than α/m, so an interval of 1 − α/m could leave out 0
     without a rejection."""

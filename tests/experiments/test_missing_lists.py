@@ -64,6 +64,7 @@ def test_the_verdict_says_where_it_does_not_hold(lost, verdict):
     assert turned["diff_both"] == pytest.approx(-row["diff_both"], rel=1e-12) or lost == 0
 
 
+@pytest.mark.long
 def test_every_place_says_it(tmp_path, capsys):
     result = evaluated(lost=300, better=0.85)
     said = (

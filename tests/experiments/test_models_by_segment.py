@@ -124,6 +124,7 @@ def test_segments_that_are_none_are_refused(frame, options, message):
         rd.compare_models(frame, METRICS, **options)
 
 
+@pytest.mark.long
 def test_the_method_of_a_result_and_the_leaderboard_give_the_same_rows():
     shop = rd.sample_shop()
     users = shop.users[["user_id", "segment"]]
@@ -155,6 +156,7 @@ def test_the_method_of_a_result_and_the_leaderboard_give_the_same_rows():
     assert "segment" in text
 
 
+@pytest.mark.long
 def test_a_result_with_a_carried_segment():
     shop = rd.sample_shop()
     pred = shop.pred.merge(shop.users[["user_id", "segment"]], on="user_id")

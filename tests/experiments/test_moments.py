@@ -112,6 +112,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", [None, "segment", ["segment", "week"]])
 def test_the_table_is_that_of_the_users(by):
     users, metrics = people()
@@ -127,6 +128,7 @@ def test_the_table_is_that_of_the_users(by):
     assert_equal(some, rd.compare_variants(rows, ["hit", "same"], control="A", by=by))
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(
     shard=st.lists(st.integers(0, 6), min_size=60, max_size=60),

@@ -70,6 +70,7 @@ def test_a_guardrail_has_the_power_that_statsmodels_says(n):
     assert plan["role"] == "guardrail"
 
 
+@pytest.mark.long
 def test_a_planned_guardrail_is_shown_safe_as_often_as_planned():
     draw = np.random.default_rng(3)
     users = pd.DataFrame({"spend": draw.normal(10, 5, 4000)})
@@ -152,6 +153,7 @@ def test_a_sequential_plan_is_the_mde_of_the_sequential_comparison(alternative):
     )
 
 
+@pytest.mark.long
 def test_the_interval_of_the_needed_users_covers_as_it_says():
     truth = EX.plan_experiment(past(400_000, 99), "spend", rel_effect=0.05).iloc[0]
     true = truth["n_control"] + truth["n_treatment"]
@@ -256,6 +258,7 @@ def test_lists_of_one_person_count_by_their_design_effect():
     assert plan.loc["far", "design_effect"] == pytest.approx(1, abs=0.2)
 
 
+@pytest.mark.long
 def test_the_interval_of_the_needed_lists_covers_as_it_says():
     true = EX.plan_comparison(
         pilot(90_000, 7), "ndcg", baseline="base", diff=0.01, unit_col="person"

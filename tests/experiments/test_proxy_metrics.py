@@ -93,18 +93,21 @@ def covers(rows, low, high, slope):
     return ((rows[low] <= slope) & (slope <= rows[high]))[rows[low].notna()].mean()
 
 
+@pytest.mark.long
 def test_the_true_slope_is_covered_where_the_naive_line_is_wrong():
     _, rows = simulated(200)
     assert covers(rows, "slope_low", "slope_high", 0.5) >= 0.9  # 95 % less three standard errors
     assert covers(rows, "naive_low", "naive_high", 0.5) < 0.6
 
 
+@pytest.mark.long
 def test_noise_that_both_sides_share_makes_no_relation():
     _, rows = simulated(200, slope=0.0, shared=0.8)
     assert (rows["verdict"] == "predicts").mean() <= 0.07
     assert covers(rows, "naive_low", "naive_high", 0.0) < 0.6
 
 
+@pytest.mark.long
 def test_the_share_of_right_calls_and_the_regret_are_those_of_the_true_effects():
     tables, rows = simulated(150)
     right = np.mean([((one["x"] > 0) == (one["true_y"] > 0)).mean() for one in tables])

@@ -56,6 +56,7 @@ def test_of_independent_rows_it_is_the_textbook_error():
     )
 
 
+@pytest.mark.long
 def test_intervals_hold():
     inside = [
         (table["ci_low"] <= 0) & (table["ci_high"] >= 0)

@@ -286,6 +286,7 @@ def test_what_changes_over_the_phases_is_no_fault(rng):
         assert moved.loc["y", "unbalanced"].split(", ")[0] == "x"
 
 
+@pytest.mark.long
 def test_coverage_over_ten_phases(rng):
     """Ten phases from 15 to 60 per cent, in which clicks rise; the true difference of the ratios is
     0.02."""

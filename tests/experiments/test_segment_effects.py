@@ -160,6 +160,7 @@ def test_models_by_segment_and_several_treatments(rng):
     assert found.loc["one", "q"].iloc[0] == pytest.approx(z, rel=1e-12)
 
 
+@pytest.mark.long
 def test_without_a_difference_q_rejects_as_often_as_it_says(rng):
     runs, rejected = 300, 0
     for _ in range(runs):
@@ -172,6 +173,7 @@ def test_without_a_difference_q_rejects_as_often_as_it_says(rng):
     assert stats.binom.sf(rejected - 1, runs, 0.05) > 0.001
 
 
+@pytest.mark.long
 def test_shrunken_effects_are_nearer_to_the_truth(rng):
     truth = rng.normal(0.2, 0.1, (200, 12))
     diff = truth + rng.normal(0, 0.2, truth.shape)
@@ -184,6 +186,7 @@ def test_shrunken_effects_are_nearer_to_the_truth(rng):
     assert abs((shrunken - truth)[best[1], best[0]].mean()) < 0.05
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("metric", ["coverage@10", "gini@10", "entropy@10", "personalization@10"])
 def test_metrics_of_exposure_by_segment_are_those_of_its_lists(metric):
     """The oracle evaluates the lists of each segment alone; such metrics have no error, so nothing

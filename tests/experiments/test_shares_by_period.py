@@ -70,6 +70,7 @@ def test_each_period_has_its_plan():
         assert segments.loc[(name, "B"), "srm_p"] == pytest.approx(want, rel=1e-9)
 
 
+@pytest.mark.long
 def test_a_ramp_up_as_planned_is_no_fault_and_a_broken_period_is():
     fits = [
         rd.compare_variants(

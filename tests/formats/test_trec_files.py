@@ -134,6 +134,7 @@ def test_a_score_that_need_not_change_stays(tmp_path):
     assert rd.read(tmp_path / "a.run.gz")["score"].tolist() == [0.3, 0.1]
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=12))
 def test_written_scores_fall_in_32_bits_and_in_64(scores):

@@ -74,6 +74,7 @@ def linked(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_linked_folder_counts_for_every_reader(linked, capsys):
     assert rd.evaluate_parquet("true.parquet", "pred", "recall@2").summary["value"][0] == 1.0
     assert (
@@ -183,6 +184,7 @@ VALUES = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -263,6 +265,7 @@ def test_ids_of_odd_types(kind, buckets, tmp_path):
     assert found.per_user["mrr@2"].tolist() == [0.5, 0.0]
 
 
+@pytest.mark.long
 def test_columns_that_are_not_needed_cost_little(tmp_path):
     """With a step for each pair of columns this file would take minutes, and the whole suite with
     it."""

@@ -125,6 +125,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_column_that_no_argument_names_is_not_read(kind, tmp_path):
     (tmp_path / "true").mkdir()
@@ -370,6 +371,7 @@ def test_rows_beyond_the_memory_go_in_parts(kind, monkeypatch, tmp_path):
     assert sorted(file.name for file in out.iterdir()) == ["per_user.parquet", "summary.parquet"]
 
 
+@pytest.mark.long
 def test_files_frames_and_lazy_rows_side_by_side(tmp_path):
     TRUE.to_parquet(tmp_path / "true.parquet")
     expected = rd.evaluate(TRUE, PRED, "mrr@10", by="model")
@@ -394,6 +396,7 @@ def test_files_frames_and_lazy_rows_side_by_side(tmp_path):
             rd.evaluate_parquet(wrong, PRED, "mrr@10", by="model")
 
 
+@pytest.mark.long
 def test_datasets_of_several_files_and_formats(tmp_path):
     for name in ("parquet", "feather", "csv"):
         for model, rows in PRED.groupby("model"):

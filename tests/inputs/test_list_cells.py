@@ -428,6 +428,7 @@ def test_a_wide_table(wide):
     )
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::recdf.NoOverlapWarning")
 def test_a_part_of_the_users_may_have_no_id_in_common(tmp_path):
     """Ids of two parts, one per user: the parts of ids meet in every bucket, and whole ids only in
@@ -591,6 +592,7 @@ def test_a_set_is_fine_in_true_and_inputs_are_not_changed():
     assert pred.to_dict("list") == before
 
 
+@pytest.mark.long
 def test_files_of_lists_of_texts_of_several_writers(tmp_path):
     """Texts of a row group are read as positions in its dictionary, under whatever name the writer
     gave the items."""

@@ -97,6 +97,7 @@ def test_rows_at_the_same_time_do_not_grow_with_the_threads(cpu_count):
     assert threads.rows_at_a_time(4) == 4
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small")
 def test_the_number_of_threads_changes_no_answer(strings, cpu_count):
     cpu_count(1)
@@ -106,6 +107,7 @@ def test_the_number_of_threads_changes_no_answer(strings, cpu_count):
         assert evaluated(strings) == expected
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small")
 def test_calls_in_a_pool_of_threads(strings, cpu_count):
     cpu_count(3)
@@ -114,6 +116,7 @@ def test_calls_in_a_pool_of_threads(strings, cpu_count):
         assert all(found == expected for found in pool.map(evaluated, [strings] * 8))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.usefixtures("small")

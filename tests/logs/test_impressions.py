@@ -129,6 +129,7 @@ def test_what_belongs_to_no_impression_stays_in_true(log, clicks, purchases, win
     assert left.tolist() == [len(clicks), len(purchases)]
 
 
+@pytest.mark.long
 @given(log=LOG, purchases=PURCHASES, seed=st.integers(0, 9))
 def test_the_order_of_rows_does_not_matter(log, purchases, seed):
     """Where no two impressions of an item have the same time, and no two positions of a list are

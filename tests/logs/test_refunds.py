@@ -176,6 +176,7 @@ def test_at_the_price_shown_a_purchase_counts_unless_it_is_refunded_wholly():
         assert found.true["price"].sum() == value
 
 
+@pytest.mark.long
 def test_many_refunds_of_one_user_and_item():
     n = 3000
     log = log_of().iloc[:1]

@@ -296,6 +296,7 @@ def test_columns_beside_the_ids_do_not_count():
     assert plain.spec == more.spec
 
 
+@pytest.mark.long
 def test_conventions_are_compared_without_the_rows():
     given = (METRICS[:3], 2)
     table = rd.diagnostics.compare_conventions(TRUE, PRED, *given, exclude=SEEN)

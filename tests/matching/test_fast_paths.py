@@ -174,6 +174,7 @@ def test_the_benchmark_knows_the_steps(frames, monkeypatch):
 # blocks
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [7, 40])
 def test_one_block_and_many_give_the_same(frames, rows):
     """With repeated rows, ties, and metrics that read the items of all places."""

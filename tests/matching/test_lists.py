@@ -48,6 +48,7 @@ def matched(true, pred, **options):
     return match(true, pred, Options(**options))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ks", [[1, 3, 10, 40], [40, 3, 10, 1]])
 def test_a_cut_off_has_the_same_values_beside_others_as_alone(frames, ks):
     true, pred = frames

@@ -115,6 +115,7 @@ def cast(frame, name, pool, form):
     return frame
 
 
+@pytest.mark.long
 @given(
     odd_frames(),
     st.tuples(*[st.sampled_from(["object", "inferred", "category"])] * 4),

@@ -62,6 +62,7 @@ def test_unlike_the_past_by_features_by_hand():
     assert opposite == 2.0 == rd.METRICS["serendipity"].stated("serendipity(of=similarity)")[0][1]
 
 
+@pytest.mark.long
 def test_pieces_of_pairs_do_not_matter(resized):
     rng = np.random.default_rng(1)
     log = pd.DataFrame({"user_id": rng.integers(0, 40, 500), "item_id": rng.integers(0, 50, 500)})

@@ -54,6 +54,7 @@ def test_ideal_k_takes_no_memory_for_ranks_that_nobody_has():
     assert peak < 64 * 2**20
 
 
+@pytest.mark.long
 def test_exposure_and_pooled_metrics_of_many_by_values_in_any_order():
     """Every `by` value alone gives what it gives among the others."""
     rng = np.random.default_rng(3)

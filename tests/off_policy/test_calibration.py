@@ -52,6 +52,7 @@ def test_delta(users):
     assert (table["flags"] != "").mean() < 0.06
 
 
+@pytest.mark.long
 def test_rows_that_are_taken_for_independent_cover_too_rarely():
     log = draw(1200, 1, users=30)
     rows = rd.ope_estimate(log, by="run", cluster=None)
@@ -61,12 +62,14 @@ def test_rows_that_are_taken_for_independent_cover_too_rarely():
     assert users["flags"].str.contains("few_clusters").all()
 
 
+@pytest.mark.long
 def test_bootstrap():
     log = draw(600, 2, users=120)
     table = rd.ope_estimate(log[log["run"] < 200], by="run", interval="bootstrap", n_resamples=200)
     assert coverage(table, TRUTH).between(0.9, 0.99).all()
 
 
+@pytest.mark.long
 def test_bounded_intervals_hold_where_rewards_are_few():
     scale = 0.02
     log = draw(300, 3, scale=scale)
@@ -90,6 +93,7 @@ def test_unsupported_actions_are_flagged():
     assert (coverage(table, 0.8 * TRUTH + 0.2 * 0.9) < 0.5).all()
 
 
+@pytest.mark.long
 def test_negatives_that_were_sampled_down_are_flagged_and_mended():
     log = draw(3000, 5)
     rng = np.random.default_rng(50)
@@ -102,6 +106,7 @@ def test_negatives_that_were_sampled_down_are_flagged_and_mended():
     assert coverage(mended, TRUTH).between(0.92, 0.98).all()
 
 
+@pytest.mark.long
 def test_clipping_that_biases_is_flagged():
     table = rd.ope_estimate(draw(1200, 6), by="run", clip=1.5)
     assert (coverage(table, TRUTH) < 0.9).all()

@@ -81,6 +81,7 @@ def test_slates_that_were_all_clicked_once():
     assert not rd.ope_estimate(log, **options)["flags"].str.contains("no_variation").any()
 
 
+@pytest.mark.long
 def test_the_command_and_the_page_say_why(tmp_path, capsys):
     log = clicks()
     log = log[log["reward"] > 0].assign(item_id="a")

@@ -280,6 +280,7 @@ def test_k_as_the_third_argument_warns_and_works():
         )
 
 
+@pytest.mark.long
 def test_compare_conventions_takes_side_tables_and_metrics_of_all_lists() -> None:
     frame = parity.parity_frames()["plain"]
     items = pd.DataFrame(

@@ -164,6 +164,7 @@ def test_files_folders_globs_and_folder_columns(tmp_path):
     assert_equal(found, expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statistics", ["min and max", "none", "wrong"])
 def test_ids_of_any_width_and_encoding_in_files_of_one_frame(tmp_path, monkeypatch, statistics):
     true, pred = data()

@@ -15,6 +15,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_a_small_memory_limit_makes_many_buckets(tmp_path, monkeypatch):
     made = []
     cells = files_run.BucketCells

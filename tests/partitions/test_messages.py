@@ -134,6 +134,7 @@ def test_one_warning_of_recommenders_that_share_nothing(tmp_path, users):
         assert ": ('s', 7), ('t', 7), ('c', 7);" in one
 
 
+@pytest.mark.long
 def test_no_warning_of_a_recommender_that_shares_items_but_no_hit(tmp_path):
     true, pred = distinct_data()
     pairs = pd.MultiIndex.from_frame(true[["user_id", "item_id"]])

@@ -59,6 +59,7 @@ def test_files(tmp_path, buckets):
         assert_same_bytes(found[0], in_memory)
 
 
+@pytest.mark.long
 def test_dask():
     dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
     found = []

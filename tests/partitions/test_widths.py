@@ -45,6 +45,7 @@ def late_wide(columns, seed=1):
     return true, pred
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("users", ["all", "frame"])
 def test_items_beyond_32_bits_in_few_parts(tmp_path, widths, users):
     true, pred = late_wide(["item_id"])
@@ -68,6 +69,7 @@ def test_items_beyond_32_bits_in_few_parts(tmp_path, widths, users):
     assert widths == {"int32", "int64"}
 
 
+@pytest.mark.long
 def test_users_beyond_32_bits_in_few_parts(tmp_path):
     """`true` has their ids as unsigned integers, `pred` as signed ones."""
     true, pred = late_wide(["user_id"])
@@ -81,6 +83,7 @@ def test_users_beyond_32_bits_in_few_parts(tmp_path):
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"by": "model"}], ids=["all rows", "by"])
 @pytest.mark.filterwarnings("default::recdf.NoOverlapWarning")
 def test_items_are_compared_across_parts_whatever_their_width(tmp_path, recwarn, widths, options):

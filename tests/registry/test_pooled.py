@@ -62,6 +62,7 @@ def test_equals_the_sums_of_the_oracle(metric):
                 assert found == close(expected)
 
 
+@pytest.mark.long
 @every_metric
 def test_a_call_and_weights(metric):
     true, pred = distinct(3)

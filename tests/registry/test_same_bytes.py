@@ -143,6 +143,7 @@ def test_the_order_of_rows_changes_no_bit(kind, seed):
         assert_same_bytes(expected, found)
 
 
+@pytest.mark.long
 def test_the_other_lists_change_no_bit_of_a_list():
     """So a list has the same values in a part of the population, which another computer may
     measure."""
@@ -153,6 +154,7 @@ def test_the_other_lists_change_no_bit_of_a_list():
     assert_same_bytes(expected.loc[found.index], found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_threads", [1, 7])
 def test_the_number_of_threads_changes_no_bit(n_threads):
     before = pa.cpu_count()

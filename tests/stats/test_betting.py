@@ -253,6 +253,7 @@ def test_wrong_passes_at_the_boundary(draw, n):
     assert wrong <= 31  # P(Binomial(400, .05) > 31) = .006
 
 
+@pytest.mark.long
 def test_looks_after_each_user_miss_rarely():
     """300 users, a look after each tenth: a fixed interval misses in 15 % and more of the runs."""
     rng, missed, fixed = np.random.default_rng(5), 0, 0

@@ -344,6 +344,7 @@ def test_replicates_without_a_unit_are_left_out():
     assert np.isnan(low[1])
 
 
+@pytest.mark.long
 def test_import_loads_no_scipy_and_resampling_needs_none():
     code = """
 import sys

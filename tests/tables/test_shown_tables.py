@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import recdf as rd
-from recdf.tables.comparisons import Comparison
+from recdf.judge.comparisons import Comparison
 from recdf.tables.findings import ShownFindings
 
 BAD = "<script>alert(1)</script>|\u202e"

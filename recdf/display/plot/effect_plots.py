@@ -11,9 +11,10 @@ import pandas as pd
 from ...diagnostics.gate_result import Gate, row_cells
 from ...errors import ColumnError, OptionError
 from ...experiments.decide.adjustment import adjustment
+from ...judge.comparisons import COMPARISON_COLUMNS
+from ...judge.verdict import sign_of
 from ...tables.cells import digits_for, interval, number, shorten, visible
-from ...tables.comparisons import COMPARISON_COLUMNS
-from ..estimate_tables import LOOKS, estimates_frame, kind_of_estimates
+from ..estimate_tables import estimates_frame, kind_of_estimates
 from ..given_tables import JOINED_BY, confidence_of, count_text, labels, need, need_gate
 from . import space, style
 from .style import Axes
@@ -48,8 +49,7 @@ def _forest_data(
     """
     kind = kind_of_estimates(comparison)
     if kind is not None:
-        data = estimates_frame(kind, comparison)
-        return data.assign(sign=[LOOKS.get(word, sign_of(word)) for word in data["verdict"]])
+        return estimates_frame(kind, comparison)
     need(comparison, "comparison", COMPARISON_COLUMNS, SOURCE)
     models = "baseline" in comparison.columns
     base, other = ("baseline", "model") if models else ("control", "treatment")
@@ -72,18 +72,11 @@ def _forest_data(
     )
     data.attrs = {}
     data.insert(1, "label", names)
-    data["sign"] = [sign_of(text) for text in data["verdict"]]
+    data["sign"] = [sign_of(row) for row in comparison.to_dict("records")]
     data["n"] = n.to_numpy()
     if "shrunken" in comparison.columns:
         data["shrunken"] = comparison["shrunken"].to_numpy()
     return data
-
-
-def sign_of(verdict: Any) -> str:
-    """Return "better" or "worse" if the verdict begins so, else "open": nothing is shown, or it is
-    withheld."""
-    word = str(verdict).split(",")[0].split(" ")[0].lower()
-    return word if word in ("better", "worse") and ", but " not in str(verdict) else "open"
 
 
 @style.drawn_from(_forest_data)
@@ -276,9 +269,7 @@ def _gate_data(gate: Gate) -> pd.DataFrame:
     )
     cells = [row_cells(row) for row in gate.table.to_dict("records")]
     data.insert(1, "label", [cell["metric"] for cell in cells])
-    data["sign"] = [
-        {"pass": "better", "fail": "worse"}.get(word, "open") for word in data["verdict"]
-    ]
+    data["sign"] = [sign_of(row) for row in gate.table.to_dict("records")]
     data["words"] = [
         f"{cell['change']}  {cell['verdict']}, budget {cell['budget']}" for cell in cells
     ]
@@ -385,7 +376,7 @@ def _over_time_data(
     data.attrs = {}
     data["n"] = rows[arms].sum(axis=1).to_numpy() if arms else np.nan
     data["verdict"] = rows["verdict"].astype(str).to_numpy() if "verdict" in rows.columns else ""
-    data["sign"] = [sign_of(text) for text in data["verdict"]]
+    data["sign"] = [sign_of(row) for row in rows.to_dict("records")]
     data["trend"] = [trend_words(row) for row in rows.to_dict("records")]
     return data
 

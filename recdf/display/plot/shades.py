@@ -10,10 +10,10 @@ import pandas as pd
 
 from ...errors import OptionError, closest
 from ...experiments.decide.adjustment import adjustment
+from ...judge.verdict import sign_of
 from ...tables.cells import digits_for, number
 from ..given_tables import JOINED_BY, count_text, direction_word, labels, need
 from . import space, style
-from .effect_plots import sign_of
 from .style import Axes
 
 __all__ = ["heat", "pairs"]
@@ -188,7 +188,7 @@ def _pairs_data(
     need(
         comparison,
         "comparison",
-        ["metric", "baseline", "model", "diff", "verdict", "wins", "ties", "losses"],
+        ["metric", "baseline", "model", "diff", "effect", "remarks", "wins", "ties", "losses"],
         source,
     )
     if values not in ("diff", "probability"):
@@ -200,7 +200,7 @@ def _pairs_data(
             "of one"
         )
     n = (rows["wins"] + rows["ties"] + rows["losses"]).to_numpy(dtype=np.float64)
-    signs = rows["verdict"].map(sign_of)
+    signs = pd.Series([sign_of(row) for row in rows.to_dict("records")], rows.index, dtype=object)
     gains, losses = (
         rows[name].to_numpy(dtype=np.float64) for name in ("wins", "losses")
     )  # of model − baseline

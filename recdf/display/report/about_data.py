@@ -132,12 +132,12 @@ def gate_section(
         "pass": "good",
         "fail": "error",
         "undecided": "open",
-        "not gated": "info",
+        "not_gated": "info",
     }
     cells = [row_cells(row) for row in gate.table.to_dict("records")]
     rows = [
-        (badge(kinds.get(said, "warning"), said), *map(text, more))
-        for said, *more in map(dict.values, cells)
+        (badge(kinds.get(effect, "warning"), said), *map(text, more))
+        for effect, (said, *more) in zip(gate.table["effect"], map(dict.values, cells), strict=True)
     ]
     head, align = tuple(cells[0]), ("left", "left", *["right"] * 5, "left")
     shown, more = cut(rows, most)

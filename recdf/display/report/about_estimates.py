@@ -50,10 +50,8 @@ def _of_kind(
     each."""
     data = plot.forest.data(table)
     records = data.to_dict("records")
-    marks = [
-        badge(MARKS.get(row["sign"], badge_of(row["verdict"])), row["verdict"]) for row in records
-    ]
-    judged = data["verdict"].ne("").any()
+    marks = [badge(MARKS.get(row["sign"], badge_of(row)), row["verdict"]) for row in records]
+    judged = bool(data["verdict"].astype(bool).any())
     rows = [
         (text(row["metric"]), text(row["label"]), text(row["numbers"]), *([mark] if judged else []))
         for row, mark in zip(records, marks, strict=True)
@@ -125,7 +123,7 @@ def _of_models(table: pd.DataFrame, name: str, place: str, most: int) -> Section
                     f"(sign test, p {p_value(row['p_sign'])}).",
                 )
             )
-    marks = [badge(badge_of(verdict), verdict) for verdict in table["verdict"]]
+    marks = [badge(badge_of(row), row["verdict"]) for row in table.to_dict("records")]
     return Section(
         place,
         title,

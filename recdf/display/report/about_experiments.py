@@ -17,19 +17,15 @@ import pandas as pd
 from ...experiments.compare.segment_effects import segment_sentences
 from ...experiments.decide.adjustment import adjustment
 from ...experiments.decide.decide_experiment import (
-    DO_NOT_SHIP,
-    HARMED,
-    INVALID,
-    KEEP_RUNNING,
-    SAFE,
-    SHIP,
     change_texts,
     plan_sentence,
     role_verdicts,
 )
+from ...judge.cautions.table import UNLIKE
+from ...judge.comparisons import note_of
+from ...judge.verdict import codes_of, warnings_of
 from ...off_policy.flags import MEANINGS
 from ...tables.cells import Cell, digits_for, interval, number, p_value
-from ...tables.comparisons import note_of
 from .. import plot
 from ..plot.effect_plots import trend_words
 from .about_estimates import doubts_beside
@@ -61,7 +57,7 @@ FEW = 4  # effects of an experiment that the head of a page about models quotes
 
 def harm_first(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of an experiment with what is worse before all others."""
-    worse = np.array([badge_of(verdict) == "worse" for verdict in table["verdict"]], bool)
+    worse = np.array([badge_of(row) == "worse" for row in table.to_dict("records")], bool)
     return table.iloc[np.argsort(~worse, kind="stable")].reset_index(drop=True)
 
 
@@ -110,10 +106,11 @@ def experiment_section(
 
 
 DECISIONS: dict[str, BadgeKind] = {
-    SHIP: "better",
-    DO_NOT_SHIP: "worse",
-    KEEP_RUNNING: "open",
-    INVALID: "error",
+    "ship": "better",
+    "ship_not_as_planned": "warning",
+    "do_not_ship": "worse",
+    "keep_running": "open",
+    "invalid": "error",
 }
 
 
@@ -131,10 +128,7 @@ def _roles_block(judged: pd.DataFrame, most: int) -> TableBlock:
     rows = []
     for row in judged.to_dict("records"):
         change, ends = change_texts(row)
-        mark = badge(
-            "better" if row["verdict"] == SAFE else badge_of(row["verdict"]), row["verdict"]
-        )
-        mark = badge("worse", row["verdict"]) if row["verdict"] == HARMED else mark
+        mark = badge(badge_of(row), row["verdict"])
         rows.append(
             (
                 text(row["metric"]),
@@ -204,7 +198,7 @@ def _soundness(tables: ReportTables) -> tuple[Badge, Sentence]:
         tables.health,
         [row for one in tables.experiment.values() for row in one.to_dict("records")],
     )
-    broken = [row for row in rows if "sample_ratio" in str(row["warning"]).split("; ")]
+    broken = [row for row in rows if "sample_ratio" in codes_of(row["remarks"])]
     tested = [row["srm_p"] for row in rows if not pd.isna(row.get("srm_p", np.nan))]
     if broken and (health is None or not health["srm_flag"].astype(bool).any()):
         p = broken[0].get("srm_p", np.nan)
@@ -281,9 +275,7 @@ def experiment_card(tables: ReportTables) -> Section | None:
     row = table.iloc[0]
     where, verdict = segment_labels(table)[0], str(row["verdict"])
     sound, soundness = _soundness(tables)
-    harmed = [
-        one for one in harm_first(table).to_dict("records") if badge_of(one["verdict"]) == "worse"
-    ]
+    harmed = [one for one in harm_first(table).to_dict("records") if badge_of(one) == "worse"]
     labels = ["metric", "treatment", "control"]
     other = [
         one for one in harmed if [one[name] for name in labels] != [row[name] for name in labels]
@@ -297,11 +289,11 @@ def experiment_card(tables: ReportTables) -> Section | None:
         f" ({where})." if where else ".",
     )
     trend: list[Sentence] = []
-    kind = badge_of(verdict)
+    kind = badge_of(row.to_dict())
     believed = kind != "warning" and sound.kind != "error"
     names = ", ".join(dict.fromkeys(str(one["metric"]) for one in other))
     if not believed:
-        invalid = sound.kind == "error" or verdict.startswith("invalid")
+        invalid = sound.kind == "error" or row["withheld"] in UNLIKE
         mark, which = (
             Badge("error" if invalid else "warning", "invalid" if invalid else "withheld"),
             ("The verdict is withheld (", Name(verdict), "): ", *pair),
@@ -324,8 +316,8 @@ def experiment_card(tables: ReportTables) -> Section | None:
             mark = Badge("worse", f"harm on {names}") if kind == "open" else mark
             mark = Badge("warning", f"better, but worse on {names}") if kind == "better" else mark
     if tables.decision is not None:
-        decision = str(tables.decision["decision"].iloc[0])
-        mark = Badge(DECISIONS[decision], decision)
+        first = tables.decision.iloc[0]
+        mark = Badge(DECISIONS[first["effect"]], str(first["decision"]))
     lines = [
         (WHICH, (*_decision_said(tables), which)),
         (HOW_MUCH, (amount, *trend)),
@@ -380,7 +372,7 @@ def _worse_segments(tables: ReportTables, row: pd.Series) -> list[Sentence]:
 
 def _warned(table: pd.DataFrame) -> list[Sentence]:
     """Say the warnings of every effect that has one."""
-    rows = table[table["warning"].astype(str) != ""].to_dict("records")
+    rows = [row for row in table.to_dict("records") if warnings_of(row["remarks"])]
     said: list[Sentence] = [
         (f"{row['pair']} on {row['metric']}: {note_of(row)}.",) for row in rows[:FEW]
     ]
@@ -606,8 +598,8 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         if lifts and _kind_of_lift(one, lifts, flag_words(one["flags"])) == "worse"
     ]
     if tables.decision is not None:
-        decision = str(tables.decision["decision"].iloc[0])
-        mark = Badge(DECISIONS[decision], decision)
+        first = tables.decision.iloc[0]
+        mark = Badge(DECISIONS[first["effect"]], str(first["decision"]))
     lines = [
         (WHICH, (*_decision_said(tables), which)),
         (HOW_MUCH, ((hidden if useless else f"{amount.rstrip()}.",),)),

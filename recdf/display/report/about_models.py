@@ -12,8 +12,9 @@ import pandas as pd
 
 from ...experiments.compare.segment_effects import segment_sentences
 from ...experiments.decide.adjustment import adjustment
+from ...judge.comparisons import COMPARISON_COLUMNS, note_of
+from ...judge.verdict import is_withheld
 from ...tables.cells import Cell, digits_for, interval, number, p_value, shorten, visible
-from ...tables.comparisons import COMPARISON_COLUMNS, note_of
 from .. import plot
 from ..given_tables import confidence_of, rows_by
 from ..leaderboard_values import n_differs, values_frame
@@ -232,9 +233,9 @@ def _pair_matrix(subject: Subject, comparison: pd.DataFrame) -> TableBlock:
     signs = [["–"] * len(order) for _ in order]
     own = comparison[comparison["metric"].astype(str) == subject.primary]
     turned = {"better": "worse", "worse": "better"}
-    for base, model, verdict in zip(own["baseline"], own["model"], own["verdict"], strict=True):
-        kind = badge_of(verdict)
-        row, column = order[str(model)], order[str(base)]
+    for one in own.to_dict("records"):
+        kind = badge_of(one)
+        row, column = order[str(one["model"])], order[str(one["baseline"])]
         signs[row][column], signs[column][row] = SIGNS[kind], SIGNS[turned.get(kind, kind)]
     rows = [
         (text(f"{i + 1} {model}"), *(Shown(Cell(sign)) for sign in signs[i]))
@@ -280,10 +281,8 @@ def comparison_table(comparison: pd.DataFrame, caption: str, file: str, most: in
     for i, row in enumerate(frame.to_dict("records")):
         # the same for a metric, so that its rows can be compared
         form = f"+.{digits[str(row['metric'])]}f"
-        warned = note_of(row)
-        verdict = badge(badge_of(row["verdict"]), row["verdict"])
-        warned = "; ".join(word for word in warned.split("; ") if word not in str(row["verdict"]))
-        if warned:
+        verdict = badge(badge_of(row), row["verdict"])
+        if warned := note_of(row, beside=row["withheld"]):
             verdict = verdict._replace(cell=Cell(verdict.cell.text, small=warned))
         rows.append(
             (
@@ -333,7 +332,7 @@ def bar_cells(frame: pd.DataFrame, names: Sequence[str]) -> list[Shown]:
     cells: list[Shown] = [Shown(Cell(""))] * len(frame)
     for metric, rows in rows_by(frame, ["metric"]).items():
         own = frame.take(rows)
-        kinds = [badge_of(verdict) for verdict in own["verdict"]]
+        kinds = [badge_of(row) for row in own.to_dict("records")]
         titles = [f"{names[i]} on {metric}" for i in rows]
         for i, cell in zip(
             rows, bars(own["diff"], own["ci_low"], own["ci_high"], kinds, titles), strict=True
@@ -486,14 +485,14 @@ def worse_for(
 ) -> list[Sentence]:
     """Say for whom the model is worse, or that this is shown for nobody."""
     worse = [
-        f"{name} ({number(diff, '+.3g')})"
-        for name, diff, verdict in zip(names, compared["diff"], compared["verdict"], strict=True)
-        if badge_of(verdict) == "worse"
+        f"{name} ({number(row['diff'], '+.3g')})"
+        for name, row in zip(names, compared.to_dict("records"), strict=True)
+        if badge_of(row) == "worse"
     ]
     who: Sentence = () if pair is None else (f"{pair[0]} against {pair[1]}: ",)
     if worse:
         return [(*who, "worse for ", ", ".join(worse), ".")]
-    withheld = int(compared["verdict"].astype(str).str.startswith("check").sum())
+    withheld = sum(is_withheld(row) for row in compared.to_dict("records"))
     but = f" The verdict is withheld in {withheld} of them." if withheld else ""
     what = "comparisons within segments" if pair is None else "segments"
     return (

@@ -47,7 +47,7 @@ def find_doubts(subject: Subject, check: pd.DataFrame | None, duel: Duel | None)
     """Return what could overturn the verdict about two models, what changes it first."""
     found = [_lacking_lists(subject)]
     if duel is not None:
-        both = sentence_of_both(duel.row.to_dict())
+        both = sentence_of_both(duel.row)
         found += [Doubt("", (both,))] if both else []
     models = list(subject.models) if duel is None else [duel.model, duel.rival]
     found += [_no_hit(subject, model) for model in models]

@@ -14,22 +14,36 @@ The rule, in order:
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ...experiments.compare.cheap_labels import compared_labels
-from ...experiments.compare.where_both import BUT
 from ...experiments.decide.adjustment import adjustment
-from ...judge.verdict import PAIR_WARNINGS, warning_sentences
+from ...judge.cautions.table import CAUTIONS
+from ...judge.verdict import (
+    codes_of,
+    is_withheld,
+    sentence,
+    sign_of,
+    warning_sentences,
+    warnings_of,
+)
 from ...tables.cells import digits_for, number
-from ..plot.effect_plots import sign_of
 from .page_blocks import Badge, BadgeKind, Name, Sentence
 from .report_inputs import Subject
 
 __all__: list[str] = []
+
+
+# Effects seen from the other model.
+TURNED = {"better": "worse", "higher": "lower", "ranks_higher": "ranks_lower"}
+TURNED |= {bad: good for good, bad in TURNED.items()}
+TOO_FEW = ("few_lists", "few_lists_differ")
+# Effects on other metrics than the first one that are neither for nor against a model.
+OTHERS = {"ranks_higher": "ranks", "ranks_lower": "ranks", "higher": "apart", "lower": "apart"}
 
 
 class Duel(NamedTuple):
@@ -53,7 +67,12 @@ class Duel(NamedTuple):
     n: int
     warned: str
     together: int
-    row: pd.Series
+    row: dict[Any, Any]  # with the codes of the verdict, turned with the rest
+
+    @property
+    def turned(self) -> bool:
+        """Whether the effect is another one where both models have lists."""
+        return "missing_lists" in codes_of(self.row["remarks"])
 
     @property
     def effect(self) -> str:
@@ -105,11 +124,11 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
     places = np.flatnonzero(straight | turned)
     if len(places) != 1:  # no row, or rows of several segments, none of which is about all lists
         return None
-    row, flip = table.iloc[places[0]], bool(turned.iloc[places[0]])
-    wins, losses = (int(row[name]) if name in row.index else 0 for name in ("wins", "losses"))
+    row, flip = table.iloc[places[0]].to_dict(), bool(turned.iloc[places[0]])
+    wins, losses = (int(row.get(name, 0)) for name in ("wins", "losses"))
     up, down = (losses, wins) if flip else (wins, losses)
-    verdict = _of_other_numbers(subject, column, row) or str(row["verdict"])
-    sign = sign_of(verdict)
+    if other := _of_other_numbers(subject, column, row):
+        row |= {"effect": "", "withheld": other}
     relative, diff, low, high = (
         row.get("rel_diff", np.nan),
         row["diff"],
@@ -119,17 +138,13 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
     if flip:
         means = row.get("mean_baseline", np.nan), row.get("mean_model", np.nan)
         relative = means[0] / means[1] - 1 if means[1] > 0 else np.nan
-        sign = {"better": "worse", "worse": "better"}.get(sign, sign)
-        verdict = re.sub(
-            "better|worse", lambda word: "worse" if word[0] == "better" else "better", verdict
-        )
+        of_effects = row.keys() & {"effect", "effect_both"}
+        row |= {name: TURNED.get(row[name], row[name]) for name in of_effects}
         diff, low, high = -diff, -high, -low
     gain, lose = (down, up) if subject.better(column) == "smaller" else (up, down)
-    words = list(filter(None, str(row["warning"]).split("; ")))
-    warned = "".join(
-        f" Warning: {PAIR_WARNINGS.get(word, word.replace('_', ' '))}." for word in words
-    )
-    if "different_lists" in words:
+    codes = [code for code in warnings_of(row["remarks"]) if code != row["withheld"]]
+    warned = "".join(f" Warning: {CAUTIONS[code].sentence}." for code in codes)
+    if "different_lists" in codes_of(row["remarks"]):
         both = int(row.get("n_lists", row["n_users"]))
         warned += (
             f" {row['model']} has a value for {both + int(row['n_only_model']):,} lists, "
@@ -143,8 +158,8 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
         float(low),
         float(high),
         float(relative),
-        sign,
-        verdict,
+        sign_of(row),
+        sentence("models", row["effect"], row["withheld"], codes_of(row["remarks"]), row),
         gain,
         lose,
         int(row["n_users"]),
@@ -154,27 +169,27 @@ def find_duel(subject: Subject, column: str, model: str, rival: str) -> Duel | N
     )
 
 
-def _of_other_numbers(subject: Subject, column: str, row: pd.Series) -> str:
-    """Return why a row of a comparison that was given decides nothing about this result, or an
-    empty text."""
-    sign, values = sign_of(row["verdict"]), subject.values(column)["value"]
+def _of_other_numbers(subject: Subject, column: str, row: Mapping[Any, Any]) -> str:
+    """Return why a row of a comparison that was given decides nothing about this result, as a
+    code of cautions, or nothing."""
+    sign, values = sign_of(row), subject.values(column)["value"]
     up = (row["diff"] > 0) == (subject.better(column) == "larger")
     if sign != "open" and subject.better(column) and up != (sign == "better"):
-        return "check: the comparison takes the other direction for better"
+        return "other_direction"
     powered = (
-        "n_human" in row.index
+        "n_human" in row
     )  # then a difference need not be that of the means, each of both labels
     apart = values.get(str(row["model"]), np.nan) - values.get(str(row["baseline"]), np.nan)
     if powered and sign != "open" and apart * row["diff"] < 0:
-        return "check: the means of both labels and their difference disagree"
+        return "labels_disagree"
     of = ("baseline",) if powered else ("model", "baseline")
     means = [(values.get(str(row[name])), row.get(f"mean_{name}")) for name in of]
     known = [(one, other) for one, other in means if pd.notna(one) and pd.notna(other)]
-    if "different_lists" in str(row["warning"]) or all(
+    if "different_lists" in codes_of(row["remarks"]) or all(
         np.isclose(*pair, rtol=1e-6, atol=1e-9) for pair in known
     ):
         return ""
-    return "check: the comparison has other means than the result: other lists, weights or folds"
+    return "other_numbers"
 
 
 def effect_text(diff: float, low: float, high: float, relative: float) -> str:
@@ -209,13 +224,9 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> Headline:
     if duel.sign == "better":
         better: Sentence = (Name(duel.model), f" is better than {against}", *pair)
         return Headline(Badge("better", "better"), better, picked, duel)
-    if duel.verdict.startswith(("check", "invalid")):
-        few = (
-            "too few lists to tell"
-            if duel.verdict.startswith("check: too few lists")
-            else "withheld"
-        )
-        sentence: Sentence = (
+    if is_withheld(duel.row):
+        few = "too few lists to tell" if duel.row["withheld"] in TOO_FEW else "withheld"
+        said: Sentence = (
             "The verdict is withheld (",
             Name(duel.verdict),
             "): ",
@@ -223,31 +234,28 @@ def _of_duel(subject: Subject, duel: Duel, n_models: int) -> Headline:
             " against ",
             *pair,
         )
-        return Headline(Badge("warning", few), sentence, picked, duel)
-    if BUT in duel.verdict:
-        sentence = (
+        return Headline(Badge("warning", few), said, picked, duel)
+    if duel.turned:
+        said = (
             Name(duel.model),
             f" {_best_model(subject)} of {subject.primary}. Against ",
             Name(duel.rival),
             f": {duel.verdict}.",
         )
-        return Headline(Badge("warning", duel.verdict), sentence, picked, duel)
+        return Headline(Badge("warning", duel.verdict), said, picked, duel)
+    ranks = "found to differ by its signed ranks, which say nothing of the mean, from"
+    found, mark = {
+        "equivalent": ("equivalent to", "equivalent"),
+        "ranks_higher": (ranks, "no verdict"),
+        "ranks_lower": (ranks, "no verdict"),
+    }.get(duel.row["effect"], ("not shown to be better than", "no difference shown"))
     said = (
-        "equivalent to" if duel.verdict.startswith("equivalent") else "not shown to be better than"
-    )
-    mark = "equivalent" if said.startswith("equ") else "no difference shown"
-    if duel.verdict.startswith("ranks"):
-        said, mark = (
-            "found to differ by its signed ranks, which say nothing of the mean, from",
-            "no verdict",
-        )
-    sentence = (
         Name(duel.model),
-        f" {_best_model(subject)} of {subject.primary}, and is {said} {against}",
+        f" {_best_model(subject)} of {subject.primary}, and is {found} {against}",
         Name(duel.rival),
         ".",
     )
-    return Headline(Badge("open", mark), sentence, picked, duel)
+    return Headline(Badge("open", mark), said, picked, duel)
 
 
 def _baseline_stays(subject: Subject, order: list[str]) -> Headline:
@@ -259,19 +267,20 @@ def _baseline_stays(subject: Subject, order: list[str]) -> Headline:
         Name(subject.primary),
         ".",
     )
-    turned = [duel for duel in duels if duel is not None and BUT in duel.verdict]
+    turned = [duel for duel in duels if duel is not None and duel.turned]
     where = next(
-        (duel for duel in turned if f"{BUT}better" in duel.verdict), turned[0] if turned else None
+        (duel for duel in turned if duel.row["effect_both"] == "better"),
+        turned[0] if turned else None,
     )
     if where is not None:
-        sentence: Sentence = (
+        turns: Sentence = (
             "No model is shown to be better than ",
             *mean[:-1],
             " over all lists. ",
             Name(where.model),
             f" is {where.verdict}.",
         )
-        return Headline(Badge("warning", where.verdict), sentence, [], where)
+        return Headline(Badge("warning", where.verdict), turns, [], where)
     if all(duel is not None and duel.sign == "worse" for duel in duels):
         below: Sentence = ("Each of the others is shown to be worse.",)
         return Headline(
@@ -284,10 +293,8 @@ def _baseline_stays(subject: Subject, order: list[str]) -> Headline:
     if (first := duels[0]) is not None:
         said.append(("The next best is ", Name(first.model), f": {first.verdict}."))
     kept = ("No model is shown to be better than ", *mean)
-    if any(duel is not None and duel.verdict.startswith(("check", "invalid")) for duel in duels):
-        few = all(
-            duel is not None and duel.verdict.startswith("check: too few lists") for duel in duels
-        )
+    if any(duel is not None and is_withheld(duel.row) for duel in duels):
+        few = all(duel is not None and duel.row["withheld"] in TOO_FEW for duel in duels)
         mark = Badge("warning", "too few lists to tell" if few else "withheld")
         return Headline(mark, ("A verdict is withheld. ", *kept), said, first)
     return Headline(Badge("open", "keep the baseline"), kept, said, first)
@@ -357,8 +364,7 @@ def other_metrics(subject: Subject) -> list[Sentence]:
     for column in subject.columns[1:]:
         duel = find_duel(subject, column, best, subject.baseline)
         if duel is not None:
-            others = {"check": "check", "ranks": "ranks", "higher": "apart", "lower": "apart"}
-            sign = others.get(duel.verdict.partition(" ")[0].rstrip(",:"), duel.sign)
+            sign = "check" if is_withheld(duel.row) else OTHERS.get(duel.row["effect"], duel.sign)
             by_sign[sign].append(f"{column} ({duel.effect})" if sign == "worse" else column)
     parts = [words[sign] + ", ".join(names) for sign, names in by_sign.items() if names]
     return (
@@ -412,14 +418,8 @@ def belief(subject: Subject) -> list[Sentence]:
     ]
 
 
-def badge_of(verdict: object) -> BadgeKind:
+def badge_of(row: Mapping[Any, Any]) -> BadgeKind:
     """Return the look of the badge of a verdict."""
-    text = str(verdict)
-    sign = sign_of(text)
-    if BUT in text:
+    if is_withheld(row) or "missing_lists" in codes_of(row.get("remarks")):
         return "warning"
-    if sign == "better":
-        return "better"
-    if sign == "worse":
-        return "worse"
-    return "warning" if text.startswith(("check", "invalid")) else "open"
+    return sign_of(row)

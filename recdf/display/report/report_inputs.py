@@ -18,7 +18,7 @@ from ...evaluation.spec import definitions
 from ...experiments.choices import POSITIVE, check_value
 from ...experiments.decide.decide_experiment import decide_experiment
 from ...experiments.plan.experiment_plan import ExperimentPlan
-from ...tables.comparisons import COMPARISON_COLUMNS
+from ...judge.comparisons import COMPARISON_COLUMNS
 from ..estimate_tables import kind_of_estimates
 from ..given_tables import check_model, need, need_gate, need_history, summary_of, with_units
 from ..joined_labels import with_both_labels

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from ...errors import OptionError
-from ...experiments.compare.where_both import BUT
 from ...tables.cells import digits_for, number
 from .doubts import Doubt, find_doubts
 from .headline import Duel, Headline, belief, headline, other_metrics
@@ -53,7 +52,12 @@ def verdict_section(
         (DOUBTS, tuple(overturn)),
         ("Beside it", tuple(sentence for sentences in said.values() for sentence in sentences)),
     ]
-    return Section("verdict", "Verdict", badge=tempered(found.badge, doubts), lines=kept(lines))
+    return Section(
+        "verdict",
+        "Verdict",
+        badge=tempered(found.badge, doubts, bool(found.duel and found.duel.turned)),
+        lines=kept(lines),
+    )
 
 
 def kept(
@@ -63,7 +67,7 @@ def kept(
     return tuple((name, tuple(sentences)) for name, sentences in lines if sentences)
 
 
-def tempered(badge: Badge, doubts: Sequence[Doubt]) -> Badge:
+def tempered(badge: Badge, doubts: Sequence[Doubt], turned: bool) -> Badge:
     """Let a badge say what would change it."""
     reasons = list(dict.fromkeys(doubt.badge for doubt in doubts if doubt.badge))
     if not reasons or badge.text in (
@@ -73,12 +77,8 @@ def tempered(badge: Badge, doubts: Sequence[Doubt]) -> Badge:
         "one model",
     ):
         return badge
-    return Badge(
-        "warning",
-        f"{badge.text} and {' and '.join(reasons)}"
-        if BUT in badge.text
-        else f"{badge.text}{BUT}{' and '.join(reasons)}",
-    )
+    beside = " and " if turned else ", but "
+    return Badge("warning", f"{badge.text}{beside}{' and '.join(reasons)}")
 
 
 def _amount(found: Headline) -> list[Sentence]:
@@ -87,7 +87,7 @@ def _amount(found: Headline) -> list[Sentence]:
     if duel is None:
         return []
     pair = f"{duel.model} − {duel.rival}: "
-    judged = " whose lists people judged" if "n_human" in duel.row.index else ""
+    judged = " whose lists people judged" if "n_human" in duel.row else ""
     users = f" {duel.gain:,} of {duel.n:,} users{judged} gain and {duel.lose:,} lose."
     together = (
         " The interval holds for all comparisons of the page together." if duel.together > 1 else ""

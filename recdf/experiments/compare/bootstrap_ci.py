@@ -86,7 +86,7 @@ def bootstrap_ci(
     DataFrame
         One row per (`by`, metric): `metric`, `value`, `se` (of the replicates), `ci_low`,
         `ci_high`, `n_units` (with a defined row), `n_undefined` (rows), `method` (that of the
-        interval), `n_resamples`, `seed`, `warning`. Warnings: "zero_variance", "too_few_units"
+        interval), `n_resamples`, `seed`, `remarks`. Remarks: "zero_variance", "too_few_units"
         (below 2), "zero_denominator" and "huge_values" (from 1e150 on): no interval.
 
     Raises
@@ -154,7 +154,7 @@ INTERVAL_COLUMNS = [
     "method",
     "n_resamples",
     "seed",
-    "warning",
+    "remarks",
 ]
 
 
@@ -194,7 +194,7 @@ def _intervals(
     """Return the value, standard error and interval of every metric of one group, from one set of
     replicates."""
     found = [_point_estimate(sample, n) for sample, n in zip(samples, n_units, strict=True)]
-    tested = [j for j, row in enumerate(found) if not row["warning"]]
+    tested = [j for j, row in enumerate(found) if not row["remarks"]]
     if not tested:
         return found
     replicates = replicate_estimates([samples[j] for j in tested], n_resamples, seed)
@@ -213,11 +213,11 @@ def _point_estimate(sample: Sample, n_units: int) -> dict[str, Any]:
         "n_units": n_units
     }
     if n_units and np.abs(sample.num).max() >= HUGE:
-        return row | {"warning": "huge_values"}
+        return row | {"remarks": "huge_values"}
     if n_units:
         row["value"] = float(linearise(sample.num, sample.den)[0])
     if n_units < 2:
-        return row | {"warning": "too_few_units"}
+        return row | {"remarks": "too_few_units"}
     if np.isnan(row["value"]):
-        return row | {"warning": "zero_denominator"}
-    return row | {"warning": "" if arm(sample.num, sample.den).var > 0 else "zero_variance"}
+        return row | {"remarks": "zero_denominator"}
+    return row | {"remarks": "" if arm(sample.num, sample.den).var > 0 else "zero_variance"}

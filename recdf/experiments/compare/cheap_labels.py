@@ -13,6 +13,7 @@ from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
 from ...inputs.per_user_columns import evaluated, list_columns
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank, codes_of
 from ...stats.moments import moments_of
 from ...stats.prediction_powered import (
     LabelledUnits,
@@ -84,8 +85,7 @@ POWERED_COLUMNS = [
     "n_effective",
     "p_random",
     "confidence",
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 
 
@@ -233,7 +233,7 @@ def prediction_powered(
     base = None if baseline is None else sides.pop(baseline)
     better = directions({name: name for name in names}, smaller_is_better, larger_is_better)
     declared = declared_bounds(bounds, names)
-    rows = []
+    rows, effects = [], []
     for model, own in sides.items():
         if base is not None and not own[[ORDER_OF_LISTS, JUDGED]].equals(
             base[[ORDER_OF_LISTS, JUDGED]]
@@ -277,11 +277,11 @@ def prediction_powered(
                 "n_cheap": int(more.sum()),
                 "confidence": confidence,
             }
-            verdict = _verdict_of(row, base is not None, better[name])
-            rows.append(
-                {"baseline": baseline, "model": model, "metric": name, **row, "verdict": verdict}
-            )
-    return pd.DataFrame(rows)[POWERED_COLUMNS]
+            effects.append(_effect_of(row, base is not None, better[name]))
+            rows.append({"baseline": baseline, "model": model, "metric": name, **row})
+    table = pd.DataFrame(rows)
+    add_verdicts(table, "labels", effects)
+    return table[POWERED_COLUMNS]
 
 
 def shared_metrics(
@@ -490,7 +490,7 @@ def powered_row(
         "n_effective": units.n * ((human[1] - human[0]) / (high - low)) ** 2
         if high > low
         else np.nan,
-        "warning": "; ".join(word for word, holds in doubts.items() if holds),
+        "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
 
 
@@ -514,7 +514,7 @@ def labelled_row(
     if min(counts["n_human"], len(units.y)) > 2:
         return powered_row(units, confidence, bounds) | counts
     nothing = {**dict.fromkeys(["df", *POWERED_COLUMNS], np.nan), "ends": None}
-    return nothing | counts | {"warning": "few_human"}
+    return nothing | counts | {"remarks": "few_human"}
 
 
 def powered_pair(
@@ -543,7 +543,7 @@ def powered_pair(
         )
     )
     found |= {name.replace("mean", "diff"): found[name] for name in ("mean_human", "mean_cheap")}
-    row = {name: found[name] for name in (*CHEAP_COLUMNS, "warning")}
+    row = {name: found[name] for name in (*CHEAP_COLUMNS, "remarks")}
     row["estimate"] = found["ends"]
     return (base["mean"], base["mean"] + found["mean"]), row
 
@@ -568,7 +568,7 @@ def label_sentences(n_human: Any, n_cheap: Any, rows: Sequence[Mapping[Any, Any]
             else "which the labels of people take out"
         )
         why = why if row["weight"] > 0 else "and the labels of people count alone"
-        if "few_human" in row["warning"] or row["p_random"] < NOT_RANDOM:
+        if "few_human" in codes_of(row["remarks"]) or row["p_random"] < NOT_RANDOM:
             why = "as far as these lists of people tell"
         said.append(f"The cheap labels are off by {bias} on {row['what']}, {why}.")
     return said
@@ -606,11 +606,9 @@ def _random_p(columns: Sequence[tuple[Floats, Floats]]) -> float:
     return min(1.0, len(columns) * least)
 
 
-def _verdict_of(row: dict[str, Any], difference: bool, better: Better | None) -> str:
-    if row["warning"]:
-        return "cannot tell"
+def _effect_of(row: dict[str, Any], difference: bool, better: Better | None) -> str:
     if not difference:
-        return "both" if row["n_effective"] > row["n_human"] * 1.02 else "human alone"
+        return "both" if row["n_effective"] > row["n_human"] * 1.02 else "human_alone"
     side = ((row["ci_low"] > 0) - (row["ci_high"] < 0)) * (-1 if better == "smaller" else 1)
     low, high = ("lower", "higher") if better is None else ("worse", "better")
-    return (low, "no difference shown", high)[side + 1]
+    return (low, "none", high)[side + 1]

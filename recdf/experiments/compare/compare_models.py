@@ -14,7 +14,7 @@ from ...inputs.constraints import a_number
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.per_user_columns import warn_of_weights
-from ...judge.verdict import model_verdicts
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, effects_of
 from ...progress import Progress
 from ..choices import (
     Alternative,
@@ -37,9 +37,9 @@ from .cheap_labels import (
     labels_of_both,
     powered_pair,
 )
-from .paired import RESAMPLED, paired_resamples, paired_test
+from .paired import RESAMPLED, add_turned, paired_resamples, paired_test
 from .runs import Runs, paired_values, read_runs
-from .where_both import COLUMNS, NONE_LACKING, has_lists, temper, where_both
+from .where_both import COLUMNS, NONE_LACKING, has_lists, judge_both, where_both
 from .within_segments import split_by_segment
 
 Sums = tuple[Floats, Floats | None]  # Σ w d of every unit, and Σ w, None where it is 1 for all
@@ -318,12 +318,17 @@ def compare_models(
     result["p_equivalence_adj"], equivalent = adjusted_columns(
         result, settings, p_col="p_equivalence"
     )
-    ranks = result["ranks_higher"].to_numpy() if test == "wilcoxon" else None
-    verdicts = model_verdicts(result, result["reject"].to_numpy(), equivalent, better, ranks)
-    result["verdict"] = pd.Series(verdicts, dtype=str)
-    temper(result, better)
+    reject = result["reject"].to_numpy(bool)
+    effects = np.array(effects_of(result, reject, better), object)
+    if test == "wilcoxon":  # it follows the ranks, and not the mean
+        ranks = np.where(result["ranks_higher"], "ranks_higher", "ranks_lower")
+        effects[reject] = ranks[reject]
+    effects[equivalent & ~reject] = "equivalent"
+    add_turned(result, effects, equivalent, better, settings)
+    judge_both(result, better)
+    add_verdicts(result, "models", effects.tolist())
     cheap_columns = [name for name in CHEAP_COLUMNS if name in result.columns]
-    columns = [*MODEL_RESULT_COLUMNS[:-2], *cheap_columns, *MODEL_RESULT_COLUMNS[-2:]]
+    columns = [*MODEL_RESULT_COLUMNS[:-4], *cheap_columns, *VERDICT_COLUMNS]
     return settings.compared(result, columns, "models", by_cols)
 
 
@@ -361,8 +366,7 @@ MODEL_RESULT_COLUMNS = [
     "n_resamples",
     "seed",
     *COLUMNS,
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 
 
@@ -552,10 +556,10 @@ def _compare_pairs(
         if powered:
             row |= {
                 **powered,
-                "warning": "; ".join(filter(None, [row["warning"], powered["warning"]])),
+                "remarks": "; ".join(filter(None, [row["remarks"], powered["remarks"]])),
             }
         if settings.missing == "drop" and any(
             only
         ):  # the models themselves select the lists that both have
-            row["warning"] = "; ".join(filter(None, [row["warning"], "different_lists"]))
+            row["remarks"] = "; ".join(filter(None, [row["remarks"], "different_lists"]))
         yield row, (sums, divisor)

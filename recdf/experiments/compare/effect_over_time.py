@@ -13,9 +13,9 @@ from ...errors import OptionError
 from ...inputs.constraints import check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
+from ...judge.comparisons import Comparison
 from ...metrics.direction import direction_of
 from ...progress import Progress
-from ...tables.comparisons import Comparison
 from ..choices import Columns, Correction, RaiseOrDrop
 from ..decide.adjust_pvalues import directions
 from ..decide.balance import Difference
@@ -299,7 +299,7 @@ def effect_over_time(
         for trend, (c, t) in zip(of_metric, arms.pairs, strict=True)
     ]
     fixed = Settings(settings.tests, confidence=confidence, correction=correction)
-    trend_of = trend_table(slopes, list(specs), len(arms.pairs), result["verdict"].tolist(), fixed)
+    trend_of = trend_table(slopes, list(specs), len(arms.pairs), result, fixed)
     again = trend_of.iloc[np.tile(np.arange(len(trend_of)), len(periods.rows))].reset_index(
         drop=True
     )

@@ -12,7 +12,8 @@ import pandas as pd
 
 from ...inputs.sorting import distinct
 from ...judge.cautions import HEALTH_ALPHA
-from ...judge.verdict import trend_verdicts
+from ...judge.cautions.table import UNLIKE
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, has, remark
 from ...stats.arms import Arm, Sample, Strata, both, contributions, deviations, estimate_arm
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
@@ -33,7 +34,7 @@ TREND_COLUMNS = [
     "trend_p_adj",
     "trend_early",
     "trend_late",
-    "trend_verdict",
+    *(f"trend_{name}" for name in VERDICT_COLUMNS),
 ]
 
 SLOPE = ["diff", "se", "ci_low", "ci_high", "df", "p_value"]
@@ -152,16 +153,23 @@ def trend_table(
     rows: Sequence[dict[str, Any]],
     metrics: Sequence[str],
     n_treatments: int,
-    verdicts: Sequence[str],
+    judged: pd.DataFrame,
     settings: Settings,
 ) -> pd.DataFrame:
-    """The trend of every metric and treatment, read together; `verdicts` are those of all periods,
-    in their order."""
+    """The trend of every metric and treatment, read together; `judged` are the rows of all
+    periods, in their order."""
     table = pd.DataFrame(rows)
     table.insert(0, "metric", np.repeat(list(metrics), n_treatments))
     read_together(table, settings)
-    per_row = [list(verdicts[i :: len(table)]) for i in range(len(table))]
-    table["verdict"] = trend_verdicts(table, per_row, TINY)
+    # What withholds the verdict of a period, or qualifies it, does so to the trend.
+    shared = judged["withheld"].where(judged["withheld"].isin([*UNLIKE, "unequal_missing"]), "")
+    shared += np.where(has(judged["remarks"], "ratio_not_checked"), "; ratio_not_checked", "")
+    table["remarks"] = ["; ".join(shared[i :: len(table)]) for i in range(len(table))]
+    remark(table, table["n"] < TINY, "tiny")
+    remark(table, table["se"].isna() & (table["diff"].abs() > 0), "zero_variance")
+    fades = np.where(table["late"].abs() > table["early"].abs(), "grows", "fades")
+    shown = np.where(table["turns"].astype(bool), "turns", fades)
+    add_verdicts(table, "trend", np.where(table["reject"], shown, "none"))
     names = {
         "diff": "trend",
         "se": "trend_se",
@@ -171,6 +179,6 @@ def trend_table(
         "p_adj": "trend_p_adj",
         "early": "trend_early",
         "late": "trend_late",
-        "verdict": "trend_verdict",
+        **{name: f"trend_{name}" for name in VERDICT_COLUMNS},
     }
     return table.rename(columns=names)[TREND_COLUMNS]

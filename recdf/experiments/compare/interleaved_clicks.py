@@ -13,12 +13,13 @@ from ...inputs.codes import first_rows
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...judge.cautions import HEALTH_ALPHA
+from ...judge.comparisons import Comparison
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...stats.arms import arm
 from ...stats.effect_sizes import one_sample
 from ...stats.power import least_paired_effect, paired_units_needed
 from ...stats.scipy_extra import scipy_module
 from ...stats.shares import wilson
-from ...tables.comparisons import Comparison
 from ..choices import Alternative
 from ..experiment_columns import (
     Codes,
@@ -177,12 +178,10 @@ def compare_interleaved(
         "n_clicks_elsewhere": int((~known).sum()),
     }
     if more["p_balance"] < HEALTH_ALPHA:
-        table["warning"] = [
-            f"{before}; unbalanced_teams".removeprefix("; ") for before in table["warning"]
-        ]
-        table["verdict"] = "invalid: teams out of balance"
-    before = [name for name in table.columns if name not in ("warning", "verdict")]
-    return Comparison.of(table.assign(**more)[[*before, *more, "warning", "verdict"]])
+        remark(table, [True] * len(table), "unbalanced_teams")
+        add_verdicts(table, "models", table["effect"])
+    before = [name for name in table.columns if name not in VERDICT_COLUMNS]
+    return Comparison.of(table.assign(**more)[[*before, *more, *VERDICT_COLUMNS]])
 
 
 def _credit_of_items(log: pd.DataFrame) -> Floats:

@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ...judge.cautions.few_differ import FEW_DIFFER
-from ...judge.cautions.mostly_zero import MOSTLY_ZERO
 from ...judge.verdict import remark
 from ...stats.arms import Arm, arm, arm_of_moments, effective_number, linearise
 from ...stats.bootstrap import bootstrap_effect
 from ...stats.effect_sizes import one_sample
 from ...stats.moments import HUGE, moments_of
+from ...stats.numbers import Number
 from ...stats.resampling_weights import by_row, distinct_columns, poisson_sums, sign_sums
 from ...stats.sign_flips import exact_sign_flip_p, sign_flip_interval, sign_flip_p, wilcoxon
 from ...stats.student import equivalence_p
@@ -79,9 +78,7 @@ def paired_test(
     row |= {"wins": wins, "ties": len(d) - wins - losses, "losses": losses, "ranks_higher": False}
     row["typical"] = len(d) if weights is None else typical_units(weights)
     test, margin = settings.tests[metric], settings.margins.get(metric)
-    row["warning"] = "; ".join(
-        ["wilcoxon_not_mean"] * (test == "wilcoxon") + ["repeated_units"] * repeated
-    )
+    row["remarks"] = "repeated_units" * repeated
     if len(d) < 2:
         return but(row, "too_few_users", diff=d[0] if len(d) else np.nan)
     if max(d.max(), -d.min()) >= HUGE:
@@ -90,7 +87,7 @@ def paired_test(
     constant = not units.var > 0 or not wins + losses  # ties differ by rounding alone
     row["diff"], row["diff_without_top"] = float(units.mean), mean_without_top(sums, weights)
     if not constant:
-        row = but(row, *_pair_cautions(len(d), wins + losses, skewness, weights))
+        row = but(row, *_pair_cautions(len(d), skewness, weights))
         row["d_z"] = row["diff"] / _spread_of_differences(d, row["diff"], weights)
     if estimate is not None:
         return row | _powered_numbers(estimate, settings, margin)
@@ -153,13 +150,11 @@ def estimate_of(sums: Floats, weights: Floats | None) -> tuple[Arm, float]:
     return arm(sums, weights), float(moments_of(linearise(sums, weights)[1]).skewness)
 
 
-def _pair_cautions(n: int, differ: int, skewness: float, weights: Floats | None) -> list[str]:
+def _pair_cautions(n: int, skewness: float, weights: Floats | None) -> list[str]:
     """What a reader of the numbers must know about the units that the test is made of."""
     found = {
-        "mostly_zero": n - differ >= MOSTLY_ZERO * n,
         "few_users_carry": weights is not None
         and effective_number(weights) < min(FEW_LISTS_CARRY, n / 2),
-        "few_differ": differ < FEW_DIFFER,
         "skewed": abs(skewness) > SKEWED_PAIRS * np.sqrt(n),
     }
     return [word for word, holds in found.items() if holds]
@@ -225,9 +220,10 @@ def add_turned(
     labels).
     """
     diff, units, reach = (table[name].to_numpy(np.float64) for name in ("diff", "typical", "reach"))
-    margin = table["metric"].map(settings.margins).to_numpy(np.float64, na_value=np.nan)
+    margin = np.array([settings.margins.get(name, np.nan) for name in table["metric"]])
     unseen, powered = unseen_units(settings.alpha), table["powered"].to_numpy(bool)
-    by = [turned_by(diff, units, -reach, reach, claim) for claim in (0.0, -margin, margin)]
+    claims: list[Number] = [0.0, -margin, margin]
+    by = [turned_by(diff, units, -reach, reach, claim) for claim in claims]
     least = np.where(powered, np.inf, np.fmin(by[1], by[2]))
     effects[equivalent & (by[0] < unseen) & (least >= unseen) & ~powered] = "equivalent"
     remark(table, equivalent & (effects != "equivalent") & ~(least < unseen), "within_margin")

@@ -10,7 +10,8 @@ import pandas as pd
 from ...errors import OptionError
 from ...inputs.constraints import SHARE, check_value
 from ...inputs.options import as_columns
-from ...judge.verdict import segments_verdict
+from ...judge.cautions.table import UNLIKE
+from ...judge.verdict import by_rank, codes_of, has, sentence
 from ...stats.between_groups import heterogeneity
 from ...stats.many_tests import adjust
 from ...tables.cells import p_value
@@ -71,8 +72,9 @@ def segment_effects(
         One row per row of the comparison, with its labels, counts, `diff`, `se`, `ci_low`,
         `ci_high`, `confidence` and `srm_p` (sample ratio within the segment; for variants), then
         `shrunken`, `shrunken_low`, `shrunken_high`, and for each metric and pair, the same in all
-        its rows: `n_segments` (those with a standard error), `effect` (τ̄), `q`, `df`, `p_value`,
-        `p_adj`, `reject`, `tau` (T), `warning` (doubts about segments), `verdict`. Verdict:
+        its rows: `n_segments` (those with a standard error), `mean_effect` (τ̄), `q`, `df`, `p_value`,
+        `p_adj`, `reject`, `tau` (T), `effect` ("differs", "none"), `withheld`, `remarks` (doubts
+        about segments), `verdict`. Verdict:
         "differs between segments", "no difference between segments shown", or why it is withheld: a
         sample ratio that does not fit in a segment, or a difference that rests on segments that
         should not be read (tiny arms, skewed) and is not shown without them. A segment has no
@@ -147,13 +149,9 @@ def segment_effects(
     result = pd.DataFrame(comparison[[*segments, *kept]].reset_index(drop=True))
     result.attrs = {}
     diff, se = (metric_values(comparison, "comparison", name) for name in ("diff", "se"))
-    words = (
-        comparison["verdict"].astype(str).tolist()
-        if "verdict" in comparison.columns
-        else [""] * len(diff)
-    )
-    doubted = np.array([text.startswith(("check: ", "invalid: ")) for text in words], np.bool_)
-    verdicts = np.array(words, object)
+    judged = comparison.reindex(columns=["withheld", "remarks"], fill_value="")
+    withheld = judged["withheld"].to_numpy(object)
+    doubted, unchecked = withheld != "", has(judged["remarks"], "ratio_not_checked")
     group = comparison.groupby(pair, sort=False, dropna=False).ngroup().to_numpy()
     rows = [np.flatnonzero(group == g) for g in range(int(group.max(initial=-1)) + 1)]
     found = [heterogeneity(diff[own], se[own]) for own in rows]
@@ -165,7 +163,14 @@ def segment_effects(
     alpha, reach = 1 - confidence, NormalDist().inv_cdf((1 + confidence) / 2)
     parts = []
     for own, one, p, p_without in zip(rows, found, p_adj, p_sound, strict=True):
-        doubts = list(dict.fromkeys(verdicts[own][doubted[own]]))
+        doubts = codes_of(by_rank(withheld[own][doubted[own]]))
+        differs = bool(p <= alpha)
+        # A difference that rests on segments in doubt is withheld, and so is any of variants that
+        # are not alike.
+        rests = differs and p_without > alpha
+        why = next((code for code in doubts if code in UNLIKE), (doubts if rests else [""])[0])
+        effect = "" if why else "differs" if differs else "none"
+        remarks = [*doubts, *["ratio_not_checked"] * bool(unchecked[own].any())]
         parts.append(
             pd.DataFrame(
                 {
@@ -173,17 +178,17 @@ def segment_effects(
                     "shrunken_low": one.shrunken - reach * one.shrunken_se,
                     "shrunken_high": one.shrunken + reach * one.shrunken_se,
                     "n_segments": one.n_segments,
-                    "effect": one.effect,
+                    "mean_effect": one.effect,
                     "q": one.q,
                     "df": one.df,
                     "p_value": one.p_value,
                     "p_adj": p,
-                    "reject": bool(p <= alpha),
+                    "reject": differs,
                     "tau": one.tau,
-                    "warning": "; ".join(doubts),
-                    "verdict": segments_verdict(
-                        list(verdicts[own]), doubts, p <= alpha, p_without <= alpha
-                    ),
+                    "effect": effect,
+                    "withheld": why,
+                    "remarks": "; ".join(remarks),
+                    "verdict": sentence("segments", effect, why, remarks),
                 },
                 index=own,
             )

@@ -138,7 +138,7 @@ def n_equal(control: Arm, treatment: Arm) -> float:
 
 
 def without_top(row: Row, units: Units, found: ArmsEstimate, settings: Settings) -> Row:
-    """The row with its difference without the top units, and with a warning where they decide."""
+    """The row with its difference without the top units, and with a remark where they decide."""
     if not np.isfinite(row["diff"]):
         return row
     # A thin arm or stratum with most of the variance is judged by its own size, however many units

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
+from ...judge.verdict import VERDICT_COLUMNS, codes_of
 from ...stats.always_valid import always_valid_multiplier, always_valid_p
 from ...stats.effect_sizes import Effect, effect
 from ...stats.moments import MEAN_ROUNDING
@@ -66,13 +67,12 @@ VARIANT_RESULT_COLUMNS = [
     "balance_p",
     "unbalanced",
     "better",
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 
 # Power of the `mde` column.
 POWER = 0.8
-# Fewer units than this in an arm, or fewer clusters, are named in a warning.
+# Fewer units than this in an arm, or fewer clusters, are named in a remark.
 TINY = 20
 # |k| beyond which the t interval lies on the wrong side: every simulated setting with a type I
 # error of 10 % or more is above it.
@@ -98,12 +98,12 @@ def no_share(metric: str) -> DataError:
 Row = dict[str, Any]
 
 
-def but(row: Row, *warnings: str, **changes: Number | str) -> Row:
-    """The row with other numbers and more warnings."""
+def but(row: Row, *remarks: str, **changes: Number | str) -> Row:
+    """The row with other numbers and more remarks."""
     new = {
         name: value if isinstance(value, str) else float(value) for name, value in changes.items()
     }
-    return {**row, **new, "warning": "; ".join(filter(None, [row["warning"], *warnings]))}
+    return {**row, **new, "remarks": "; ".join(filter(None, [row["remarks"], *remarks]))}
 
 
 def first_row(
@@ -111,7 +111,7 @@ def first_row(
     settings: Settings,
     n: tuple[int, int],
     n_dropped: tuple[float, float],
-    warnings: Sequence[str],
+    remarks: Sequence[str],
     *,
     clustered: bool = False,
     cap: float = np.nan,
@@ -130,9 +130,9 @@ def first_row(
         "method": {"t": "welch", "proportion": "welch"}.get(test, test) + "+cluster" * clustered,
         "cap": cap,
         "n_covariate_missing": n_covariate_missing,
-        "warning": "",
+        "remarks": "",
     }
-    return but(row, *warnings)
+    return but(row, *remarks)
 
 
 def without_estimate(row: Row, problem: str, means: tuple[float, float]) -> Row:
@@ -153,7 +153,7 @@ def compare_pair(
 ) -> tuple[Row, bool]:
     """Return the row with its estimates and its test; False where no test can be made.
 
-    `cautions` are warnings about the test, and `plain` units are users whose mean is estimated.
+    `cautions` are remarks about the test, and `plain` units are users whose mean is estimated.
     """
     test, _, cluster = row["method"].partition("+")
     control, treatment = (float(one.mean) for one in found.arms)
@@ -188,7 +188,7 @@ def compare_pair(
     if any(constant):
         return but(row, "constant_arm"), False
     if settings.sequential_n is not None and {"skewed", "skewness_not_checked"} & {
-        *row["warning"].split("; ")
+        *codes_of(row["remarks"])
     }:
         return but(row, "sequential_refused"), False
     return _welch(row, found, settings) if settings.tests[row["metric"]] == "t" else row, True

@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ...judge.cautions import UNEQUAL
-from ...judge.verdict import variant_verdicts
-from ...stats.many_tests import adjust
+from ...judge.verdict import add_verdicts, effects_of, remark
 from ..choices import Better
 from ..decide.adjust_pvalues import read_together
 from ..decide.balance import Difference
 from ..decide.sample_ratio import Arms, SampleRatio
-from ..experiment_columns import Codes, Floats, Mask
+from ..experiment_columns import Codes, Floats
 from ..settings import Settings
 from .two_sample import VARIANT_RESULT_COLUMNS, Row
 
@@ -50,13 +48,11 @@ def decide(
     metric is better."""
     at = arms.of_rows(len(result))
     by_cols = list(arms.groups.columns)
-    _add_warning(result, ratio.fails[at[0]], "sample_ratio")
-    moved = adjust(result["p_denominator"].to_numpy(), "holm") < UNEQUAL
-    _add_warning(result, moved, "denominator_differs")
+    remark(result, ratio.fails[at[0]], "sample_ratio")
+    remark(result, ~ratio.checked[at[0]], "ratio_not_checked")
     _add_differences(result, at, differences, balance or {})
     read_together(result, settings)
-    verdicts = variant_verdicts(result, result["reject"].to_numpy(), better, ratio.checked[at[0]])
-    result["verdict"] = pd.Series(verdicts, dtype=str)
+    add_verdicts(result, "variants", effects_of(result, result["reject"].to_numpy(), better))
     result["srm_p"] = ratio.p[at[0]]
     result["better"] = pd.Series([better[metric] or "" for metric in result["metric"]], dtype=str)
     return settings.compared(result, VARIANT_RESULT_COLUMNS, "variants", by_cols)
@@ -70,21 +66,14 @@ def _add_differences(
 ) -> None:
     """Name what differs between the two variants of every row, with p of their covariates."""
     names = pd.Series([""] * len(table), dtype=object)
-    for warning, name, where, metrics in differences:
+    for code, name, where, metrics in differences:
         rows = where[at[: where.ndim]] & (
             True if metrics is None else table["metric"].isin(metrics).to_numpy()
         )
         names[rows] += f", {name}"
-        _add_warning(table, rows & ~table["warning"].str.endswith(warning).to_numpy(), warning)
+        remark(table, rows, code)
     table["unbalanced"] = names.str.removeprefix(", ").astype(str)
     p = {metric: of[at] for metric, of in balance.items()}
     table["balance_p"] = [
         p[metric][i] if metric in p else np.nan for i, metric in enumerate(table["metric"])
     ]
-
-
-def _add_warning(table: pd.DataFrame, rows: Mask, name: str) -> None:
-    if rows.any():
-        table.loc[rows, "warning"] = [
-            f"{before}; {name}".removeprefix("; ") for before in table.loc[rows, "warning"]
-        ]

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ...judge.cautions.few_lists import FEW_LISTS
+from ...judge.verdict import effects_of, sentence
+from ...stats.unseen_units import turned_by
 from ...tables.cells import digits_for, interval, number, visible
 from ..choices import Better
 from ..experiment_columns import Floats, Mask
@@ -28,11 +30,11 @@ COLUMNS = [
     "se_both",
     "ci_low_both",
     "ci_high_both",
-    "verdict_both",
+    "effect_both",
+    "withheld_both",
+    "turned_by_both",
 ]
-NONE_LACKING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-1], np.nan)}
-MISSING = "missing_lists"
-BUT = ", but "  # what follows in a verdict is where it does not hold
+NONE_LACKING = {**dict.fromkeys(COLUMNS[:2], 0), **dict.fromkeys(COLUMNS[2:-3], np.nan)}
 
 
 def has_lists(runs: Runs) -> Mask | None:
@@ -85,37 +87,29 @@ def where_both(
     return row
 
 
-def temper(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None:
-    """Add the interval and the verdict on the lists that both models have, and let the verdict say
-    where they differ.
+def judge_both(table: pd.DataFrame, better: Mapping[str, Better | None]) -> None:
+    """Add the interval and the effect on the lists that both models have.
 
-    The interval is as many standard errors wide as the one beside it. A table that was tempered can
-    be so again.
+    The interval is as many standard errors wide as the one beside it.
     """
-    low, high, se = (table[name].to_numpy(np.float64) for name in ("ci_low", "ci_high", "se"))
+    low, high, se, diff = (
+        table[name].to_numpy(np.float64) for name in ("ci_low", "ci_high", "se", "diff")
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
-        below, above = (
-            (table["diff"].to_numpy(np.float64) - low) / se,
-            (high - table["diff"].to_numpy(np.float64)) / se,
-        )
-        table["ci_low_both"] = table["diff_both"] - below * table["se_both"]
-        table["ci_high_both"] = table["diff_both"] + above * table["se_both"]
-    said, verdicts, warnings = [], [], []
-    for row in table.to_dict("records"):
-        found = (
-            ""
-            if not row["n_lacking_baseline"] + row["n_lacking_model"]
-            else _word(row, better[row["metric"]])
-        )
-        own = str(row["verdict"]).split(BUT)[0]
-        warned = [word for word in row["warning"].split("; ") if word != MISSING]
-        differs = found not in ("", own.split(",")[0]) and not own.startswith(("check", "ranks"))
-        of = "not shown" if found.startswith("check") else found
-        said.append(found)
-        verdicts.append(f"{own}{BUT}{of} where both have lists" if differs else own)
-        warnings.append("; ".join(filter(None, [*warned, MISSING if differs else ""])))
-    for name, texts in (("verdict_both", said), ("verdict", verdicts), ("warning", warnings)):
-        table[name] = pd.Series(texts, dtype=str)
+        table["ci_low_both"] = table["diff_both"] - (diff - low) / se * table["se_both"]
+        table["ci_high_both"] = table["diff_both"] + (high - diff) / se * table["se_both"]
+    shown = (table["ci_low_both"] > 0) | (table["ci_high_both"] < 0)
+    effects = effects_of(table.assign(diff=table["diff_both"]), shown.to_numpy(bool), better)
+    lacking = table["n_lacking_baseline"] + table["n_lacking_model"] > 0
+    few = lacking & (table["n_both"] < FEW_LISTS)
+    names = ("diff_both", "n_both", "typical", "n_users", "reach")
+    diff, n, typical, users, reach = (table[name].to_numpy(np.float64) for name in names)
+    by = turned_by(diff, n * typical / np.maximum(users, 1), -reach, reach, 0.0)
+    table["turned_by_both"] = np.where(shown & ~table["powered"], by, np.nan)
+    turned = lacking & ~few & (table["turned_by_both"] < table["unseen"])
+    withheld = np.select([few, turned], ["few_lists", "unseen_units"], "")
+    table["effect_both"] = pd.Series(np.where(lacking & (withheld == ""), effects, ""), dtype=str)
+    table["withheld_both"] = pd.Series(withheld, dtype=str)
 
 
 def sentence_of_both(row: Mapping[Any, Any]) -> str:
@@ -138,23 +132,6 @@ def sentence_of_both(row: Mapping[Any, Any]) -> str:
     )
     bounds = interval(row["ci_low_both"], row["ci_high_both"], "+" + form)
     effect = f"{number(row['diff_both'], '+' + form)} {bounds}".rstrip()
-    return (
-        f"{text}. Where both have lists, {row['metric']} is {means}: {effect}, "
-        f"{row['verdict_both']}."
-    )
-
-
-def _word(row: Mapping[Any, Any], better: Better | None) -> str:
-    """Return the verdict on the lists that both models have."""
-    if row["n_both"] < FEW_LISTS:
-        return "check: too few lists"
-    up = row["ci_low_both"] > 0
-    if not (up or row["ci_high_both"] < 0):
-        return "no difference shown"
-    return (
-        ("higher" if up else "lower")
-        if better is None
-        else "better"
-        if up == (better == "larger")
-        else "worse"
-    )
+    turned = {"turned_by": row["turned_by_both"], "turned_to": "lose or gain"}
+    said = sentence("models", row["effect_both"], row["withheld_both"], row=turned)
+    return f"{text}. Where both have lists, {row['metric']} is {means}: {effect}, {said}."

@@ -32,10 +32,10 @@ PERIODS = 10
 
 
 class Difference(NamedTuple):
-    """A warning, what it is about, the groups or (group, control, treatment) where it holds, and of
+    """The code of a caution, what it is about, the groups or (group, control, treatment) where it holds, and of
     which metrics."""
 
-    warning: str
+    code: str
     name: str
     where: Mask
     metrics: Sequence[str] | None = None

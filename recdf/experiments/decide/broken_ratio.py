@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import OptionError
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
-from ...judge.verdict import WITHHELD
+from ...judge.verdict import add_verdicts
 from ...stats.many_tests import adjust
 from ...stats.shares import share_tests
 from ..experiment_columns import frame_of, group_codes, require
@@ -177,9 +177,8 @@ def find_srm(
             "p_all": p_all,
             "p_without": without,
             "explains": broken & (p_all < alpha) & (without >= alpha),
-            "verdict": np.select(
-                [np.isnan(p), broken], ["not tested", WITHHELD["sample_ratio"]], "fits"
-            ),
+            "remarks": np.select([np.isnan(p), broken], ["not_tested", "sample_ratio"], ""),
         }
     )
+    add_verdicts(result, "ratio", ["fits"] * len(result))
     return result.sort_values("p_value", kind="stable", ignore_index=True)

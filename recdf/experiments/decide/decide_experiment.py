@@ -12,7 +12,8 @@ import pandas as pd
 
 from ...errors import ColumnError, DataError, OptionError
 from ...inputs.budgets import Budget, check_budget, read_change, signed
-from ...judge.verdict import NOT_ALIKE, NOT_CHECKED
+from ...judge.cautions.table import CAUTIONS, UNLIKE
+from ...judge.verdict import VERDICT_COLUMNS, by_rank, codes_of, has, sentence, warnings_of
 from ...stats.arms import Arm
 from ...stats.effect_sizes import effect, fieller
 from ...stats.many_tests import adjust
@@ -26,9 +27,7 @@ from ..samples import subset
 RoleWord = Literal["success", "guardrail", "diagnostic"]
 Roles = Mapping[str, Any] | ExperimentPlan
 
-SAFE, WITHIN, HARMED = "safe", "worse, within the margin", "harmed beyond the margin"
-NOT_SAFE = "not shown safe"
-SHIP, DO_NOT_SHIP, KEEP_RUNNING, INVALID = "ship", "do not ship", "keep running", "invalid"
+SAFE, WITHIN, HARMED, NOT_SAFE = "safe", "within_margin", "harmed", "not_safe"
 ROLE_COLUMNS = [
     "metric",
     "role",
@@ -41,7 +40,7 @@ ROLE_COLUMNS = [
     "p_safe",
     "p_harmed",
     "p_adj",
-    "verdict",
+    *VERDICT_COLUMNS,
     "note",
 ]
 _NEEDED = [
@@ -60,8 +59,7 @@ _NEEDED = [
     "confidence",
     "method",
     "better",
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 
 
@@ -93,7 +91,8 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         `change`, `change_low`, `change_high` (guardrails: relative if the margin is, each bound
         one-sided at 1 − alpha; other metrics: `diff` and its interval), `p_safe`, `p_harmed`,
         `p_adj` (success metrics: of the table, or after Holm's correction for all success metrics
-        and treatments if that is larger; null for others), `verdict` and `note` (why not more).
+        and treatments if that is larger; null for others), `effect`, `withheld`, `remarks` (codes),
+        `verdict` and `note` (why not more).
         Verdict of a guardrail, first rule that holds: "not shown safe" where the table withholds
         its verdict · "harmed beyond the margin" (p_harmed ≤ alpha) · "worse, within the margin"
         (p_safe ≤ alpha, and the table shows a loss) · "safe" (p_safe ≤ alpha) · "not shown safe".
@@ -137,10 +136,17 @@ def role_verdicts(table: pd.DataFrame, roles: Roles) -> pd.DataFrame:
         labels = {name: row[name] for name in ("metric", "control", "treatment")}
         rows.append(
             labels
-            | {"role": role}
+            | {"role": role, "remarks": row["remarks"], "withheld": ""}
             | (_plain(row, p) if budget is None else _guardrail(row, budget))
         )
-    return pd.DataFrame(rows)[ROLE_COLUMNS]
+    found = pd.DataFrame(rows)
+    found["verdict"] = [
+        sentence("role", effect, withheld, row=row)
+        for effect, withheld, row in zip(
+            found["effect"], found["withheld"], table.to_dict("records"), strict=True
+        )
+    ]
+    return found[ROLE_COLUMNS]
 
 
 def decide_experiment(
@@ -152,8 +158,8 @@ def decide_experiment(
     First rule that holds: "invalid" if the table says that the variants are not alike (the sample
     ratio of any metric does not fit the plan, shares change over time, a covariate differs) · "do
     not ship" if a guardrail is harmed beyond its margin or a success metric is worse · "ship" if a
-    success metric is better and every guardrail is safe, which includes "worse, within the margin"
-    · "keep running".
+    success metric is better and every guardrail is safe, which includes "worse, within the margin";
+    after a plan that was not followed, "ship, not as planned" · "keep running".
 
     All guardrails must be safe, so that their tests need no correction; their power must be planned
     for. One success metric is enough, so that those of all treatments are corrected together
@@ -175,9 +181,12 @@ def decide_experiment(
     Returns
     -------
     DataFrame
-        One row per treatment: `control`, `treatment`, `decision`, `reasons` (a sentence per metric,
-        harms first, separated by "; "), `harms` and `better` (metrics, separated by ", "). With a
-        plan, also `deviations` (from the plan, separated by "; ") and `plan` (its digest).
+        One row per treatment: `control`, `treatment`, `effect` ("ship", "ship_not_as_planned",
+        "do_not_ship", "keep_running", "invalid"), `withheld` (why it is invalid), `remarks`,
+        `decision` (the effect in words), `reasons` (a sentence per metric, harms first, separated
+        by "; "), `harms` and `better` (metrics, separated by ", "). With a plan, also `deviations`
+        (from the plan, separated by "; "), `unknown` (what of the plan neither the table nor `ran`
+        tells) and `plan` (its digest).
 
     Raises
     ------
@@ -201,7 +210,7 @@ def decide_experiment(
     0         B     ship
     >>> print(decided["reasons"].iloc[0].replace("; ", "\\n"))
     ctr: better (+1.5 [+1.28, +1.72], p <0.001)
-    spend: safe (0 [−1.4%, +1.42%], margin −2%)
+    spend: safe (0 [−1.4%, +1.42%] one-sided, margin −2%)
     """
     judged = role_verdicts(table, roles)
     if "success" not in set(judged["role"]):
@@ -220,15 +229,19 @@ def decide_experiment(
             "table has several rows of a metric and treatment; pass what one compare_variants "
             "returned"
         )
-    verdicts = table["verdict"].astype(str).reset_index(drop=True)
+    withheld = table["withheld"].reset_index(drop=True)
+    plan = roles if isinstance(roles, ExperimentPlan) else None
+    deviations = plan.deviations(table, ran) if plan else []
     rows = []
     for treatment in judged["treatment"].unique().tolist():
         own = judged["treatment"] == treatment
-        rows.append(_decision(judged[own], verdicts[own]))
+        rows.append(_decision(judged[own], withheld[own], bool(deviations)))
     decided = pd.DataFrame(rows)
-    if isinstance(roles, ExperimentPlan):
+    if plan:
         decided = decided.assign(
-            deviations="; ".join(roles.deviations(table, ran)), plan=roles.digest
+            deviations="; ".join(deviations),
+            unknown=", ".join(plan.unknown(ran)),
+            plan=plan.digest,
         )
     return decided
 
@@ -296,13 +309,11 @@ def _together(table: pd.DataFrame, roles: Mapping[str, tuple[RoleWord, Budget | 
 
 
 def _plain(row: Mapping[Any, Any], p: float) -> dict[str, Any]:
-    """Return what a success metric or a diagnostic shows: the verdict of the table."""
-    verdict, note = str(row["verdict"]).removesuffix(NOT_CHECKED), ""
-    if verdict == "better" and p > 1 - row["confidence"]:
-        verdict, note = (
-            "no difference shown",
-            f"better alone, not among all success metrics: p {p_value(p)}",
-        )
+    """Return what a success metric or a diagnostic shows: the effect of the table."""
+    effect_of, note = row["effect"], ""
+    if effect_of == "better" and p > 1 - row["confidence"]:
+        effect_of = "none"
+        note = f"better alone, not among all success metrics: p {p_value(p)}"
     return {
         "margin": "",
         "change": row["diff"],
@@ -311,7 +322,8 @@ def _plain(row: Mapping[Any, Any], p: float) -> dict[str, Any]:
         "p_safe": math.nan,
         "p_harmed": math.nan,
         "p_adj": p,
-        "verdict": verdict,
+        "effect": effect_of,
+        "withheld": row["withheld"],
         "note": note,
     }
 
@@ -351,20 +363,20 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
     ends = sign * (low - allowed), sign * (high - allowed)
     safe = min(ends) > 0 if math.isnan(p_safe) else p_safe <= alpha
     harmed = max(ends) < 0 if math.isnan(p_harmed) else p_harmed <= alpha
-    verdict, note = NOT_SAFE, ""
-    if str(row["verdict"]).startswith(("check", "invalid")):
-        note = str(row["verdict"]).removesuffix(NOT_CHECKED)
+    shown, note = NOT_SAFE, ""
+    if row["withheld"]:
+        note = str(row["verdict"])
     elif harmed:
-        verdict = HARMED
+        shown = HARMED
     elif safe:
-        verdict = WITHIN if row["reject"] and sign * row["diff"] < 0 else SAFE
+        shown = WITHIN if row["reject"] and sign * row["diff"] < 0 else SAFE
     elif math.isnan(min(ends)) and math.isnan(p_safe):
         unknown = (
             "the control's mean is not above 0",
             "this test has no relative interval: name the margin in units",
         )
         note = (
-            str(row["warning"]).replace("_", " ").replace(";", ",")
+            ", ".join(warnings_of(row["remarks"])).replace("_", " ")
             or unknown[bool(row["mean_control"] > 0)]
         )
     elif row["reject"] and sign * row["diff"] < 0:
@@ -377,7 +389,7 @@ def _guardrail(row: Mapping[Any, Any], budget: Budget) -> dict[str, Any]:
         "p_safe": p_safe,
         "p_harmed": p_harmed,
         "p_adj": math.nan,
-        "verdict": verdict,
+        "effect": shown,
         "note": note,
     }
 
@@ -399,30 +411,28 @@ def _arms(row: Mapping[Any, Any]) -> tuple[Arm, Arm]:
     return arm_of("control", share), arm_of("treatment", share)
 
 
-def _decision(judged: pd.DataFrame, verdicts: pd.Series) -> dict[str, Any]:
-    """Return the decision about one treatment from its rows, and the verdicts that the table gives
-    them."""
+def _decision(judged: pd.DataFrame, withheld: pd.Series, deviates: bool) -> dict[str, Any]:
+    """Return the decision about one treatment from its rows, and what withholds their verdicts in
+    the table."""
     first = judged.iloc[0]
     success, guardrail = judged["role"] == "success", judged["role"] == "guardrail"
-    worse = (judged["verdict"] == "worse") | (judged["verdict"] == HARMED)
-    better = success & (judged["verdict"] == "better")
-    safe = judged["verdict"].isin([SAFE, WITHIN])
-    invalid = list(
-        dict.fromkeys(one for one in verdicts.str.removesuffix(NOT_CHECKED) if one in NOT_ALIKE)
-    )
-    decision = KEEP_RUNNING
+    worse = judged["effect"].isin(["worse", HARMED])
+    better = success & (judged["effect"] == "better")
+    safe = judged["effect"].isin([SAFE, WITHIN])
+    invalid = codes_of(by_rank(code for code in withheld if code in UNLIKE))
+    decision = "keep_running"
     if invalid:
-        decision = INVALID
+        decision = "invalid"
     elif (worse & (success | guardrail)).any():
-        decision = DO_NOT_SHIP
+        decision = "do_not_ship"
     elif better.any() and safe[guardrail].all():
-        decision = SHIP
+        decision = "ship_not_as_planned" if deviates else "ship"
     shown = judged.assign(
         order=np.select(
             [
                 worse & guardrail,
                 worse,
-                judged["verdict"] == WITHIN,
+                judged["effect"] == WITHIN,
                 guardrail & ~safe,
                 success,
                 guardrail,
@@ -435,16 +445,19 @@ def _decision(judged: pd.DataFrame, verdicts: pd.Series) -> dict[str, Any]:
     said = [
         _reason(row)
         for row in shown.to_dict("records")
-        if row["order"] < 6 or row["verdict"] == "better"
+        if row["order"] < 6 or row["effect"] == "better"
     ]
-    unchecked = (
-        ["the sample ratio was not checked"] if verdicts.str.endswith(NOT_CHECKED).any() else []
-    )
+    unchecked = has(judged["remarks"], "ratio_not_checked").any()
+    said = [CAUTIONS[code].words for code in invalid] or said
+    remarks = [*invalid, *["ratio_not_checked"] * bool(unchecked)]
     return {
         "control": first["control"],
         "treatment": first["treatment"],
-        "decision": decision,
-        "reasons": "; ".join([*invalid, *(said if not invalid else []), *unchecked]),
+        "effect": decision,
+        "withheld": invalid[0] if invalid else "",
+        "remarks": "; ".join(remarks),
+        "decision": sentence("decision", decision),
+        "reasons": "; ".join([*said, *["the sample ratio was not checked"] * bool(unchecked)]),
         "harms": ", ".join(judged.loc[worse, "metric"]),
         "better": ", ".join(judged.loc[better, "metric"]),
     }
@@ -471,12 +484,16 @@ def plan_sentence(row: Mapping[Any, Any]) -> str:
     if not row.get("plan"):
         return ""
     done = f"not as planned: {row['deviations']}" if row["deviations"] else "as planned"
+    if row["unknown"]:
+        done = done if row["deviations"] else "no deviation is known"
+        done += f"; not known: {row['unknown']}"
     return f"Plan {row['plan'][:12]}: {done}"
 
 
 def _reason(row: Mapping[Any, Any]) -> str:
     """Return what one metric says, with its numbers."""
-    rest = f", margin {row['margin']}" if row["margin"] else ""
+    rest = " one-sided" if pd.notna(row["p_safe"]) else ""
+    rest += f", margin {row['margin']}" if row["margin"] else ""
     rest += f", p {p_value(row['p_adj'])}" if pd.notna(row["p_adj"]) else ""
     rest += f", {row['note']}" if row["note"] else ""
     return f"{row['metric']}: {row['verdict']} ({' '.join(change_texts(row))}{rest})"

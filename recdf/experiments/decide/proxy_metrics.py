@@ -12,6 +12,7 @@ import pandas as pd
 from ...errors import DataError, DuplicateError, OptionError
 from ...inputs.constraints import SHARE
 from ...inputs.options import as_columns
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, by_rank
 from ...stats.student import t_quantile
 from ...stats.true_effects import launches_by_sign, true_effects
 from ..choices import Columns, check_value
@@ -38,8 +39,7 @@ PROXY_COLUMNS = [
     "called_right",
     "regret",
     "confidence",
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
 ]
 
 Effects = str | Sequence[str] | Mapping[str, str]
@@ -192,7 +192,9 @@ def proxy_metrics(
             x, y, _covariance(tests, named.get((name, goal)), x, y), (sign[name], sign[goal]), level
         )
         rows.append({"online": goal, "offline": name, **row, "confidence": confidence})
-    return pd.DataFrame(rows)[PROXY_COLUMNS]
+    table = pd.DataFrame(rows)
+    add_verdicts(table, "proxy", table["effect"])
+    return table[PROXY_COLUMNS]
 
 
 def _pair_row(
@@ -210,11 +212,8 @@ def _pair_row(
         true._replace(cov=up_x * up_y * true.cov),
     )
     noisy = x.var.mean() > true.var_x or y.var.mean() > true.var_y or np.isnan(true.slope_low)
-    warning = ",".join(
-        word for word, there in (("few_tests", n < LEAST_TESTS), ("noise", noisy)) if there
-    )
+    doubts = {"few_tests": n < LEAST_TESTS, "noise": noisy}
     side = up_x * up_y * (np.sign(true.slope_low) if true.slope_low * true.slope_high > 0 else 0.0)
-    verdict = {1.0: "predicts", -1.0: "predicts the opposite"}.get(side, "no relation shown")
     naive, low, high, correlation = _naive_line(x.diff, y.diff, level)
     return {
         "n_tests": n,
@@ -227,8 +226,8 @@ def _pair_row(
         "called_right": called_right,
         "noise_online": float(y.var.mean() / y.diff.var(ddof=1)),
         "regret": regret,
-        "warning": warning,
-        "verdict": "cannot tell" if warning else verdict,
+        "effect": {1.0: "predicts", -1.0: "predicts_opposite"}.get(side, "none"),
+        "remarks": by_rank(code for code, holds in doubts.items() if holds),
     }
 
 

@@ -14,6 +14,7 @@ from ...inputs.constraints import NATURAL, a_number, check_value
 from ...inputs.door import takes_columns
 from ...inputs.options import Options, as_columns
 from ...inputs.sums import exact_sums
+from ...judge.verdict import VERDICT_COLUMNS, add_verdicts, remark
 from ...progress import Progress
 from ...stats.arms import Arm, effective_number
 from ...stats.effect_sizes import effect
@@ -96,12 +97,12 @@ def aa_test(
         (those with a test: an arm of equal values has none), `n_rejected`, `n_rejected_low`,
         `n_rejected_high` (with a lower and a higher treatment), `rejected` (share), `rejected_low`,
         `rejected_high` (its 99 % interval, Wilson), `ks`, `p_ks` (distance of the p-values from the
-        uniform distribution, Kolmogorov and Smirnov), `alpha`, `warning`, `verdict` and
-        `recommended`. Verdict: "rejects too often" or "rejects too rarely" where alpha is outside
+        uniform distribution, Kolmogorov and Smirnov), `alpha`, `effect`, `withheld`, `remarks`,
+        `verdict` and `recommended`. Verdict: "rejects too often" or "rejects too rarely" where alpha is outside
         the interval, else "holds"; "not tested" without a split that has a test. `recommended`, the
         same in all rows of a metric, is the first that holds: "t", or "t, cap=0.99"; else
         "proportion" for a 0/1 metric, and "permutation" for others, which holds because it splits
-        in the same way. Warning: "few_clusters", with fewer than 40 clusters in an arm, where
+        in the same way. Remark: "few_clusters", with fewer than 40 clusters in an arm, where
         `compare_variants` takes the jackknife, which rejects less often.
 
     Raises
@@ -161,7 +162,9 @@ def aa_test(
             sums = [_unit_columns(one, code, n_units) for one in tried.values()]
             found = _rejections(sums, share, n, settings, bool(cluster))
             sound = [
-                one for one, row in zip(tried, found, strict=True) if row["verdict"] == "holds"
+                one
+                for one, row in zip(tried, found, strict=True)
+                if row["effect"] == "holds" and row["n_splits"]
             ]
             instead = "proportion" if shares_of_users and not cluster else "permutation"
             recommended = _in_words(sound[0]) if sound else instead
@@ -174,7 +177,10 @@ def aa_test(
                 }
                 rows.append({**row, **of})
             shown.add()
-    return pd.DataFrame(rows)[AA_COLUMNS]
+    table = pd.DataFrame(rows)
+    remark(table, table["n_splits"] == 0, "not_tested")
+    add_verdicts(table, "aa", table["effect"])
+    return table[AA_COLUMNS]
 
 
 AA_COLUMNS = [
@@ -192,8 +198,7 @@ AA_COLUMNS = [
     "ks",
     "p_ks",
     "alpha",
-    "warning",
-    "verdict",
+    *VERDICT_COLUMNS,
     "recommended",
 ]
 
@@ -275,7 +280,7 @@ def _rejections(
         few = clustered and effective_number(own[3]) * min(share, 1 - share) < JACKKNIFE_BELOW
         found = _of_p(p[known], diff[known], settings.alpha)
         rows.append(
-            {"n_units": int(own[0].sum()), **found, "warning": "few_clusters" if few else ""}
+            {"n_units": int(own[0].sum()), **found, "remarks": "few_clusters" if few else ""}
         )
     return rows
 
@@ -291,15 +296,12 @@ def _arm_of_sums(sums: Floats) -> Arm:
 
 
 def _of_p(p: Floats, diff: Floats, alpha: float) -> dict[str, Any]:
-    """How often p is at most alpha, how far p is from uniform, and a verdict."""
+    """How often p is at most alpha, how far p is from uniform, and the effect."""
     reject, n = p <= alpha, len(p)
     k = int(reject.sum())
     low, high = wilson(k / n, n, Z_OF_SHARE) if n else (np.nan, np.nan)
     ordered, steps = np.sort(p), np.arange(n + 1) / max(n, 1)
     ks = float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max())) if n else np.nan
-    verdict = (
-        "rejects too often" if low > alpha else "rejects too rarely" if high < alpha else "holds"
-    )
     return {
         "n_splits": n,
         "n_rejected": k,
@@ -311,7 +313,7 @@ def _of_p(p: Floats, diff: Floats, alpha: float) -> dict[str, Any]:
         "ks": ks,
         "p_ks": float(scipy_module("special").kolmogorov(np.sqrt(n) * ks)) if n else np.nan,
         "alpha": alpha,
-        "verdict": verdict if n else "not tested",
+        "effect": "rejects_often" if low > alpha else "rejects_rarely" if high < alpha else "holds",
     }
 
 

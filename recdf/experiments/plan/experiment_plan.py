@@ -87,6 +87,13 @@ class ExperimentPlan:
             found.append(f"confidence {own['confidence'].iloc[0]:g} instead of {self.confidence:g}")
         return found
 
+    def unknown(self, ran: Mapping[str, Any] | None = None) -> list[str]:
+        """Name what was planned and neither a table nor `ran` tells."""
+        told = {name for name, value in (ran or {}).items() if value is not None}
+        told |= {"looks"} if self.looks == "any" else set()
+        planned = ("unit", "segments", "looks")
+        return [name for name in planned if getattr(self, name) is not None and name not in told]
+
 
 def read_plan(path: str | os.PathLike[str]) -> ExperimentPlan:
     """Read the plan of an experiment from a TOML file that was written before it.

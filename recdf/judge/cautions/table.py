@@ -77,6 +77,24 @@ _ALL = (
         warns=False,
     ),
     Caution(
+        "other_direction",
+        "check: the comparison takes the other direction for better",
+        "the comparison takes the other direction for better than the result",
+        "models",
+    ),
+    Caution(
+        "labels_disagree",
+        "check: the means of both labels and their difference disagree",
+        "the means of both labels and their difference disagree",
+        "models",
+    ),
+    Caution(
+        "other_numbers",
+        "check: the comparison has other means than the result: other lists, weights or folds",
+        "the comparison has other means than the result",
+        "models",
+    ),
+    Caution(
         "few_lists",
         "check: too few lists",
         "fewer than 30 users are compared, so that there is no verdict",
@@ -225,6 +243,7 @@ _ALL = (
         "variants models trend segments",
         only=_apart,
     ),
+    Caution("too_few_units", "", "fewer units have a value than an interval needs"),
     Caution(
         "sequential_refused", "", "the data are too skewed for an interval that holds at every look"
     ),

@@ -9,28 +9,33 @@ from typing import Any, Self
 import pandas as pd
 
 from ..errors import ColumnError, OptionError, kind_of
-from .cells import interval, number, p_value, visible
-from .shown_frames import AnyFrame, ReportTable, html_of_pandas
+from ..tables.cells import interval, number, p_value, visible
+from ..tables.shown_frames import AnyFrame, ReportTable, html_of_pandas
+from .verdict import VERDICT_COLUMNS, warnings_of
 
-COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", "verdict", "warning")
+COMPARISON_COLUMNS = ("metric", "diff", "ci_low", "ci_high", "p_adj", *VERDICT_COLUMNS)
 LEAST_NEEDED = ("means", "MDE", "var. reduction", "n", "wins/ties/losses", "labels", "relative")
 
 
-def note_of(row: Mapping[Any, Any], digits: int = 4) -> str:
+def note_of(row: Mapping[Any, Any], digits: int = 4, beside: str = "") -> str:
     """Return the warnings of a row in words, with the numbers and columns that a reader asks for
-    next."""
-    said = str(row.get("warning", "")).replace("_", " ")
+    next; `beside` is the code of one that stands there already."""
+    numbers = {}
     if "mean_denominator_control" in row:
         means = f"{row['mean_denominator_treatment']:.4g} vs. {row['mean_denominator_control']:.4g}"
-        said = said.replace("denominator differs", f"denominator differs ({means})")
+        numbers["denominator_differs"] = f" ({means})"
     if "diff_without_top" in row:
         without = number(row["diff_without_top"], f"+.{digits}f")
-        said = said.replace("few units", f"few units ({without} without them)")
+        numbers["few_units"] = f" ({without} without them)"
     if "design_effect" in row:
-        said = said.replace(
-            "repeated units", f"repeated units (design effect {row['design_effect']:.3g})"
-        )
-    return said + (f": {visible(row['unbalanced'])}" if row.get("unbalanced", "") else "")
+        numbers["repeated_units"] = f" (design effect {row['design_effect']:.3g})"
+    said = [
+        code.replace("_", " ") + numbers.get(code, "")
+        for code in warnings_of(row.get("remarks"))
+        if code != beside or code in numbers
+    ]
+    unbalanced = f": {visible(row['unbalanced'])}" if row.get("unbalanced", "") else ""
+    return "; ".join(said) + unbalanced
 
 
 def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
@@ -136,8 +141,9 @@ def report_table(comparison: pd.DataFrame, *, digits: int = 4) -> ReportTable:
                 "variance_reduction", form=lambda value: number(value, ".1%")
             )
     cells["verdict"] = text("verdict", form=str)
-    if (comparison["warning"] != "").any():
-        cells["notes"] = [note_of(row, digits) for row in comparison.to_dict("records")]
+    notes = [note_of(row, digits) for row in comparison.to_dict("records")]
+    if any(notes):
+        cells["notes"] = notes
     return ReportTable(pd.DataFrame(cells))
 
 
