@@ -181,8 +181,8 @@ def add_verdicts(table: pd.DataFrame, kind: str, effects: Iterable[str]) -> None
         said = sentence(kind, effect, withheld, remarks, row)
         found.append((effect, withheld, "; ".join(remarks), said))
     of_columns = list(zip(*found, strict=True)) or [()] * 4
-    for name in {*VERDICT_COLUMNS} & {*table.columns}:  # they stand last
-        del table[name]
+    for name in table.columns.intersection(VERDICT_COLUMNS):  # they stand last
+        table.pop(name)
     for name, values in zip(VERDICT_COLUMNS, of_columns, strict=True):
         table[name] = pd.Series(values, table.index, dtype=str)
 

@@ -139,7 +139,7 @@ def test_few_users_and_skewed_values_are_undecided():
     own, base = sides()
     money = base.assign(revenue=np.where(np.arange(400) < 3, 1000.0, 0.0))
     row = rd.gate(own.assign(revenue=0.0), money, {"revenue": -20}).table.iloc[0]
-    assert (row["verdict"], row["warning"]) == ("undecided", "skewed")
+    assert (row["verdict"], row["remarks"]) == ("undecided", "skewed")
     assert "no bounds" in row["reason"]
 
 

@@ -134,8 +134,8 @@ def test_few_runs_and_changed_definitions_say_so(tmp_path):
         metric = "ndcg@2" if night < 8 else {"ndcg@2": "ndcg(discount=jk)@2"}
         rd.evaluate(true, pred, metric).to_parquet(tmp_path / f"2026-11-{night + 1:02d}")
     row = rd.History(tmp_path).changes().iloc[0]
-    assert (row["verdict"], row["warning"]) == ("cannot tell", "definition_changed")
-    assert rd.History(tmp_path, until="2026-11-05").changes().iloc[0]["warning"] == "few_runs"
+    assert (row["verdict"], row["remarks"]) == ("cannot tell", "definition_changed")
+    assert rd.History(tmp_path, until="2026-11-05").changes().iloc[0]["remarks"] == "few_runs"
 
 
 def test_folders_that_are_no_history_are_named(tmp_path):

@@ -107,7 +107,7 @@ def test_another_option_is_another_definition(tmp_path):
     job(tmp_path, days[:20], metrics=["ndcg@1"])
     job(tmp_path, days[20:], metrics=["ndcg@1"], undefined="zero")
     history = rd.History(tmp_path)
-    assert history.changes()[["warning", "verdict"]].iloc[0].tolist() == [
+    assert history.changes()[["remarks", "verdict"]].iloc[0].tolist() == [
         "definition_changed",
         "cannot tell",
     ]
@@ -197,5 +197,5 @@ def test_numbers_that_never_change_are_no_sign_of_nights_that_are_alike(tmp_path
 
 def test_the_reason_of_a_failed_job_names_the_series_alone(tmp_path, capsys):
     job(tmp_path, ["2026-10-01"])
-    assert main(["history", str(tmp_path), "--fail-on", "warning"]) == 1
+    assert main(["history", str(tmp_path), "--fail-on", "remarks"]) == 1
     assert "--fail-on warning: hitrate@1: cannot tell (few_runs)" in capsys.readouterr().err

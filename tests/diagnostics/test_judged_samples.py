@@ -119,11 +119,11 @@ def test_a_few_lists_that_stand_for_many_are_few_labels():
         pd.concat([values[:200], values[200 : 200 + n].assign(p=n / 2800)]) for n in (5, 40)
     )
     few = rd.prediction_powered(five, cheap, "m", user_col="user_id", probability_col="p").iloc[0]
-    assert (few["warning"], few["verdict"]) == ("few_human", "cannot tell")
+    assert (few["remarks"], few["verdict"]) == ("few_human", "cannot tell")
     enough = rd.prediction_powered(forty, cheap, "m", user_col="user_id", probability_col="p").iloc[
         0
     ]
-    assert enough["warning"] == ""
+    assert enough["remarks"] == ""
 
 
 def test_the_variance_is_that_of_the_strata():
@@ -160,8 +160,8 @@ def test_lists_whose_metric_one_kind_of_labels_leaves_undefined_withhold_the_ver
         for baseline in (None, "old"):
             chosen = {"probability_col": "p", "metrics": ["ndcg@3", "precision@3"]}
             found = rd.prediction_powered(human.assign(p=0.25), cheap, baseline=baseline, **chosen)
-            assert found["warning"].tolist() == warnings * (2 if baseline is None else 1)
-            assert ((found["verdict"] == "cannot tell") == (found["warning"] != "")).all()
+            assert found["remarks"].tolist() == warnings * (2 if baseline is None else 1)
+            assert ((found["verdict"] == "cannot tell") == (found["remarks"] != "")).all()
         # Where all lists had the same chance, the estimate allows for such lists.
         compared = rd.compare_models(human, baseline="old", cheap=cheap)
         assert not compared["verdict"].str.startswith("check").any()

@@ -313,7 +313,7 @@ def test_a_metric_that_is_undefined_for_other_lists_decides_nothing(ranks, tmp_p
     row = table.iloc[0]
     assert row["verdict"] == "check: undefined for different lists"
     assert (row["n_lists"], row["n_only_baseline"], row["n_only_model"]) == (40, 160, 0)
-    assert "different_lists" in row["warning"]
+    assert "different_lists" in row["remarks"]
     complete = ranks.compare_models("ndcg@3", baseline="many", missing="drop").iloc[0]
     assert complete["verdict"] == "worse"  # a list without a hit is 0, not undefined
     ranks.to_parquet(tmp_path / "results")

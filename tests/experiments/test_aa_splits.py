@@ -72,7 +72,7 @@ def test_clusters_are_split_as_wholes():
     ]
     assert row["ks"] == pytest.approx(stats.kstest(p, "uniform").statistic, rel=1e-9)
     assert (
-        aa_test(sessions, "revenue", n=20, cluster="region", shares=(0.9, 0.1))["warning"][0]
+        aa_test(sessions, "revenue", n=20, cluster="region", shares=(0.9, 0.1))["remarks"][0]
         == "few_clusters"
     )
     with pytest.raises(rd.DuplicateError, match="cluster='user_id'"):

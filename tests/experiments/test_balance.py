@@ -23,7 +23,7 @@ def covered(rng, shift=0.0, n=1000, **columns):
 
 
 def withheld(found, *names, warning="covariate_differs", verdict="check: covariate differs"):
-    assert warning in found["warning"].split("; ")
+    assert warning in found["remarks"].split("; ")
     assert found["verdict"] == verdict
     assert found["unbalanced"] == ", ".join(names)
 
@@ -50,7 +50,7 @@ def test_a_covariate_that_differs_withholds_the_verdict(rng):
     ):
         withheld(compare(data.assign(half=data["user_id"] % 2), covariates="pre", **options), "pre")
     fine = covered(rng)
-    assert compare(fine, covariates="pre", expected=EQUAL)["warning"] == ""
+    assert compare(fine, covariates="pre", expected=EQUAL)["remarks"] == ""
 
 
 def test_only_the_metric_and_the_pair_of_the_covariate_are_withheld(rng):
@@ -95,7 +95,7 @@ def test_a_mild_difference_is_a_remark_and_counts_all_tests(rng):
     data["pre"] = np.concatenate([x, x + shift])
     found = compare(data, covariates="pre", expected=EQUAL)
     assert 0.001 < found["balance_p"] < 0.01
-    assert (found["warning"], found["unbalanced"], found["verdict"]) == (
+    assert (found["remarks"], found["unbalanced"], found["verdict"]) == (
         "covariate_differs",
         "pre",
         "better",
@@ -148,9 +148,9 @@ def test_weights_and_strata_that_differ(rng):
     # Strata of unequal shares may be a ramp-up, and are a remark.
     data["s"] = np.where(data["m"] + (data["variant"] == "B") > 0.5, "x", "y")
     found = compare(data, strata="s", expected=EQUAL)
-    assert (found["warning"], found["unbalanced"]) == ("strata_differ", "s")
+    assert (found["remarks"], found["unbalanced"]) == ("strata_differ", "s")
     assert not found["verdict"].startswith("check")
-    assert compare(data.assign(s=data["user_id"] % 3), strata="s")["warning"] == ""
+    assert compare(data.assign(s=data["user_id"] % 3), strata="s")["remarks"] == ""
 
 
 def test_a_covariate_measured_after_the_exposure_is_named(rng):
@@ -162,7 +162,7 @@ def test_a_covariate_measured_after_the_exposure_is_named(rng):
         "covariate_time_col": "measured_at",
         "expected": EQUAL,
     }
-    assert compare(data, **options)["warning"] == ""
+    assert compare(data, **options)["remarks"] == ""
     data.loc[3, "measured_at"] = day + pd.Timedelta("1h")
     withheld(
         compare(data, **options),
@@ -213,7 +213,7 @@ def ramp_up(rng, n=2000):
     return pd.DataFrame({"user_id": range(n), "m": (day >= 7) + rng.normal(size=n)}), groups
 
 
-CHANGES = {"warning": "shares_change", "verdict": "check: shares of the variants change"}
+CHANGES = {"remarks": "shares_change", "verdict": "check: shares of the variants change"}
 
 
 def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):
@@ -239,9 +239,9 @@ def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):
     )
     # Within the weeks the shares stay the same, so that weeks as strata mend it, and half-weeks of
     # days do not.
-    assert compare(users, strata="week", time_col="week", expected=shares)["warning"] == ""
+    assert compare(users, strata="week", time_col="week", expected=shares)["remarks"] == ""
     assert (
-        compare(users, strata="week", time_col="assigned_at", expected=shares)["warning"]
+        compare(users, strata="week", time_col="assigned_at", expected=shares)["remarks"]
         == "strata_differ"
     )
     mixed = users.assign(other=users["user_id"] % 2)
@@ -256,18 +256,18 @@ def test_other_dates_are_no_ramp_up(rng):
     users = rd.join_experiment(metrics, groups, missing="zero").assign(
         born="1990-01-01", code="2026"
     )
-    assert compare(users, expected=EQUAL)["warning"] == ""
+    assert compare(users, expected=EQUAL)["remarks"] == ""
     # Times of visits, and times that some users lack, follow from the variant.
     treated = users["variant"] == "B"
     users["bought_at"] = (users["assigned_at"] + pd.to_timedelta(treated * 3, unit="D")).where(
         users["m"] > 0
     )
-    assert compare(users, expected=EQUAL)["warning"] == ""
+    assert compare(users, expected=EQUAL)["remarks"] == ""
     visits = pd.concat([users.assign(visit=i) for i in range(3)])
     visits["time"] = visits["assigned_at"] + pd.to_timedelta(
         visits["visit"] * np.where(visits["variant"] == "B", 1, 9), unit="D"
     )
-    assert compare(visits, cluster="user_id", expected=EQUAL)["warning"] == ""
+    assert compare(visits, cluster="user_id", expected=EQUAL)["remarks"] == ""
 
 
 # -- where a reader sees it

@@ -136,9 +136,9 @@ def test_people_who_judged_other_lists_withhold_the_verdict():
     active = np.argsort(-cheap["visits"].to_numpy(), kind="stable")[:60]
     human = cheap.take(active)[["user_id", "m"]]
     row = rd.prediction_powered(human, cheap, "m", covariates="visits").iloc[0]
-    assert (row["verdict"], row["warning"]) == ("cannot tell", "not_random")
+    assert (row["verdict"], row["remarks"]) == ("cannot tell", "not_random")
     few = rd.prediction_powered(human.head(20), cheap, "m").iloc[0]
-    assert "few_human" in few["warning"]
+    assert "few_human" in few["remarks"]
 
 
 @pytest.mark.long
@@ -301,7 +301,7 @@ def test_segments_with_few_labels_of_people_have_no_verdict_and_the_others_do():
     ).set_index("part")
     assert table.loc["other", "verdict"] == "better"
     assert table.loc["rare", "verdict"] == "check: too few lists"
-    assert "few_human" in table.loc["rare", "warning"]
+    assert "few_human" in table.loc["rare", "remarks"]
     assert table["n_human"].to_dict() == {"other": 78, "rare": 2}
 
 
@@ -312,7 +312,7 @@ def test_lists_that_are_no_random_sample_withhold_the_verdict_of_a_comparison():
         human[human["user_id"].isin(best)], "ndcg@10", baseline="old", cheap=cheap
     )
     assert table["verdict"].tolist() == ["check: lists of people not random"]
-    assert "not_random" in table["warning"].iloc[0]
+    assert "not_random" in table["remarks"].iloc[0]
 
 
 def test_missing_lists_are_said_with_cheap_labels_too():
@@ -488,14 +488,14 @@ def test_lists_that_are_undefined_under_one_kind_of_labels_are_counted_as_the_co
     assert powered["n_human"] == compared["n_human"] == 80
     people_find_none = human.assign(**{"ndcg@10": human["ndcg@10"].mask(~some)})
     powered = rd.prediction_powered(people_find_none, cheap, baseline="old").iloc[0]
-    assert (powered["n_human"], powered["warning"], powered["verdict"]) == (
+    assert (powered["n_human"], powered["remarks"], powered["verdict"]) == (
         20,
         "few_human",
         "cannot tell",
     )
     compared = rd.compare_models(people_find_none, baseline="old", cheap=cheap).iloc[0]
     assert compared["n_human"] == 20
-    assert "few_human" in compared["warning"]
+    assert "few_human" in compared["remarks"]
 
 
 def test_tables_without_a_common_metric_are_told_so():

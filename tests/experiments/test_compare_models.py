@@ -71,7 +71,7 @@ def test_wilcoxon(long, model):
     found = row(rd.compare_models(long, baseline="base", test="wilcoxon", correction="none"), model)
     assert found["p_value"] == pytest.approx(GOLDEN[model]["p_wilcoxon_approx"], abs=1e-9)
     assert found["ci_low"] == pytest.approx(GOLDEN[model]["ci_low"], abs=1e-9)
-    assert found["warning"] == "wilcoxon_not_mean"
+    assert found["remarks"] == "wilcoxon_not_mean"
 
 
 @pytest.mark.parametrize("model", ["m1", "m2"])
@@ -263,7 +263,7 @@ def test_identical_models_have_no_statistics(long):
             .isna()
             .all()
         )
-        assert (found["ties"], found["warning"], found["verdict"]) == (
+        assert (found["ties"], found["remarks"], found["verdict"]) == (
             250,
             "zero_variance",
             "no difference shown",
@@ -438,7 +438,7 @@ def test_bootstrap_ci_groups_and_undefined():
         alone.iloc[0], table.drop(columns="s").iloc[1], check_names=False
     )
     edge = rd.bootstrap_ci(frame.assign(c=0.1, one=[1.0, *[np.nan] * 39]), ["c", "one"])
-    assert edge["warning"].tolist() == ["zero_variance", "too_few_units"]
+    assert edge["remarks"].tolist() == ["zero_variance", "too_few_units"]
     assert edge[["se", "ci_low", "ci_high"]].isna().all(axis=None)
     with pytest.raises(EmptyPopulationError, match="no rows"):
         rd.bootstrap_ci(frame.iloc[:0], "m")

@@ -83,7 +83,7 @@ def test_cluster_is_the_ratio_of_cluster_sums(log):
     )
     close(found, GOLDEN["cluster_mean_A_B_tea_tasting_ratio_on_cluster_x_variant_sums"])
     assert (found["n_control"], found["n_treatment"]) == (60, 59)
-    assert found["warning"] == "shared_clusters"
+    assert found["remarks"] == "shared_clusters"
 
 
 def test_gbstats_sequential(log):
@@ -199,7 +199,7 @@ def test_segment_without_an_arm_is_a_row_without_test():
         }
     )
     table = rd.compare_variants(data, "m", control="A", by="s")
-    assert table["warning"].tolist() == ["tiny", "too_few_users"]
+    assert table["remarks"].tolist() == ["tiny", "too_few_users"]
     assert table["verdict"].tolist() == ["check: tiny arms"] * 2
     assert table["n_treatment"].tolist() == [2, 0]
     assert table["mean_control"].tolist() == [1.5, 4.5]
@@ -251,7 +251,7 @@ def test_verdicts(log):
     assert words(both) == ["worse", "worse"]
     invalid = rd.compare_variants(data, ["good", "same"], control="A", expected={"A": 1, "B": 2})
     assert invalid["verdict"].tolist() == ["invalid: sample ratio"] * 2
-    assert invalid["warning"].tolist() == ["sample_ratio"] * 2
+    assert invalid["remarks"].tolist() == ["sample_ratio"] * 2
     fair = rd.compare_variants(data, "good", control="A", expected={"A": 50, "B": 50})
     assert fair["verdict"].tolist() == ["better"]
     # Per segment: the plan fails in one of them and over all.
@@ -293,11 +293,11 @@ def test_segment_of_new_users_has_no_covariate(log):
         )
         plain = rd.compare_variants(new, specs, **options)
         in_new = table["segment"] == "new"
-        assert (table.loc[in_new, "warning"] == "no_covariate").all()
-        assert (table.loc[~in_new, "warning"] == "").all()
+        assert (table.loc[in_new, "remarks"] == "no_covariate").all()
+        assert (table.loc[~in_new, "remarks"] == "").all()
         np.testing.assert_allclose(table.loc[in_new, "p_value"], plain.loc[in_new, "p_value"])
     nothing = rd.compare_variants(log.assign(n_recs=0), specs, control="A")
-    assert nothing["warning"].tolist() == ["zero_denominator"] * 2
+    assert nothing["remarks"].tolist() == ["zero_denominator"] * 2
     assert nothing[["mean_control", "diff", "p_value"]].isna().all(axis=None)
 
 

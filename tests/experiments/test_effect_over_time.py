@@ -180,7 +180,7 @@ def test_two_users_an_arm_by_hand():
     # User 4 is not there on day 0, and one user is no arm; on day 1 B has 8 and 4, A has 2 and 2.
     assert table["n_treatment"].tolist() == [1, 2]
     assert table["diff"].tolist() == [4.0, 4.0]
-    assert table["warning"].tolist()[0] == "too_few_users"
+    assert table["remarks"].tolist()[0] == "too_few_users"
     assert table["period"].tolist() == [0, 1]
 
 
@@ -694,7 +694,7 @@ def test_shares_that_change_are_named_and_the_verdicts_hold(rng):
         x=lambda f: rng.normal(size=len(f))
     )
     table = effect_over_time(rows, "x", **ORDERS)
-    changed = ["strata_differ" in text for text in table["warning"]]
+    changed = ["strata_differ" in text for text in table["remarks"]]
     assert changed == [False] * 4 + [True] * 4
     assert (table["method"] == "welch+strata").all()
     assert table["verdict"].iloc[-1] == "no difference shown (sample ratio not checked)"
@@ -716,7 +716,7 @@ def test_days_of_one_variant_alone_are_left_out(rng):
         both = [d for d in late.index if late.loc[d, "n_treatment"] > 1]
         if kind != "since_exposure":
             assert (
-                table["warning"].str.contains("too_few_users").tolist() == [True] * 3 + [False] * 3
+                table["remarks"].str.contains("too_few_users").tolist() == [True] * 3 + [False] * 3
             )
             assert table.loc[5, "n_dropped_control"] == 450
         assert (abs(table.loc[both, "diff"] - late.loc[both, "diff"]) < 0.2).all()

@@ -39,8 +39,8 @@ def test_wilcoxons_verdict_follows_the_ranks():
 @pytest.mark.parametrize("test", ["t", "wilcoxon", "randomization"])
 def test_mostly_ties_are_named(test, rng):
     d = np.where(np.arange(400) < 20, rng.normal(size=400), 0.0)
-    assert "mostly_zero" in pair(d, test=test, margin=0.5, n_resamples=200)["warning"].split("; ")
-    assert "mostly_zero" not in pair(rng.normal(size=400), test=test, n_resamples=200)["warning"]
+    assert "mostly_zero" in pair(d, test=test, margin=0.5, n_resamples=200)["remarks"].split("; ")
+    assert "mostly_zero" not in pair(rng.normal(size=400), test=test, n_resamples=200)["remarks"]
 
 
 def test_better_within_the_margin(rng):
@@ -79,7 +79,7 @@ def test_equivalence_of_many_metrics_is_adjusted(rng):
 
 def test_huge_differences_are_named():
     found = pair(np.r_[1e200, np.ones(50)])
-    assert (found["warning"], found["p_value"]) == (
+    assert (found["remarks"], found["p_value"]) == (
         "huge_values",
         pytest.approx(np.nan, nan_ok=True),
     )
@@ -103,7 +103,7 @@ def test_zero_for_a_model_that_lacks_users_is_no_gift():
 def test_bootstrap_of_huge_values_is_named():
     frame = pd.DataFrame({"user_id": range(30), "m": np.r_[1e200, np.ones(29)]})
     found = rd.bootstrap_ci(frame, "m", n_resamples=50).iloc[0]
-    assert found["warning"] == "huge_values"
+    assert found["remarks"] == "huge_values"
     assert found[["value", "se", "ci_low"]].isna().all()
 
 

@@ -148,7 +148,7 @@ def test_the_sample_ratio_is_that_of_the_users_compared(rng):
         rows, groups, missing="zero", exposure_col="seen_at", time_col="time"
     )
     found = compare(users, health=health)
-    assert (found["verdict"], found["warning"]) == ("invalid: sample ratio", "sample_ratio")
+    assert (found["verdict"], found["remarks"]) == ("invalid: sample ratio", "sample_ratio")
     exposed = rd.experiment_health(users, users, expected={"A": 1, "B": 1})
     assert found["srm_p"] <= exposed["srm_p"].iloc[0] < 0.001
     # Users without metrics who are left out, more of them in one arm: the users who are left would
@@ -176,7 +176,7 @@ def test_shares_that_change_over_time_are_named(rng):
     )
     found = compare(data, time_col="week")
     assert found["diff"] > 0.5
-    assert (found["warning"], found["verdict"]) == (
+    assert (found["remarks"], found["verdict"]) == (
         "shares_change",
         "check: shares of the variants change",
     )
@@ -186,9 +186,9 @@ def test_shares_that_change_over_time_are_named(rng):
     days = data.assign(
         day=pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.permutation(10_000), unit="min")
     )
-    assert compare(days, time_col="day")["warning"] == ""
+    assert compare(days, time_col="day")["remarks"] == ""
     cohorts = data.assign(cohort=np.where(week == 1, "old", "new"))
-    assert compare(cohorts, time_col="cohort")["warning"] == "shares_change"
+    assert compare(cohorts, time_col="cohort")["remarks"] == "shares_change"
 
 
 # -- relative intervals
@@ -225,15 +225,15 @@ def test_fieller_by_inverting_the_test(rng):
 def test_huge_values_and_empty_denominators_are_named():
     # Values of 1e155 overflow when squared: the standard error was infinite.
     found = compare(arms(np.r_[np.full(20, 1e200), np.ones(20)], np.arange(40.0)))
-    assert (found["warning"], found["verdict"]) == ("huge_values", "check: huge values")
+    assert (found["remarks"], found["verdict"]) == ("huge_values", "check: huge values")
     assert found[NUMBERS].isna().all()
     assert found["mean_control"] == pytest.approx(5e199)
     past = arms(np.arange(40.0), np.arange(40.0), past=np.r_[1e200, np.ones(79)], other=1.0)
     for covariates in ("past", ["past", "other"]):
-        assert compare(past, covariates=covariates)["warning"] == "huge_values"
+        assert compare(past, covariates=covariates)["remarks"] == "huge_values"
     data = arms(np.arange(1000.0), np.arange(1000.0) + 3)
     data["n"] = np.where(data["user_id"] % 25 == 0, 1.0, 0.0)
-    assert "mostly_zero_denominator" in compare(data, {"r": ("m", "n")})["warning"]
+    assert "mostly_zero_denominator" in compare(data, {"r": ("m", "n")})["remarks"]
 
 
 def test_replicates_without_a_denominator_are_no_ratio(rng):

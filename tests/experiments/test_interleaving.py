@@ -284,7 +284,7 @@ def test_balanced_lists_of_shifted_rankings_have_no_verdict():
     log = mixed(list("abcdef"), list("bcdefa"), 5, "balanced", 2000)
     row = compare_interleaved(log, clicked(log, 0.3)).iloc[0]
     assert row["p_value"] < 1e-6
-    assert (row["verdict"], row["warning"].split("; ")[-1]) == (
+    assert (row["verdict"], row["remarks"].split("; ")[-1]) == (
         "invalid: teams out of balance",
         "unbalanced_teams",
     )

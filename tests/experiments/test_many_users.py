@@ -99,7 +99,7 @@ def test_warnings_are_those_of_the_other_path(skewed, resized):
     data["clicks"] = data["views"] * rng.random(n)
     metrics = {"revenue": "revenue", "ctr": ("clicks", "views")}
     expected = rd.compare_variants(data, metrics, control="A")
-    assert skewed == ("skewed" in expected["warning"].str.cat())
+    assert skewed == ("skewed" in expected["remarks"].str.cat())
     resized(many_users=100)
     assert_same(rd.compare_variants(data, metrics, control="A"), expected)
 

@@ -43,7 +43,7 @@ def test_the_comparison_is_that_of_the_lists_that_both_have():
         "worse, but better where both have lists",
         "no difference shown, but better where both have lists",
     )
-    assert "missing_lists" in row["warning"].split("; ")
+    assert "missing_lists" in row["remarks"].split("; ")
     assert row["mean_model_both"] == pytest.approx(wide["new"][wide.index >= 150].mean(), rel=1e-12)
 
 
@@ -59,7 +59,7 @@ def test_the_comparison_is_that_of_the_lists_that_both_have():
 def test_the_verdict_says_where_it_does_not_hold(lost, verdict):
     row = evaluated(lost=lost, better=0.85).compare_models(baseline="old").iloc[0]
     assert row["verdict"] == verdict
-    assert ("missing_lists" in row["warning"]) == (", but " in verdict)
+    assert ("missing_lists" in row["remarks"]) == (", but " in verdict)
     turned = evaluated(lost=lost, better=0.85).compare_models(baseline="new").iloc[0]
     assert turned["diff_both"] == pytest.approx(-row["diff_both"], rel=1e-12) or lost == 0
 

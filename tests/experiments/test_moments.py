@@ -51,7 +51,7 @@ def in_shards(users, metrics, shard, **options):
 def assert_equal(found, expected):
     # Moments do not hold the values of single users.
     assert found["diff_without_top"].isna().all()
-    known = ~expected["warning"].str.contains("few_units")
+    known = ~expected["remarks"].str.contains("few_units")
     assert known.mean() > 0.7
     columns = [name for name in expected.columns if name != "diff_without_top"]
     found_attrs, expected_attrs = found.attrs, expected.attrs
@@ -151,7 +151,7 @@ def test_any_split_of_the_users_in_any_order(shard, centre, order):
     expected = rd.compare_variants(users, ["m", "share"], **options)
     numbers = ["mean_control", "mean_treatment", "se", "df"]
     pd.testing.assert_frame_equal(found[numbers], expected[numbers], rtol=1e-12, atol=0)
-    words = ["n_control", "n_treatment", "warning", "verdict", "reject"]
+    words = ["n_control", "n_treatment", "remarks", "verdict", "reject"]
     pd.testing.assert_frame_equal(found[words], expected[words])
     np.testing.assert_allclose(
         found["p_value"], expected["p_value"], rtol=1e-12 * max(1, abs(centre))
@@ -180,7 +180,7 @@ def test_equal_values_have_no_difference_whatever_their_number():
     for row in (of_users, of_moments):
         assert row["diff"] == 0
         assert row["verdict"].startswith("no difference shown")
-        assert row["warning"] == "zero_variance"
+        assert row["remarks"] == "zero_variance"
 
 
 # -- moments of other programs
@@ -198,13 +198,13 @@ def test_moments_without_the_optional_columns():
         stats.ttest_ind_from_stats(*b, *a, equal_var=False).pvalue, rel=1e-12
     )
     # The arms are so unequal that a skewness could matter; in equal arms it could not.
-    assert table["warning"].tolist() == ["missing_not_checked; skewness_not_checked"] * 2
+    assert table["remarks"].tolist() == ["missing_not_checked; skewness_not_checked"] * 2
     assert table[["n_dropped", "n_dropped_control", "n_dropped_treatment"]].isna().all(axis=None)
     refused = rd.compare_variants_from_moments(moments, control="A", sequential_n=1000)
-    assert refused["warning"].str.endswith("sequential_refused").all()
+    assert refused["remarks"].str.endswith("sequential_refused").all()
     equal = moments.assign(n=100, n_null=0)
     equal = rd.compare_variants_from_moments(equal, control="A", expected=dict.fromkeys("ABC", 1))
-    assert equal["warning"].tolist() == ["", ""]
+    assert equal["remarks"].tolist() == ["", ""]
     shares = pd.DataFrame(
         {"variant": ["A", "B"], "metric": "hit", "n": [40, 50], "mean": [0.25, 0.5]}
     )
@@ -342,7 +342,7 @@ def test_options_of_the_rows_at_their_defaults_and_the_need_of_a_null_count():
     table = rd.compare_variants_from_moments(
         GOOD, control="A", test="t", covariates=None, progress=False
     )
-    assert table["warning"].tolist() == [""]
+    assert table["remarks"].tolist() == [""]
     with pytest.raises(rd.OptionError, match=r"expected= counts users.*'n_null'"):
         rd.compare_variants_from_moments(
             GOOD.drop(columns="n_null"), control="A", expected={"A": 1, "B": 1}

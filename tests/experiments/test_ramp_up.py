@@ -217,7 +217,7 @@ def test_a_ramp_up_needs_its_strata(rng):
     # A denominator that grows over the phases does not differ between the arms of a phase.
     assert pooled["p_denominator"] < 1e-6
     assert within["p_denominator"] > 0.001
-    assert "denominator_differs" not in within["warning"]
+    assert "denominator_differs" not in within["remarks"]
 
 
 @pytest.mark.parametrize("left", [0, 1])
@@ -239,7 +239,7 @@ def test_a_stratum_of_one_arm_without_a_denominator_has_no_ratio(rng):
     none &= data["variant"] == "B"
     one = data.assign(views=data["views"].where(~none, 0), clicks=data["clicks"].where(~none, 0))
     found = compared(one, {"ctr": ("clicks", "views")}, cluster=None).loc["ctr"]
-    assert "zero_denominator" in found["warning"]
+    assert "zero_denominator" in found["remarks"]
     assert np.isnan(found["se"])
 
 
@@ -269,20 +269,20 @@ def test_what_changes_over_the_phases_is_no_fault(rng):
         compared(trend, {"y": "y"}, **options, strata=one).loc["y"] for one in (None, "phase")
     )
     for word in ("covariate_differs", "unequal_missing", "unequal_covariate_missing"):
-        assert word in pooled["warning"]
-        assert word not in within["warning"]
+        assert word in pooled["remarks"]
+        assert word not in within["remarks"]
     treated = data["variant"] == "B"
     # What differs within the phases is found.
     for column, word in (("y", "unequal_missing"), ("z", "unequal_covariate_missing")):
         fewer = trend.assign(
             **{column: trend[column].mask(treated & (rng.random(len(data)) < 0.1))}
         )
-        assert word in compared(fewer, {"y": "y"}, **options).loc["y", "warning"].split("; ")
+        assert word in compared(fewer, {"y": "y"}, **options).loc["y", "remarks"].split("; ")
     for cluster in (None, "user_id"):
         moved = compared(
             trend.assign(x=trend["x"] + 0.4 * treated), {"y": "y"}, **options | {"cluster": cluster}
         )
-        assert "covariate_differs" in moved.loc["y", "warning"]
+        assert "covariate_differs" in moved.loc["y", "remarks"]
         assert moved.loc["y", "unbalanced"].split(", ")[0] == "x"
 
 

@@ -122,7 +122,7 @@ def test_a_difference_that_rests_on_a_tiny_segment_is_withheld(rng):
         rd.compare_variants(sound, "x", control="A", by="segment", expected=EQUAL)
     )
     assert found["verdict"].unique().tolist() == [DIFFERS]
-    assert found["warning"].unique().tolist() == ["check: tiny arms"]
+    assert found["remarks"].unique().tolist() == ["check: tiny arms"]
     assert found["n_segments"].unique().tolist() == [3]
 
 

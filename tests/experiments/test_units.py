@@ -162,7 +162,7 @@ def test_rounding_is_no_difference(test):
     long.loc[60:89, "ndcg@10"] = 0.3
     found = rd.compare_models(long, "ndcg@10", test=test, n_resamples=200).iloc[0]
     assert (found["ties"], found["reject"], found["verdict"]) == (60, False, "no difference shown")
-    assert "zero_variance" in found["warning"].split("; ")
+    assert "zero_variance" in found["remarks"].split("; ")
 
 
 @pytest.mark.parametrize("key", ["session", ["session", "customer"]])
@@ -172,10 +172,10 @@ def test_a_user_that_nobody_named_is_said(rng, key):
     frame = frame.rename(columns={"user_id": "customer"}) if "customer" in key else frame
     found = one(frame, user_col=key)
     assert found["n_users"] == 1200
-    assert "repeated_units" in found["warning"].split("; ")
+    assert "repeated_units" in found["remarks"].split("; ")
     named = one(frame, user_col=key, unit_col="customer" if "customer" in key else "user_id")
     assert (named["n_users"], named["se"] > 3 * found["se"]) == (30, True)
-    assert "repeated_units" not in named["warning"]
+    assert "repeated_units" not in named["remarks"]
 
 
 def test_days_and_folds_are_no_hidden_users(rng):
@@ -183,7 +183,7 @@ def test_days_and_folds_are_no_hidden_users(rng):
     frame["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(frame["user_id"] % 25, unit="D")
     frame["fold"] = frame["user_id"] % 5
     for column in ("day", "fold"):
-        assert one(frame, user_col=["user_id", column])["warning"] == ""
+        assert one(frame, user_col=["user_id", column])["remarks"] == ""
 
 
 # -------------------------------------------------------------------------------------------
@@ -215,18 +215,18 @@ def test_one_user_with_all_the_weight_decides_nothing():
     for test in ("t", "bootstrap", "randomization"):
         found = one(frame, user_col="user_id", weight_col="w", test=test, n_resamples=200)
         assert found["verdict"] == "check: few users carry it"
-        assert "few_users_carry" in found["warning"].split("; ")
+        assert "few_users_carry" in found["remarks"].split("; ")
     for weights in (np.ones(200), 1.0 + np.arange(200) % 3, np.arange(1.0, 201)):
         assert (
             "few_users_carry"
-            not in one(weighted(weights), user_col="user_id", weight_col="w")["warning"]
+            not in one(weighted(weights), user_col="user_id", weight_col="w")["remarks"]
         )
 
 
 def test_one_user_with_most_sessions_decides_nothing(rng):
     lists = np.r_[5000, np.ones(99, int)]
     assert one(sessions(rng, 100, lists))["verdict"] == "check: few users carry it"
-    assert "few_users_carry" not in one(sessions(rng, 25))["warning"]  # 25 equal users
+    assert "few_users_carry" not in one(sessions(rng, 25))["remarks"]  # 25 equal users
 
 
 @pytest.mark.parametrize("sigma", [1.5, 2.0, 3.0])
@@ -256,16 +256,16 @@ def test_few_users_have_no_verdict(test, rng):
     for n in (2, 3, 10, 29):
         found = pair(1 + rng.normal(0, 1e-3, n), test=test, n_resamples=100)
         assert found["verdict"] == "check: too few lists"
-        assert "few_differ" in found["warning"].split("; ")
+        assert "few_differ" in found["remarks"].split("; ")
     many = pair(
         np.r_[np.ones(19) + rng.normal(0, 0.1, 19), np.zeros(500)], test=test, n_resamples=100
     )
     assert many["verdict"] == "check: too few lists differ"
     enough = pair(1 + rng.normal(0, 0.1, 35), test=test, n_resamples=400)
     assert enough["verdict"] in ("better", "ranks higher")
-    assert "few_differ" in enough["warning"].split("; ")
+    assert "few_differ" in enough["remarks"].split("; ")
     assert (
-        "few_differ" not in pair(1 + rng.normal(0, 0.1, 60), test=test, n_resamples=100)["warning"]
+        "few_differ" not in pair(1 + rng.normal(0, 0.1, 60), test=test, n_resamples=100)["remarks"]
     )
 
 
@@ -281,8 +281,8 @@ def test_skewed_differences_are_named(rng):
     d -= d.mean()
     skewness = stats.skew(d)
     assert skewness / np.sqrt(200) > 0.14
-    assert "skewed" in pair(d)["warning"].split("; ")
-    assert pair(rng.normal(size=200))["warning"] == ""
+    assert "skewed" in pair(d)["remarks"].split("; ")
+    assert pair(rng.normal(size=200))["remarks"] == ""
 
 
 @pytest.mark.parametrize("n", [3, 10, 19, 100])
@@ -292,7 +292,7 @@ def test_skewed_differences_with_mean_zero(n):
         np.random.default_rng([seed, n]).lognormal(0, 1.5, n) - np.exp(1.125) for seed in range(60)
     ]
     found = [pair(d) for d in draws]
-    assert np.mean([row["warning"] != "" for row in found]) >= 0.9
+    assert np.mean([row["remarks"] != "" for row in found]) >= 0.9
     if n < 20:
         assert {row["verdict"] for row in found} == {"check: too few lists"}
 

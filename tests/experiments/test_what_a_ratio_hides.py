@@ -63,7 +63,7 @@ def test_a_denominator_that_the_treatment_moves(rng):
     )
     assert found["p_value"] < 1e-10
     assert found["verdict"] == "check: denominator differs"
-    assert "denominator_differs" in found["warning"].split("; ")
+    assert "denominator_differs" in found["remarks"].split("; ")
     notes = rd.report_table(rd.compare_variants(moved, CTR, control="A")).frame["notes"].iloc[0]
     assert f"denominator differs ({means['B']:.4g} vs. {means['A']:.4g})" in notes
 
@@ -84,7 +84,7 @@ def test_denominators_count_the_units_of_the_test(rng, test):
     assert (found["mean_denominator_control"], found["mean_denominator_treatment"]) == (3, 6)
     assert found["verdict"] == "check: denominator differs"
     alike = found_in(rows[rows.groupby("user_id").cumcount() < 3], "ndcg", cluster="user_id")
-    assert "denominator_differs" not in alike["warning"]
+    assert "denominator_differs" not in alike["remarks"]
 
 
 def test_honest_ratios_are_rarely_bothered(rng):
@@ -95,7 +95,7 @@ def test_honest_ratios_are_rarely_bothered(rng):
         more = {f"d{i}": rng.poisson(5, 400) + 1 for i in range(9)}
         metrics = {**CTR, **{name: ("clicks", name) for name in more}}
         table = rd.compare_variants(data.assign(**more), metrics, control="A")
-        warned += table["warning"].str.contains("denominator_differs").any()
+        warned += table["remarks"].str.contains("denominator_differs").any()
     assert warned <= stats.binom.ppf(0.999, runs, 0.01)
 
 
@@ -122,7 +122,7 @@ def test_ten_bots_decide(rng, metrics, variant):
     bots = data["shown"] == 500
     want = found_in(data[~bots], metrics)["diff"]
     assert found["diff_without_top"] == pytest.approx(want, abs=1e-12)
-    assert "few_units" in found["warning"].split("; ")
+    assert "few_units" in found["remarks"].split("; ")
     assert found["verdict"] == "check: few units decide"
     permuted = found_in(data, metrics, test="permutation", n_resamples=200)
     assert permuted["verdict"] == "check: few units decide"
@@ -161,7 +161,7 @@ def test_broad_effects_in_skewed_revenue_are_left_alone(rng):
         revenue = rng.lognormal(0, 1.5, 4000) * np.repeat([1.0, 1.3], 2000)
         found = compare(arms(revenue[:2000], revenue[2000:]))
         rejected += found["p_value"] <= 0.05
-        warned += "few_units" in found["warning"]
+        warned += "few_units" in found["remarks"]
     assert rejected >= 60
     assert warned <= 10
 
@@ -194,7 +194,7 @@ def test_a_thin_arm_of_a_ramp_up_is_judged_by_its_own_size(rng, cells, lift):
     # Of the 6,000 users of the first case 40 have most of the variance; ten of them were taken for
     # few of 6,000.
     found = [in_weeks(ramp(rng, cells, lift)) for _ in range(60)]
-    assert sum("few_units" in one["warning"] for one in found) <= 8
+    assert sum("few_units" in one["remarks"] for one in found) <= 8
     assert sum(one["p_value"] <= 0.05 for one in found) <= 9 or lift
 
 
@@ -208,7 +208,7 @@ def test_a_whale_in_a_thin_period_hides_an_effect(rng, arm):
         }
     )
     data["m"] += 0.2 * (data["variant"] == "B")
-    assert "few_units" not in in_weeks(data)["warning"]
+    assert "few_units" not in in_weeks(data)["remarks"]
     whale = data.index[(data["week"] == 0) & (data["variant"] == arm)][3]
     hidden = data.assign(m=data["m"].where(data.index != whale, 2000 if arm == "A" else -2000))
     found = in_weeks(hidden)
@@ -264,7 +264,7 @@ def test_skew_is_that_of_the_residuals_of_each_arm(rng):
             ratio = part["c"].sum() / part["d"].sum()
             parts.append((part["c"] - ratio * part["d"]) / part["d"].mean())
         want = abs(formula(parts)) > 0.2
-        found = rd.compare_variants(data, {"r": ("c", "d")}, control="A")["warning"].iloc[0]
+        found = rd.compare_variants(data, {"r": ("c", "d")}, control="A")["remarks"].iloc[0]
         assert ("skewed" in found.split("; ")) == want
         fired[bool(want)] += 1
     assert min(fired.values()) > 0
@@ -275,9 +275,9 @@ def test_skew_within_strata_and_beside_a_covariate(rng):
     rich = np.r_[np.arange(950) % 50 == 0, np.arange(50) % 10 == 0]
     value = 20.0 * rich + rng.normal(size=1000)
     data = arms(value[:950], value[950:], rich=rich, past=20.0 * rich + rng.normal(0, 0.1, 1000))
-    assert "skewed" in compare(data)["warning"]
+    assert "skewed" in compare(data)["remarks"]
     for options in ({"strata": "rich"}, {"covariates": "past"}):
-        assert "skewed" not in compare(data, **options)["warning"]
+        assert "skewed" not in compare(data, **options)["remarks"]
 
 
 def test_ten_of_ten_thousand_are_named(rng):
@@ -285,7 +285,7 @@ def test_ten_of_ten_thousand_are_named(rng):
     value = rng.exponential(1, 10_000)
     value[np.r_[9990:10_000]] = 450
     assert compare(arms(value[:5000], value[5000:]))["verdict"] == "check: few units decide"
-    assert "skewed" in compare(arms(value[:9000], value[9000:]))["warning"].split("; ")
+    assert "skewed" in compare(arms(value[:9000], value[9000:]))["remarks"].split("; ")
 
 
 # -- covariates of a ratio
@@ -349,7 +349,7 @@ def test_sessions_taken_for_users(rng):
         found = found_in(sessions(rng), "m", user_col=["user_id", "session_id"])
         won += found["p_value"] <= 0.05
         assert found["verdict"] == "check: repeated units"
-        assert "repeated_units" in found["warning"].split("; ")
+        assert "repeated_units" in found["remarks"].split("; ")
     assert won > 15
     data = sessions(rng)
     row = found_in(data, "m", user_col=["user_id", "session_id"])
@@ -357,7 +357,7 @@ def test_sessions_taken_for_users(rng):
     assert (
         clustered["design_effect"] != clustered["design_effect"]
     )  # null: rows are known to be clustered
-    assert "repeated_units" not in clustered["warning"]
+    assert "repeated_units" not in clustered["remarks"]
     z = data["m"] - data.groupby("variant")["m"].transform("mean")
     by_unit = sum(
         (z[rows].groupby(data["user_id"][rows]).sum() ** 2).sum() * 30 / 29 / 600**2
@@ -389,12 +389,12 @@ def test_a_repeated_unit_is_found_without_a_key(rng):
     users = pd.DataFrame(
         {"visitor": np.arange(5000), "bucket": bucket, "variant": np.where(bucket < 50, "A", "B")}
     )
-    assert found_in(users.assign(m=rng.normal(size=5000)), "m", user_col="visitor")["warning"] == ""
-    assert "repeated_units" not in found_in(data.drop(columns="customer"), "m")["warning"]
+    assert found_in(users.assign(m=rng.normal(size=5000)), "m", user_col="visitor")["remarks"] == ""
+    assert "repeated_units" not in found_in(data.drop(columns="customer"), "m")["remarks"]
     # A row per user and week is no repetition within the week.
     assert (
         "repeated_units"
-        not in found_in(renamed, "m", user_col=["user_id", "device"], by="visit")["warning"]
+        not in found_in(renamed, "m", user_col=["user_id", "device"], by="visit")["remarks"]
     )
 
 
@@ -416,8 +416,8 @@ def test_columns_that_are_no_ids_of_units(rng):
         age=rng.integers(18, 80, n), country=rng.choice(list("abcdefgh"), n), seen=[[1, 2]] * n
     )
     data["cents"], data["row"] = rng.integers(0, 100_000, n), np.arange(n)
-    assert "repeated_units" not in found_in(data, "m")["warning"]
+    assert "repeated_units" not in found_in(data, "m")["remarks"]
     few = data.assign(
         variant=np.where(np.arange(n) < 1990, "A", "B")
     )  # most values are in one arm by chance
-    assert "repeated_units" not in found_in(few, "m")["warning"]
+    assert "repeated_units" not in found_in(few, "m")["remarks"]
