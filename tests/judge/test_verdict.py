@@ -8,7 +8,8 @@ import pytest
 from recdf.judge.cautions.table import CAUTIONS, UNLIKE
 from recdf.judge.verdict import CANNOT_TELL, EFFECTS, add_verdicts, codes_of, has, sentence
 
-NUMBERS = {"effect_both": "worse", "withheld_both": ""}
+NUMBERS = {"effect_both": "worse", "withheld_both": "", "n_users": 100, "turned_by": 1.4}
+NUMBERS |= {"turned_to": "lose", "turning_value": -2.5, "unseen": 3.0}
 
 
 @pytest.mark.parametrize("kind", EFFECTS)
@@ -24,7 +25,7 @@ def test_every_product_of_codes_has_a_sentence(kind):
     for code in withholding:
         said = sentence(kind, "", code, [code], NUMBERS)
         assert said
-        assert said == CANNOT_TELL.get(kind, CAUTIONS[code].words)
+        assert said == CANNOT_TELL.get(kind, CAUTIONS[code].words.format_map(NUMBERS))
 
 
 def test_every_caution_that_withholds_has_words_and_every_one_a_meaning():

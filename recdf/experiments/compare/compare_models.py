@@ -159,7 +159,8 @@ def compare_models(
         The same recommendations on more lists under cheap labels, of a language model or of clicks,
         while `per_user` has the lists that people judged, a random sample of them. Differences,
         intervals and p-values are then those of `rd.prediction_powered`, with n − 2 degrees of
-        freedom, by `test="t"` alone.
+        freedom, by `test="t"` alone, and the intervals allow for one more list at either bound of
+        the metric.
 
     Returns
     -------
@@ -169,7 +170,11 @@ def compare_models(
         `n_only_model` (lists), `mean_baseline`, `mean_model`, `diff`, `diff_without_top` (without
         the ten units whose differences are farthest from the mean, 5 % of fewer than 200 units),
         `rel_diff` (null unless the baseline's mean is positive), `se`, `ci_low`, `ci_high`, `d_z`
-        (d̄/s_d), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`, `df`,
+        (d̄/s_d), `turned_by` (so many more users at the worst value of the metric would turn the
+        verdict; null where nothing is said, for ranks, and with `cheap=`), `turned_to` ("lose" or
+        "gain", what they would do), `turning_value` (of a metric without bounds: the difference
+        that `unseen` more users must have to turn it), `unseen` (K = ln(1/alpha), how many users of
+        a kind may be missing by chance: 3.0), `wins`, `ties` (|d| ≤ 1e-12), `losses` (of the model), `statistic`, `df`,
         `p_value`, `p_adj`, `reject`, `p_equivalence`, `p_equivalence_adj` (adjusted in the same
         families), `confidence`, `test`, `n_resamples`, `seed` (null without resampling),
         `n_lacking_baseline`, `n_lacking_model` (lists that the other model has, and this one not,
@@ -189,7 +194,8 @@ def compare_models(
         some out); "repeated_units" (`user_id` or a later column of the key repeats and is not the
         unit); "missing_lists" (a model lacks lists, and the verdict is another one where both have
         lists: "worse, but better where both have lists"). Verdict: withheld ("check: ...") below 30
-        users, below 20 that differ if any does, where few users carry it, where lists were left
+        users, below 20 that differ if any does, where fewer than K more users at the worst value would
+        turn it ("check: 1.4 users who lose all would turn it"), where few users carry it, where lists were left
         out, of huge values, and of equal differences that are not 0. Else "better" or "worse"
         (p_adj ≤ alpha), "higher" or "lower" for a metric without direction; with test="wilcoxon"
         "ranks higher" or "ranks lower", which follows the signed ranks and says nothing of the
@@ -350,7 +356,9 @@ MODEL_RESULT_COLUMNS = [
     "ci_high",
     "d_z",
     "turned_by",
+    "turned_to",
     "turning_value",
+    "unseen",
     "wins",
     "ties",
     "losses",
