@@ -75,6 +75,7 @@ EFFECTS: dict[str, dict[str, str]] = {
         "harmed": "harmed beyond the margin",
         "not_safe": "not shown safe",
     },
+    "policy": {"ok": "ok", "wide": "wide", "interval_only": "use the interval only"},
     "decision": {
         "ship": "ship",
         "ship_not_as_planned": "ship, not as planned",
@@ -112,7 +113,7 @@ def sentence(
 
 def codes_of(remarks: Any) -> list[str]:
     """Return the codes of one cell of `remarks`."""
-    return remarks.split("; ") if isinstance(remarks, str) and remarks else []
+    return [code for code in remarks.split("; ") if code] if isinstance(remarks, str) else []
 
 
 def by_rank(codes: Iterable[str]) -> str:

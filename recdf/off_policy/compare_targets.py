@@ -39,6 +39,8 @@ COMPARED_TARGET_COLUMNS = (
     "n_clusters",
     "confidence",
     "flags",
+    "effect",
+    "withheld",
     "trust",
 )
 
@@ -99,7 +101,7 @@ def ope_compare(
         One row per pair of targets, estimator and clip: `baseline`, the target under the name of
         `by`, `estimator`, `clip`, `value_baseline`, `value`, `diff`, `se`, `ci_low`, `ci_high`,
         `rel_diff`, `n_rows`, `n_units`, `n_clusters`, `confidence`, `flags` of either target, and
-        `trust`, which follows from them; it is "wide" where half the interval is more than a fifth
+        `effect`, `withheld` and `trust`, which follows from them; it is "wide" where half the interval is more than a fifth
         of the baseline's value.
 
     Raises
@@ -277,5 +279,5 @@ def _target_difference(first: _Target, second: _Target, j: int, plan: Plan) -> R
         "n_clusters": one.n_clusters,
         "confidence": plan.confidence,
         "flags": ", ".join(flags),
-        "trust": trust(flags, base, diff - half, diff + half, "delta"),
+        **trust(flags, base, diff - half, diff + half, "delta"),
     }

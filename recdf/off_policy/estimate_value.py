@@ -62,6 +62,8 @@ ESTIMATE_COLUMNS = (
     "method",
     "confidence",
     "flags",
+    "effect",
+    "withheld",
     "trust",
 )
 
@@ -203,7 +205,9 @@ def ope_estimate(
         * `weight_mean` and `weight_max` before the clip, `max_weight_share` after it, `n_clipped`,
           `clipped_mass` = mean of max(w − L, 0), `unsupported_mass` = max(1 − weight_mean, 0),
           `n_matched` (rows with w > 0);
-        * `method` (the `interval`), `confidence`, `flags` (joined by ", ") and `trust`.
+        * `method` (the `interval`), `confidence`, `flags` (joined by ", "), `effect`
+          ("ok", "wide", "interval_only", or "" where nothing may be used), `withheld` (the flag that
+          says so) and `trust`, their sentence.
 
     Raises
     ------
@@ -425,5 +429,5 @@ def _row(rows: LogGroup, found: Evidence, interval: Interval, plan: Plan) -> Rec
         "method": plan.interval,
         "confidence": plan.confidence,
         "flags": ", ".join(flags),
-        "trust": trust(flags, one.value, interval.ci_low, interval.ci_high, plan.interval),
+        **trust(flags, one.value, interval.ci_low, interval.ci_high, plan.interval),
     }

@@ -8,7 +8,6 @@ stop covering about 95 %; the page docs/off_policy.md shows the measurement.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from .estimators import EstimatorRequest, IntervalKind
@@ -129,8 +128,9 @@ def find_flags(found: Evidence) -> list[str]:
 
 def trust(
     flags: list[str], value: float, ci_low: float, ci_high: float, interval: IntervalKind
-) -> str:
-    """One word for an estimate: "ok", "wide", or why it should not be used.
+) -> dict[str, str]:
+    """What may be used of an estimate: `effect` ("ok", "wide", "interval_only", or "" for nothing),
+    `withheld` (the flag that says so), and `trust`, their sentence.
 
     The rule: the first flag, in the order of `FLAGS`, that has a reason gives "do not use:
     <reason>". `unclustered` says nothing about the value and gives "do not use the interval:
@@ -139,11 +139,11 @@ def trust(
     the interval only: <reason>".
     """
     reasons = [name for name in flags if FLAGS[name]]
+    wide = not (ci_high - ci_low) / 2 <= WIDE * abs(value)
+    effect, withheld = "wide" if wide else "ok", ""
+    said = effect
     if reasons:
-        word = FLAGS[reasons[0]]
+        effect, withheld, said = "", reasons[0], FLAGS[reasons[0]]
         if interval == "bounded" and all(name in BOUNDED_COVERS for name in reasons):
-            return word.replace("do not use", "use the interval only")
-        return word
-    if math.isnan(ci_low) or math.isnan(ci_high) or (ci_high - ci_low) / 2 > WIDE * abs(value):
-        return "wide"
-    return "ok"
+            effect, said = "interval_only", said.replace("do not use", "use the interval only")
+    return {"effect": effect, "withheld": withheld, "trust": said}

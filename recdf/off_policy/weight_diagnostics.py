@@ -46,6 +46,8 @@ WEIGHT_COLUMNS = (
     "ess_reward",
     "ess_reward_expected",
     "flags",
+    "effect",
+    "withheld",
     "trust",
 )
 
@@ -94,7 +96,7 @@ def ope_diagnostics(
         `weight_p50`, `weight_p99`, `weight_max`, `max_weight_share`, `worst_rows_share` (share of
         all weight on the 1 % of rows with the largest weights), `zero_weight_share` (share of rows
         that the target policy would not show), `unsupported_mass`, `ess`, `ess_share`,
-        `ess_reward`, `ess_reward_expected`, `flags` and `trust` (those of ips, whose interval may
+        `ess_reward`, `ess_reward_expected`, `flags`, `effect`, `withheld` and `trust` (those of ips, whose interval may
         still make it "wide").
 
     Raises
@@ -173,5 +175,5 @@ def _diagnose(log: LogArrays, some: IntCodes | None) -> Record:
         "worst_rows_share": float(worst.sum() / rows.weight.sum()),
         "zero_weight_share": 1 - weights.n_matched / len(rows),
         "flags": ", ".join(flags),
-        "trust": trust(flags, evidence.estimate.value, limits.ci_low, limits.ci_high, "delta"),
+        **trust(flags, evidence.estimate.value, limits.ci_low, limits.ci_high, "delta"),
     }

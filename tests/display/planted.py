@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import recdf as rd
+from recdf.judge.verdict import sentence
 
 K = 5
 FAULTS = ["lists", "ties", "few", "ids", "sampled", "no variance"]
@@ -114,9 +115,8 @@ def _hold_numbers(lines, row):
     if pd.notna(row["ci_low"]):
         assert abs(found[1] - row["ci_low"]) < 0.006
         assert abs(found[2] - row["ci_high"]) < 0.006
-        verdict = row["verdict"].split(",")[0]
         outside = row["ci_low"] > 0 or row["ci_high"] < 0
-        assert outside == (verdict in ("better", "worse")) or verdict.startswith("check")
+        assert outside == (row["effect"] in ("better", "worse")) or row["withheld"]
     else:
         assert "0.000 ± 0.000" not in str(lines)
 
@@ -136,10 +136,10 @@ def _hold_badge(lines, kind, badge, row, fault, data):
         assert badge == "too few lists to tell", badge
     elif fault == "lists":
         assert "new lacks" in overturn
-        both = row["verdict_both"]
+        both = sentence("models", row["effect_both"], row["withheld_both"])
         assert f"{row['metric']} is" in overturn
         assert both in overturn
-        if both != verdict.split(",")[0] and not verdict.startswith("check"):
+        if row["effect_both"] != row["effect"] and not row["withheld"]:
             assert "where both have lists" in badge, (badge, verdict, both)
             assert kind == "warning"
     elif fault == "ids":
@@ -147,7 +147,7 @@ def _hold_badge(lines, kind, badge, row, fault, data):
         assert kind == "warning"
     elif fault == "sampled":
         assert "candidates look sampled" in overturn
-        assert badge.endswith("among sampled candidates") or verdict.startswith("check"), badge
+        assert badge.endswith("among sampled candidates") or row["withheld"], badge
         assert kind == "warning"
     elif fault == "ties":
         _hold_ties(overturn, badge, verdict, data)

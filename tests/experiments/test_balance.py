@@ -150,7 +150,7 @@ def test_weights_and_strata_that_differ(rng):
     found = compare(data, strata="s", expected=EQUAL)
     assert (found["remarks"], found["unbalanced"]) == ("strata_differ", "s")
     assert not found["verdict"].startswith("check")
-    assert compare(data.assign(s=data["user_id"] % 3), strata="s")["remarks"] == ""
+    assert compare(data.assign(s=data["user_id"] % 3), strata="s")["remarks"] == "ratio_not_checked"
 
 
 def test_a_covariate_measured_after_the_exposure_is_named(rng):
@@ -213,7 +213,7 @@ def ramp_up(rng, n=2000):
     return pd.DataFrame({"user_id": range(n), "m": (day >= 7) + rng.normal(size=n)}), groups
 
 
-CHANGES = {"remarks": "shares_change", "verdict": "check: shares of the variants change"}
+CHANGES = {"warning": "shares_change", "verdict": "check: shares of the variants change"}
 
 
 def test_dates_of_assignment_show_a_ramp_up_without_time_col(rng):

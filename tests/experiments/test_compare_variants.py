@@ -83,7 +83,7 @@ def test_cluster_is_the_ratio_of_cluster_sums(log):
     )
     close(found, GOLDEN["cluster_mean_A_B_tea_tasting_ratio_on_cluster_x_variant_sums"])
     assert (found["n_control"], found["n_treatment"]) == (60, 59)
-    assert found["remarks"] == "shared_clusters"
+    assert found["remarks"] == "shared_clusters; ratio_not_checked"
 
 
 def test_gbstats_sequential(log):
@@ -199,7 +199,7 @@ def test_segment_without_an_arm_is_a_row_without_test():
         }
     )
     table = rd.compare_variants(data, "m", control="A", by="s")
-    assert table["remarks"].tolist() == ["tiny", "too_few_users"]
+    assert table["remarks"].tolist() == ["tiny; ratio_not_checked", "too_few_users; ratio_not_checked"]
     assert table["verdict"].tolist() == ["check: tiny arms"] * 2
     assert table["n_treatment"].tolist() == [2, 0]
     assert table["mean_control"].tolist() == [1.5, 4.5]
@@ -293,11 +293,11 @@ def test_segment_of_new_users_has_no_covariate(log):
         )
         plain = rd.compare_variants(new, specs, **options)
         in_new = table["segment"] == "new"
-        assert (table.loc[in_new, "remarks"] == "no_covariate").all()
-        assert (table.loc[~in_new, "remarks"] == "").all()
+        assert (table.loc[in_new, "remarks"] == "no_covariate; ratio_not_checked").all()
+        assert (table.loc[~in_new, "remarks"] == "ratio_not_checked").all()
         np.testing.assert_allclose(table.loc[in_new, "p_value"], plain.loc[in_new, "p_value"])
     nothing = rd.compare_variants(log.assign(n_recs=0), specs, control="A")
-    assert nothing["remarks"].tolist() == ["zero_denominator"] * 2
+    assert nothing["remarks"].tolist() == ["zero_denominator; ratio_not_checked"] * 2
     assert nothing[["mean_control", "diff", "p_value"]].isna().all(axis=None)
 
 

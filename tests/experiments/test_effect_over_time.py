@@ -180,7 +180,7 @@ def test_two_users_an_arm_by_hand():
     # User 4 is not there on day 0, and one user is no arm; on day 1 B has 8 and 4, A has 2 and 2.
     assert table["n_treatment"].tolist() == [1, 2]
     assert table["diff"].tolist() == [4.0, 4.0]
-    assert table["remarks"].tolist()[0] == "too_few_users"
+    assert table["remarks"].tolist()[0] == "too_few_users; ratio_not_checked"
     assert table["period"].tolist() == [0, 1]
 
 

@@ -68,14 +68,14 @@ def test_constant_metric_has_no_statistics(test):
         .isna()
         .all()
     )
-    assert (found["remarks"], found["reject"]) == ("zero_variance", False)
+    assert (found["remarks"], found["reject"]) == ("zero_variance; ratio_not_checked", False)
     assert found["verdict"] == "no difference shown" + NOT_CHECKED
 
 
 def test_metric_that_is_its_covariate_has_no_variance_left():
     data = pd.DataFrame({"user_id": range(60), "variant": ["A", "B"] * 30, "m": np.arange(60) / 7})
     found = rd.compare_variants(data, "m", control="A", covariates="m").iloc[0]
-    assert found["remarks"] == "zero_variance"
+    assert found["remarks"] == "zero_variance; ratio_not_checked"
     assert found["theta"] == pytest.approx(1)
 
 
@@ -93,7 +93,7 @@ def test_rows_below_the_user_need_cluster_or_roll_up():
     by_sums = rd.compare_variants(rolled, {"m": ("m", "m__n")}, control="A").iloc[0]
     for name in ("diff", "se", "df", "p_value", "n_control", "n_treatment"):
         assert clustered[name] == pytest.approx(by_sums[name])
-    assert clustered["remarks"] == ""
+    assert clustered["remarks"] == "ratio_not_checked"
 
 
 def test_control_is_never_guessed():

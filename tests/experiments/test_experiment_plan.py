@@ -103,6 +103,26 @@ def test_each_deviation_is_named(read, users, changes, options, ran, said):
     assert found["deviations"].tolist() == [said]
 
 
+def test_a_plan_that_was_not_followed_stands_in_the_decision(read, users):
+    table = compared(users)
+    found = EX.decide_experiment(table, roles=read(n="9000"), ran=RAN).iloc[0]
+    assert (found["effect"], found["decision"]) == ("ship_not_as_planned", "ship, not as planned")
+    worse = table.assign(effect=table["effect"].replace({"better": "worse"}))
+    kept = EX.decide_experiment(worse, roles=read(n="9000"), ran=RAN).iloc[0]
+    assert (kept["effect"], kept["decision"]) == ("do_not_ship", "do not ship")
+
+
+def test_what_nobody_knows_of_a_plan_is_not_as_planned(read, users):
+    told = EX.decide_experiment(compared(users), roles=read(), ran=RAN).iloc[0]
+    digest = told["plan"][:12]
+    assert plan_sentence(told) == f"Plan {digest}: as planned"
+    ran = {name: RAN[name] for name in ("unit", "segments")}
+    silent = EX.decide_experiment(compared(users), roles=read(), ran=ran).iloc[0]
+    assert silent["unknown"] == "looks"
+    assert plan_sentence(silent) == f"Plan {digest}: no deviation is known; not known: looks"
+    assert silent["decision"] == "ship"
+
+
 def test_several_deviations_stand_side_by_side(read, users):
     three = users.assign(variant=np.array(["A", "B", "C"])[np.arange(4000) % 3])
     table = compared(three, expected={"A": 1, "B": 1, "C": 1}, confidence=0.9)
@@ -149,6 +169,6 @@ def test_the_report_says_whether_the_plan_was_kept(read, users, tmp_path):
         encoding="utf-8"
     )
     assert (
-        f"Plan {plan.digest[:12]}: not as planned: stopped early: 4,000 users instead of 9,000."
-        in page
+        f"Plan {plan.digest[:12]}: not as planned: stopped early: 4,000 users instead of 9,000; "
+        "not known: unit, segments, looks." in page
     )

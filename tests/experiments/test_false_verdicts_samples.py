@@ -77,7 +77,7 @@ def test_two_against_two_have_no_verdict():
     # Was "better".
     found = compare(arms([0.0, 1.0], [5.0, 6.0]))
     assert found["p_value"] < 0.05
-    assert (found["remarks"], found["verdict"]) == ("tiny", "check: tiny arms")
+    assert (found["remarks"], found["verdict"]) == ("tiny; ratio_not_checked", "check: tiny arms")
     enough = compare(arms(np.arange(20.0), np.arange(20.0) + 30))
     assert enough["verdict"].startswith("better")
     # A ratio has as many units as have something in the denominator.
@@ -96,12 +96,12 @@ def test_skew_in_unequal_arms_is_named(rng):
     z = np.concatenate([part - part.mean() for _, part in data.groupby("variant")["m"]])
     k = stats.skew(z) * (1 / 100**2 - 1 / 1900**2) / (1 / 100 + 1 / 1900) ** 1.5
     assert abs(k) > 0.2
-    assert (found["remarks"], found["verdict"]) == ("skewed", "check: skewed")
+    assert (found["remarks"], found["verdict"]) == ("skewed; ratio_not_checked", "check: skewed")
     # With equal arms the skewness cancels.
-    assert compare(arms(payers(rng, 1000), payers(rng, 1000)))["remarks"] == ""
+    assert compare(arms(payers(rng, 1000), payers(rng, 1000)))["remarks"] == "ratio_not_checked"
     sequential = compare(data, sequential_n=4000)
     assert sequential[NUMBERS].isna().all()
-    assert sequential["remarks"] == "skewed; sequential_refused"
+    assert sequential["remarks"] == "skewed; sequential_refused; ratio_not_checked"
 
 
 def test_cap_is_one_for_all_arms(rng):
@@ -113,7 +113,7 @@ def test_cap_is_one_for_all_arms(rng):
     for name in ("mean_control", "mean_treatment", "se", "p_value"):
         assert found[name] == pytest.approx(want[name])
     assert np.isnan(want["cap"])
-    assert found["remarks"] == ""
+    assert found["remarks"] == "ratio_not_checked"
 
 
 @pytest.mark.long
@@ -185,7 +185,7 @@ def test_unequal_missing_values_withhold_the_verdict(rng):
     assert found["n_dropped"] == lost.sum()
     # As many in both arms: nothing to see.
     alike = arms(*np.split(np.where(rng.random(4000) < 0.1, np.nan, value), 2))
-    assert compare(alike, nan="drop")["remarks"] == ""
+    assert compare(alike, nan="drop")["remarks"] == "ratio_not_checked"
 
 
 def test_few_missing_values_are_tested_exactly():
@@ -209,7 +209,7 @@ def test_a_covariate_missing_in_one_arm_is_not_used(rng):
     lost = (np.arange(4000) >= 2000) & (past < -0.5) & (rng.random(4000) < 0.5)
     data = arms(*np.split(value, 2), past=np.where(lost, np.nan, past))
     plain, found = compare(data), compare(data, covariates="past")
-    assert found["remarks"] == "unequal_covariate_missing"
+    assert found["remarks"] == "unequal_covariate_missing; ratio_not_checked"
     assert found["p_value"] == pytest.approx(plain["p_value"])
     assert found["n_covariate_missing"] == lost.sum()
 
@@ -295,7 +295,7 @@ def clustered(rng, n_clusters, sigma):
 def test_few_clusters_are_named_and_their_variance_is_the_jackknifes(rng):
     data = clustered(rng, 9, 1.0)
     found = compare(data, cluster="region")
-    assert found["remarks"] == "few_clusters"
+    assert found["remarks"] == "few_clusters; ratio_not_checked"
     var, df = [], []
     for _, side in data.groupby("variant"):
         regions = side["region"].unique()
@@ -306,7 +306,7 @@ def test_few_clusters_are_named_and_their_variance_is_the_jackknifes(rng):
     assert found["se"] == pytest.approx(np.sqrt(sum(var)))
     assert found["df"] == pytest.approx(sum(var) ** 2 / (var[0] ** 2 / df[0] + var[1] ** 2 / df[1]))
     many = compare(clustered(rng, 100, 0.1), cluster="region")
-    assert many["remarks"] == ""
+    assert many["remarks"] == "ratio_not_checked"
 
 
 def test_few_unequal_clusters_cover(rng):

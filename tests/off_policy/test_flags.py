@@ -197,7 +197,7 @@ def test_a_reward_model_alone_is_never_trusted():
     ],
 )
 def test_trust_follows_from_the_flags(flags, half, method, word):
-    assert trust(flags, 1.0, 1 - half, 1 + half, method) == word
+    assert trust(flags, 1.0, 1 - half, 1 + half, method)["trust"] == word
 
 
 def test_every_flag_has_a_meaning_and_stands_on_the_docstring():

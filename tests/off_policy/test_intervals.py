@@ -13,6 +13,7 @@ import recdf as rd
 from recdf.off_policy.bounded import student_quantile
 from recdf.stats.resampling_weights import poisson_sums
 
+JUDGED = ["flags", "effect", "withheld", "trust"]
 Q = {"q_logged": "q_logged", "q_target": "q_target"}
 
 
@@ -200,7 +201,7 @@ def test_bounded_intervals_lie_in_the_rewards_and_know_clusters():
     # Users of one row each are rows.
     alone = rd.ope_estimate(log.assign(user_id=np.arange(len(log))), **options)
     pd.testing.assert_frame_equal(
-        alone.drop(columns=["flags", "trust"]), rows.drop(columns=["flags", "trust"])
+        alone.drop(columns=JUDGED), rows.drop(columns=JUDGED)
     )
 
 

@@ -533,7 +533,7 @@ def _mark_periods(ax: Axes, data: pd.DataFrame, what: str) -> None:
             style.says(
                 line,
                 [
-                    f"{one}, {visible(verdict)}".removesuffix(", ")
+                    ", ".join(filter(None, [one, visible(verdict)]))
                     for one, verdict in zip(said, rows["verdict"], strict=True)
                 ],
                 what,

@@ -487,9 +487,7 @@ def off_policy_section(tables: ReportTables, most: int) -> tuple[Section | None,
             f"{flagged} of {len(frame)} off-policy estimates "
             f"{'carries' if flagged == 1 else 'carry'} a flag."
         )
-    useless = (
-        frame["trust"].astype(str).str.startswith("do not use").sum() if "trust" in optional else 0
-    )
+    useless = sum(map(_is_useless, frame.to_dict("records")))
     if useless:
         said += f" {useless} of them should not be used; the column trust says why."
     doubt = (
@@ -575,7 +573,7 @@ def off_policy_card(tables: ReportTables) -> Section | None:
     row, flags = frame.iloc[0], flag_words(frame["flags"].iloc[0])
     by, lifts, _ = _off_policy_columns(frame)
     trust = str(row["trust"]) if _has_values(frame, "trust") else flags or "no flag"
-    useless = trust.startswith("do not use")
+    useless = _is_useless(row.to_dict())
     mark = Badge("error" if useless else "warning" if flags else "good", trust)
     name = " · ".join(str(row[column]) for column in by) or "The target policy"
     which: Sentence = (
@@ -626,6 +624,11 @@ def off_policy_card(tables: ReportTables) -> Section | None:
         ),
     ]
     return Section("verdict", "Verdict", badge=mark, lines=kept(lines))
+
+
+def _is_useless(row: dict[Any, Any]) -> bool:
+    """Whether neither value nor interval of an estimate may be used."""
+    return bool(row.get("withheld")) and not row["effect"]
 
 
 def _kind_of_lift(row: dict[Any, Any], lifts: bool, flags: str) -> BadgeKind:
