@@ -199,7 +199,10 @@ def test_segment_without_an_arm_is_a_row_without_test():
         }
     )
     table = rd.compare_variants(data, "m", control="A", by="s")
-    assert table["remarks"].tolist() == ["tiny; ratio_not_checked", "too_few_users; ratio_not_checked"]
+    assert table["remarks"].tolist() == [
+        "tiny; ratio_not_checked",
+        "too_few_users; ratio_not_checked",
+    ]
     assert table["verdict"].tolist() == ["check: tiny arms"] * 2
     assert table["n_treatment"].tolist() == [2, 0]
     assert table["mean_control"].tolist() == [1.5, 4.5]

@@ -225,7 +225,10 @@ def test_fieller_by_inverting_the_test(rng):
 def test_huge_values_and_empty_denominators_are_named():
     # Values of 1e155 overflow when squared: the standard error was infinite.
     found = compare(arms(np.r_[np.full(20, 1e200), np.ones(20)], np.arange(40.0)))
-    assert (found["remarks"], found["verdict"]) == ("huge_values; ratio_not_checked", "check: huge values")
+    assert (found["remarks"], found["verdict"]) == (
+        "huge_values; ratio_not_checked",
+        "check: huge values",
+    )
     assert found[NUMBERS].isna().all()
     assert found["mean_control"] == pytest.approx(5e199)
     past = arms(np.arange(40.0), np.arange(40.0), past=np.r_[1e200, np.ones(79)], other=1.0)

@@ -198,7 +198,10 @@ def test_moments_without_the_optional_columns():
         stats.ttest_ind_from_stats(*b, *a, equal_var=False).pvalue, rel=1e-12
     )
     # The arms are so unequal that a skewness could matter; in equal arms it could not.
-    assert table["remarks"].tolist() == ["missing_not_checked; skewness_not_checked; ratio_not_checked"] * 2
+    assert (
+        table["remarks"].tolist()
+        == ["missing_not_checked; skewness_not_checked; ratio_not_checked"] * 2
+    )
     assert table[["n_dropped", "n_dropped_control", "n_dropped_treatment"]].isna().all(axis=None)
     refused = rd.compare_variants_from_moments(moments, control="A", sequential_n=1000)
     assert refused["remarks"].str.contains("sequential_refused").all()

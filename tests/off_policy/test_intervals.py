@@ -200,9 +200,7 @@ def test_bounded_intervals_lie_in_the_rewards_and_know_clusters():
     assert not np.allclose(rows["ci_high"], users["ci_high"])
     # Users of one row each are rows.
     alone = rd.ope_estimate(log.assign(user_id=np.arange(len(log))), **options)
-    pd.testing.assert_frame_equal(
-        alone.drop(columns=JUDGED), rows.drop(columns=JUDGED)
-    )
+    pd.testing.assert_frame_equal(alone.drop(columns=JUDGED), rows.drop(columns=JUDGED))
 
 
 def test_bounded_interval_of_wider_rewards_is_wider():
